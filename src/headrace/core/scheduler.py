@@ -1,0 +1,76 @@
+"""The contracts: what a planner and a scheduler are given, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from headrace.model.events import Event, HostJoined, HostLeft, Started
+from headrace.model.graph import Graph
+from headrace.model.plan import Plan
+from headrace.model.platform import Platform
+
+if TYPE_CHECKING:
+    from headrace.core.coordinator import State
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A program to be placed on a platform, from scratch or in the middle of a run.
+
+    `holders` says at which places an item from outside lies, for items that do not simply lie at the
+    platform's origin; `free_at` when each host can first be used (0 where nothing is said).
+    """
+
+    graph: Graph
+    platform: Platform
+    holders: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    free_at: Mapping[int, float] = field(default_factory=dict)
+    seed: int = 0
+
+
+class Planner(Protocol):
+    """Answers a whole problem at once. Constructors only store parameters."""
+
+    name: str
+
+    def plan(self, problem: Problem) -> Plan: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Run this task on this host; among a host's tasks, lower ranks go first."""
+
+    task: str
+    host: str
+    rank: float
+
+
+class Scheduler(Protocol):
+    """Sees what happened and the present state, answers with assignments (which may change earlier ones).
+
+    It never sees the simulator or the engine.
+    """
+
+    name: str
+
+    def react(self, state: State, events: Sequence[Event]) -> list[Assignment]: ...
+
+
+class Follow:
+    """Any planner as a scheduler: plans at the start, and again when a host leaves or joins."""
+
+    def __init__(self, planner: Planner) -> None:
+        self.planner = planner
+        self.name = planner.name
+
+    def react(self, state: State, events: Sequence[Event]) -> list[Assignment]:
+        if not any(isinstance(e, Started | HostLeft | HostJoined) for e in events):
+            return []
+        return assignments_of(self.planner.plan(state.problem()))
+
+
+def assignments_of(plan: Plan) -> list[Assignment]:
+    """A plan as assignments, ranked by planned start; ties as the program orders its tasks."""
+    return [Assignment(row.id, row.host, rank) for rank, row in enumerate(plan.tasks())]

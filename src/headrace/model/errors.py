@@ -1,0 +1,66 @@
+"""The errors a user can meet: what is wrong, where, and what to try."""
+
+from __future__ import annotations
+
+
+class HeadraceError(Exception):
+    """Base of all errors that Headrace raises on purpose.
+
+    >>> str(HeadraceError("speed is -1", where="lab.toml: host n1", hint="give a speed above 0"))
+    'lab.toml: host n1: speed is -1 (try: give a speed above 0)'
+    """
+
+    exit_code = 2
+
+    def __init__(self, problem: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.problem}" if self.where else self.problem
+        return f"{text} (try: {self.hint})" if self.hint else text
+
+    def at(self, where: str) -> HeadraceError:
+        """The same error, with an outer place put before its own."""
+        self.where = f"{where}: {self.where}" if self.where else where
+        return self
+
+
+class UsageError(HeadraceError):
+    """The command or call itself is wrong: an unknown name, options that do not fit together."""
+
+
+class BadFile(HeadraceError):
+    """A file from outside cannot be read: missing, too large, broken, or of the wrong shape."""
+
+
+class BadProgram(HeadraceError):
+    """A program is inconsistent: a cycle, two producers of one item, a negative size."""
+
+
+class BadPlatform(HeadraceError):
+    """A platform is inconsistent: a negative speed, a link to nowhere, no route."""
+
+
+class BadPlan(HeadraceError):
+    """A plan breaks the rules of its program or platform."""
+
+
+class NoPlan(HeadraceError):
+    """No feasible plan exists, or this scheduler cannot find one."""
+
+    exit_code = 3
+
+
+class TaskFailed(HeadraceError):
+    """A task of a real run raised an error or its command ended with a non-zero status."""
+
+    exit_code = 1
+
+
+class RunStopped(HeadraceError):
+    """A run was interrupted by its user."""
+
+    exit_code = 130

@@ -1,0 +1,228 @@
+"""The array (CSR) form of a program: built once, shared by every algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.model.errors import BadProgram
+
+Ints: TypeAlias = NDArray[np.int32]
+Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+OUTSIDE = -1
+"""The producer of an item that comes from outside the program."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Tasks 0..n-1 and data items 0..m-1 as arrays.
+
+    `reads[read_ptr[t]:read_ptr[t+1]]` are the items task t reads, `writes` those it writes and
+    `readers` the tasks that read an item. An item of no bytes is a signal: it orders tasks and needs
+    no transfer. `result` items must be at the platform's origin in the end.
+    """
+
+    work: Floats
+    """Seconds of each task on a host of speed 1."""
+    kind: Ints
+    kinds: tuple[str, ...]
+    size: Floats
+    producer: Ints
+    read_ptr: Ints
+    reads: Ints
+    write_ptr: Ints
+    writes: Ints
+    reader_ptr: Ints
+    readers: Ints
+    result: Bools
+    task_names: Sequence[str]
+    item_names: Sequence[str]
+    name: str = "program"
+    order: Ints = field(init=False)
+    """All tasks, each after its predecessors; ties by task number."""
+    level: Ints = field(init=False)
+    """Longest distance of each task from a task without predecessors."""
+
+    def __post_init__(self) -> None:
+        order, level = _order_and_level(self)
+        object.__setattr__(self, "order", order)
+        object.__setattr__(self, "level", level)
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.work)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.size)
+
+    def reads_of(self, task: int) -> Ints:
+        return self.reads[self.read_ptr[task] : self.read_ptr[task + 1]]
+
+    def writes_of(self, task: int) -> Ints:
+        return self.writes[self.write_ptr[task] : self.write_ptr[task + 1]]
+
+    def readers_of(self, item: int) -> Ints:
+        return self.readers[self.reader_ptr[item] : self.reader_ptr[item + 1]]
+
+    def with_work(self, work: Floats) -> Graph:
+        """The same graph with other run times."""
+        return make_graph(
+            work=work,
+            kind=self.kind,
+            kinds=self.kinds,
+            size=self.size,
+            producer=self.producer,
+            read_ptr=self.read_ptr,
+            reads=self.reads,
+            result=self.result,
+            task_names=self.task_names,
+            item_names=self.item_names,
+            name=self.name,
+        )
+
+
+def make_graph(
+    *,
+    work: Any,
+    size: Any,
+    producer: Any,
+    read_ptr: Any,
+    reads: Any,
+    kind: Any = None,
+    kinds: Sequence[str] = ("",),
+    result: Any = None,
+    task_names: Sequence[str] | None = None,
+    item_names: Sequence[str] | None = None,
+    name: str = "program",
+) -> Graph:
+    """Build a graph from who makes each item and who reads it; everything else follows.
+
+    >>> g = make_graph(work=[1, 2], size=[8.0], producer=[0], read_ptr=[0, 0, 1], reads=[0])
+    >>> g.order.tolist(), g.level.tolist(), g.readers_of(0).tolist(), g.result.tolist()
+    ([0, 1], [0, 1], [1], [False])
+    """
+    work = np.ascontiguousarray(work, dtype=np.float64)
+    size = np.ascontiguousarray(size, dtype=np.float64)
+    producer = np.ascontiguousarray(producer, dtype=np.int32)
+    read_ptr = np.ascontiguousarray(read_ptr, dtype=np.int32)
+    reads = np.ascontiguousarray(reads, dtype=np.int32)
+    n, m = len(work), len(size)
+    kind = np.zeros(n, np.int32) if kind is None else np.ascontiguousarray(kind, dtype=np.int32)
+    made = np.flatnonzero(producer >= 0).astype(np.int32)
+    writes = made[np.argsort(producer[made], kind="stable")]
+    write_ptr = _pointers(producer[made], n)
+    reader_task = np.repeat(np.arange(n, dtype=np.int32), np.diff(read_ptr))
+    readers = reader_task[np.argsort(reads, kind="stable")]
+    reader_ptr = _pointers(reads, m)
+    if result is None:
+        result = (np.diff(reader_ptr) == 0) & (producer >= 0)
+    return Graph(
+        work=work,
+        kind=kind,
+        kinds=tuple(kinds),
+        size=size,
+        producer=producer,
+        read_ptr=read_ptr,
+        reads=reads,
+        write_ptr=write_ptr,
+        writes=writes,
+        reader_ptr=reader_ptr,
+        readers=readers,
+        result=np.ascontiguousarray(result, dtype=np.bool_),
+        task_names=Numbered("t", n) if task_names is None else task_names,
+        item_names=Numbered("d", m) if item_names is None else item_names,
+        name=name,
+    )
+
+
+class Numbered(Sequence[str]):
+    """The names prefix0 .. prefix(n-1) without a string for each.
+
+    >>> Numbered("t", 3)[2], len(Numbered("t", 3))
+    ('t2', 3)
+    """
+
+    def __init__(self, prefix: str, length: int) -> None:
+        self.prefix = prefix
+        self._length = length
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [f"{self.prefix}{i}" for i in range(*index.indices(self._length))]
+        if not -self._length <= index < self._length:
+            raise IndexError(index)
+        return f"{self.prefix}{index % self._length}"
+
+
+def _pointers(owners: Ints, count: int) -> Ints:
+    pointers = np.zeros(count + 1, np.int32)
+    np.cumsum(np.bincount(owners, minlength=count), out=pointers[1:])
+    return pointers
+
+
+def _order_and_level(graph: Graph) -> tuple[Ints, Ints]:
+    """Kahn's algorithm, a whole level at a time: O(tasks + reads) array operations per level.
+
+    Within a level tasks stay in number order, so the order is the same everywhere.
+    """
+    n = graph.n_tasks
+    source = graph.producer[graph.reads]
+    inner = source >= 0
+    reader_of = np.repeat(np.arange(n, dtype=np.int32), np.diff(graph.read_ptr))
+    waits = np.bincount(reader_of[inner], minlength=n)
+    succ_from = source[inner]
+    by_source = np.argsort(succ_from, kind="stable")
+    succ = reader_of[inner][by_source]
+    ptr = _pointers(succ_from, n)
+    level = np.full(n, -1, np.int32)
+    order = np.empty(n, np.int32)
+    ready = np.flatnonzero(waits == 0).astype(np.int32)
+    placed = depth = 0
+    while len(ready):
+        order[placed : placed + len(ready)] = ready
+        placed += len(ready)
+        level[ready] = depth
+        depth += 1
+        counts = ptr[ready + 1] - ptr[ready]
+        total = int(counts.sum())
+        if total == 0:
+            break
+        offsets = np.repeat(ptr[ready] - np.concatenate(([0], np.cumsum(counts)[:-1])), counts)
+        touched = succ[offsets + np.arange(total)]
+        if total < 64:
+            np.subtract.at(waits, touched, 1)
+        else:
+            waits -= np.bincount(touched, minlength=n)
+        touched = np.unique(touched)
+        ready = touched[waits[touched] == 0].astype(np.int32)
+    if placed < n:
+        raise BadProgram(
+            f"tasks wait for each other in a circle: {' -> '.join(_a_cycle(graph, level < 0))}",
+            where=graph.name,
+            hint="remove one of these dependencies",
+        )
+    return order, level
+
+
+def _a_cycle(graph: Graph, stuck: Bools) -> list[str]:
+    task = int(np.flatnonzero(stuck)[0])
+    seen: dict[int, int] = {}
+    path: list[int] = []
+    while task not in seen:
+        seen[task] = len(path)
+        path.append(task)
+        makers = graph.producer[graph.reads_of(task)]
+        task = int(next(p for p in makers if p >= 0 and stuck[p]))
+    cycle = [*path[seen[task] :], task][::-1]
+    names = [graph.task_names[t] for t in cycle]
+    return names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]

@@ -1,0 +1,116 @@
+"""A plan: which task runs where and when, and which data moves when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from headrace.model.graph import Floats, Graph, Ints
+from headrace.model.platform import Platform
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class PlannedTask(NamedTuple):
+    id: str
+    host: str
+    core: int
+    start: float
+    finish: float
+
+
+class PlannedTransfer(NamedTuple):
+    data: str
+    source: str
+    target: str
+    start: float
+    finish: float
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Arrays over tasks (host, core, start, finish) and over transfers.
+
+    `bound` is proven: no plan on this platform has a smaller makespan. `notes` are things the user
+    should know, such as inputs that were taken to be everywhere.
+    """
+
+    graph: Graph
+    platform: Platform
+    scheduler: str
+    host: Ints
+    core: Ints
+    start: Floats
+    finish: Floats
+    move_item: Ints
+    move_source: Ints
+    """Places, as numbered by platform.network."""
+    move_target: Ints
+    move_start: Floats
+    move_finish: Floats
+    bound: float = 0.0
+    seconds: float = 0.0
+    """Time it took to plan."""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def makespan(self) -> float:
+        """When the last task has finished and the last result has returned."""
+        last = float(self.finish.max()) if len(self.finish) else 0.0
+        return max(last, float(self.move_finish.max())) if len(self.move_finish) else last
+
+    @property
+    def ratio(self) -> float:
+        """Makespan over the proven bound: 1 is optimal."""
+        return self.makespan / self.bound if self.bound > 0 else 1.0
+
+    @property
+    def hosts_used(self) -> int:
+        return len(np.unique(self.host))
+
+    @property
+    def bytes_moved(self) -> float:
+        return float(self.graph.size[self.move_item].sum())
+
+    def tasks(self) -> Iterator[PlannedTask]:
+        """Tasks by start time, ties in program order."""
+        names = [h.name for h in self.platform.hosts]
+        for t in np.lexsort((np.arange(len(self.start)), self.start)).tolist():
+            yield PlannedTask(
+                self.graph.task_names[t],
+                names[self.host[t]],
+                int(self.core[t]),
+                float(self.start[t]),
+                float(self.finish[t]),
+            )
+
+    def transfers(self) -> Iterator[PlannedTransfer]:
+        """Transfers by start time, ties by item."""
+        places = self.platform.network.place_names
+        for k in np.lexsort((self.move_item, self.move_start)).tolist():
+            yield PlannedTransfer(
+                self.graph.item_names[self.move_item[k]],
+                places[self.move_source[k]],
+                places[self.move_target[k]],
+                float(self.move_start[k]),
+                float(self.move_finish[k]),
+            )
+
+    def gantt(self, path: str | Path) -> None:
+        """Draw the plan as an SVG picture."""
+        from headrace.report.gantt import write_gantt
+
+        write_gantt(self, path)
+
+
+NO_MOVES: dict[str, Ints | Floats] = {
+    "move_item": np.empty(0, np.int32),
+    "move_source": np.empty(0, np.int32),
+    "move_target": np.empty(0, np.int32),
+    "move_start": np.empty(0),
+    "move_finish": np.empty(0),
+}

@@ -1,0 +1,260 @@
+"""A platform: sites with hosts, storage and links, and how data moves between them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from headrace.model.errors import BadPlatform
+from headrace.model.graph import Floats
+from headrace.model.network import Network, build_network
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Contention = Literal["none", "fifo", "fair"]
+CONTENTIONS: tuple[Contention, ...] = ("none", "fifo", "fair")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A machine: a task of run time r takes r / (speed * (1 - load)) on one of its cores."""
+
+    name: str
+    speed: float = 1.0
+    cores: int = 1
+    kinds: Mapping[str, float] = field(default_factory=dict)
+    """Speed for tasks of these kinds, in place of `speed`."""
+    load: float = 0.0
+    """Share of each core that others use."""
+    memory: float = math.inf
+
+    def speed_for(self, kind: str) -> float:
+        """
+        >>> Host("a", speed=2.0, kinds={"fft": 6.0}, load=0.5).speed_for("fft")
+        3.0
+        """
+        return self.kinds.get(kind, self.speed) * (1.0 - self.load)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Hosts that are close to each other; without hosts, a place for data only.
+
+    With a `bandwidth`, every host keeps its own data and moves it through its own port, in and out
+    separately. Without one the hosts share one file system: what one of them has, all have.
+    """
+
+    name: str
+    hosts: tuple[Host, ...] = ()
+    bandwidth: float | None = None
+    latency: float = 0.0
+    uplink: float | None = None
+    """Bandwidth of the site's link to the hub, shared by both directions."""
+    uplink_latency: float = 0.0
+    storage: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link between two sites, in both directions unless `oneway`.
+
+    `shared`: both directions are one resource; else each direction is its own.
+    """
+
+    source: str
+    target: str
+    bandwidth: float
+    latency: float = 0.0
+    shared: bool = False
+    oneway: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """A link of its own from every host to every other: bandwidth[i, j] in bytes/s."""
+
+    bandwidth: Floats
+    latency: Floats | float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Platform:
+    """Where programs run (FEATURES PS2, CO1, LP1).
+
+    >>> lab = Platform.pairwise([2.0, 1.0], bandwidth=1e6)
+    >>> [h.name for h in lab.hosts], lab.contention
+    (['h0', 'h1'], 'none')
+    >>> lab.network.seconds(0, 1, 5e5)
+    0.5
+    """
+
+    sites: tuple[Site, ...]
+    links: tuple[Link, ...] = ()
+    pairs: Pairs | None = None
+    contention: Contention = "none"
+    origin: str | None = None
+    """The host or site where inputs from outside lie and results return; None: they are everywhere."""
+    name: str = "platform"
+
+    def __post_init__(self) -> None:
+        _validate(self)
+
+    @cached_property
+    def hosts(self) -> tuple[Host, ...]:
+        """All hosts, site by site."""
+        return tuple(host for site in self.sites for host in site.hosts)
+
+    @cached_property
+    def network(self) -> Network:
+        """The array form of places, links and routes, built once."""
+        return build_network(self)
+
+    def rates(self, kinds: Sequence[str]) -> Floats:
+        """Speed of each host for each kind of task, load taken off: [kinds, hosts]."""
+        plain = np.array([h.speed * (1.0 - h.load) for h in self.hosts])
+        rates = np.tile(plain, (len(kinds), 1))
+        for j, host in enumerate(self.hosts):
+            for i, kind in enumerate(kinds) if host.kinds else ():
+                rates[i, j] = host.speed_for(kind)
+        return rates
+
+    def without(self, lost: Iterable[str]) -> Platform:
+        """The same platform after these hosts have left.
+
+        >>> Platform.pairwise([2.0, 1.0, 1.0], bandwidth=1e6).without(["h1"]).hosts[1].name
+        'h2'
+        """
+        gone = set(lost)
+        keep = [i for i, host in enumerate(self.hosts) if host.name not in gone]
+        sites = tuple(replace(s, hosts=tuple(h for h in s.hosts if h.name not in gone)) for s in self.sites)
+        pairs = self.pairs
+        if pairs is not None:
+            latency = pairs.latency
+            if isinstance(latency, np.ndarray):
+                latency = latency[np.ix_(keep, keep)]
+            pairs = Pairs(pairs.bandwidth[np.ix_(keep, keep)], latency)
+        origin = None if self.origin in gone else self.origin
+        return replace(self, sites=sites, pairs=pairs, origin=origin)
+
+    @staticmethod
+    def pairwise(
+        speeds: Iterable[float],
+        bandwidth: Any,
+        *,
+        latency: float = 0.0,
+        contention: Contention = "none",
+        cores: int = 1,
+        origin: str | None = None,
+    ) -> Platform:
+        """The classic setting: hosts h0, h1, ... and a link of its own for every pair."""
+        hosts = tuple(Host(f"h{i}", float(s), cores) for i, s in enumerate(speeds))
+        matrix = np.array(np.broadcast_to(np.asarray(bandwidth, np.float64), (len(hosts), len(hosts))))
+        return Platform(
+            (Site("all", hosts),), pairs=Pairs(matrix, latency), contention=contention, origin=origin
+        )
+
+    @staticmethod
+    def read(path: str | Path) -> Platform:
+        """Read a platform file (TOML)."""
+        from headrace.formats.platform_toml import read_platform
+
+        return read_platform(path)
+
+    @staticmethod
+    def local(workers: int | None = None) -> Platform:
+        """This machine: one host of speed 1 per worker, data in shared memory or on loopback."""
+        import os
+
+        count = workers or os.cpu_count() or 1
+        return Platform((Site("local", tuple(Host(f"w{i}") for i in range(count))),), name="local")
+
+
+def _validate(platform: Platform) -> None:
+    """Refuse values that no algorithm could use, naming value and place."""
+
+    def wrong(problem: str, where: str, hint: str) -> BadPlatform:
+        return BadPlatform(problem, where=f"{platform.name}: {where}", hint=hint)
+
+    if platform.contention not in CONTENTIONS:
+        raise wrong(f"contention is {platform.contention!r}", "top level", "use none, fifo or fair")
+    if not any(site.hosts for site in platform.sites):
+        raise wrong("there is no host", "top level", "add a [[site]] with a [[site.host]]")
+    names = Counter(s.name for s in platform.sites)
+    names.update(h.name for s in platform.sites for h in s.hosts)
+    for name, count in names.items():
+        if count > 1:
+            raise wrong(
+                f"the name {name!r} is used {count} times",
+                "top level",
+                "give each site and host its own name",
+            )
+    for site in platform.sites:
+        where = f"site {site.name!r}"
+        for what, value in (("bandwidth", site.bandwidth), ("uplink", site.uplink)):
+            if value is not None and not value > 0:
+                raise wrong(f"{what} is {value}", where, 'give a rate above 0, such as "100 Mbit/s"')
+        for what, value in (
+            ("latency", site.latency),
+            ("uplink_latency", site.uplink_latency),
+            ("storage", site.storage),
+        ):
+            if not value >= 0:
+                raise wrong(f"{what} is {value}", where, "give a value of 0 or more")
+        for host in site.hosts:
+            where = f"host {host.name!r}"
+            for kind, speed in (("speed", host.speed), *host.kinds.items()):
+                if not (math.isfinite(speed) and speed > 0):
+                    raise wrong(f"speed is {speed} ({kind})", where, "give a speed above 0")
+            if not 0 <= host.load < 1:
+                raise wrong(f"load is {host.load}", where, "give a share from 0 up to, not including, 1")
+            if host.cores < 1:
+                raise wrong(f"cores is {host.cores}", where, "give 1 or more")
+    sites = {s.name for s in platform.sites}
+    for link in platform.links:
+        where = f"link {link.source!r} -> {link.target!r}"
+        for end in (link.source, link.target):
+            if end not in sites:
+                raise wrong(f"there is no site {end!r}", where, f"use one of {', '.join(sorted(sites)[:8])}")
+        if link.source == link.target:
+            raise wrong("it joins a site to itself", where, "use the site's bandwidth instead")
+        if not (link.bandwidth > 0 and link.latency >= 0):
+            raise wrong(
+                f"bandwidth is {link.bandwidth}, latency {link.latency}", where, "give a bandwidth above 0"
+            )
+    if platform.origin is not None and platform.origin not in names:
+        raise wrong(
+            f"origin {platform.origin!r} is neither a host nor a site",
+            "top level",
+            f'name one, or add [[site]] name = "{platform.origin}" (a site without hosts only holds data)',
+        )
+    if platform.pairs is not None:
+        if platform.links or any(s.uplink is not None or s.bandwidth is not None for s in platform.sites):
+            raise wrong(
+                "a pairwise network together with site bandwidths, uplinks or links",
+                "[pairs]",
+                "describe the network in one way",
+            )
+        n = sum(len(s.hosts) for s in platform.sites)
+        if platform.pairs.bandwidth.shape != (n, n):
+            raise wrong(
+                f"bandwidth is {platform.pairs.bandwidth.shape} for {n} hosts",
+                "[pairs]",
+                "give one row and column a host",
+            )
+        off = ~np.eye(n, dtype=bool)
+        if not np.all(platform.pairs.bandwidth[off] > 0):
+            i, j = np.argwhere((~(platform.pairs.bandwidth > 0)) & off)[0]
+            raise wrong(
+                f"bandwidth from host {i} to host {j} is {platform.pairs.bandwidth[i, j]}",
+                "[pairs]",
+                "give a bandwidth above 0 for every two hosts",
+            )
+        if not np.all(np.asarray(platform.pairs.latency) >= 0):
+            raise wrong("a latency is negative", "[pairs]", "give 0 or more")

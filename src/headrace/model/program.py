@@ -1,0 +1,278 @@
+"""A dataflow program: tasks and the named data that joins them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headrace.model.errors import BadProgram, HeadraceError
+from headrace.model.graph import OUTSIDE, Graph, make_graph
+from headrace.model.units import quantity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """An external program with its arguments, started without a shell.
+
+    `{name}` stands for the file of the input or output item of that name; an argument may hold
+    several. `stdout` names the output item that takes what the program prints.
+    """
+
+    argv: tuple[str, ...]
+    stdout: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """A data item: a stream or file that one task (or the outside) makes and any number read."""
+
+    name: str
+    size: float = 0.0
+    """Bytes, estimated before the run."""
+    path: str | None = None
+    """The file an input is read from, or a result is written to."""
+    value: Any = None
+    """What an input holds, when it is not a file."""
+    result: bool = False
+    """Wanted at the platform's origin in the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One unit of work: a Python callable, a command, or bare numbers (body None)."""
+
+    name: str
+    work: float
+    """Seconds on a host of speed 1."""
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    kind: str = ""
+    """Tasks of one kind run the same instructions: they share speeds and history."""
+    body: Callable[..., Any] | Command | None = None
+    after: tuple[str, ...] = ()
+    """Tasks that must have finished, beyond those whose data is read."""
+
+
+class Program:
+    """Tasks joined by the names of the data they read and write (FEATURES MD1, PS1).
+
+    >>> program = Program("edges")
+    >>> image = program.input("image", size="3 MB")
+    >>> edges = program.task(abs, inputs=[image], outputs={"edges": "1 MB"}, work=2.0, name="sobel")
+    >>> thin = program.task(abs, inputs=[edges], outputs=["thin"], work=1.0)
+    >>> program.output(thin, "thin.png")
+    >>> program.graph.n_tasks, [d.name for d in program.results()]
+    (2, ['thin'])
+    """
+
+    def __init__(self, name: str = "program") -> None:
+        self.name = name
+        self.tasks: dict[str, Task] = {}
+        self.data: dict[str, Data] = {}
+        self.producer: dict[str, str] = {}
+        """The task that makes each item; items from outside are not in it."""
+        self._graph: Graph | None = None
+
+    def input(
+        self, name: str, path: str | Path | None = None, *, size: float | str = 0.0, value: Any = None
+    ) -> Data:
+        """Declare an item that comes from outside: a file, a value, or a size alone."""
+        item = Data(
+            name,
+            _checked_size(size, name),
+            path=None if path is None else str(path),
+            value=value,
+        )
+        self._add_data(item)
+        return item
+
+    def task(
+        self,
+        body: Callable[..., Any] | Command | Sequence[str] | None = None,
+        *,
+        inputs: Iterable[Data | str] = (),
+        outputs: Iterable[str] | Mapping[str, float | str] = (),
+        work: float | str = 1.0,
+        name: str | None = None,
+        kind: str | None = None,
+        after: Iterable[str] = (),
+        stdout: str | None = None,
+    ) -> Any:
+        """Add a task; returns its output item (a tuple of them when there are several).
+
+        A callable gets its inputs as positional arguments, in order, and returns its output (a tuple
+        when there are several). A list of strings is a command. `outputs` may give estimated sizes. A
+        task without outputs returns a signal that others can list among their inputs.
+        """
+        command: Callable[..., Any] | Command | None
+        if isinstance(body, Command) or body is None or callable(body):
+            command = body
+        else:
+            command = Command(tuple(str(a) for a in body), stdout)
+        if kind is None:
+            kind = _kind_of(command)
+        if name is None:
+            name = self._free_name(kind or "task")
+        if name in self.tasks:
+            raise BadProgram(
+                f"two tasks are named {name!r}", where=self.name, hint="give each task its own name"
+            )
+        sizes = dict(outputs) if isinstance(outputs, Mapping) else dict.fromkeys(outputs, 0.0)
+        if not sizes:
+            sizes = {f"{name}.done": 0.0}
+        try:
+            seconds = quantity(work, "time")
+        except HeadraceError as error:
+            raise BadProgram(error.problem, where=f"{self.name}: task {name!r}", hint=error.hint) from None
+        made = [Data(out, _checked_size(size, out)) for out, size in sizes.items()]
+        for item in made:
+            if item.name in self.producer:
+                raise BadProgram(
+                    f"item {item.name!r} is written by {self.producer[item.name]!r} and by {name!r}",
+                    where=self.name,
+                    hint="one item has one producer: give the second output another name",
+                )
+        read = tuple(i.name if isinstance(i, Data) else i for i in inputs)
+        for item in made:
+            self._add_data(item)
+            self.producer[item.name] = name
+        self.tasks[name] = Task(name, seconds, read, tuple(sizes), kind, command, tuple(after))
+        self._graph = None
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def output(self, item: Data | str, path: str | Path | None = None) -> None:
+        """Declare an item a result: it returns to the origin, and to a file if a path is given."""
+        name = item.name if isinstance(item, Data) else item
+        if name not in self.data:
+            raise BadProgram(f"there is no item {name!r}", where=self.name, hint="declare it first")
+        old = self.data[name]
+        self.data[name] = Data(name, old.size, None if path is None else str(path), old.value, True)
+        self._graph = None
+
+    def inputs(self) -> list[Data]:
+        """The items that come from outside."""
+        return [d for d in self.data.values() if d.name not in self.producer]
+
+    def results(self) -> list[Data]:
+        """The items wanted in the end: those declared, or else those nobody reads."""
+        declared = [d for d in self.data.values() if d.result]
+        if declared:
+            return declared
+        read = {name for task in self.tasks.values() for name in task.inputs}
+        return [d for d in self.data.values() if d.name in self.producer and d.name not in read]
+
+    @property
+    def graph(self) -> Graph:
+        """The array form; checks the program and is built once."""
+        if self._graph is None:
+            self._graph = _build_graph(self)
+        return self._graph
+
+    def _add_data(self, item: Data) -> None:
+        if item.name in self.data:
+            raise BadProgram(
+                f"two items are named {item.name!r}", where=self.name, hint="give each item its own name"
+            )
+        self.data[item.name] = item
+        self._graph = None
+
+    def _free_name(self, stem: str) -> str:
+        number = len(self.tasks)
+        while f"{stem}_{number}" in self.tasks:
+            number += 1
+        return f"{stem}_{number}"
+
+
+def _kind_of(body: Callable[..., Any] | Command | None) -> str:
+    if body is None:
+        return ""
+    if isinstance(body, Command):
+        return body.argv[0] if body.argv else "command"
+    return getattr(body, "__qualname__", type(body).__name__).replace("<lambda>", "lambda")
+
+
+def _checked_size(size: float | str, name: str) -> float:
+    try:
+        return quantity(size, "size")
+    except HeadraceError as error:
+        raise BadProgram(error.problem, where=f"item {name!r}", hint=error.hint) from None
+
+
+def _build_graph(program: Program) -> Graph:
+    """Arrays of a program: O(tasks + items + reads)."""
+    number = {name: i for i, name in enumerate(program.tasks)}
+    item_number = {name: i for i, name in enumerate(program.data)}
+    size = [d.size for d in program.data.values()]
+    producer = [number[program.producer[d]] if d in program.producer else OUTSIDE for d in program.data]
+    item_names = list(program.data)
+    wanted = {d.name for d in program.results()}
+    result = [name in wanted for name in program.data]
+    signals: dict[str, int] = {}
+    kinds: dict[str, int] = {}
+    kind = np.empty(len(number), np.int32)
+    work = np.empty(len(number))
+    read_ptr = np.zeros(len(number) + 1, np.int32)
+    reads: list[int] = []
+    for i, task in enumerate(program.tasks.values()):
+        if not math.isfinite(task.work) or task.work < 0:
+            raise BadProgram(
+                f"work is {task.work}",
+                where=f"{program.name}: task {task.name!r}",
+                hint="give a number of seconds, 0 or more",
+            )
+        work[i] = task.work
+        kind[i] = kinds.setdefault(task.kind, len(kinds))
+        read = dict.fromkeys(_item(program, task, item_number, name) for name in task.inputs)
+        for before in dict.fromkeys(task.after):
+            if before not in number:
+                raise BadProgram(
+                    f"task {task.name!r} comes after {before!r}, which does not exist",
+                    where=program.name,
+                    hint="name an existing task",
+                )
+            if before not in signals:
+                signals[before] = len(size)
+                size.append(0.0)
+                producer.append(number[before])
+                item_names.append(_signal_name(before, item_number))
+                result.append(False)
+            read[signals[before]] = None
+        reads.extend(read)
+        read_ptr[i + 1] = len(reads)
+    return make_graph(
+        work=work,
+        size=size,
+        producer=producer,
+        read_ptr=read_ptr,
+        reads=reads,
+        kind=kind,
+        kinds=tuple(kinds) or ("",),
+        result=result,
+        task_names=tuple(number),
+        item_names=tuple(item_names),
+        name=program.name,
+    )
+
+
+def _item(program: Program, task: Task, item_number: dict[str, int], name: str) -> int:
+    if name not in item_number:
+        raise BadProgram(
+            f"task {task.name!r} reads {name!r}, which nobody makes",
+            where=program.name,
+            hint="declare it with program.input, or as an output of a task",
+        )
+    return item_number[name]
+
+
+def _signal_name(task: str, taken: dict[str, int]) -> str:
+    name = f"{task}.finished"
+    while name in taken:
+        name += "_"
+    return name
