@@ -1,0 +1,150 @@
+"""Run times of tasks from what earlier executions took (FEATURES MD6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headrace.model.errors import UsageError
+from headrace.model.graph import Floats, Graph
+from headrace.model.platform import Host, Platform
+
+_LEAST_SHARE = 1e-9
+"""Least time on a host, as a share of the slowest host's: an execution of no time gives no infinite speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One execution: a task of this kind took so many seconds on this host for so many input bytes."""
+
+    kind: str
+    host: str
+    seconds: float
+    input_size: float
+
+    def __post_init__(self) -> None:
+        for what, value in (("seconds", self.seconds), ("input_size", self.input_size)):
+            if not (math.isfinite(value) and value >= 0):
+                raise UsageError(
+                    f"{what} is {value}",
+                    where=f"measurement of {self.kind!r} on {self.host!r}",
+                    hint="give a finite number, 0 or more",
+                )
+
+
+def predict(
+    graph: Graph, platform: Platform, measurements: Iterable[Measurement], alpha: float = 0.9
+) -> tuple[Graph, Platform]:
+    """The program and platform with run times as history has them; measurements come oldest first.
+
+    For each kind with history, a host that ran it takes, per input byte, the weighted mean of its own
+    measurements: weights alpha, alpha (1 - alpha), alpha (1 - alpha)^2, ... from the latest back,
+    divided by their sum (equation 1 of the macro-dataflow paper, normalised). A host that did not takes
+    the mean over those that did (equation 2, divided by their number). Where the platform's hosts have
+    different speeds that mean is one of work: measured seconds times that host's speed, averaged, divided
+    by the speed of the host asked for; with equal speeds this is equation 2.
+
+    A kind that never read a byte has a time per execution instead. In a kind that did, an execution or
+    a task without known input bytes counts as one of average measured size. Measurements on hosts the
+    platform does not have are used only when none of its own ran that kind, and then as of a host of
+    speed 1. Kinds without history, and tasks without a kind, keep the user's figure.
+
+    The answer is exact: work / speed of a host for a kind, load taken off, is the predicted time.
+    O(measurements + reads + kinds * hosts).
+
+    >>> from headrace.model.graph import make_graph
+    >>> g = make_graph(work=[9.0], size=[10.0], producer=[-1], read_ptr=[0, 1], reads=[0], kinds=("fft",))
+    >>> seen = [Measurement("fft", "h0", 1.0, 5.0), Measurement("fft", "h1", 3.0, 5.0)]
+    >>> g2, p2 = predict(g, Platform.pairwise([1.0, 1.0, 1.0], bandwidth=1.0), seen)
+    >>> [round(float(t), 6) for t in g2.work[0] / p2.rates(g2.kinds)[0]]
+    [2.0, 6.0, 4.0]
+    """
+    if not 0 < alpha <= 1:
+        raise UsageError(f"alpha is {alpha}", where="predict", hint="give a number above 0, at most 1")
+    history = _by_kind(measurements, set(graph.kinds) - {""})
+    if not history:
+        return graph, platform
+    rates = platform.rates(graph.kinds)
+    input_size = _input_sizes(graph)
+    work = graph.work.copy()
+    speeds: dict[str, Floats] = {}
+    for number, kind in enumerate(graph.kinds):
+        if kind not in history:
+            continue
+        unit = _unit_size(history[kind])
+        per_byte = _per_byte(history[kind], platform.hosts, rates[number], unit, alpha)
+        reference = float(per_byte.mean())
+        of_kind = graph.kind == number
+        work[of_kind] = reference * _effective(input_size[of_kind], unit)
+        if reference > 0:
+            speeds[kind] = reference / np.maximum(per_byte, _LEAST_SHARE * per_byte.max())
+    return graph.with_work(work), _with_speeds(platform, speeds)
+
+
+def _by_kind(measurements: Iterable[Measurement], wanted: set[str]) -> dict[str, list[Measurement]]:
+    history: dict[str, list[Measurement]] = {}
+    for measured in measurements:
+        if measured.kind in wanted:
+            history.setdefault(measured.kind, []).append(measured)
+    return history
+
+
+def _input_sizes(graph: Graph) -> Floats:
+    """Bytes each task reads."""
+    reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
+    sizes: Floats = np.zeros(graph.n_tasks)
+    np.add.at(sizes, reader, graph.size[graph.reads])
+    return sizes
+
+
+def _unit_size(history: Sequence[Measurement]) -> float:
+    """Average input bytes of the executions that read any; 0 for a kind that never did."""
+    sizes = [m.input_size for m in history if m.input_size > 0]
+    return math.fsum(sizes) / len(sizes) if sizes else 0.0
+
+
+def _effective(size: Floats, unit: float) -> Floats:
+    """The sizes that times are proportional to: bytes, or 1 each in a kind that reads none."""
+    return np.where(size > 0, size, unit) if unit > 0 else np.ones_like(size)
+
+
+def _per_byte(
+    history: Sequence[Measurement], hosts: Sequence[Host], rates: Floats, unit: float, alpha: float
+) -> Floats:
+    """Seconds per input byte on each host: equation 1 where it has history, else equation 2."""
+    own = _weighted_means(history, unit, alpha)
+    known = {host.name: float(rate) for host, rate in zip(hosts, rates, strict=True)}
+    seen = [name for name in own if name in known]
+    if seen:
+        at_speed_one = math.fsum(own[name] * known[name] for name in seen) / len(seen)
+    else:
+        at_speed_one = math.fsum(own.values()) / len(own)
+    return np.array([own.get(name, at_speed_one / rate) for name, rate in known.items()])
+
+
+def _weighted_means(history: Sequence[Measurement], unit: float, alpha: float) -> dict[str, float]:
+    """Equation 1 for each host, as a running sum: each new value outweighs all before it."""
+    sums: dict[str, tuple[float, float]] = {}
+    for measured in history:
+        size = (measured.input_size or unit) if unit > 0 else 1.0
+        total, weight = sums.get(measured.host, (0.0, 0.0))
+        sums[measured.host] = (
+            (1 - alpha) * total + alpha * measured.seconds / size,
+            (1 - alpha) * weight + alpha,
+        )
+    return {host: total / weight for host, (total, weight) in sums.items()}
+
+
+def _with_speeds(platform: Platform, speeds: Mapping[str, Floats]) -> Platform:
+    """The platform with these net speeds for these kinds: measured times already contain the load."""
+    number = {host.name: j for j, host in enumerate(platform.hosts)}
+
+    def changed(host: Host) -> Host:
+        net = {kind: float(of[number[host.name]]) / (1.0 - host.load) for kind, of in speeds.items()}
+        return replace(host, kinds={**host.kinds, **net})
+
+    sites = tuple(replace(site, hosts=tuple(changed(h) for h in site.hosts)) for site in platform.sites)
+    return replace(platform, sites=sites)
