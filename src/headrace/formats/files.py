@@ -1,0 +1,175 @@
+"""Reading and writing whole files with limits: nothing from outside is trusted, nothing is half written."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import secrets
+import stat
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic_core import from_json
+
+from headrace.model.errors import BadFile
+from headrace.model.units import show_size
+
+MAX_BYTES = 2**30
+"""Default limit of a file, after unpacking."""
+BOMB_FLOOR = 16_000_000
+"""Unpacked bytes up to which any compression ratio is accepted."""
+BOMB_RATIO = 200
+"""Unpacked over packed bytes beyond which a larger file is refused; real JSON is near 30."""
+_CHUNK = 1 << 20
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def read_file(path: str | Path, *, limit: int = MAX_BYTES) -> bytes:
+    """The bytes of a regular file, unpacked if it is gzip (by its first bytes, not by its name)."""
+    where = str(path)
+    with _open_regular(path) as file:
+        try:
+            packed = file.peek(2)[:2] == _GZIP_MAGIC  # type: ignore[attr-defined]
+            data = _unpack(file, where, limit) if packed else file.read(limit + 1)
+        except OSError as error:
+            raise BadFile(f"cannot be read: {error.strerror}", where=where) from None
+    if len(data) > limit:
+        raise _too_large(where, limit)
+    return data
+
+
+def read_head(path: str | Path, size: int = 65536) -> bytes:
+    """The first bytes of a file, unpacked if it is gzip; the rest is not looked at."""
+    where = str(path)
+    with _open_regular(path) as file:
+        try:
+            head = file.read(size)
+        except OSError as error:
+            raise BadFile(f"cannot be read: {error.strerror}", where=where) from None
+    if head[:2] != _GZIP_MAGIC:
+        return head
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, size)
+    except zlib.error as error:
+        raise _corrupt(where, error) from None
+
+
+def write_file(path: str | Path, data: bytes) -> None:
+    """Write all of `data` or nothing; packed when the name ends in .gz.
+
+    The bytes go to a temporary file in the same folder, which then takes the name. The same data gives
+    the same bytes: a gzip header carries no time.
+    """
+    target = Path(path)
+    if target.name.endswith(".gz"):
+        data = gzip.compress(data, compresslevel=6, mtime=0)
+    scratch = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.tmp")
+    try:
+        with scratch.open("xb") as file:
+            file.write(data)
+        scratch.replace(target)
+    except OSError as error:
+        raise BadFile(
+            f"cannot be written: {error.strerror}",
+            where=str(path),
+            hint="give the name of a file in a folder that exists and that you may write to",
+        ) from None
+    finally:
+        with suppress(OSError):
+            scratch.unlink()
+
+
+def parse_json(data: bytes, where: str) -> object:
+    """A JSON document as plain values: strict UTF-8, no NaN or Infinity, nesting at most 200 deep.
+
+    >>> parse_json(b'{"a": [1, 2.5]}', "x.json")
+    {'a': [1, 2.5]}
+    >>> parse_json(b'{"a":\\n NaN}', "x.json")
+    Traceback (most recent call last):
+    headrace.model.errors.BadFile: x.json: not valid JSON: expected value at line 2 column 2
+    """
+    try:
+        value: object = from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        raise BadFile(f"not valid JSON: {error}", where=where) from None
+    return value
+
+
+def encode_text(text: str, where: str) -> bytes:
+    """Text as UTF-8; a character that has no UTF-8 form (half of a surrogate pair) is an error."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        bad = text[max(0, error.start - 20) : error.end + 20]
+        raise BadFile(
+            f"the text {bad!r} cannot be written as UTF-8", where=where, hint="rename what carries it"
+        ) from None
+
+
+def _open_regular(path: str | Path) -> BinaryIO:
+    """Open for reading without ever blocking: a pipe, socket or device is refused."""
+    where = str(path)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise BadFile(
+            f"cannot be opened: {reason}", where=where, hint="check the name and the permissions"
+        ) from None
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        what = "a directory" if stat.S_ISDIR(mode) else "a pipe, socket or device"
+        raise BadFile(f"is {what}, not a file", where=where, hint="give the name of a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def _unpack(file: BinaryIO, where: str, limit: int) -> bytes:
+    """All members of a gzip file, in bounded pieces: stops as soon as a limit is passed."""
+    out = io.BytesIO()  # hands out its buffer without a second copy
+    packed = 0
+    member = zlib.decompressobj(wbits=31)
+    rest = b""
+    try:
+        while True:
+            if not rest:
+                rest = file.read(_CHUNK)
+                packed += len(rest)
+                if not rest:
+                    break
+            if member.eof:
+                if not rest.startswith(_GZIP_MAGIC):
+                    break  # padding after the last member
+                member = zlib.decompressobj(wbits=31)
+            out.write(member.decompress(rest, _CHUNK))
+            rest = member.unused_data if member.eof else member.unconsumed_tail
+            _check_growth(out.tell(), packed, where, limit)
+    except zlib.error as error:
+        raise _corrupt(where, error) from None
+    if not member.eof:
+        raise BadFile(
+            f"the gzip data ends early, after {packed} bytes", where=where, hint="fetch the file again"
+        )
+    return out.getvalue()
+
+
+def _check_growth(unpacked: int, packed: int, where: str, limit: int) -> None:
+    if unpacked > limit:
+        raise _too_large(where, limit)
+    if unpacked > BOMB_FLOOR and unpacked > BOMB_RATIO * packed:
+        raise BadFile(
+            f"unpacks to more than {BOMB_RATIO} times its size ({packed} bytes gave {unpacked} so far)",
+            where=where,
+            hint="if the file is honest, unpack it yourself and give the plain file",
+        )
+
+
+def _too_large(where: str, limit: int) -> BadFile:
+    return BadFile(f"holds more than {show_size(limit)} ({limit} bytes)", where=where, hint="split it")
+
+
+def _corrupt(where: str, error: zlib.error) -> BadFile:
+    return BadFile(f"the gzip data is corrupt: {error}", where=where, hint="fetch the file again")

@@ -1,0 +1,74 @@
+"""JSON from outside against a declared shape: one typed error that names the place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from pydantic import ConfigDict, FailFast, Field, StringConstraints, ValidationError
+
+from headrace.model.errors import BadFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+MAX_VALUES = 50_000_000
+"""Most values (counted by commas) of one document: bounds the memory that parsing takes."""
+MAX_NUMBER = 1e18
+"""Seconds and bytes beyond this are taken for a mistake."""
+
+STRICT = ConfigDict(strict=True, allow_inf_nan=False)
+"""Text is not taken for a number, nor NaN for a quantity. Keys that are not declared are ignored."""
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+Names = Annotated[list[Name], FailFast()]
+Amount = Annotated[float, Field(ge=0, le=MAX_NUMBER)]
+
+
+def read_shape(adapter: TypeAdapter[T], data: bytes, where: str, *, max_values: int = MAX_VALUES) -> T:
+    """Parse and check in one pass, without Python values for what is not declared: O(bytes)."""
+    if data.count(b",") > max_values:
+        raise BadFile(f"holds more than {max_values} values", where=where, hint="split it")
+    try:
+        return adapter.validate_json(data)
+    except ValidationError as error:
+        raise _one_error(error, where) from None
+
+
+def place(location: Sequence[str | int]) -> str:
+    """
+    >>> place(("workflow", "tasks", 17, "files", 2))
+    'workflow.tasks[17].files[2]'
+    """
+    text = ""
+    for step in location:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def shorten(value: object, limit: int = 80) -> str:
+    """A value for a message, never longer than `limit` and cheap for values of any size.
+
+    >>> shorten("x" * 1000, 12)
+    "'xxxxxxxx..."
+    """
+    if isinstance(value, str):
+        value = value[:limit]
+    elif isinstance(value, (list, dict)) and value:
+        return f"a list of {len(value)}" if isinstance(value, list) else f"an object of {len(value)}"
+    text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def _one_error(error: ValidationError, where: str) -> BadFile:
+    first: Any = error.errors(include_url=False)[0]
+    if first["type"] == "json_invalid":
+        return BadFile(f"not valid JSON: {first['ctx']['error']}", where=where)
+    at = place(first["loc"]) or "the document"
+    wanted = first["msg"][0].lower() + first["msg"][1:]
+    if first["type"] == "missing":
+        return BadFile(f"{at} is missing", where=where, hint="add it")
+    return BadFile(f"{at} is {shorten(first['input'])}: {wanted}", where=where)

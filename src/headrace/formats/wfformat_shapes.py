@@ -1,0 +1,108 @@
+"""The parts of WfFormat documents that Headrace reads; all other keys are ignored.
+
+Two layouts: 1.3 and 1.4 list tasks with their run times and files in one place; 1.5 and 1.6 keep the
+`specification` (tasks, files) apart from the `execution` (run times, commands).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Literal
+
+from pydantic import AliasChoices, FailFast, Field, TypeAdapter
+
+from headrace.formats.shapes import STRICT, Amount, Name, Names
+
+
+@dataclass(slots=True)
+class Command:
+    program: str | None = None
+
+
+@dataclass(slots=True)
+class SplitTask:
+    """A task of `workflow.specification`."""
+
+    id: Name
+    name: str | None = None
+    category: str | None = None
+    parents: Names = field(default_factory=list)
+    children: Names = field(default_factory=list)
+    inputs: Annotated[Names, Field(alias="inputFiles")] = field(default_factory=list)
+    outputs: Annotated[Names, Field(alias="outputFiles")] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class SplitFile:
+    id: Name
+    size: Annotated[Amount, Field(alias="sizeInBytes")]
+    result: bool = False
+    """Headrace's own mark of a declared result."""
+
+
+@dataclass(slots=True)
+class Specification:
+    tasks: Annotated[list[SplitTask], FailFast()]
+    files: Annotated[list[SplitFile], FailFast()] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Executed:
+    """A task of `workflow.execution`."""
+
+    id: Name
+    runtime: Annotated[Amount, Field(alias="runtimeInSeconds")]
+    command: Command | None = None
+
+
+@dataclass(slots=True)
+class Execution:
+    tasks: Annotated[list[Executed], FailFast()]
+
+
+@dataclass(slots=True)
+class FlatFile:
+    """A file in a task of 1.3 (`size`) or 1.4 (`sizeInBytes`)."""
+
+    name: Name
+    link: Literal["input", "output"]
+    size: Annotated[Amount, Field(validation_alias=AliasChoices("sizeInBytes", "size"))]
+    path: str | None = None
+
+
+@dataclass(slots=True)
+class FlatTask:
+    name: Name
+    id: str | None = None
+    type: str = "compute"
+    category: str | None = None
+    command: Command | None = None
+    parents: Names = field(default_factory=list)
+    children: Names = field(default_factory=list)
+    files: Annotated[list[FlatFile], FailFast()] = field(default_factory=list)
+    runtime: Annotated[Amount | None, Field(validation_alias=AliasChoices("runtimeInSeconds", "runtime"))] = (
+        None
+    )
+
+
+@dataclass(slots=True)
+class Workflow:
+    specification: Specification | None = None
+    execution: Execution | None = None
+    tasks: Annotated[list[FlatTask], FailFast()] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Document:
+    __pydantic_config__ = STRICT  # holds for the parts too
+
+    version: Annotated[str, Field(alias="schemaVersion")]
+    workflow: Workflow
+    name: str = "program"
+
+
+@cache
+def document_adapter() -> TypeAdapter[Document]:
+    """Built at first use: it takes a few milliseconds."""
+    return TypeAdapter(Document)
