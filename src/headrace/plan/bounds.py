@@ -1,0 +1,123 @@
+"""Lower bounds on the makespan that hold under the platform's own model.
+
+Each is a relaxation of the problem, so none can exceed the optimum:
+- path: a chain of tasks, each on its quickest host, with what must come from and return to an origin;
+- area: work that can only begin after `a` and is followed by at least `b`, spread perfectly over as many
+  cores as there are tasks, or all;
+- links: bytes that must leave or reach an origin without hosts, through the links next to it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.core.scheduler import Problem
+from headrace.model.graph import OUTSIDE, Floats
+from headrace.model.network import EVERYWHERE, Network
+from headrace.plan.kernels.paths import heads_and_tails
+
+_THRESHOLDS = 24
+"""How many values of `a` and of `b` the area bound tries each."""
+
+
+def lower_bound(problem: Problem) -> float:
+    """The best of the bounds: O(tasks * hosts + reads + tasks log tasks)."""
+    graph = problem.graph
+    if graph.n_tasks == 0:
+        return 0.0
+    rate = problem.platform.rates(graph.kinds)
+    shortest = graph.work / rate.max(axis=1)[graph.kind]
+    head, tail = _heads_and_tails(problem, shortest)
+    path = float((head + shortest + tail).max())
+    return max(path, _area_bound(problem, rate, head, tail), _origin_bound(problem))
+
+
+def _heads_and_tails(problem: Problem, shortest: Floats) -> tuple[Floats, Floats]:
+    """The least time before each task can begin and after it has finished."""
+    graph, network = problem.graph, problem.platform.network
+    fetch = np.zeros(graph.n_items)
+    give = np.zeros(graph.n_items)
+    if network.origin != EVERYWHERE:
+        outside = (graph.producer == OUTSIDE) & (graph.size > 0)
+        for item, places in problem.holders.items():
+            outside[item] &= not places
+        latency, slowness = _least_from_origin(network)
+        fetch[outside] = latency + graph.size[outside] * slowness
+        returns = graph.result & (graph.producer != OUTSIDE) & (graph.size > 0)
+        latency, slowness = _least_to_origin(network)
+        give[returns] = latency + graph.size[returns] * slowness
+    reads, writes = (graph.read_ptr, graph.reads), (graph.write_ptr, graph.writes)
+    head, tail = heads_and_tails(graph.order, shortest, *reads, *writes, graph.producer, fetch, give)
+    return head, tail
+
+
+def _least_from_origin(network: Network) -> tuple[float, float]:
+    """Least latency and least seconds per byte from the origin to any host."""
+    ways = [_way(network, network.origin, p) for p in np.unique(network.host_place).tolist()]
+    return min(w[0] for w in ways), min(w[1] for w in ways)
+
+
+def _least_to_origin(network: Network) -> tuple[float, float]:
+    ways = [_way(network, p, network.origin) for p in np.unique(network.host_place).tolist()]
+    return min(w[0] for w in ways), min(w[1] for w in ways)
+
+
+def _way(network: Network, source: int, target: int) -> tuple[float, float]:
+    bandwidth = network.bandwidth(source, target)
+    return (network.latency(source, target), 1.0 / bandwidth) if bandwidth > 0 else (np.inf, np.inf)
+
+
+def _area_bound(problem: Problem, rate: Floats, head: Floats, tail: Floats) -> float:
+    """max over a, b of a + b + area(tasks with head >= a and tail >= b) / capacity.
+
+    Weights y = plain speed per core: a task adds at least min_h(duration * y) to the sum of y * busy time
+    over cores (the dual of spreading work over hosts), so the sum of these over the total of y is a bound; k tasks
+    keep at most k cores busy, at best those with the largest weight.
+    """
+    graph, hosts = problem.graph, problem.platform.hosts
+    weight = np.array([h.speed * (1.0 - h.load) for h in hosts])
+    area = graph.work * (weight[None, :] / rate).min(axis=1)[graph.kind]
+    per_core = np.sort(np.repeat(weight, [h.cores for h in hosts]))[::-1]
+    capacity = np.cumsum(per_core)
+    best = 0.0
+    for a in _levels(head):
+        after = head >= a
+        tails, areas = tail[after], area[after]
+        by_tail = np.argsort(-tails, kind="stable")
+        tails, areas = tails[by_tail], np.cumsum(areas[by_tail])
+        cores = np.minimum(np.arange(1, len(tails) + 1), len(capacity)) - 1
+        best = max(best, float((a + tails + areas / capacity[cores]).max()))
+    return best
+
+
+def _levels(head: Floats) -> Floats:
+    """Values of `a` worth trying: all if they are few, else evenly spread ones."""
+    values: Floats = np.unique(head)
+    if len(values) <= _THRESHOLDS:
+        return values
+    chosen: Floats = values[np.linspace(0, len(values) - 1, _THRESHOLDS).astype(int)]
+    return chosen
+
+
+def _origin_bound(problem: Problem) -> float:
+    """Bytes that must cross the links next to an origin without hosts, where links carry a limited flow."""
+    graph, network = problem.graph, problem.platform.network
+    origin = network.origin
+    places = np.unique(network.host_place)
+    if origin == EVERYWHERE or problem.platform.contention == "none" or origin in places:
+        return 0.0
+    read = np.diff(graph.reader_ptr) > 0
+    elsewhere = np.zeros(graph.n_items, np.bool_)
+    elsewhere[[i for i, held in problem.holders.items() if held]] = True
+    out = float(graph.size[(graph.producer == OUTSIDE) & read & ~elsewhere].sum())
+    back = float(graph.size[graph.result & (graph.producer != OUTSIDE)].sum())
+    first = {route[0] for p in places.tolist() if (route := network.route(origin, p))}
+    last = {route[-1] for p in places.tolist() if (route := network.route(p, origin))}
+
+    def least(size: float, links: set[int]) -> float:
+        return size / float(network.link_bandwidth[sorted(links)].sum()) if links else 0.0
+
+    bounds = [least(out, first), least(back, last)]
+    if first & last:
+        bounds.append(least(out + back, first | last))
+    return max(bounds)

@@ -1,0 +1,69 @@
+"""All planners by name: a new one is one file and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+
+from headrace.core.scheduler import Planner
+from headrace.model.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A planner as `headrace schedulers` lists it; its module is imported when it is used."""
+
+    name: str
+    module: str
+    maker: str
+    programs: str
+    line: str
+    source: str
+
+
+ENTRIES = (
+    Entry("heft", "headrace.plan.heft", "Heft", "task graphs",
+          "upward rank, earliest finish, gaps filled; transfers booked on limited links",
+          "Topcuoglu, Hariri, Wu 2002"),
+    Entry("single-host", "headrace.plan.single_host", "SingleHost", "all",
+          "everything on the host that does it soonest", "comparator"),
+    Entry("round-robin", "headrace.plan.round_robin", "RoundRobin", "all",
+          "tasks dealt out in turn, blind to speed and data", "comparator"),
+)  # fmt: skip
+
+DEFAULT = "heft"
+_by_name = {entry.name: entry for entry in ENTRIES}
+
+
+def register(entry: Entry) -> None:
+    """Add a planner of one's own, under a name that is not taken."""
+    if entry.name in _by_name:
+        raise UsageError(f"scheduler {entry.name!r} exists already", hint="choose another name")
+    _by_name[entry.name] = entry
+
+
+def names() -> list[str]:
+    """
+    >>> "heft" in names()
+    True
+    """
+    return list(_by_name)
+
+
+def make(name: str) -> Planner:
+    """The planner of that name, with its default parameters.
+
+    >>> make("round-robin").name
+    'round-robin'
+    """
+    if name not in _by_name:
+        near = get_close_matches(name, _by_name, 1)
+        raise UsageError(
+            f"there is no scheduler {name!r}",
+            hint=f"{near[0]!r}" if near else f"one of {', '.join(_by_name)}",
+        )
+    entry = _by_name[name]
+    maker: Callable[[], Planner] = getattr(import_module(entry.module), entry.maker)
+    return maker()
