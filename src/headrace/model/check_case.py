@@ -1,0 +1,141 @@
+"""What the rules for plans share: tolerances, findings, and a plan made ready to be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.model.graph import Bools, Floats, Graph
+from headrace.model.network import Network
+from headrace.model.plan import Plan
+from headrace.model.platform import Platform
+
+RELATIVE = 1e-6
+"""A duration may be wrong by this share of itself ..."""
+ABSOLUTE = 1e-9
+"""... plus this many seconds. Two moments closer than this are the same moment."""
+ROUNDING = 1e-12
+"""Share of a moment that summing many durations up to it may have lost."""
+EXCESS = 1e-9
+"""Share by which a sum of bytes may pass a capacity, or a bound the makespan, through rounding."""
+
+Numbers: TypeAlias = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken rule; the message holds the values.
+
+    Rules: shape, finite, host, core, start, duration, overlap, order, input, item, place, route, source,
+    twice, transfer, link, storage, result, bound; `more` only counts what was left out.
+    """
+
+    rule: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.message}"
+
+
+class Findings:
+    """Violations, counted all and kept up to a limit."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.found: list[Violation] = []
+        self.total = 0
+
+    def add(self, rule: str, which: Bools | Numbers, message: Callable[[int], str]) -> None:
+        """One violation for each index (or true entry of a mask), told by `message`."""
+        indices = np.flatnonzero(which) if which.dtype == np.bool_ else which
+        self.total += len(indices)
+        room = max(0, self.limit - len(self.found))
+        self.found.extend(Violation(rule, message(i)) for i in indices[:room].tolist())
+
+    def say(self, rule: str, message: str) -> None:
+        self.add(rule, np.zeros(1, np.int64), lambda _: message)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A plan with its arrays in known types, and which of its entries can be judged further."""
+
+    graph: Graph
+    platform: Platform
+    network: Network
+    plan: Plan
+    task_ok: Bools
+    """Host exists, times are finite."""
+    core_ok: Bools
+    place: Numbers
+    """Of each task; 0 where the host does not exist."""
+    move_ok: Bools
+    """Item and places exist, a route joins them, times are finite."""
+    move_size: Floats
+    """Of each transfer; 0 where the item does not exist."""
+    maker_ok: Bools
+    """Of each item: it comes from outside, or from a task that can be judged."""
+    reader: Numbers
+    """The task of each entry of graph.reads."""
+
+    def task(self, t: int) -> str:
+        plan, hosts = self.plan, self.platform.hosts
+        h = int(plan.host[t])
+        host = repr(hosts[h].name) if 0 <= h < len(hosts) else f"number {h}"
+        span = f"{float(plan.start[t])!r} to {float(plan.finish[t])!r}"
+        return f"task {self.graph.task_names[t]!r} on host {host}, core {int(plan.core[t])}, {span}"
+
+    def move(self, k: int) -> str:
+        plan = self.plan
+        i = int(plan.move_item[k])
+        item = repr(self.graph.item_names[i]) if 0 <= i < self.graph.n_items else f"number {i}"
+        ends = f"from {self.place_name(plan.move_source[k])} to {self.place_name(plan.move_target[k])}"
+        span = f"{float(plan.move_start[k])!r} to {float(plan.move_finish[k])!r}"
+        return f"transfer of item {item} {ends}, {span}"
+
+    def place_name(self, place: int) -> str:
+        known = 0 <= place < self.network.n_places
+        return repr(self.network.place_names[place]) if known else f"place number {int(place)}"
+
+
+def slack(moment: Floats) -> Floats:
+    """How far from this moment another may lie and still be the same."""
+    return ABSOLUTE + ROUNDING * np.abs(moment)
+
+
+def makespan_of(case: Case) -> float:
+    """The last end of all that has a finite one."""
+    plan = case.plan
+    ends = np.concatenate((plan.finish, plan.move_finish))
+    return float(ends[np.isfinite(ends)].max(initial=0.0))
+
+
+def differs(start: Floats, finish: Floats, right: Floats) -> Bools:
+    """Whether finish - start is not the right duration."""
+    wrong: Bools = np.abs((finish - start) - right) > RELATIVE * right + slack(finish)
+    return wrong
+
+
+def overlaps(group: Numbers, start: Floats, finish: Floats) -> tuple[Numbers, Numbers]:
+    """Entries that start while an earlier one of their group still goes on: (that one, they).
+
+    Entries are held against the one of longest duration so far, by rank so that no precision is lost.
+    An entry without duration may lie at the edge of another, not inside. O(n log n).
+    """
+    n = len(group)
+    order = np.lexsort((finish, start, group))
+    group, start, finish = group[order], start[order], finish[order]
+    by_finish = np.argsort(finish, kind="stable")
+    rank = np.empty(n, np.int64)
+    rank[by_finish] = np.arange(n)
+    longest = np.maximum.accumulate(group * n + rank)[:-1] - group[:-1] * n
+    same = np.flatnonzero(group[1:] == group[:-1])
+    before, late = by_finish[longest[same]], same + 1
+    clash = (start[late] < finish[before] - slack(finish[before])) & (
+        finish[late] > start[before] + slack(start[before])
+    )
+    return order[before[clash]], order[late[clash]]

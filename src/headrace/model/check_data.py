@@ -1,0 +1,201 @@
+"""Rules for plans: which data is where and when, results, storage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.model.check_case import EXCESS, Case, Findings, Numbers, makespan_of, slack
+from headrace.model.graph import Bools, Floats
+from headrace.model.network import EVERYWHERE
+
+
+@dataclass(frozen=True, eq=False)
+class Copies:
+    """Which item is at which place from when on; one entry for each item and place, sorted by key."""
+
+    places: int
+    key: Numbers
+    """item * places + place"""
+    since: Floats
+    """When the copy begins to take room."""
+    ready: Floats
+    """When it can be used."""
+    move: Numbers
+    """The transfer that brings it; -1 where it is made, or lies from the beginning."""
+
+    def find(self, item: Numbers, place: Numbers) -> Numbers:
+        """The entry of each item and place; -1 where there is none."""
+        key = item.astype(np.int64) * self.places + place
+        if not len(self.key):
+            return np.full(len(key), -1)
+        at = np.minimum(np.searchsorted(self.key, key), len(self.key) - 1)
+        return np.where(self.key[at] == key, at, -1)
+
+
+def find_copies(case: Case, findings: Findings) -> Copies:
+    """All copies: made by tasks, at the origin from the beginning, brought by transfers."""
+    graph, plan, network = case.graph, case.plan, case.network
+    made = np.flatnonzero((graph.producer >= 0) & case.maker_ok)
+    maker = graph.producer[made]
+    outside = np.flatnonzero((graph.producer < 0) & (network.origin != EVERYWHERE))
+    moves = np.flatnonzero(case.move_ok)
+    zeros = np.zeros(len(outside))
+    item = np.concatenate((made, outside, plan.move_item[moves])).astype(np.int64)
+    place = np.concatenate(
+        (case.place[maker], np.full(len(outside), network.origin), plan.move_target[moves])
+    )
+    move = np.concatenate((np.full(len(made) + len(outside), -1), moves))
+    since = np.concatenate((plan.start[maker], zeros, plan.move_start[moves]))
+    ready = np.concatenate((plan.finish[maker], zeros, plan.move_finish[moves]))
+    key = item * network.n_places + place
+    order = np.lexsort((ready, move >= 0, key))
+    key = key[order]
+    first = np.ones(len(key), np.bool_)
+    first[1:] = key[1:] != key[:-1]
+    again = move[order[~first]]
+    findings.add("twice", np.sort(again), lambda k: f"{case.move(k)}: the item comes to this place twice")
+    keep = order[first]
+    return Copies(network.n_places, key[first], since[keep], ready[keep], move[keep])
+
+
+def _needs_copy(case: Case, item: Numbers) -> Bools:
+    """Whether an item must be at a place to be used there: it has bytes and is not everywhere anyway."""
+    everywhere = (case.graph.producer[item] < 0) & (case.network.origin == EVERYWHERE)
+    return (case.graph.size[item] > 0) & ~everywhere
+
+
+def check_inputs(case: Case, copies: Copies, findings: Findings) -> None:
+    """Nothing before its producer, and every input at the task's place by its start."""
+    graph, plan = case.graph, case.plan
+    task, item = case.reader, graph.reads
+    maker = graph.producer[item]
+    start = plan.start[task]
+    judged = case.task_ok[task] & case.maker_ok[item]
+    early = judged & (maker >= 0) & (plan.finish[maker] > start + slack(start))
+    findings.add(
+        "order",
+        early,
+        lambda r: f"{case.task(task[r])}: starts before its predecessor, {case.task(maker[r])}, has finished",
+    )
+    at = copies.find(item, case.place[task])
+    needed = judged & _needs_copy(case, item)
+    findings.add(
+        "input",
+        needed & (at < 0),
+        lambda r: (
+            f"{case.task(task[r])}: its input {graph.item_names[item[r]]!r} "
+            f"never comes to {case.place_name(case.place[task[r]])}"
+        ),
+    )
+    there = needed & (at >= 0) & ~early
+    late = np.flatnonzero(there)[copies.ready[at[there]] > start[there] + slack(start[there])]
+    findings.add(
+        "input",
+        late,
+        lambda r: (
+            f"{case.task(task[r])}: its input {graph.item_names[item[r]]!r} "
+            f"is at {case.place_name(case.place[task[r]])} only from {float(copies.ready[at[r]])!r} on"
+        ),
+    )
+
+
+def check_sources(case: Case, copies: Copies, findings: Findings) -> None:
+    """What a transfer takes must be at its source by its start, and come from its maker in the end."""
+    plan, graph = case.plan, case.graph
+    item = np.where(case.move_ok, plan.move_item, 0)
+    start = plan.move_start
+    known = case.move_ok.copy()
+    known[known] = case.maker_ok[item[known]]
+    needed = known.copy()
+    needed[known] = _needs_copy(case, item[known])
+    at = np.full(len(item), -1)
+    at[needed] = copies.find(item[needed], plan.move_source[needed])
+    missing = needed & (at < 0)
+    findings.add("source", missing, lambda k: f"{case.move(k)}: the item is never at the source")
+    ready = np.full(len(item), -np.inf)
+    ready[at >= 0] = copies.ready[at[at >= 0]]
+    signals = np.flatnonzero(known & (case.move_size == 0))
+    signals = signals[graph.producer[item[signals]] >= 0]
+    ready[signals] = plan.finish[graph.producer[item[signals]]]
+    late = known & ~missing & (ready > start + slack(start))
+    findings.add(
+        "source", late, lambda k: f"{case.move(k)}: the item is there only from {float(ready[k])!r} on"
+    )
+    circular = _without_beginning(np.where(at >= 0, copies.move[at], -1) if len(copies.key) else at)
+    findings.add(
+        "source",
+        circular & needed & ~missing & ~late,
+        lambda k: f"{case.move(k)}: the item comes round in a circle of transfers, from nobody who made it",
+    )
+
+
+def _without_beginning(feeder: Numbers) -> Bools:
+    """Transfers whose chain of feeding transfers never ends: pointer doubling, O(n log n)."""
+    n = len(feeder)
+    jump = np.append(np.where(feeder >= 0, feeder, n), n)
+    for _ in range(n.bit_length()):
+        jump = jump[jump]
+    endless: Bools = jump[:n] != n
+    return endless
+
+
+def check_results(case: Case, copies: Copies, findings: Findings) -> None:
+    """Every result that a task makes is at the origin in the end, if there is an origin."""
+    graph, origin = case.graph, case.network.origin
+    if origin == EVERYWHERE:
+        return
+    items = np.flatnonzero(graph.result & (graph.size > 0) & (graph.producer >= 0))
+    items = items[case.maker_ok[items]]
+    absent = items[copies.find(items, np.full(len(items), origin)) < 0]
+    findings.add(
+        "result",
+        absent,
+        lambda i: f"result {graph.item_names[i]!r} never comes to the origin, {case.place_name(origin)}",
+    )
+
+
+def check_storage(case: Case, copies: Copies, findings: Findings) -> None:
+    """No site holds more than its storage; one violation for each stretch of time over it."""
+    network = case.network
+    if not np.isfinite(network.storage).any():
+        return
+    item, place = np.divmod(copies.key, network.n_places)
+    until = _held_until(case, copies, item, place)
+    size = case.graph.size[item]
+    # A copy that ends within rounding of another's beginning does not lie beside it.
+    until = until - slack(until)
+    counts = _needs_copy(case, item) & (until > copies.since)
+    for site in np.flatnonzero(np.isfinite(network.storage)).tolist():
+        here = np.flatnonzero(counts & (network.site[place] == site))
+        moment = np.concatenate((until[here], copies.since[here]))
+        change = np.concatenate((-size[here], size[here]))
+        order = np.lexsort((change > 0, moment))
+        used = np.cumsum(change[order])
+        capacity = float(network.storage[site])
+        over = np.flatnonzero(used > capacity * (1 + EXCESS))
+        stretches = np.split(over, np.flatnonzero(np.diff(over) > 1) + 1) if len(over) else []
+        for stretch in stretches:
+            peak = stretch[np.argmax(used[stretch])]
+            findings.say(
+                "storage",
+                f"site {case.platform.sites[site].name!r} needs {float(used[peak])!r} bytes "
+                f"at {float(moment[order[peak]])!r}, its storage holds {capacity!r}",
+            )
+
+
+def _held_until(case: Case, copies: Copies, item: Numbers, place: Numbers) -> Floats:
+    """When each copy is last used: by a transfer out, a task there, or as a result at the origin."""
+    graph, plan, network = case.graph, case.plan, case.network
+    until = copies.ready.copy()
+    moves = np.flatnonzero(case.move_ok)
+    source = copies.find(plan.move_item[moves], plan.move_source[moves])
+    np.maximum.at(until, source[source >= 0], plan.move_finish[moves[source >= 0]])
+    reads = np.flatnonzero(case.task_ok[case.reader])
+    task = case.reader[reads]
+    used = copies.find(graph.reads[reads], case.place[task])
+    np.maximum.at(until, used[used >= 0], plan.finish[task[used >= 0]])
+    kept = graph.result[item] & (place == network.origin)
+    until[kept] = np.maximum(until[kept], makespan_of(case))
+    return until
