@@ -98,8 +98,8 @@ def check_durations(case: Case, findings: Findings) -> None:
         "duration",
         case.task_ok & differs(plan.start, plan.finish, right),
         lambda t: (
-            f"{case.task(t)}: takes {plan.finish[t] - plan.start[t]!r} s, but work of {graph.work[t]!r} s "
-            f"at rate {rate[t]!r} takes {right[t]!r} s"
+            f"{case.task(t)}: takes {float(plan.finish[t] - plan.start[t])!r} s, but work of "
+            f"{float(graph.work[t])!r} s at rate {float(rate[t])!r} takes {float(right[t])!r} s"
         ),
     )
 
