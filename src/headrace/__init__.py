@@ -1,0 +1,62 @@
+"""Headrace plans, simulates and runs dataflow programs on machines that are not all alike.
+
+Names are loaded when they are first used, so that `import headrace` costs nothing.
+
+>>> import headrace as hr
+>>> program = hr.Program("two")
+>>> first = program.task(None, outputs={"x": "1 MB"}, work=2.0)
+>>> second = program.task(None, inputs=[first], outputs=["y"], work=1.0)
+>>> plan = hr.plan(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6), scheduler="heft")
+>>> plan.makespan, plan.bound
+(1.5, 1.5)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.api import plan as plan
+    from headrace.api import run as run
+    from headrace.api import simulate as simulate
+    from headrace.model.check import check as check
+    from headrace.model.errors import HeadraceError as HeadraceError
+    from headrace.model.plan import Plan as Plan
+    from headrace.model.platform import Host as Host
+    from headrace.model.platform import Link as Link
+    from headrace.model.platform import Platform as Platform
+    from headrace.model.platform import Site as Site
+    from headrace.model.program import Command as Command
+    from headrace.model.program import Data as Data
+    from headrace.model.program import Program as Program
+    from headrace.model.program import Task as Task
+
+_HOME = {
+    "plan": "headrace.api",
+    "run": "headrace.api",
+    "simulate": "headrace.api",
+    "check": "headrace.model.check",
+    "HeadraceError": "headrace.model.errors",
+    "Plan": "headrace.model.plan",
+    "Host": "headrace.model.platform",
+    "Link": "headrace.model.platform",
+    "Platform": "headrace.model.platform",
+    "Site": "headrace.model.platform",
+    "Command": "headrace.model.program",
+    "Data": "headrace.model.program",
+    "Program": "headrace.model.program",
+    "Task": "headrace.model.program",
+}
+__all__ = sorted(_HOME)  # noqa: PLE0605
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

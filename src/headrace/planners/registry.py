@@ -24,12 +24,12 @@ class Entry:
 
 
 ENTRIES = (
-    Entry("heft", "headrace.plan.heft", "Heft", "task graphs",
+    Entry("heft", "headrace.planners.heft", "Heft", "task graphs",
           "upward rank, earliest finish, gaps filled; transfers booked on limited links",
           "Topcuoglu, Hariri, Wu 2002"),
-    Entry("single-host", "headrace.plan.single_host", "SingleHost", "all",
+    Entry("single-host", "headrace.planners.single_host", "SingleHost", "all",
           "everything on the host that does it soonest", "comparator"),
-    Entry("round-robin", "headrace.plan.round_robin", "RoundRobin", "all",
+    Entry("round-robin", "headrace.planners.round_robin", "RoundRobin", "all",
           "tasks dealt out in turn, blind to speed and data", "comparator"),
 )  # fmt: skip
 

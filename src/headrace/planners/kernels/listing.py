@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from headrace.plan.kernels.calendar import book, earliest, unbook
+from headrace.planners.kernels.calendar import book, earliest, unbook
 
 OK, POOL_FULL, NO_ROUTE = 0, 1, 2
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
-from headrace.plan.booking import list_plan
+from headrace.planners.booking import list_plan
 
 
 class RoundRobin:

@@ -12,10 +12,10 @@ from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Bools, Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import Plan
-from headrace.plan.bounds import lower_bound
-from headrace.plan.kernels.calendar import new_calendar
-from headrace.plan.kernels.listing import NO_ROUTE, OK, Copies, Log, Machines, Moves, Tasks, list_schedule
-from headrace.simulate.replay import replay
+from headrace.planners.bounds import lower_bound
+from headrace.planners.kernels.calendar import new_calendar
+from headrace.planners.kernels.listing import NO_ROUTE, OK, Copies, Log, Machines, Moves, Tasks, list_schedule
+from headrace.simulator.replay import replay
 
 MANY_READERS = 16
 """Items with at least this many readers get a dense row over places."""

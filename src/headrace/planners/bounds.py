@@ -14,7 +14,7 @@ import numpy as np
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Floats
 from headrace.model.network import EVERYWHERE, Network
-from headrace.plan.kernels.paths import heads_and_tails
+from headrace.planners.kernels.paths import heads_and_tails
 
 _THRESHOLDS = 24
 """How many values of `a` and of `b` the area bound tries each."""
@@ -71,8 +71,8 @@ def _area_bound(problem: Problem, rate: Floats, head: Floats, tail: Floats) -> f
     """max over a, b of a + b + area(tasks with head >= a and tail >= b) / capacity.
 
     Weights y = plain speed per core: a task adds at least min_h(duration * y) to the sum of y * busy time
-    over cores (the dual of spreading work over hosts), so the sum of these over the total of y is a bound; k tasks
-    keep at most k cores busy, at best those with the largest weight.
+    over cores (the dual of spreading work over hosts), so the sum of these over the total of y is a bound;
+    k tasks keep at most k cores busy, at best those with the largest weight.
     """
     graph, hosts = problem.graph, problem.platform.hosts
     weight = np.array([h.speed * (1.0 - h.load) for h in hosts])

@@ -17,7 +17,7 @@ from headrace.model.errors import BadPlan
 from headrace.model.graph import OUTSIDE, Floats, Graph, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import Plan
-from headrace.simulate.kernels import carry_out, carry_out_fair
+from headrace.simulator.kernels import carry_out, carry_out_fair
 
 
 @dataclass(frozen=True, eq=False)
