@@ -33,7 +33,7 @@ _PLAIN_WORD = re.compile(r"\S{1,80}")
 
 
 def read_program(path: str | Path, *, max_tasks: int = MAX_TASKS) -> Program:
-    """Read a workflow instance, plain or gzipped: O(bytes), about 5 times the file's size in memory."""
+    """Read a workflow instance, plain or gzipped: O(bytes), about 3 times the file's size in memory."""
     where = str(path)
     document = read_shape(document_adapter(), read_file(path), where)
     try:

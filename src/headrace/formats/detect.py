@@ -1,0 +1,35 @@
+"""What kind of file is this: told by its first bytes, not by its name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+from headrace.formats.files import read_head
+from headrace.model.errors import BadFile
+
+_PLAN = re.compile(rb'"format"\s*:\s*"headrace-plan')
+_TOML_LINE = re.compile(
+    rb"""^[ \t]*(?:\[\[?[ \t]*[\w."' -]+\]|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*[.=])""", re.MULTILINE
+)
+
+
+def detect(path: str | Path) -> Literal["program", "platform", "plan"]:
+    """JSON is a plan if it says so and else a program; TOML is a platform. Reads at most 64 kB.
+
+    Whether the file is a good one of its kind is for its reader to say.
+    """
+    head = read_head(path).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if _PLAN.search(head):
+        return "plan"
+    if head.startswith(b"{") or (head.startswith(b"[") and not _TOML_LINE.match(head)):
+        return "program"
+    if _TOML_LINE.search(head) or (head.startswith(b"#") and b"\0" not in head):
+        return "platform"
+    what = "is empty" if not head else f"starts with {head[:16]!r}"
+    raise BadFile(
+        f"{what}: not a program, platform or plan",
+        where=str(path),
+        hint="a program is WfFormat JSON, a platform TOML, a plan JSON from headrace plan",
+    )

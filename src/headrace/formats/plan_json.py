@@ -1,0 +1,214 @@
+"""Plans as JSON: written for people and other tools, read back against a program and a platform."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import FailFast, Field, TypeAdapter
+
+from headrace.formats.files import encode_text, read_file, write_file
+from headrace.formats.shapes import STRICT, Amount, Name, read_shape, shorten
+from headrace.model.errors import BadPlan, HeadraceError
+from headrace.model.graph import Floats, Graph, Ints
+from headrace.model.plan import Plan
+from headrace.model.platform import Platform
+
+FORMAT = "headrace-plan-1"
+
+
+def plan_to_dict(plan: Plan) -> dict[str, Any]:
+    """A plan as plain values, tasks and transfers by start time."""
+    return {
+        "format": FORMAT,
+        "scheduler": plan.scheduler,
+        "program": plan.graph.name,
+        "platform": plan.platform.name,
+        "makespan": plan.makespan,
+        "bound": float(plan.bound),
+        "seconds": float(plan.seconds),
+        "notes": list(plan.notes),
+        "tasks": [task._asdict() for task in plan.tasks()],
+        "transfers": [
+            {"data": m.data, "from": m.source, "to": m.target, "start": m.start, "finish": m.finish}
+            for m in plan.transfers()
+        ],
+    }
+
+
+def write_plan(plan: Plan, path: str | Path) -> None:
+    """Write a plan that `read_plan` reads back."""
+    text = json.dumps(plan_to_dict(plan), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    write_file(path, encode_text(text + "\n", str(path)))
+
+
+def read_plan(path: str | Path, graph: Graph, platform: Platform) -> Plan:
+    """Read a plan of this program on this platform: O(tasks log tasks + transfers).
+
+    Every name must exist and every task must be there once. Tasks on a host where any lacks its `core` get
+    cores anew, in the order of their starts, the lowest free one each. Whether the plan keeps the rules of
+    its program and platform is not judged here.
+    """
+    where = str(path)
+    document = read_shape(_adapter(), read_file(path), where)
+    try:
+        return _plan(document, graph, platform)
+    except HeadraceError as error:
+        raise error.at(where) from None
+
+
+@dataclass(slots=True)
+class _Task:
+    id: Name
+    host: Name
+    start: Amount
+    finish: Amount
+    core: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+
+
+@dataclass(slots=True)
+class _Transfer:
+    data: Name
+    source: Annotated[Name, Field(alias="from")]
+    target: Annotated[Name, Field(alias="to")]
+    start: Amount
+    finish: Amount
+
+
+@dataclass(slots=True)
+class _Document:
+    __pydantic_config__ = STRICT  # holds for the parts too
+
+    format: Literal["headrace-plan-1"]
+    tasks: Annotated[list[_Task], FailFast()]
+    transfers: Annotated[list[_Transfer], FailFast()] = field(default_factory=list)
+    scheduler: str = "unknown"
+    bound: Amount = 0.0
+    seconds: Amount = 0.0
+    notes: Annotated[list[str], FailFast()] = field(default_factory=list)
+
+
+@cache
+def _adapter() -> TypeAdapter[_Document]:
+    return TypeAdapter(_Document)
+
+
+def _plan(document: _Document, graph: Graph, platform: Platform) -> Plan:
+    items = _Names("data item", graph.item_names, f"program {graph.name!r}")
+    places = _Names("place", platform.network.place_names, f"platform {platform.name!r}")
+    moves = document.transfers
+    times = [_times(row, f"transfers[{i}]") for i, row in enumerate(moves)]
+    return Plan(
+        graph=graph,
+        platform=platform,
+        scheduler=document.scheduler,
+        **_placed(document.tasks, graph, platform),
+        move_item=_ints([items.number(m.data, f"transfers[{i}].data") for i, m in enumerate(moves)]),
+        move_source=_ints([places.number(m.source, f"transfers[{i}].from") for i, m in enumerate(moves)]),
+        move_target=_ints([places.number(m.target, f"transfers[{i}].to") for i, m in enumerate(moves)]),
+        move_start=np.array([s for s, _ in times], np.float64),
+        move_finish=np.array([f for _, f in times], np.float64),
+        bound=document.bound,
+        seconds=document.seconds,
+        notes=tuple(document.notes),
+    )
+
+
+def _placed(rows: list[_Task], graph: Graph, platform: Platform) -> dict[str, Any]:
+    """The arrays over tasks: host, core, start, finish."""
+    tasks = _Names("task", graph.task_names, f"program {graph.name!r}")
+    hosts = _Names("host", [host.name for host in platform.hosts], f"platform {platform.name!r}")
+    n = graph.n_tasks
+    host = np.full(n, -1, np.int32)
+    core = np.full(n, -1, np.int32)
+    start, finish = np.zeros(n), np.zeros(n)
+    for i, row in enumerate(rows):
+        t = tasks.number(row.id, f"tasks[{i}].id")
+        if host[t] >= 0:
+            raise BadPlan(f"task {shorten(row.id)} is there twice", where=f"tasks[{i}]", hint="drop one")
+        host[t] = hosts.number(row.host, f"tasks[{i}].host")
+        start[t], finish[t] = _times(row, f"tasks[{i}]")
+        if row.core is not None:
+            core[t] = _checked_core(row.core, platform, int(host[t]), f"tasks[{i}].core")
+    if len(rows) < n:
+        missing = graph.task_names[int(np.flatnonzero(host < 0)[0])]
+        raise BadPlan(f"{n - len(rows)} tasks are missing, such as {shorten(missing)}", where="tasks")
+    _assign_cores(host, core, start, finish, graph, platform)
+    return {"host": host, "core": core, "start": start, "finish": finish}
+
+
+class _Names:
+    """Numbers of names, with an error for those that do not exist."""
+
+    def __init__(self, what: str, names: Sequence[str], owner: str) -> None:
+        self._numbers = {name: i for i, name in enumerate(names)}
+        self._what, self._owner = what, owner
+
+    def number(self, name: str, where: str) -> int:
+        if name not in self._numbers:
+            raise BadPlan(
+                f"there is no {self._what} {shorten(name)}",
+                where=where,
+                hint=f"give the plan together with the files it was made from; this is {self._owner}",
+            )
+        return self._numbers[name]
+
+
+def _ints(values: list[int]) -> Ints:
+    return np.array(values, np.int32)
+
+
+def _times(row: _Task | _Transfer, where: str) -> tuple[float, float]:
+    if row.finish < row.start:
+        raise BadPlan(
+            f"finish {row.finish} is before start {row.start}",
+            where=where,
+            hint="give seconds from the start",
+        )
+    return row.start, row.finish
+
+
+def _checked_core(core: int, platform: Platform, host: int, where: str) -> int:
+    machine = platform.hosts[host]
+    if core >= machine.cores:
+        raise BadPlan(
+            f"there is no core {core} on host {machine.name!r} with {machine.cores}",
+            where=where,
+            hint="cores are numbered from 0; leave core out to have it chosen",
+        )
+    return core
+
+
+def _assign_cores(
+    host: Ints, core: Ints, start: Floats, finish: Floats, graph: Graph, platform: Platform
+) -> None:
+    """Colour the intervals of tasks on hosts where a core is missing, by the lowest free core.
+
+    O(tasks log tasks).
+    """
+    todo = np.flatnonzero(np.isin(host, np.unique(host[core < 0])))
+    last_host, busy, free, opened = -1, list[tuple[float, int]](), list[int](), 0
+    for t in todo[np.lexsort((todo, finish[todo], start[todo], host[todo]))].tolist():
+        if host[t] != last_host:
+            last_host, busy, free, opened = int(host[t]), [], [], 0
+        slack = 1e-9 * max(1.0, float(start[t]))  # planners add up times in floating point
+        while busy and busy[0][0] <= start[t] + slack:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        if not free:
+            free, opened = [opened], opened + 1
+        core[t] = heapq.heappop(free)
+        heapq.heappush(busy, (float(finish[t]), int(core[t])))
+        machine = platform.hosts[last_host]
+        if opened > machine.cores:
+            raise BadPlan(
+                f"task {shorten(graph.task_names[t])} starts at {start[t]} on host {machine.name!r}, "
+                f"whose {machine.cores} cores are all busy",
+                where="tasks",
+                hint="no more tasks at a time than cores",
+            )

@@ -1,0 +1,267 @@
+"""Platforms as TOML: sites with hosts and links, or hosts with a bandwidth for every pair."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from headrace.formats.files import encode_text, read_file, write_file
+from headrace.formats.shapes import shorten
+from headrace.formats.tables import Table, as_number, as_quantity
+from headrace.model.errors import BadFile, BadPlatform, HeadraceError
+from headrace.model.graph import Floats
+from headrace.model.platform import Contention, Host, Link, Pairs, Platform, Site
+
+MAX_BYTES = 64_000_000
+MAX_HOSTS = 100_000
+MAX_SITES = 2_000
+MAX_PAIRED_HOSTS = 2_000
+"""A matrix over all pairs of more hosts would not fit in memory."""
+
+# tomllib takes time that grows with the square of a dotted key's length
+_LONG_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){32}""")
+
+_TOP = ["name", "contention", "origin", "site", "host", "link", "pairs"]
+_SITE = ["name", "host", "bandwidth", "latency", "uplink", "uplink_latency", "storage"]
+_HOST = ["name", "count", "speed", "cores", "kinds", "load", "memory"]
+_LINK = ["from", "to", "bandwidth", "latency", "shared", "oneway"]
+_PAIRS = ["bandwidth", "latency"]
+
+
+def read_platform(path: str | Path) -> Platform:
+    """Read a platform: O(hosts), plus O(pairs) or O(sites squared) for its network.
+
+    Hosts at the top level without [pairs] form one site, named after the platform, with a file system
+    that they share. The network is built too, so that sites without a route are found here.
+    """
+    where = str(path)
+    top = Table(_parse(read_file(path, limit=MAX_BYTES), where), where)
+    top.done(_TOP)
+    name = top.text("name", Path(path).name.partition(".")[0] or "platform")
+    sites = _sites(top, name)
+    pairs = _pairs(Table(top.table("pairs"), f"{where}: [pairs]"), sites) if "pairs" in top.values else None
+    links = tuple(_link(table) for table in top.tables("link", "link", _link_label))
+    try:
+        platform = Platform(
+            sites,
+            links,
+            pairs,
+            cast(Contention, top.text("contention", "none")),
+            top.text("origin", None),
+            name,
+        )
+        _ = platform.network
+    except HeadraceError as error:
+        raise error.at(where) from None
+    return platform
+
+
+def write_platform(platform: Platform, path: str | Path) -> None:
+    """Write a platform as TOML that `read_platform` reads back to an equal one."""
+    try:
+        text = "\n".join(_lines(platform)) + "\n"
+    except HeadraceError as error:
+        raise error.at(str(path)) from None
+    write_file(path, encode_text(text, str(path)))
+
+
+def _parse(data: bytes, where: str) -> dict[str, Any]:
+    long_key = _LONG_KEY.search(data)
+    if long_key:
+        line = data.count(b"\n", 0, long_key.start()) + 1
+        raise BadFile(f"a dotted key in line {line} has more than 32 parts", where=where)
+    try:
+        return tomllib.loads(data.decode())
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadFile(f"not UTF-8 text: byte 0x{data[error.start]:02x} in line {line}", where=where) from None
+    except RecursionError:
+        raise BadFile("not valid TOML: values are nested too deep", where=where) from None
+    except ValueError as error:
+        raise BadFile(f"not valid TOML: {error}", where=where) from None
+
+
+def _named(entry: dict[str, Any]) -> str:
+    return shorten(entry["name"]) if "name" in entry else ""
+
+
+def _link_label(entry: dict[str, Any]) -> str:
+    return f"{shorten(entry['from'])} -> {shorten(entry['to'])}" if {"from", "to"} <= entry.keys() else ""
+
+
+def _sites(top: Table, name: str) -> tuple[Site, ...]:
+    tables = top.tables("site", "site", _named)
+    loose = top.tables("host", "host", _named)
+    if tables and loose:
+        raise top.wrong("[[site]] and [[host]] together", "put the hosts under [[site.host]]")
+    if len(tables) > MAX_SITES:
+        raise top.wrong(f"{len(tables)} sites, more than {MAX_SITES}", "join sites that are close")
+    hosts_of = [table.tables("host", "site.host", _named) for table in tables] or [loose]
+    _check_counts(top, hosts_of)
+    if not tables:
+        hosts = tuple(host for table in loose for host in _hosts(table))
+        while any(host.name == name for host in hosts):
+            name += "-site"
+        return (Site(name, hosts),)
+    return tuple(_site(table, hosts) for table, hosts in zip(tables, hosts_of, strict=True))
+
+
+def _check_counts(top: Table, hosts_of: list[list[Table]]) -> None:
+    """Refuse absurd numbers of hosts before any is made."""
+    limit = MAX_PAIRED_HOSTS if "pairs" in top.values else MAX_HOSTS
+    total = 0
+    for table in (table for hosts in hosts_of for table in hosts):
+        count = table.whole("count", 1)
+        total += count
+        if total > limit:
+            what = "hosts with [pairs]" if limit == MAX_PAIRED_HOSTS else "hosts"
+            raise table.wrong(f"count = {count} makes {total} hosts", f"at most {limit} {what}")
+
+
+def _site(table: Table, hosts: list[Table]) -> Site:
+    table.done(_SITE)
+    return Site(
+        _required_text(table, "name"),
+        tuple(host for entry in hosts for host in _hosts(entry)),
+        bandwidth=table.quantity("bandwidth", "rate", None),
+        latency=table.quantity("latency", "time", 0.0),
+        uplink=table.quantity("uplink", "rate", None),
+        uplink_latency=table.quantity("uplink_latency", "time", 0.0),
+        storage=table.quantity("storage", "size", math.inf),
+    )
+
+
+def _hosts(table: Table) -> Iterator[Host]:
+    _no_trace(table)
+    table.done(_HOST)
+    name = _required_text(table, "name")
+    kinds = {kind: as_number(speed, f"kinds.{kind}", table) for kind, speed in table.table("kinds").items()}
+    names = [f"{name}{i + 1}" for i in range(table.whole("count", 1))] if "count" in table.values else [name]
+    for each in names:
+        yield Host(
+            each,
+            speed=table.number("speed", 1.0),
+            cores=table.whole("cores", 1),
+            kinds=kinds,
+            load=table.number("load", 0.0),
+            memory=table.quantity("memory", "size", math.inf),
+        )
+
+
+def _link(table: Table) -> Link:
+    _no_trace(table)
+    table.done(_LINK)
+    bandwidth = table.quantity("bandwidth", "rate", None)
+    if bandwidth is None:
+        raise table.wrong("bandwidth is missing", 'give a rate, such as bandwidth = "10 Mbit/s"')
+    return Link(
+        _required_text(table, "from"),
+        _required_text(table, "to"),
+        bandwidth,
+        latency=table.quantity("latency", "time", 0.0),
+        shared=table.flag("shared"),
+        oneway=table.flag("oneway"),
+    )
+
+
+def _pairs(table: Table, sites: tuple[Site, ...]) -> Pairs:
+    table.done(_PAIRS)
+    if "bandwidth" not in table.values:
+        raise table.wrong("bandwidth is missing", "give one value, or one row of values a host")
+    n = sum(len(site.hosts) for site in sites)
+    bandwidth = _matrix(table, "bandwidth", "rate", n)
+    latency = _matrix(table, "latency", "time", n) if "latency" in table.values else 0.0
+    full = np.array(np.broadcast_to(bandwidth, (n, n)))
+    np.fill_diagonal(full, 0.0)
+    return Pairs(full, latency)
+
+
+def _matrix(table: Table, key: str, what: str, n: int) -> Floats | float:
+    """One value for all pairs, or n rows of n; the diagonal may hold anything of the right kind."""
+    value = table.values[key]
+    if not isinstance(value, list):
+        return as_quantity(value, what, key, table)
+    if len(value) != n:
+        raise table.wrong(f"{key} has {len(value)} rows for {n} hosts", "give one row a host")
+    matrix = np.zeros((n, n))
+    for i, row in enumerate(value):
+        if not isinstance(row, list) or len(row) != n:
+            got = len(row) if isinstance(row, list) else shorten(row)
+            raise table.wrong(f"{key}[{i}] has {got} values for {n} hosts", "give one value a host")
+        matrix[i] = [as_quantity(cell, what, f"{key}[{i}][{j}]", table) for j, cell in enumerate(row)]
+    return matrix
+
+
+def _required_text(table: Table, key: str) -> str:
+    value = table.text(key, None)
+    if value is None:
+        raise table.wrong(f"{key} is missing", f'add {key} = "..."')
+    return value
+
+
+def _no_trace(table: Table) -> None:
+    if "trace" in table.values:
+        raise table.wrong(
+            f"trace = {shorten(table.values['trace'])}: load and bandwidth over time are not supported here",
+            "give load = ... of a host, or the mean bandwidth of a link, instead",
+        )
+
+
+def _lines(platform: Platform) -> Iterator[str]:
+    yield f"name = {_quoted(platform.name)}"
+    yield f"contention = {_quoted(platform.contention)}"
+    if platform.origin is not None:
+        yield f"origin = {_quoted(platform.origin)}"
+    for site in platform.sites:
+        yield from ("", "[[site]]", f"name = {_quoted(site.name)}")
+        yield from _numbers(site, ("bandwidth", "latency", "uplink", "uplink_latency", "storage"), Site("x"))
+        for host in site.hosts:
+            yield from ("", "[[site.host]]", f"name = {_quoted(host.name)}")
+            yield from _numbers(host, ("speed", "cores", "load", "memory"), Host("x"))
+            if host.kinds:
+                kinds = ", ".join(f"{_quoted(kind)} = {_number(v, kind)}" for kind, v in host.kinds.items())
+                yield f"kinds = {{ {kinds} }}"
+    for link in platform.links:
+        yield from ("", "[[link]]", f"from = {_quoted(link.source)}", f"to = {_quoted(link.target)}")
+        yield f"bandwidth = {_number(link.bandwidth, 'bandwidth')}"
+        yield from _numbers(link, ("latency", "shared", "oneway"), Link("x", "y", 1.0))
+    if platform.pairs is not None:
+        yield from ("", "[pairs]")
+        bandwidth = platform.pairs.bandwidth.astype(np.float64)
+        np.fill_diagonal(bandwidth, 0.0)  # may hold anything, even nan
+        yield f"bandwidth = {_written(bandwidth, 'bandwidth')}"
+        yield f"latency = {_written(np.asarray(platform.pairs.latency, np.float64), 'latency')}"
+
+
+def _numbers(value: object, keys: tuple[str, ...], plain: object) -> Iterator[str]:
+    """The attributes that differ from their defaults."""
+    for key in keys:
+        number = getattr(value, key)
+        if number != getattr(plain, key):
+            yield f"{key} = {_number(number, key)}"
+
+
+def _number(value: float, key: str) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not math.isfinite(value):
+        raise BadPlatform(f"{key} is {value}", hint="a platform file holds finite numbers only")
+    return repr(value if isinstance(value, int) else float(value))
+
+
+def _written(values: Floats, key: str) -> str:
+    if values.ndim == 0:
+        return _number(float(values), key)
+    return "[" + ", ".join(_written(row, key) for row in values) + "]"
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string: JSON's escapes, and DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
