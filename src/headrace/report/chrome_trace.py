@@ -1,0 +1,120 @@
+"""Plans and runs as Chrome trace-event JSON, for chrome://tracing, Perfetto and Speedscope."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from headrace.formats.files import write_file
+from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, TaskErred, TaskFinished
+from headrace.model.graph import Graph
+from headrace.model.plan import Plan
+from headrace.model.platform import Platform
+from headrace.report.packing import pack
+
+_MICROSECONDS = 1e6
+_FIRST_ARRIVAL_ROW = 100_000
+"""Thread numbers of rows for transfers start here, after any number of cores."""
+
+
+def plan_trace(plan: Plan) -> dict[str, Any]:
+    """A plan: a process for each host, a thread for each core, rows of their own for what arrives."""
+    rows = _Rows(plan.platform)
+    kinds = plan.graph.kinds
+    kind = dict(zip(plan.graph.task_names, plan.graph.kind.tolist(), strict=True))
+    for task in plan.tasks():
+        rows.add(task.host, task.core, task.id, kinds[kind[task.id]] or "task", task.start, task.finish)
+    rows.add_moves([(m.target, m.start, m.finish, m.data, {"from": m.source}) for m in plan.transfers()])
+    about = {"scheduler": plan.scheduler, "makespan": plan.makespan, "bound": plan.bound}
+    return rows.trace(about)
+
+
+def run_trace(events: Sequence[Event], platform: Platform, graph: Graph | None = None) -> dict[str, Any]:
+    """What happened. Events do not name cores: tasks are laid into as few as possible: O(n log n)."""
+    rows = _Rows(platform)
+    kind: dict[str, str] = {}
+    if graph is not None:
+        kind = {name: graph.kinds[k] for name, k in zip(graph.task_names, graph.kind.tolist(), strict=True)}
+    by_host: dict[str, list[TaskFinished]] = {}
+    for event in events:
+        if isinstance(event, TaskFinished):
+            by_host.setdefault(event.host, []).append(event)
+    for host, there in by_host.items():
+        for e, core in zip(there, pack([(e.start, e.time) for e in there]), strict=True):
+            rows.add(host, core, e.task, kind.get(e.task, "") or "task", e.start, e.time)
+    moves = [e for e in events if isinstance(e, DataMoved)]
+    rows.add_moves([(e.target, e.start, e.time, e.item, {"from": e.source, "bytes": e.size}) for e in moves])
+    for event in events:
+        match event:
+            case TaskErred():
+                rows.instant(event.host, event.time, f"{event.task} failed: {event.error}")
+            case HostLeft():
+                rows.instant(event.host, event.time, "host left")
+            case HostJoined():
+                rows.instant(event.host, event.time, "host joined")
+    return rows.trace({"platform": platform.name})
+
+
+def write_trace(trace: dict[str, Any], path: str | Path) -> None:
+    """Write a trace as JSON: all of it or nothing."""
+    write_file(path, json.dumps(trace, separators=(",", ":"), allow_nan=False).encode())
+
+
+class _Rows:
+    """Trace events, with numbers for hosts and places given out in the platform's order."""
+
+    def __init__(self, platform: Platform) -> None:
+        order = [name for site in platform.sites for name in (*(h.name for h in site.hosts), site.name)]
+        self._pid = {name: i for i, name in enumerate(order, 1)}
+        self._threads: dict[tuple[int, int], str] = {}
+        self._events: list[dict[str, Any]] = []
+
+    def add(
+        self,
+        host: str,
+        row: int,
+        name: str,
+        category: str,
+        start: float,
+        finish: float,
+        thread: str = "core",
+        more: dict[str, Any] | None = None,
+    ) -> None:
+        pid = self._pid.setdefault(host, len(self._pid) + 1)
+        self._threads.setdefault((pid, row), f"{thread} {row % _FIRST_ARRIVAL_ROW}")
+        event = {"name": name, "cat": category, "ph": "X", "pid": pid, "tid": row}
+        event |= {"ts": start * _MICROSECONDS, "dur": (finish - start) * _MICROSECONDS}
+        self._events.append(event | {"args": more} if more else event)
+
+    def add_moves(self, moves: Iterable[tuple[str, float, float, str, dict[str, Any]]]) -> None:
+        """Transfers in as many rows a place as overlap there: viewers want no overlap in a row."""
+        by_place: dict[str, list[tuple[str, float, float, str, dict[str, Any]]]] = {}
+        for move in moves:
+            by_place.setdefault(move[0], []).append(move)
+        for place, there in by_place.items():
+            lanes = pack([(start, finish) for _, start, finish, _, _ in there])
+            for (_, start, finish, item, more), lane in zip(there, lanes, strict=True):
+                row = _FIRST_ARRIVAL_ROW + lane
+                self.add(place, row, item, "transfer", start, finish, "arriving", more)
+
+    def instant(self, host: str, time: float, name: str) -> None:
+        pid = self._pid.setdefault(host, len(self._pid) + 1)
+        at = {"ph": "i", "s": "p", "pid": pid, "tid": 0, "ts": time * _MICROSECONDS}
+        self._events.append({"name": name, "cat": "event", **at})
+
+    def trace(self, about: dict[str, Any]) -> dict[str, Any]:
+        used = {event["pid"] for event in self._events}
+        names = [
+            {"name": "process_name", "ph": "M", "pid": pid, "tid": 0, "args": {"name": name}}
+            for name, pid in self._pid.items()
+            if pid in used
+        ]
+        names += [
+            {"name": "thread_name", "ph": "M", "pid": pid, "tid": row, "args": {"name": name}}
+            for (pid, row), name in sorted(self._threads.items())
+        ]
+        order = {"ph": "M", "name": "process_sort_index", "tid": 0}
+        names += [{**order, "pid": pid, "args": {"sort_index": pid}} for pid in sorted(used)]
+        return {"traceEvents": names + self._events, "displayTimeUnit": "ms", "otherData": about}

@@ -1,0 +1,153 @@
+"""A chart as an SVG picture, written directly: for a file of its own or inside a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from headrace.report.axis import ticks
+from headrace.report.bars import draw_bars
+from headrace.report.chart import Chart, Mark
+from headrace.report.layout import LABEL_SIZE, LINE, MARGIN, TITLE_SIZE, Layout, arrange, labelled, wrap
+from headrace.report.palette import colours, key_name
+from headrace.report.text import clean, markup, shorten, text_width
+
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+_INK, _FAINT, _GRID = "#222", "#555", "#dcdfe3"
+_SWATCH = 11.0
+_LEAST_WIDTH = 320
+
+
+def chart_svg(chart: Chart, width: int = 1100) -> str:
+    """The picture, so many pixels wide and as tall as its lanes need: O(bars log bars).
+
+    Its size is bounded: what cannot be seen apart is drawn as one, and in very full charts only hosts
+    have tooltips.
+    """
+    width = max(width, _LEAST_WIDTH)
+    layout = arrange(chart, width)
+    palette = colours(chart.bars)
+    end = chart.end if chart.end > 0 else 1.0
+    below = layout.bottom + 24
+    legend, below = _legend(chart, palette, layout, below)
+    notes, below = _notes(chart, layout, below)
+    height = round(below + MARGIN - 4)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" role="img" font-family="{_FONT}" font-size="{LABEL_SIZE:g}" '
+        f'fill="{_INK}"><title>{markup(chart.title)}</title>',
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        *_title(layout),
+        *_lanes(layout),
+        *_axis(layout, end, both=len(chart.lanes) > 40),
+        *draw_bars(chart, layout, palette, layout.plot_width / end),
+        *_marks(chart, layout, end),
+        *legend,
+        *notes,
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _text(x: float, y: float, text: str, more: str = "") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}"{more}>{markup(text)}</text>'
+
+
+def _title(layout: Layout) -> Iterator[str]:
+    for i, line in enumerate(layout.title):
+        y = MARGIN + TITLE_SIZE - 2 + i * (TITLE_SIZE + 5)
+        yield _text(MARGIN, y, line, f' font-size="{TITLE_SIZE:g}" font-weight="600"')
+
+
+def _lanes(layout: Layout) -> Iterator[str]:
+    """A band that names its group when pointed at, every other one tinted; the labels that have room."""
+    for i, group in enumerate(layout.groups):
+        yield (
+            f'<rect x="{layout.left:.1f}" y="{group.top:.2f}" width="{layout.plot_width:.1f}" '
+            f'height="{group.bottom - group.top:.2f}" fill="{"#fff" if i % 2 else "#f4f5f7"}">'
+            f"<title>{markup(group.name)}</title></rect>"
+        )
+    room = layout.left - 8 - MARGIN
+    yield '<g text-anchor="end">'
+    for group in labelled(layout.groups):
+        y = (group.top + group.bottom) / 2 + LABEL_SIZE * 0.35
+        shown = shorten(group.name, LABEL_SIZE, room)
+        hover = f"<title>{markup(group.name)}</title>" if shown != group.name else ""
+        yield f'<text x="{layout.left - 8:.1f}" y="{y:.1f}">{markup(shown)}{hover}</text>'
+    yield "</g>"
+
+
+def _axis(layout: Layout, end: float, *, both: bool) -> Iterator[str]:
+    """Grid lines with times below, and above as well when the picture is tall."""
+    scale = layout.plot_width / end
+    marks = ticks(end, max(2, int(layout.plot_width // 95)))
+    x = [layout.left + time * scale for time, _ in marks]
+    lines = "".join(f"M{at:.1f} {layout.top:.1f}V{layout.bottom + 4:.1f}" for at in x)
+    frame = f"M{layout.left:.1f} {layout.bottom:.1f}H{layout.right:.1f}"
+    yield f'<path d="{lines}{frame}" stroke="{_GRID}" fill="none"/>'
+    yield f'<g text-anchor="middle" fill="{_FAINT}">'
+    for at, (_, label) in zip(x, marks, strict=True):
+        yield _text(at, layout.bottom + 17, label)
+        if both:
+            yield _text(at, layout.top - 6, label)
+    yield "</g>"
+
+
+def _marks(chart: Chart, layout: Layout, end: float) -> Iterator[str]:
+    """Lines across all lanes; labels one above the other, the latest on top, left of their lines."""
+    ordered = sorted(chart.marks, key=lambda mark: (-mark.time, mark.label))
+    scale = layout.plot_width / end
+    labels: list[str] = []
+    for row, mark in enumerate(ordered):
+        x = layout.left + min(max(mark.time, 0.0), end) * scale
+        top = layout.marks_top + row * LINE
+        dash = ' stroke-dasharray="5 3"' if mark.dashed else ""
+        yield (
+            f'<path d="M{x:.1f} {top + 1:.1f}V{layout.bottom:.1f}" stroke="{_INK}" '
+            f'stroke-width="1.2" fill="none"{dash}/>'
+        )
+        labels.append(_mark_label(mark, x, top + LINE - 5, layout))
+    yield '<g stroke="#fff" stroke-width="4" stroke-linejoin="round" paint-order="stroke">'
+    yield from labels
+    yield "</g>"
+
+
+def _mark_label(mark: Mark, x: float, y: float, layout: Layout) -> str:
+    label = shorten(clean(mark.label), LABEL_SIZE, layout.width - 2 * MARGIN)
+    if x - 6 - text_width(label, LABEL_SIZE) >= MARGIN:
+        return _text(x - 6, y, label, ' text-anchor="end"')
+    start = min(x + 6, layout.width - MARGIN - text_width(label, LABEL_SIZE))
+    return _text(start, y, label)
+
+
+def _legend(chart: Chart, palette: Mapping[str, str], layout: Layout, top: float) -> tuple[list[str], float]:
+    """Swatches with names, in as many lines as they need; nothing where there is only one thing."""
+    entries = [(key_name(key), f'fill="{colour}"') for key, colour in palette.items()]
+    if any(bar.outline for bar in chart.bars):
+        entries.append(("as planned", 'fill="#00000010" stroke="#666"'))
+    if len(entries) < 2 and set(palette) <= {""}:
+        return [], top
+    parts: list[str] = []
+    x, y = layout.left, top + 8
+    for name, paint in entries:
+        shown = shorten(clean(name), LABEL_SIZE, min(220.0, layout.width - layout.left - 2 * MARGIN - 20))
+        step = _SWATCH + 6 + text_width(shown, LABEL_SIZE) + 16
+        if x > layout.left and x + step - 16 > layout.width - MARGIN:
+            x, y = layout.left, y + LINE
+        parts.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{_SWATCH:g}" height="{_SWATCH:g}" rx="2" {paint}/>'
+        )
+        parts.append(_text(x + _SWATCH + 6, y + _SWATCH - 1, shown))
+        x += step
+    return parts, y + LINE
+
+
+def _notes(chart: Chart, layout: Layout, top: float) -> tuple[list[str], float]:
+    lines = [
+        line
+        for note in chart.notes
+        for line in wrap(clean(note), LABEL_SIZE, layout.width - layout.left - MARGIN)
+    ]
+    parts = [
+        _text(layout.left, top + 12 + i * LINE, line, f' fill="{_FAINT}"') for i, line in enumerate(lines)
+    ]
+    return parts, top + len(lines) * LINE + 4

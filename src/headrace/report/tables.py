@@ -1,0 +1,48 @@
+"""Small tables for the terminal, and a plan in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from headrace.model.plan import Plan
+from headrace.model.units import show_size, show_time
+from headrace.report.text import clean
+
+
+def summary(plan: Plan) -> list[tuple[str, str]]:
+    """What a user wants to know first about a plan, as (name, value)."""
+    hosts = len(plan.platform.hosts)
+    rows = [
+        ("scheduler", plan.scheduler),
+        ("makespan", show_time(plan.makespan)),
+        ("lower bound", show_time(plan.bound) if plan.bound > 0 else "none known"),
+        ("ratio", f"{plan.ratio:.3f}" if plan.bound > 0 else "unknown"),
+        ("tasks", f"{plan.graph.n_tasks:,}"),
+        ("hosts used", f"{plan.hosts_used} of {hosts}"),
+        ("data moved", f"{show_size(plan.bytes_moved)} in {len(plan.move_item):,} transfers"),
+        ("planning time", show_time(plan.seconds)),
+    ]
+    return rows + [("note", note) for note in plan.notes]
+
+
+def print_table(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", stream: TextIO | None = None
+) -> None:
+    """Print rows under headers, to stdout unless a stream is given; no headers, no head line.
+
+    Cells are shown as they are: neither markup nor control characters in names have any effect.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[Text(clean(cell)) for cell in row] for row in rows]
+    columns = max([len(headers), *(len(row) for row in cells)])
+    table = Table(title=Text(clean(title)) if title else None, box=box.SIMPLE_HEAD, show_header=bool(headers))
+    for i in range(columns):
+        table.add_column(Text(clean(headers[i])) if i < len(headers) else "", overflow="fold")
+    for row in cells:
+        table.add_row(*row)
+    Console(file=stream, highlight=False, emoji=False).print(table)

@@ -1,0 +1,65 @@
+"""Names from outside, made fit to be shown: escaped, measured, shortened."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from html import escape
+
+_UNSHOWABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_BREAKS = re.compile(r"[\t\r\n]+")
+_NARROW = frozenset("iljtf.,:;'|!()[] I")
+_BROAD = frozenset("mwMW@%—…")
+
+
+def clean(text: str) -> str:
+    """One line without characters that neither XML nor a terminal should get.
+
+    >>> clean("a\\x1b[31m\\nb")
+    'a\\ufffd[31m b'
+    """
+    return _UNSHOWABLE.sub("\ufffd", _BREAKS.sub(" ", text))
+
+
+def markup(text: str) -> str:
+    """Text as it may stand in XML or HTML, in an attribute too.
+
+    >>> markup('<b> & "c"')
+    '&lt;b&gt; &amp; &quot;c&quot;'
+    """
+    return escape(clean(text))
+
+
+def text_width(text: str, size: float) -> float:
+    """Width in pixels, rather too large than too small: the reader's font is not known.
+
+    >>> text_width("iii", 10) < text_width("mmm", 10)
+    True
+    """
+    return size * sum(_share(character) for character in text)
+
+
+def shorten(text: str, size: float, room: float) -> str:
+    """The text, or its beginning and an ellipsis, so that it fits into so many pixels; else "".
+
+    >>> shorten("a_long_name_of_a_task", 10, 60)
+    'a_long_n…'
+    """
+    if text_width(text, size) <= room:
+        return text
+    left = room - size * _share("…")
+    kept = 0
+    for character in text:
+        left -= size * _share(character)
+        if left < 0:
+            break
+        kept += 1
+    return text[:kept].rstrip() + "…" if kept else ""
+
+
+def _share(character: str) -> float:
+    if character in _NARROW:
+        return 0.4
+    if character in _BROAD or unicodedata.east_asian_width(character) in "WF":
+        return 1.05
+    return 0.74 if character.isupper() else 0.64
