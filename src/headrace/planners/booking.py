@@ -14,7 +14,17 @@ from headrace.model.network import EVERYWHERE
 from headrace.model.plan import Plan
 from headrace.planners.bounds import lower_bound
 from headrace.planners.kernels.calendar import new_calendar
-from headrace.planners.kernels.listing import NO_ROUTE, OK, Copies, Log, Machines, Moves, Tasks, list_schedule
+from headrace.planners.kernels.listing import (
+    NO_ROUTE,
+    OK,
+    Copies,
+    Log,
+    Machines,
+    Moves,
+    Scratch,
+    Tasks,
+    list_schedule,
+)
 from headrace.simulator.replay import replay
 
 MANY_READERS = 16
@@ -84,6 +94,8 @@ def list_plan(
     deliveries = len(graph.reads) + int(graph.result.sum())
     moves = _room_for_moves(deliveries)
     longest = int(np.diff(machines.route_ptr).max(initial=0)) + 2
+    most_inputs = int(np.diff(graph.read_ptr).max(initial=0))
+    scratch = _room_for_scratch(problem, most_inputs, longest)
     n_cores, n_links = int(machines.core_ptr[-1]), platform.network.n_links
     room = 4 * (n + n_cores) + 64
     link_room = 4 * (deliveries * longest + min(n_links, deliveries * longest)) + 64
@@ -97,7 +109,8 @@ def list_plan(
             new_calendar(n_links, link_room if machines.booked else 1),
             _room_for_copies(problem, len(tasks.held) + graph.n_items + deliveries),
             moves,
-            _room_for_log(int(np.diff(graph.read_ptr).max(initial=0)) * longest),
+            _room_for_log(most_inputs * longest),
+            scratch,
             host,
             core,
             start,
@@ -178,6 +191,19 @@ def _room_for_moves(count: int) -> Moves:
         return np.zeros(count, np.int32)
 
     return Moves(ints(), ints(), ints(), np.zeros(count), np.zeros(count), np.zeros(1, np.int64))
+
+
+def _room_for_scratch(problem: Problem, inputs: int, links: int) -> Scratch:
+    places = problem.platform.network.n_places
+    return Scratch(
+        arrival=np.empty(places),
+        since=np.empty(places),
+        back=np.empty(places),
+        promise=np.empty(len(problem.platform.hosts)),
+        inputs=np.empty(inputs, np.int64),
+        times=np.empty(inputs),
+        links=np.empty(links, np.int64),
+    )
 
 
 def _room_for_log(count: int) -> Log:

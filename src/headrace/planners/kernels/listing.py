@@ -88,6 +88,18 @@ class Moves(NamedTuple):
     count: Any
 
 
+class Scratch(NamedTuple):
+    """Room the loop writes into, made once."""
+
+    arrival: Any
+    since: Any
+    back: Any
+    promise: Any
+    inputs: Any
+    times: Any
+    links: Any
+
+
 class Log(NamedTuple):
     """Tentative link bookings of one candidate, to be taken back."""
 
@@ -241,14 +253,15 @@ def _arrivals(m, tasks, copies, task, arrival, since):
 
 
 @njit(cache=True)
-def _fetch(m, tasks, copies, calendar, inputs, n_inputs, place, links, log, moves, keep):
+def _fetch(m, tasks, copies, calendar, n_inputs, place, scratch, log, moves, keep):
     """Book the transfers a task needs at a place; returns when the last has arrived.
 
     With `keep` they become part of the plan, else they go to the log so that they can be taken back.
     """
     latest = 0.0
+    links = scratch.links
     for i in range(n_inputs):
-        item = inputs[i]
+        item = scratch.inputs[i]
         since = _held_since(copies, item, place)
         if since < np.inf:
             latest = max(latest, since)
@@ -299,7 +312,10 @@ def _add_move(moves, item, source, target, start, finish):
 
 @njit(cache=True)
 def _inputs_by_time(tasks, copies, task, inputs, times):
-    """The items a task may have to fetch, those that are ready first in front; returns how many."""
+    """The items a task may have to fetch, those that are ready first in front; returns how many.
+
+    Insertion into a heap of (time, item) and back out: O(inputs * log inputs).
+    """
     count = 0
     for i in range(tasks.read_ptr[task], tasks.read_ptr[task + 1]):
         item = tasks.reads[i]
@@ -313,9 +329,34 @@ def _inputs_by_time(tasks, copies, task, inputs, times):
         inputs[count] = item
         times[count] = first
         count += 1
-    by_time = np.argsort(times[:count], kind="mergesort")
-    inputs[:count] = inputs[:count][by_time]
+    for last in range(1, count):
+        child = last
+        while child > 0 and _later(inputs, times, child, (child - 1) // 2):
+            _swap(inputs, times, child, (child - 1) // 2)
+            child = (child - 1) // 2
+    for last in range(count - 1, 0, -1):
+        _swap(inputs, times, 0, last)
+        parent = 0
+        while 2 * parent + 1 < last:
+            child = 2 * parent + 1
+            if child + 1 < last and _later(inputs, times, child + 1, child):
+                child += 1
+            if not _later(inputs, times, child, parent):
+                break
+            _swap(inputs, times, child, parent)
+            parent = child
     return count
+
+
+@njit(cache=True)
+def _later(inputs, times, a, b):
+    return times[a] > times[b] or (times[a] == times[b] and inputs[a] > inputs[b])
+
+
+@njit(cache=True)
+def _swap(inputs, times, a, b):
+    inputs[a], inputs[b] = inputs[b], inputs[a]
+    times[a], times[b] = times[b], times[a]
 
 
 @njit(cache=True)
@@ -330,8 +371,62 @@ def _best_core(m, cores, host, ready, duration):
 
 
 @njit(cache=True)
+def _way_back(m, tasks, task, back):
+    """How long the results of a task take to return from each place on free links."""
+    back[:] = 0.0
+    if m.origin < 0:
+        return
+    for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
+        item = tasks.writes[i]
+        if tasks.result[item]:
+            for place in range(len(back)):
+                back[place] = max(back[place], _seconds(m, place, m.origin, tasks.size[item]))
+
+
+@njit(cache=True)
+def _promises(m, tasks, cores, task, first, last, scratch):
+    """When a task's results would be back if links were free, for each host; returns the best, or -1."""
+    best = -1
+    for host in range(first, last):
+        place = m.host_place[host]
+        scratch.promise[host] = np.inf
+        if scratch.arrival[place] == np.inf or scratch.back[place] == np.inf:
+            continue
+        duration = tasks.work[task] / m.rate[tasks.kind[task], host]
+        _, begin = _best_core(m, cores, host, scratch.arrival[place], duration)
+        scratch.promise[host] = begin + duration + scratch.back[place]
+        if best < 0 or scratch.promise[host] < scratch.promise[best]:
+            best = host
+    return best
+
+
+@njit(cache=True)
+def _try_hosts(m, tasks, cores, calendar, copies, moves, log, task, n_inputs, first, last, hint, scratch):
+    """The host where the task finishes first with its transfers booked, or -1; takes all bookings back.
+
+    Hosts whose promise on free links is already worse than the best are left out; `hint` is tried first.
+    """
+    chosen, chosen_goal = -1, np.inf
+    for trial in range(first - 1, last):
+        host = hint if trial < first else trial
+        if (trial >= first and host == hint) or scratch.promise[host] > chosen_goal:
+            continue
+        place = m.host_place[host]
+        ready = _fetch(m, tasks, copies, calendar, n_inputs, place, scratch, log, moves, False)
+        _take_back(calendar, log)
+        if calendar.used[1] or ready == np.inf:
+            continue
+        duration = tasks.work[task] / m.rate[tasks.kind[task], host]
+        _, begin = _best_core(m, cores, host, max(ready, scratch.arrival[place]), duration)
+        goal = begin + duration + scratch.back[place]
+        if goal < chosen_goal or (goal == chosen_goal and host < chosen):
+            chosen, chosen_goal = host, goal
+    return chosen
+
+
+@njit(cache=True)
 def list_schedule(
-    order, forced, tasks, m, cores, calendar, copies, moves, log, host_of, core_of, start, finish
+    order, forced, tasks, m, cores, calendar, copies, moves, log, scratch, host_of, core_of, start, finish
 ):
     """Place all tasks in `order`; `forced[t]` is the only host allowed for t, or -1 for any.
 
@@ -339,75 +434,32 @@ def list_schedule(
     O(tasks * (places * copies + cores * (log blocks + gaps))), plus bookings under contention.
     Returns OK, POOL_FULL (start over with larger calendars) or NO_ROUTE, and the task reached.
     """
-    n_places = len(m.zone)
-    n_hosts = m.rate.shape[1]
-    most = 1
-    for task in range(len(order)):
-        most = max(most, tasks.read_ptr[task + 1] - tasks.read_ptr[task])
-    arrival, since, back = np.empty(n_places), np.empty(n_places), np.zeros(n_places)
-    inputs, times = np.empty(most, np.int64), np.empty(most)
-    promise = np.empty(n_hosts)
-    links = np.empty(np.max(np.diff(m.route_ptr)) + 2, np.int64)
     for item in range(len(tasks.size)):
         for i in range(tasks.held_ptr[item], tasks.held_ptr[item + 1]):
             _add_copy(m, copies, item, tasks.size[item], tasks.held[i], 0.0)
-    for task in order:
-        _arrivals(m, tasks, copies, task, arrival, since)
-        back[:] = 0.0
-        if m.origin >= 0:
-            for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
-                item = tasks.writes[i]
-                if tasks.result[item]:
-                    for place in range(n_places):
-                        back[place] = max(back[place], _seconds(m, place, m.origin, tasks.size[item]))
-        first, last = (0, n_hosts) if forced[task] < 0 else (forced[task], forced[task] + 1)
-        hint = -1
-        for host in range(first, last):
-            place = m.host_place[host]
-            if arrival[place] == np.inf or back[place] == np.inf:
-                promise[host] = np.inf
-                continue
-            duration = tasks.work[task] / m.rate[tasks.kind[task], host]
-            _, begin = _best_core(m, cores, host, arrival[place], duration)
-            promise[host] = begin + duration + back[place]
-            if hint < 0 or promise[host] < promise[hint]:
-                hint = host
-        if hint < 0:
-            return NO_ROUTE, task
-        n_inputs = _inputs_by_time(tasks, copies, task, inputs, times)
-        chosen = hint
-        if m.booked and last - first > 1 and n_inputs > 0:
-            chosen_goal = np.inf
-            chosen = -1
-            for trial in range(first - 1, last):
-                host = hint if trial < first else trial
-                if (trial >= first and host == hint) or promise[host] > chosen_goal:
-                    continue
-                place = m.host_place[host]
-                ready = _fetch(m, tasks, copies, calendar, inputs, n_inputs, place, links, log, moves, False)
-                ready = max(ready, arrival[place])
-                _take_back(calendar, log)
-                if calendar.used[1]:
-                    return POOL_FULL, task
-                if ready == np.inf:
-                    continue
-                duration = tasks.work[task] / m.rate[tasks.kind[task], host]
-                _, begin = _best_core(m, cores, host, ready, duration)
-                goal = begin + duration + back[place]
-                if goal < chosen_goal or (goal == chosen_goal and host < chosen):
-                    chosen, chosen_goal = host, goal
-            if chosen < 0:
-                return NO_ROUTE, task
-        host = chosen
+    for position in range(len(order)):
+        task = order[position]
+        first, last = 0, m.rate.shape[1]
+        if forced[task] >= 0:
+            first, last = forced[task], forced[task] + 1
+        _arrivals(m, tasks, copies, task, scratch.arrival, scratch.since)
+        _way_back(m, tasks, task, scratch.back)
+        host = _promises(m, tasks, cores, task, first, last, scratch)
+        n_inputs = _inputs_by_time(tasks, copies, task, scratch.inputs, scratch.times)
+        if m.booked and host >= 0 and last - first > 1 and n_inputs > 0:
+            host = _try_hosts(
+                m, tasks, cores, calendar, copies, moves, log, task, n_inputs, first, last, host, scratch
+            )
+        if host < 0:
+            return (POOL_FULL if calendar.used[1] else NO_ROUTE), task
         place = m.host_place[host]
-        ready = _fetch(m, tasks, copies, calendar, inputs, n_inputs, place, links, log, moves, True)
-        ready = max(ready, arrival[place])
+        ready = _fetch(m, tasks, copies, calendar, n_inputs, place, scratch, log, moves, True)
         duration = tasks.work[task] / m.rate[tasks.kind[task], host]
-        core, begin = _best_core(m, cores, host, ready, duration)
+        core, begin = _best_core(m, cores, host, max(ready, scratch.arrival[place]), duration)
         book(cores, core, begin, begin + duration)
         host_of[task], core_of[task] = host, core - m.core_ptr[host]
         start[task], finish[task] = begin, begin + duration
-        _deliver(m, tasks, copies, calendar, task, place, begin + duration, links, moves)
+        _deliver(m, tasks, copies, calendar, task, place, begin + duration, scratch.links, moves)
         if calendar.used[1] or cores.used[1]:
             return POOL_FULL, task
     return OK, -1
