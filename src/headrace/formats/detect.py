@@ -11,7 +11,7 @@ from headrace.model.errors import BadFile
 
 _PLAN = re.compile(rb'"format"\s*:\s*"headrace-plan')
 _TOML_LINE = re.compile(
-    rb"""^[ \t]*(?:\[\[?[ \t]*[\w."' -]+\]|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*[.=])""", re.MULTILINE
+    rb"""^[ \t]*(?:\[\[?[ \t]*[A-Za-z_]['"\w. -]*\]|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*[.=])""", re.MULTILINE
 )
 
 

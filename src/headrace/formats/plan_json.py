@@ -42,9 +42,12 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     }
 
 
-def write_plan(plan: Plan, path: str | Path) -> None:
-    """Write a plan that `read_plan` reads back."""
-    text = json.dumps(plan_to_dict(plan), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def write_plan(plan: Plan, path: str | Path, *, made_from: tuple[str, str] | None = None) -> None:
+    """Write a plan that `read_plan` reads back; `made_from` names its program and platform files."""
+    document = plan_to_dict(plan)
+    if made_from is not None:
+        document |= {"program_file": made_from[0], "platform_file": made_from[1]}
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_file(path, encode_text(text + "\n", str(path)))
 
 
@@ -61,6 +64,12 @@ def read_plan(path: str | Path, graph: Graph, platform: Platform) -> Plan:
         return _plan(document, graph, platform)
     except HeadraceError as error:
         raise error.at(where) from None
+
+
+def files_of_plan(path: str | Path) -> tuple[str | None, str | None]:
+    """The program and platform files that a plan says it was made from."""
+    document = read_shape(_adapter(), read_file(path), str(path))
+    return document.program_file, document.platform_file
 
 
 @dataclass(slots=True)
@@ -92,6 +101,8 @@ class _Document:
     bound: Amount = 0.0
     seconds: Amount = 0.0
     notes: Annotated[list[str], FailFast()] = field(default_factory=list)
+    program_file: Name | None = None
+    platform_file: Name | None = None
 
 
 @cache

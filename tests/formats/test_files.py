@@ -1,0 +1,94 @@
+"""Whole files in and out, with limits."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from headrace.formats import files
+from headrace.formats.files import parse_json, read_file, read_head, write_file
+from headrace.formats.shapes import read_shape
+from headrace.formats.wfformat_shapes import document_adapter
+from headrace.model.errors import BadFile
+
+
+def test_plain_and_packed_are_told_apart_by_their_bytes(tmp_path: Path) -> None:
+    (tmp_path / "plain.gz").write_bytes(b"plain")
+    (tmp_path / "packed.txt").write_bytes(gzip.compress(b"one ") + gzip.compress(b"two") + b"\0" * 10)
+    assert read_file(tmp_path / "plain.gz") == b"plain"
+    assert read_file(tmp_path / "packed.txt") == b"one two"
+
+
+def test_limit_counts_unpacked_bytes(tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"x" * 1001))
+    (tmp_path / "a").write_bytes(b"x" * 1001)
+    for name in ("a", "a.gz"):
+        assert len(read_file(tmp_path / name, limit=1001)) == 1001
+        with pytest.raises(BadFile, match="1000 bytes"):
+            read_file(tmp_path / name, limit=1000)
+
+
+def test_high_ratios_are_refused_only_beyond_the_floor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "zeros.gz"
+    path.write_bytes(gzip.compress(bytes(3_000_000)))
+    assert len(read_file(path)) == 3_000_000
+    monkeypatch.setattr(files, "BOMB_FLOOR", 1_000_000)
+    with pytest.raises(BadFile, match="200 times"):
+        read_file(path)
+
+
+def test_an_honest_ratio_is_accepted_beyond_the_floor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "BOMB_FLOOR", 10_000)
+    data = b"".join(b'{"id":"t%d"},' % i for i in range(100_000))
+    write_file(tmp_path / "a.gz", data)
+    assert read_file(tmp_path / "a.gz") == data
+
+
+def test_head_of_a_file(tmp_path: Path) -> None:
+    write_file(tmp_path / "a.gz", b"abc" * 1000)
+    write_file(tmp_path / "a", b"abc" * 1000)
+    assert read_head(tmp_path / "a.gz", 64) == read_head(tmp_path / "a", 64) == (b"abc" * 22)[:64]
+
+
+def test_writing_replaces_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    target = tmp_path / "x.txt"
+    write_file(target, b"old")
+    write_file(target, b"new")
+    assert target.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["x.txt"]  # noqa: PTH208
+
+
+def test_a_failed_write_is_typed_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for target in (tmp_path / "folder", tmp_path / "none" / "x"):
+        with pytest.raises(BadFile, match="cannot be written"):
+            write_file(target, b"data")
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+    assert list((tmp_path / "folder").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"[1,\n 2,,]", "line 2 column 4"),
+        (b"[" * 100_000, "recursion limit"),
+        (b'{"a": "\xff"}', "unicode"),
+        (b"[Infinity]", "line 1"),
+        (b"", "EOF"),
+    ],
+)
+def test_bad_json(data: bytes, message: str) -> None:
+    with pytest.raises(BadFile, match=message):
+        parse_json(data, "x.json")
+
+
+def test_documents_of_too_many_values_are_refused_before_parsing() -> None:
+    with pytest.raises(BadFile, match="more than 10 values"):
+        read_shape(document_adapter(), b"not even JSON" + b"," * 11, "x.json", max_values=10)
