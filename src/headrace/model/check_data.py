@@ -174,15 +174,22 @@ def check_storage(case: Case, copies: Copies, findings: Findings) -> None:
         order = np.lexsort((change > 0, moment))
         used = np.cumsum(change[order])
         capacity = float(network.storage[site])
-        over = np.flatnonzero(used > capacity * (1 + EXCESS))
-        stretches = np.split(over, np.flatnonzero(np.diff(over) > 1) + 1) if len(over) else []
-        for stretch in stretches:
-            peak = stretch[np.argmax(used[stretch])]
+        for peak in _peaks(moment[order], used, capacity):
             findings.say(
                 "storage",
                 f"site {case.platform.sites[site].name!r} needs {float(used[peak])!r} bytes "
                 f"at {float(moment[order[peak]])!r}, its storage holds {capacity!r}",
             )
+
+
+def _peaks(moment: Floats, used: Floats, capacity: float) -> list[int]:
+    """The highest point of each stretch of time over the capacity; a dip of no duration parts none."""
+    over = np.flatnonzero(used > capacity * (1 + EXCESS))
+    if not len(over):
+        return []
+    dip = moment[over[1:]] - moment[over[:-1] + 1] > 2 * slack(moment[over[1:]])
+    stretches = np.split(over, np.flatnonzero(dip) + 1)
+    return [int(stretch[np.argmax(used[stretch])]) for stretch in stretches]
 
 
 def _held_until(case: Case, copies: Copies, item: Numbers, place: Numbers) -> Floats:

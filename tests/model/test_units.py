@@ -1,0 +1,67 @@
+import math
+
+import pytest
+
+from headrace.model.errors import HeadraceError
+from headrace.model.units import quantity, show_size, show_time
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "value"),
+    [
+        ("10 Gbit/s", "rate", 1.25e9),
+        ("10Gbps", "rate", 1.25e9),
+        ("100 MB/s", "rate", 1e8),
+        ("1 MiB/s", "rate", 2.0**20),
+        ("2 GB", "size", 2e9),
+        ("2 GiB", "size", 2.0**31),
+        ("1_000 kB", "size", 1e6),
+        ("8 bytes", "size", 8.0),
+        ("17", "size", 17.0),
+        ("0.5 ms", "time", 5e-4),
+        ("1.5e3 us", "time", 1.5e-3),
+        (".5 h", "time", 1800.0),
+        ("2 d", "time", 172800.0),
+        (3, "time", 3.0),
+        (0, "size", 0.0),
+    ],
+)
+def test_quantities(text, what, value):
+    assert quantity(text, what) == pytest.approx(value, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ("", "size"),
+        ("fast", "rate"),
+        ("10 Gbit/s", "size"),
+        ("10 s", "rate"),
+        ("-1 s", "time"),
+        ("1 parsec", "time"),
+        ("1e400 s", "time"),
+        (-1.0, "size"),
+        (math.nan, "size"),
+        (math.inf, "time"),
+        (True, "size"),
+        (None, "size"),
+        ([1], "time"),
+    ],
+)
+def test_what_is_no_quantity(value, what):
+    with pytest.raises(HeadraceError) as caught:
+        quantity(value, what, where="lab.toml")
+    assert repr(value) in str(caught.value)
+    assert str(caught.value).startswith("lab.toml: ")
+    assert caught.value.hint.startswith(f"a {what} of 0 or more")
+
+
+def test_sizes_and_times_are_shown_with_three_digits():
+    assert [show_size(s) for s in (0, 1234, 5.6e6, 1e9, 2.5e13)] == [
+        "0 B",
+        "1.23 kB",
+        "5.6 MB",
+        "1 GB",
+        "25 TB",
+    ]
+    assert [show_time(s) for s in (0.0, 1.0, 599.0, 3600.0)] == ["0 ms", "1 s", "599 s", "1 h 0 min"]
