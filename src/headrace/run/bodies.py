@@ -1,0 +1,142 @@
+"""What a worker does for one task: calls a function or starts a command, and measures it."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from headrace.model.errors import HeadraceError, TaskFailed
+from headrace.model.program import Command
+from headrace.run.files import FileData, Scratch
+from headrace.run.pace import wait_out
+from headrace.run.packing import Packed, unpack, unpack_once
+from headrace.run.policy_plugin import attach_measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One task as it travels to a worker."""
+
+    task: str
+    payload: bytes
+    """The packed function or command."""
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Measured:
+    """What one execution of a task took."""
+
+    start: float
+    finish: float = 0.0
+    cpu: float = 0.0
+    """Seconds of CPU of the function's thread; for a command, the time it lasted."""
+    read: int = 0
+    """Bytes of its inputs."""
+    sizes: list[tuple[str, int]] = field(default_factory=list)
+    """Bytes of each output."""
+
+
+def run_job(job: Job, *values: Any) -> Any:
+    """Execute a task on this worker; values beyond its inputs are signals and only order it.
+
+    Returns its output, or a tuple of them. The measurement goes to the engine with the task's end.
+    """
+    outputs, measured = execute_job(job, values[: len(job.inputs)])
+    attach_measurement(
+        {
+            "start": measured.start,
+            "finish": measured.finish,
+            "cpu": measured.cpu,
+            "read": measured.read,
+            "sizes": measured.sizes,
+        }
+    )
+    return outputs[0] if len(outputs) == 1 else outputs
+
+
+def execute_job(job: Job, values: Sequence[Any]) -> tuple[tuple[Any, ...], Measured]:
+    """The outputs of a task, and what it took. Every failure is a TaskFailed that can be shown.
+
+    >>> from headrace.run.packing import packer
+    >>> with packer() as pack:
+    ...     job = Job("t", pack(divmod, "t"), ("a", "b"), ("q", "r"))
+    >>> execute_job(job, (7, 2))[0]
+    (3, 1)
+    """
+    measured = Measured(start=time.time())
+    began = time.perf_counter()
+    try:
+        body = unpack_once(job.payload)
+        inputs = [unpack(v.payload) if isinstance(v, Packed) else v for v in values]
+        with Scratch() as scratch:
+            if isinstance(body, Command):
+                from headrace.run.commands import run_command
+
+                outputs = run_command(
+                    body, job.task, dict(zip(job.inputs, inputs, strict=True)), job.outputs, scratch
+                )
+                measured.cpu = time.perf_counter() - began
+            else:
+                outputs = _call(body, job, inputs, scratch, measured)
+    except HeadraceError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever the user's code raises is the task's failure
+        raise TaskFailed(_shown(error), where=f"task {job.task!r}") from None
+    if not getattr(body, "sets_own_pace", False):
+        wait_out(measured.cpu, time.perf_counter() - began)
+    measured.read = sum(size_of(v) for v in inputs)
+    measured.sizes = [(name, size_of(v)) for name, v in zip(job.outputs, outputs, strict=True)]
+    measured.finish = measured.start + time.perf_counter() - began
+    return outputs, measured
+
+
+def size_of(value: Any) -> int:
+    """Bytes a value takes when it moves, as near as that is known.
+
+    >>> size_of(b"abc"), size_of(FileData("x", b"abcd")), size_of(None)
+    (3, 4, 0)
+    """
+    if value is None:
+        return 0
+    if isinstance(value, FileData):
+        return len(value.data)
+    if isinstance(value, bytes | bytearray):
+        return len(value)
+    from dask.sizeof import sizeof
+
+    return int(sizeof(value))
+
+
+def _call(
+    body: Callable[..., Any], job: Job, inputs: Sequence[Any], scratch: Scratch, measured: Measured
+) -> tuple[Any, ...]:
+    arguments = [scratch.write(v.name, v) if isinstance(v, FileData) else v for v in inputs]
+    began = time.thread_time()
+    value = body(*arguments)
+    measured.cpu = time.thread_time() - began
+    if len(job.outputs) == 1:
+        return (value,)
+    if not isinstance(value, tuple | list) or len(value) != len(job.outputs):
+        got = f"{len(value)} values" if isinstance(value, tuple | list) else f"one {type(value).__name__}"
+        raise TaskFailed(
+            f"it returned {got} for {len(job.outputs)} outputs",
+            where=f"task {job.task!r}",
+            hint=f"return a tuple of {len(job.outputs)} values",
+        )
+    return tuple(value)
+
+
+def _shown(error: BaseException) -> str:
+    """The traceback from the user's own code on: frames of this module say nothing to the user."""
+    own = str(Path(__file__).resolve())
+    frame: TracebackType | None = error.__traceback__
+    while frame is not None and str(Path(frame.tb_frame.f_code.co_filename).resolve()) == own:
+        frame = frame.tb_next
+    return "".join(traceback.format_exception(type(error), error, frame)).rstrip()

@@ -1,0 +1,241 @@
+"""Clusters: workers on this machine, started for the user, or a cluster that somebody already runs."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlsplit
+
+from headrace.core.scheduler import Scheduler
+from headrace.model.errors import RunStopped, UsageError
+from headrace.model.events import Event
+from headrace.model.platform import Host, Platform, Site
+from headrace.model.program import Program
+from headrace.run.execute import Outcome, execute
+from headrace.run.local_workers import LocalWorkers, start_workers
+from headrace.run.probe import probe_speeds
+
+_LOOPBACK_BANDWIDTH = 1e9
+"""Local workers hand data to each other over loopback, which copies and pickles at about this rate."""
+_LOOPBACK_LATENCY = 1e-3
+"""Asking another worker for an item costs about this, however small the item."""
+_NETWORK_BANDWIDTH = 125e6
+"""Of a cluster whose network nobody described: 1 Gbit/s at each worker."""
+_PATIENCE = 10.0
+"""Seconds in which a worker of a real cluster may come back when none is left."""
+
+
+class Cluster:
+    """Workers, the platform they form, and programs executed on them. Close it, or use it in `with`."""
+
+    def __init__(
+        self, client: Any, platform: Platform, workers: LocalWorkers | None = None, engine: Any = None
+    ) -> None:
+        self.client = client
+        self.platform = platform
+        self._workers = workers
+        self._engine = engine
+
+    def execute(
+        self,
+        program: Program,
+        scheduler: Scheduler | None = None,
+        observe: Callable[[Event], None] = lambda event: None,
+        *,
+        timeout: float | None = None,
+        base: str | Path = ".",
+    ) -> Outcome:
+        """Run a program; with `scheduler` None the engine places its tasks by itself.
+
+        A task that fails ends the run; the outcome then has errors. An interruption closes the
+        cluster and raises RunStopped.
+        """
+        patience = 0.0 if self._workers is not None else _PATIENCE
+        try:
+            return execute(
+                self.client,
+                self.platform,
+                program,
+                scheduler,
+                observe,
+                timeout=timeout,
+                base=base,
+                patience=patience,
+            )
+        except KeyboardInterrupt:
+            self.close()
+            raise RunStopped("interrupted", where=program.name, hint="run it again") from None
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process ids of local workers by host name; empty for a cluster of somebody else."""
+        return {} if self._workers is None else self._workers.pids
+
+    def close(self) -> None:
+        """Leave the cluster; local workers, and the commands they started, end."""
+        if self._workers is not None:
+            self._workers.end()
+        self.client.close()
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_local(
+    workers: int | None = None,
+    *,
+    speeds: Sequence[float] | None = None,
+    stretch: float = 1.0,
+    threads: int = 1,
+) -> Cluster:
+    """Start workers on this machine, one process each: w0, w1, ..., or w0-4x, w1-2x, ... with speeds.
+
+    With `speeds`, each worker pretends to have its own by making tasks last longer: with a `stretch`
+    of at least the largest speed, tasks that used c seconds last c * stretch / speed.
+    """
+    import dask
+    from distributed import Client, LocalCluster
+
+    if speeds is None:
+        speeds = [1.0] * (workers or os.cpu_count() or 1)
+        names = [f"w{i}" for i in range(len(speeds))]
+    else:
+        names = [f"w{i}-{speed:g}x" for i, speed in enumerate(speeds)]
+    if workers is not None and workers != len(speeds):
+        raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed a worker")
+    if not stretch > 0:
+        raise UsageError(f"stretch is {stretch}", hint="give a number above 0")
+    hosts = tuple(Host(name, float(s), threads) for name, s in zip(names, speeds, strict=True))
+    # One site: every worker has its own memory and hands data to the others over loopback.
+    site = Site("this-machine", hosts, bandwidth=_LOOPBACK_BANDWIDTH, latency=_LOOPBACK_LATENCY)
+    platform = Platform((site,), name="local")
+    engine = client = started = None
+    try:
+        with dask.config.set({"distributed.scheduler.http.routes": []}):
+            engine = LocalCluster(
+                n_workers=0,
+                processes=True,
+                host="127.0.0.1",
+                silence_logs=logging.CRITICAL,
+                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+            )
+        client = Client(engine, set_as_default=False)
+        started = start_workers(engine.scheduler_address, hosts, stretch)
+        started.wait_for(client)
+        return Cluster(client, platform, started, engine)
+    except BaseException as error:
+        for opened in (started, client, engine):
+            if opened is not None:
+                opened.close()
+        if isinstance(error, KeyboardInterrupt):
+            raise RunStopped("interrupted", where="starting workers", hint="run it again") from None
+        raise
+
+
+def connect(
+    url: str,
+    *,
+    ca: str | Path | None = None,
+    cert: str | Path | None = None,
+    key: str | Path | None = None,
+    bandwidth: float = _NETWORK_BANDWIDTH,
+    timeout: float = 15.0,
+) -> Cluster:
+    """Join a running cluster at `tls://host:port`, or `tcp://` on this machine only.
+
+    Certificates come from the arguments or else from the engine's own configuration (environment
+    variables DASK_DISTRIBUTED__COMM__TLS__...). Headrace must be installed there too. The speed of
+    every worker is measured; `bandwidth` is that of each worker's port, in bytes/s.
+    """
+    from distributed import Client
+
+    security = _security(_checked_url(url), ca, cert, key)
+    try:
+        client = Client(url, security=security, timeout=timeout, set_as_default=False)
+    except KeyboardInterrupt:
+        raise RunStopped("interrupted", where=url, hint="run it again") from None
+    except Exception as error:  # the engine raises whatever the layer that failed raises
+        raise UsageError(
+            f"cannot connect: {error or type(error).__name__}",
+            where=url,
+            hint="check that the scheduler runs there and that the certificates are its own",
+        ) from None
+    try:
+        return Cluster(client, _measured_platform(client, url, bandwidth))
+    except BaseException:
+        client.close()
+        raise
+
+
+def _measured_platform(client: Any, url: str, bandwidth: float) -> Platform:
+    info = client.scheduler_info(n_workers=-1)["workers"]
+    if not info:
+        raise UsageError("the cluster has no workers", where=url, hint="start `dask worker` processes for it")
+    speeds = probe_speeds(client)
+    hosts = tuple(
+        Host(str(worker["name"]), speeds[address], worker["nthreads"])
+        for address, worker in sorted(info.items(), key=lambda item: str(item[1]["name"]))
+        if address in speeds
+    )
+    return Platform((Site("cluster", hosts, bandwidth=bandwidth),), name=url)
+
+
+def _checked_url(url: str) -> str:
+    """The scheme, if data may travel that way."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or port is None or parts.scheme not in ("tls", "tcp"):
+        raise UsageError(f"{url!r} is not the address of a cluster", hint="write tls://host:port")
+    if parts.scheme == "tcp" and not _is_loopback(host):
+        raise UsageError(
+            f"{url!r} would send programs and data unencrypted, to anyone who answers",
+            hint=f"use tls://{host}:{port} and certificates",
+        )
+    return parts.scheme
+
+
+def _is_loopback(host: str) -> bool:
+    """
+    >>> _is_loopback("127.0.0.5"), _is_loopback("::1"), _is_loopback("localhost"), _is_loopback("10.0.0.1")
+    (True, True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _security(scheme: str, ca: object, cert: object, key: object) -> Any:
+    from distributed import Security
+
+    if scheme == "tcp":
+        return None
+    given = {"tls_ca_file": ca, "tls_client_cert": cert, "tls_client_key": key}
+    for path in given.values():
+        if path is not None and not Path(str(path)).is_file():
+            raise UsageError(f"there is no file {str(path)!r}", where="TLS", hint="check the path")
+    security = Security(
+        require_encryption=True, **{name: str(path) for name, path in given.items() if path is not None}
+    )
+    if not (security.tls_ca_file and security.tls_client_cert):
+        raise UsageError(
+            "a tls:// address needs certificates",
+            hint="give ca, cert and key, or set DASK_DISTRIBUTED__COMM__TLS__CA_FILE and its like",
+        )
+    return security

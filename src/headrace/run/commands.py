@@ -1,0 +1,86 @@
+"""Commands as tasks: started without a shell, in a folder of their own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from headrace.model.errors import TaskFailed
+from headrace.model.program import Command
+from headrace.run.files import FileData, Scratch
+
+_TAIL = 4000
+"""Characters of a failed command's stderr that are shown."""
+
+
+def run_command(
+    command: Command, task: str, inputs: Mapping[str, Any], outputs: tuple[str, ...], scratch: Scratch
+) -> tuple[FileData | None, ...]:
+    """Run a command with its inputs as files and read its outputs back.
+
+    A task whose only output is its signal writes no file.
+    """
+    where = f"task {task!r}"
+    if not command.argv:
+        raise TaskFailed("the command is empty", where=where, hint="name the program to start")
+    signal = _only_signals(command, task, outputs)
+    files = {name: _materialise(scratch, name, value) for name, value in inputs.items() if value is not None}
+    targets = {} if signal else {name: scratch.place(name) for name in outputs}
+    argv = fill(command.argv, files | targets)
+    errors = scratch.root / "stderr"
+    printed = targets[command.stdout] if command.stdout in targets else scratch.root / "stdout"
+    try:
+        with printed.open("wb") as out, errors.open("wb") as err:
+            done = subprocess.run(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=scratch.folder, check=False
+            )
+    except (OSError, ValueError) as error:
+        raise TaskFailed(
+            f"{argv[0]!r} cannot be started: {error}", where=where, hint="check that it is installed there"
+        ) from None
+    if done.returncode != 0:
+        ended = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
+        raise TaskFailed(f"{argv[0]!r} ended with {ended}{_tail(errors)}", where=where)
+    if signal:
+        return (None,)
+    for name, path in targets.items():
+        if not path.is_file():
+            raise TaskFailed(
+                f"{argv[0]!r} did not write its output {name!r}{_tail(errors)}",
+                where=where,
+                hint=f"let an argument hold {{{name}}}, or name it as stdout",
+            )
+    return tuple(FileData(name, targets[name].read_bytes()) for name in outputs)
+
+
+def fill(argv: tuple[str, ...], files: Mapping[str, Path]) -> list[str]:
+    """Arguments with `{item}` replaced by `./file`; other braces stay as they are.
+
+    >>> fill(("sort", "-k2", "{a}", "--output={b}", "{print}"), {"a": Path("x/1_a"), "b": Path("x/b")})
+    ['sort', '-k2', './1_a', '--output=./b', '{print}']
+    """
+    if not files:
+        return list(argv)
+    names = "|".join(re.escape(name) for name in sorted(files, key=len, reverse=True))
+    pattern = re.compile(f"{{({names})}}")
+    return [pattern.sub(lambda m: f"./{files[m[1]].name}", argument) for argument in argv]
+
+
+def _materialise(scratch: Scratch, name: str, value: Any) -> Path:
+    return scratch.write(value.name if isinstance(value, FileData) else name, value)
+
+
+def _only_signals(command: Command, task: str, outputs: tuple[str, ...]) -> bool:
+    """Whether the task declared no output: its one item is then a signal, not a file."""
+    signal = f"{task}.done"
+    if outputs != (signal,) or command.stdout == signal:
+        return False
+    return not any(f"{{{signal}}}" in argument for argument in command.argv)
+
+
+def _tail(errors: Path) -> str:
+    text = errors.read_bytes()[-4 * _TAIL :].decode("utf-8", "replace").strip()
+    return f":\n{text[-_TAIL:]}" if text else ""

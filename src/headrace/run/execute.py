@@ -1,0 +1,245 @@
+"""One run on a cluster, seen from the client: submit the graph, hear what happens, fetch the results."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from headrace.core.scheduler import Scheduler
+from headrace.model.errors import HeadraceError, NoPlan, RunStopped, TaskFailed
+from headrace.model.events import Event, TaskErred, TaskFinished
+from headrace.model.platform import Platform
+from headrace.model.program import Program
+from headrace.run.graph import EngineGraph, build_engine_graph
+from headrace.run.messages import decode_error, decode_event
+from headrace.run.packing import packer
+from headrace.run.policy_plugin import PolicyPlugin
+
+_LISTEN_SECONDS = 0.25
+_FETCH_SECONDS = 30.0
+"""How long results of a failed run are waited for: they are there, only the worker may be gone."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run. Times are seconds from its start."""
+
+    results: dict[str, Any]
+    """The values of result items; after an error those that were there."""
+    makespan: float
+    """When the last task finished."""
+    events: tuple[Event, ...]
+    errors: tuple[TaskErred, ...] = ()
+    not_run: tuple[str, ...] = ()
+    """After an error: tasks that did not finish, those that depend on the failed one among them."""
+    measured: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """For each task: start and finish on its worker's clock, cpu seconds, bytes read, sizes written."""
+    planning: float = 0.0
+    """Seconds until the graph could be submitted: packing and planning."""
+
+    @property
+    def failure(self) -> TaskFailed | None:
+        """The first error as one that can be raised."""
+        if not self.errors:
+            return None
+        first = self.errors[0]
+        return TaskFailed(first.error, where=f"task {first.task!r} on {first.host or 'a lost worker'}")
+
+
+def execute(
+    client: Any,
+    platform: Platform,
+    program: Program,
+    scheduler: Scheduler | None,
+    observe: Callable[[Event], None],
+    *,
+    timeout: float | None = None,
+    base: str | Path = ".",
+    patience: float = 0.0,
+) -> Outcome:
+    """Run a program through a connected client; `observe` hears each event, in this thread.
+
+    With `scheduler` None the engine places tasks as it does by default. Without any worker left the
+    run ends with NoPlan after `patience` seconds.
+    """
+    began = time.perf_counter()
+    token = f"0{uuid.uuid4().hex[:11]}"  # a digit first: the engine takes it for a hash, not for a name
+    engine_graph = build_engine_graph(program, token, base)
+    run = _Run(client, engine_graph, observe, None if timeout is None else time.monotonic() + timeout)
+    policy = None
+    if scheduler is not None:
+        with packer() as pack:
+            policy = pack(scheduler, f"scheduler {scheduler.name}")
+    topic = f"headrace-{token}"
+    plugin = PolicyPlugin(engine_graph.layout, program.graph, platform, policy, topic, patience)
+    with _Listening(client, topic, run.messages), _Installed(client, plugin):
+        planning = time.perf_counter() - began
+        return run.carry_out(program, planning)
+
+
+class _Run:
+    def __init__(
+        self, client: Any, graph: EngineGraph, observe: Callable[[Event], None], deadline: float | None
+    ) -> None:
+        self.client = client
+        self.graph = graph
+        self.observe = observe
+        self.deadline = deadline
+        self.messages: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self.events: list[Event] = []
+        self.measured: dict[str, Mapping[str, Any]] = {}
+        self.errors: list[TaskErred] = []
+        self.ended = False
+
+    def carry_out(self, program: Program, planning: float) -> Outcome:
+        futures = self._submit()
+        try:
+            while not self.ended and not self.errors:
+                self._listen()
+            results = dict(self.graph.given) | self._fetch(futures)
+        finally:
+            # The engine then drops the data, and what has not begun after an error or an interruption.
+            for future in futures.values():
+                future.release()
+        finished = {e.task: e.time for e in self.events if isinstance(e, TaskFinished)}
+        return Outcome(
+            results=results,
+            makespan=max(finished.values(), default=0.0),
+            events=tuple(self.events),
+            errors=tuple(self.errors),
+            not_run=tuple(name for name in program.tasks if name not in finished) if self.errors else (),
+            measured=self.measured,
+            planning=planning,
+        )
+
+    def _submit(self) -> dict[Any, Any]:
+        import dask
+
+        wanted = list(self.graph.layout.wanted)
+        if not wanted:
+            self.ended = True
+            return {}
+        # Inputs travel with the graph on purpose: they can then be made again after a loss.
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+            futures = self.client.get(self.graph.graph, wanted, sync=False)
+        return dict(zip(wanted, futures, strict=True))
+
+    def _listen(self) -> None:
+        """Take one batch of messages, or find out that none will come."""
+        try:
+            message = self.messages.get(timeout=_LISTEN_SECONDS)
+        except Empty:
+            if self.client.status != "running":
+                raise NoPlan(
+                    "the connection to the cluster is lost", where="run", hint="start it again and run again"
+                ) from None
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                raise RunStopped("the time allowed is over", where="run", hint="allow more time") from None
+            return
+        self._take(message)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        self.measured.update(message["measured"])
+        for encoded in message["events"]:
+            event = decode_event(encoded)
+            self.events.append(event)
+            if isinstance(event, TaskErred):
+                self.errors.append(event)
+            self.observe(event)
+        if "error" in message:
+            raise decode_error(message["error"])
+        self.ended = self.ended or "end" in message
+
+    def _fetch(self, futures: dict[Any, Any]) -> dict[str, Any]:
+        """The values of results: all of them, or after an error those that exist."""
+        keys = self.graph.results
+        if self.errors:
+            keys = {name: key for name, key in keys.items() if futures[key].status == "finished"}
+        if not keys:
+            return {}
+        wanted = [futures[key] for key in keys.values()]
+        gathering = asyncio.run_coroutine_threadsafe(self._gather(wanted), self.client.loop.asyncio_loop)
+        give_up = time.monotonic() + _FETCH_SECONDS if self.errors else None
+        try:
+            while True:
+                with suppress(concurrent.futures.TimeoutError):
+                    values = gathering.result(timeout=_LISTEN_SECONDS if not gathering.done() else None)
+                    break
+                if give_up is not None and time.monotonic() > give_up:
+                    return {}
+                with suppress(Empty):
+                    self._take(self.messages.get_nowait())
+        finally:
+            gathering.cancel()
+        return {name: value for name, value in zip(keys, values, strict=True) if value is not _LOST}
+
+    async def _gather(self, futures: list[Any]) -> list[Any]:
+        values = await self.client.gather(futures, errors="skip", asynchronous=True)
+        if len(values) == len(futures):
+            return list(values)
+        return [await self._one(future) for future in futures]
+
+    async def _one(self, future: Any) -> Any:
+        try:
+            return await self.client.gather(future, asynchronous=True)
+        except Exception:
+            return _LOST
+
+
+_LOST = object()
+
+
+class _Listening:
+    """While it lasts, messages of a topic go to a queue."""
+
+    def __init__(self, client: Any, topic: str, messages: SimpleQueue[dict[str, Any]]) -> None:
+        self.client = client
+        self.topic = topic
+        self.messages = messages
+
+    def __enter__(self) -> None:
+        self.client.subscribe_topic(self.topic, lambda event: self.messages.put(event[1]))
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(Exception):
+            self.client.unsubscribe_topic(self.topic)
+
+
+class _Installed:
+    """While it lasts, the policy sits in the engine's scheduler; replicas are kept if it decides."""
+
+    def __init__(self, client: Any, plugin: PolicyPlugin) -> None:
+        self.client = client
+        self.plugin = plugin
+        self.resume_manager = False
+
+    def __enter__(self) -> None:
+        try:
+            self.client.register_plugin(self.plugin, name=self.plugin.name)
+        except HeadraceError:
+            raise
+        except (ImportError, AttributeError) as error:
+            raise HeadraceError(
+                f"the cluster's scheduler cannot load the policy: {error}",
+                where="cluster",
+                hint="install headrace, in the same version, where the scheduler and the workers run",
+            ) from error
+        if self.plugin.policy is not None and self.client.amm.running():
+            # It would drop copies of data that the plan counts on.
+            self.client.amm.stop()
+            self.resume_manager = True
+
+    def __exit__(self, *_: object) -> None:
+        # The cluster may be gone by now; what ended the run matters more.
+        with suppress(Exception):
+            self.client.unregister_scheduler_plugin(self.plugin.name)
+            if self.resume_manager:
+                self.client.amm.start()

@@ -1,0 +1,208 @@
+"""A program as one graph for the engine, and what its keys mean.
+
+A task is one key whose value is its output. Only a task with several outputs has a small key per output
+that is read, so that each item moves alone; a task that others come `after` has one that holds
+nothing, so that order costs no data. Inputs are keys too, unless they are small enough to travel with
+each reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dask._task_spec import Task as EngineTask
+from dask._task_spec import TaskRef
+
+from headrace.model.errors import BadFile, BadProgram, UsageError
+from headrace.model.program import Data, Program, Task
+from headrace.model.units import show_size
+from headrace.run.bodies import Job, run_job
+from headrace.run.files import FileData, Generated
+from headrace.run.packing import Packed, packer, unpack
+
+Key: TypeAlias = tuple[str, str]
+Pack: TypeAlias = Callable[[object, str], bytes]
+
+INPUT_LIMIT = 2 * 10**9
+"""Bytes of all inputs together: they pass through the engine's scheduler."""
+_TRAVELS_ALONG = 4096
+"""An input of at most this many bytes goes with each reader instead of being an item of its own."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the keys of a graph stand for; all that the policy inside the engine needs to know."""
+
+    tasks: dict[Key, str] = field(default_factory=dict)
+    items: dict[Key, str] = field(default_factory=dict)
+    """The item whose value a key holds."""
+    follows: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    """Keys that are no tasks, and the tasks (the first that has a host) beside which they belong."""
+    wanted: tuple[Key, ...] = ()
+    """Keys that the client holds on to: when all are there, the run is over."""
+
+
+@dataclass(frozen=True)
+class EngineGraph:
+    """A program made ready to submit."""
+
+    graph: dict[Key, Any]
+    layout: Layout
+    results: dict[str, Key]
+    """The key of each result that a task makes."""
+    given: dict[str, Any]
+    """Results that are inputs: they never leave the client."""
+
+
+def build_engine_graph(program: Program, token: str, base: str | Path = ".") -> EngineGraph:
+    """Translate a program: O(tasks + items + reads).
+
+    Keys are (kind-token, task name): tasks of one kind are one group to the engine, which learns their
+    times together, and no two runs share a key.
+    """
+    program.graph  # noqa: B018 - checks the program: dangling names, cycles
+    with packer() as pack:
+        return _Builder(program, token, Path(base), pack).build()
+
+
+class _Builder:
+    def __init__(self, program: Program, token: str, base: Path, pack: Pack) -> None:
+        self.program = program
+        self.token = token
+        self.base = base
+        self.pack = pack
+        self.packed_bodies: dict[int, bytes] = {}
+        self.input_bytes = 0
+        self.graph: dict[Key, Any] = {}
+        self.tasks: dict[Key, str] = {}
+        self.items: dict[Key, str] = {}
+        self.follows: dict[Key, tuple[str, ...]] = {}
+        self.task_key = {t.name: (f"{t.kind or 'task'}-{token}", t.name) for t in program.tasks.values()}
+        self.readers: dict[str, list[str]] = {}
+        self.item_argument: dict[str, Any] = {}
+
+    def build(self) -> EngineGraph:
+        results = {item.name for item in self.program.results()}
+        for task in self.program.tasks.values():
+            for name in dict.fromkeys(task.inputs):
+                self.readers.setdefault(name, []).append(task.name)
+        given = {d.name: self._value(d) for d in self.program.inputs() if d.name in results}
+        for item in self.program.inputs():
+            if item.name in self.readers:
+                self._add_input(item)
+        item_key = self._name_items(results)
+        before = dict.fromkeys(name for task in self.program.tasks.values() for name in task.after)
+        for name in before:
+            self._add_signal(name)
+        for task in self.program.tasks.values():
+            self._add_task(task)
+        made = {name: item_key[name] for name in sorted(results) if name in item_key}
+        ends = [
+            self.task_key[task.name]
+            for task in self.program.tasks.values()
+            if task.name not in before and not any(o in self.readers or o in results for o in task.outputs)
+        ]
+        wanted = tuple(dict.fromkeys([*made.values(), *ends]))
+        return EngineGraph(self.graph, Layout(self.tasks, self.items, self.follows, wanted), made, given)
+
+    def _add_input(self, item: Data) -> None:
+        key = (f"headrace.input-{self.token}", item.name)
+        value = self._value(item)
+        if isinstance(value, Generated):
+            self.graph[key] = EngineTask(key, bytes, value.size)
+            self._note_item(key, item.name, tuple(self.readers[item.name]))
+            return
+        payload = self.pack(value, f"input {item.name!r}")
+        self.input_bytes += len(payload)
+        if self.input_bytes > INPUT_LIMIT:
+            raise BadFile(
+                f"the inputs hold more than {show_size(INPUT_LIMIT)}",
+                where=f"{self.program.name}: input {item.name!r}",
+                hint="read large data inside a task, from a place that all workers can see",
+            )
+        if len(payload) <= _TRAVELS_ALONG:
+            self.item_argument[item.name] = Packed(payload)
+            return
+        self.graph[key] = EngineTask(key, unpack, payload)
+        self._note_item(key, item.name, tuple(self.readers[item.name]))
+
+    def _name_items(self, results: set[str]) -> dict[str, Key]:
+        """Decide which key holds each item that a task makes; adds the keys that split outputs."""
+        keys: dict[str, Key] = {}
+        for task in self.program.tasks.values():
+            whole = self.task_key[task.name]
+            if len(task.outputs) == 1:
+                keys[task.outputs[0]] = whole
+                self.items[whole] = task.outputs[0]
+                self.item_argument[task.outputs[0]] = TaskRef(whole)
+                continue
+            for index, name in enumerate(task.outputs):
+                if name not in self.readers and name not in results:
+                    continue
+                key = (f"headrace.item-{self.token}", name)
+                self.graph[key] = EngineTask(key, itemgetter(index), TaskRef(whole))
+                self._note_item(key, name, (task.name,))
+                keys[name] = key
+        return keys
+
+    def _note_item(self, key: Key, item: str, follows: tuple[str, ...]) -> None:
+        self.items[key] = item
+        self.follows[key] = follows
+        self.item_argument[item] = TaskRef(key)
+
+    def _add_signal(self, task: str) -> None:
+        key = (f"headrace.signal-{self.token}", task)
+        self.graph[key] = EngineTask(key, nothing, TaskRef(self.task_key[task]))
+        self.follows[key] = (task,)
+
+    def _add_task(self, task: Task) -> None:
+        key = self.task_key[task.name]
+        self.tasks[key] = task.name
+        job = Job(task.name, self._body(task), task.inputs, task.outputs)
+        values = [self.item_argument[name] for name in task.inputs]
+        signals = [TaskRef((f"headrace.signal-{self.token}", name)) for name in dict.fromkeys(task.after)]
+        self.graph[key] = EngineTask(key, run_job, job, *values, *signals)
+
+    def _body(self, task: Task) -> bytes:
+        if task.body is None:
+            raise UsageError(
+                "it has numbers but nothing to execute",
+                where=f"{self.program.name}: task {task.name!r}",
+                hint="emulate the program, or give the task a function or a command",
+            )
+        if id(task.body) not in self.packed_bodies:
+            self.packed_bodies[id(task.body)] = self.pack(task.body, f"task {task.name!r}")
+        return self.packed_bodies[id(task.body)]
+
+    def _value(self, item: Data) -> Any:
+        if item.path is None or item.value is not None:
+            if item.value is None and item.size > 0:
+                raise BadProgram(
+                    f"input {item.name!r} has a size but no content",
+                    where=self.program.name,
+                    hint="give it a path or a value, or emulate the program",
+                )
+            return item.value
+        path = self.base / item.path
+        try:
+            if path.stat().st_size > INPUT_LIMIT:
+                raise BadFile(
+                    f"{show_size(path.stat().st_size)} are more than {show_size(INPUT_LIMIT)}",
+                    where=str(path),
+                    hint="read large data inside a task, from a place that all workers can see",
+                )
+            return FileData(path.name, path.read_bytes())
+        except OSError as error:
+            raise BadFile(
+                f"input {item.name!r} cannot be read: {error.strerror or error}",
+                where=str(path),
+                hint="check the path",
+            ) from None
+
+
+def nothing(_: Any) -> None:
+    """The value of a signal: it tells that a task has finished and holds no data."""

@@ -1,0 +1,57 @@
+"""Events as plain tuples: what the policy inside the engine tells the client, in batches."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from headrace.model import errors
+from headrace.model.errors import HeadraceError
+from headrace.model.events import (
+    DataMoved,
+    Event,
+    HostJoined,
+    HostLeft,
+    Started,
+    TaskErred,
+    TaskFinished,
+)
+
+_KINDS: dict[str, Any] = {
+    kind.__name__: kind for kind in (Started, TaskFinished, TaskErred, DataMoved, HostLeft, HostJoined)
+}
+_FIELDS = {name: tuple(f.name for f in fields(kind)) for name, kind in _KINDS.items()}
+
+
+def encode_event(event: Event) -> tuple[Any, ...]:
+    """
+    >>> encode_event(HostLeft(2.0, "w1"))
+    ('HostLeft', 2.0, 'w1')
+    """
+    name = type(event).__name__
+    return (name, *(getattr(event, field) for field in _FIELDS[name]))
+
+
+def decode_event(message: tuple[Any, ...]) -> Event:
+    """
+    >>> decode_event(("HostLeft", 2.0, "w1"))
+    HostLeft(time=2.0, host='w1')
+    """
+    event: Event = _KINDS[message[0]](*message[1:])
+    return event
+
+
+def encode_error(error: HeadraceError) -> tuple[str, str, str, str]:
+    """
+    >>> encode_error(errors.NoPlan("no host is left", where="lab"))
+    ('NoPlan', 'no host is left', 'lab', '')
+    """
+    return (type(error).__name__, error.problem, error.where, error.hint)
+
+
+def decode_error(message: tuple[str, str, str, str]) -> HeadraceError:
+    """The same error on the client's side; a kind it does not know becomes the base kind."""
+    kind = getattr(errors, message[0], HeadraceError)
+    if not (isinstance(kind, type) and issubclass(kind, HeadraceError)):
+        kind = HeadraceError
+    return kind(message[1], where=message[2], hint=message[3])

@@ -1,0 +1,84 @@
+"""Results as files, in the form their type asks for, whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headrace.model.errors import TaskFailed
+from headrace.model.program import Program
+from headrace.run.files import FileData
+
+
+def write_results(program: Program, results: Mapping[str, Any], base: str | Path = ".") -> dict[str, Path]:
+    """Write every result that has a path, relative to `base`; returns where each one is.
+
+    All are encoded before the first is written.
+    """
+    encoded = {
+        item.name: (Path(base) / item.path, encode(results[item.name], f"result {item.name!r}")[0])
+        for item in program.results()
+        if item.path is not None and item.name in results
+    }
+    for path, content in encoded.values():
+        write_whole(path, content)
+    return {name: path for name, (path, _) in encoded.items()}
+
+
+def encode(value: Any, where: str) -> tuple[bytes, str]:
+    """A value as the content of a file, and the suffix that fits it.
+
+    >>> encode({"mean": 2}, "a result")
+    (b'{\\n  "mean": 2\\n}\\n', '.json')
+    >>> encode("text", "a result")[1], encode(b"raw", "a result")[0]
+    ('.txt', b'raw')
+    """
+    if isinstance(value, FileData):
+        return value.data, Path(value.name).suffix
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value), ".bin"
+    if isinstance(value, str):
+        return value.encode("utf-8"), ".txt"
+    try:
+        if isinstance(value, np.ndarray):
+            buffer = io.BytesIO()
+            np.save(buffer, value, allow_pickle=False)
+            return buffer.getvalue(), ".npy"
+        plain = value.item() if isinstance(value, np.generic) else value
+        return (json.dumps(plain, indent=2, allow_nan=False) + "\n").encode(), ".json"
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TaskFailed(
+            f"a {type(value).__name__} cannot be written to a file: {error}",
+            where=where,
+            hint="return bytes, text, a numpy array or what JSON can hold",
+        ) from None
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that nobody ever sees half of it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".headrace-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            umask = os.umask(0)
+            os.umask(umask)
+            Path(temporary).chmod(0o666 & ~umask)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise TaskFailed(
+            f"cannot be written: {error.strerror or error}", where=str(path), hint="choose another place"
+        ) from None

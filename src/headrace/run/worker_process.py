@@ -1,0 +1,58 @@
+"""The program of one local worker: `python -m headrace.run.worker_process '{...}'`.
+
+It lives as long as its standard input is open: when the process that started it ends, in whatever way, the
+worker and the commands it started end too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+
+def main() -> None:
+    """Serve tasks until told to close."""
+    settings = json.loads(sys.argv[1])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    asyncio.run(_serve(settings))
+
+
+async def _serve(settings: dict[str, Any]) -> None:
+    import dask
+
+    # Set before the engine is loaded, which then sets up its loggers.
+    dask.config.set({"logging": {"distributed": "critical"}})
+    from distributed import Worker
+
+    import headrace.run.bodies  # noqa: F401 - loaded before the first task needs it
+
+    # A paused worker would keep tasks waiting that are pinned to it; spilling to disk stays on.
+    with dask.config.set({"distributed.worker.memory.pause": False, "distributed.worker.http.routes": []}):
+        async with Worker(
+            settings["scheduler"],
+            name=settings["name"],
+            nthreads=settings["threads"],
+            memory_limit=settings["memory"],
+            local_directory=settings["folder"],
+            host="127.0.0.1",
+            dashboard=False,
+        ) as worker:
+            await worker.finished()
+
+
+def _end_with_parent() -> None:
+    # Unbuffered: a thread that holds the buffered reader's lock would block the interpreter's exit.
+    while os.read(0, 4096):
+        pass
+    if os.getpgrp() == os.getpid():
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()
