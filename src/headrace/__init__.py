@@ -48,7 +48,7 @@ _HOME = {
     "Program": "headrace.model.program",
     "Task": "headrace.model.program",
 }
-__all__ = sorted(_HOME) 
+__all__ = sorted(_HOME)
 __version__ = "0.1.0"
 
 

@@ -57,12 +57,14 @@ def show_size(size: float) -> str:
 
 def show_time(seconds: float) -> str:
     """
-    >>> show_time(0.0123), show_time(93.2), show_time(7384)
-    ('12.3 ms', '93.2 s', '2 h 3 min')
+    >>> show_time(0.0123), show_time(93.2), show_time(1984.2), show_time(73840)
+    ('12.3 ms', '93.2 s', '1984 s', '20 h 31 min')
     """
     if seconds < 0.9995:
         return f"{seconds * 1e3:.3g} ms"
-    if seconds < 600:
+    if seconds < 999.5:
         return f"{seconds:.3g} s"
+    if seconds < 36000:
+        return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 60} h {minutes % 60} min"

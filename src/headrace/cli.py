@@ -1,0 +1,263 @@
+"""The command `headrace`: thin, each command loads what it needs when it is called."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headrace.model.errors import HeadraceError
+
+if TYPE_CHECKING:
+    from headrace.model.plan import Plan
+    from headrace.model.platform import Platform
+    from headrace.model.program import Program
+
+app = typer.Typer(
+    name="headrace",
+    help="Plan, simulate and run dataflow programs on machines that are not all alike.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+ProgramArg = Annotated[
+    str,
+    typer.Argument(metavar="PROGRAM", help="WfFormat JSON (also .gz), or file.py:name.", show_default=False),
+]
+OnOption = Annotated[
+    str, typer.Option("--on", metavar="PLATFORM", help="Platform TOML file, or `local` for this machine.")
+]
+SchedulerOption = Annotated[str, typer.Option("--scheduler", "-s", help="One of `headrace schedulers`.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+GanttOption = Annotated[Path | None, typer.Option("--gantt", metavar="FILE", help="Draw the chart as SVG.")]
+TraceOption = Annotated[
+    Path | None, typer.Option("--trace", metavar="FILE", help="Write a Chrome trace (JSON).")
+]
+
+
+def main() -> None:
+    """Run the command; every error of ours is one line on stderr and an exit code."""
+    try:
+        app(standalone_mode=False)
+    except HeadraceError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("interrupted", err=True)
+        sys.exit(130)
+    except typer.Exit as stop:
+        sys.exit(stop.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except Exception as error:
+        usage = getattr(error, "format_message", None)
+        if usage is None:
+            raise
+        typer.echo(f"error: {usage()} (try: headrace --help)", err=True)
+        sys.exit(2)
+
+
+@app.command()
+def schedulers(as_json: JsonOption = False) -> None:
+    """List the schedulers: what each does, for which programs, and where it comes from."""
+    from headrace.planners.registry import ENTRIES
+
+    rows = [{"name": e.name, "programs": e.programs, "what": e.line, "source": e.source} for e in ENTRIES]
+    if as_json:
+        _print_json({"schedulers": rows})
+    else:
+        _table(["scheduler", "for", "what it does", "source"], [list(row.values()) for row in rows])
+
+
+@app.command()
+def plan(
+    program: ProgramArg,
+    on: OnOption = "local",
+    scheduler: SchedulerOption = "heft",
+    seed: Annotated[int, typer.Option(help="Seed of schedulers that draw.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save the plan.")
+    ] = None,
+    gantt: GanttOption = None,
+    trace: TraceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Plan a program on a platform: where and when each task runs, and how far that is from optimal."""
+    from headrace.api import plan as make_plan
+    from headrace.formats.plan_json import plan_to_dict, write_plan
+
+    platform = _platform(on)
+    source = _program(program)
+    with _working(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts"):
+        made = make_plan(source, platform, scheduler, seed=seed)
+    if output is not None:
+        write_plan(made, output, made_from=(program, on))
+    _draw(made, gantt, trace)
+    if as_json:
+        _print_json(plan_to_dict(made))
+    else:
+        _summary(made, [("plan", output), ("chart", gantt), ("trace", trace)])
+
+
+@app.command()
+def simulate(
+    program: ProgramArg,
+    on: OnOption = "local",
+    scheduler: SchedulerOption = "heft",
+    plan_file: Annotated[
+        Path | None, typer.Option("--plan", metavar="FILE", help="Carry this plan out; do not plan.")
+    ] = None,
+    error: Annotated[
+        float, typer.Option(help="Run times differ from the estimates by up to this share, either way.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of what is drawn.")] = 0,
+    gantt: GanttOption = None,
+    trace: TraceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Carry a plan out in virtual time on the platform and report what happens."""
+    from headrace.api import plan as make_plan
+    from headrace.formats.plan_json import plan_to_dict, read_plan
+    from headrace.model.check import require_valid
+    from headrace.model.units import show_time
+    from headrace.simulator.carry import simulate_plan
+
+    platform = _platform(on)
+    source = _program(program)
+    with _working(f"simulating {len(source.tasks):,} tasks on {len(platform.hosts)} hosts"):
+        if plan_file is None:
+            made = make_plan(source, platform, scheduler, seed=seed)
+        else:
+            made = read_plan(plan_file, source.graph, platform)
+            require_valid(source, platform, made)
+        outcome = simulate_plan(made, error=error, seed=seed)
+    _draw(outcome.happened, gantt, trace)
+    if as_json:
+        what = plan_to_dict(outcome.happened)
+        what |= {"planned": made.makespan, "events": outcome.events, "seconds": outcome.seconds}
+        _print_json(what)
+        return
+    _table(
+        [],
+        [
+            ["scheduler", made.scheduler],
+            ["makespan", show_time(outcome.makespan)],
+            ["planned", show_time(made.makespan)],
+            ["lower bound", show_time(made.bound)],
+            ["events", f"{outcome.events:,} in {show_time(outcome.seconds)}"],
+            *[[name, str(path)] for name, path in (("chart", gantt), ("trace", trace)) if path],
+        ],
+    )
+
+
+@app.command()
+def check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Programs, platforms and plans.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Check program, platform and plan files; a plan is judged with the program and platform next to it."""
+    from headrace.checking import check_files
+
+    findings = check_files([str(f) for f in files])
+    broken = [f for f in findings if f["violations"]]
+    if as_json:
+        _print_json({"files": findings, "ok": not broken})
+    else:
+        for finding in findings:
+            typer.echo(f"{finding['file']}: {finding['kind']}: {finding['summary']}")
+            for violation in finding["violations"]:
+                typer.echo(f"  {violation}")
+    if broken:
+        raise typer.Exit(2)
+
+
+@app.command()
+def convert(
+    source: Annotated[
+        str, typer.Argument(metavar="IN", help="Program (WfFormat, file.py:name) or plan file.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="Its ending decides the format.")],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to", help="wfformat, dot, graphml, node-link or chrome-trace, if the ending does not say."
+        ),
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option("--program", metavar="PROGRAM", help="The program of a plan file.")
+    ] = None,
+    on: Annotated[
+        str | None, typer.Option("--on", metavar="PLATFORM", help="The platform of a plan file.")
+    ] = None,
+) -> None:
+    """Convert a program to WfFormat, DOT, GraphML or networkx JSON, or a plan to a Chrome trace or SVG."""
+    from headrace.converting import convert_file
+
+    typer.echo(f"{target}: {convert_file(source, target, to, program, on)}")
+
+
+def _program(spec: str) -> Program:
+    from headrace.formats.python_program import is_python_program, load_python_program
+    from headrace.formats.wfformat import read_program
+
+    with _working(f"reading {spec}"):
+        program = load_python_program(spec) if is_python_program(spec) else read_program(spec)
+        _ = program.graph
+    return program
+
+
+def _platform(spec: str) -> Platform:
+    from headrace.model.platform import Platform
+
+    return Platform.local() if spec == "local" else Platform.read(spec)
+
+
+def _draw(made: Plan, gantt: Path | None, trace: Path | None) -> None:
+    if gantt is not None:
+        made.gantt(gantt)
+    if trace is not None:
+        from headrace.report.chrome_trace import plan_trace, write_trace
+
+        write_trace(plan_trace(made), trace)
+
+
+def _summary(made: Plan, files: list[tuple[str, Path | None]]) -> None:
+    from headrace.report.tables import summary
+
+    rows = [list(row) for row in summary(made)]
+    _table([], rows + [[name, str(path)] for name, path in files if path is not None])
+
+
+def _table(headers: list[str], rows: list[list[str]]) -> None:
+    from headrace.report.tables import print_table
+
+    print_table(headers, rows)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    json.dump(value, sys.stdout, separators=(",", ":"), allow_nan=False)
+    sys.stdout.write("\n")
+
+
+@contextmanager
+def _working(what: str) -> Iterator[None]:
+    """Say on a terminal what takes time; elsewhere stay silent."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Convert files: programs to other tools' formats, plans to traces and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from headrace.formats.detect import detect
+from headrace.formats.plan_json import files_of_plan, read_plan
+from headrace.formats.platform_toml import read_platform
+from headrace.formats.python_program import is_python_program, load_python_program
+from headrace.formats.wfformat import read_program, write_program
+from headrace.model.errors import UsageError
+from headrace.model.plan import Plan
+from headrace.model.platform import Platform
+from headrace.model.program import Program
+
+W = TypeVar("W")
+_ENDINGS = {
+    ".dot": "dot",
+    ".gv": "dot",
+    ".graphml": "graphml",
+    ".nodelink.json": "node-link",
+    ".trace.json": "chrome-trace",
+    ".svg": "svg",
+    ".json": "wfformat",
+    ".json.gz": "wfformat",
+}
+
+
+def convert_file(source: str, target: Path, to: str | None, program: str | None, platform: str | None) -> str:
+    """Write `source` in the format that `to`, or the target's ending, names; says what was written."""
+    form = to or _by_ending(target)
+    if not is_python_program(source) and detect(source) == "plan":
+        writers = _plan_writers()
+        if form == "wfformat" and to is None:
+            form = "chrome-trace"
+        _choose(writers, form, "a plan")(_read_plan(source, program, platform), target)
+    else:
+        writers_of_programs = _program_writers()
+        read = load_python_program(source) if is_python_program(source) else read_program(source)
+        _choose(writers_of_programs, form, "a program")(read, target)
+    return form
+
+
+def _by_ending(target: Path) -> str:
+    for ending, form in _ENDINGS.items():
+        if target.name.endswith(ending):
+            return form
+    raise UsageError(
+        f"the ending of {target.name!r} names no format",
+        hint=f"use one of {', '.join(_ENDINGS)}, or --to FORMAT",
+    )
+
+
+def _choose(writers: dict[str, W], form: str, what: str) -> W:
+    if form not in writers:
+        raise UsageError(f"{what} cannot be written as {form!r}", hint=f"one of {', '.join(writers)}")
+    return writers[form]
+
+
+def _program_writers() -> dict[str, Callable[[Program, Path], None]]:
+    from headrace.formats.dot import write_dot
+    from headrace.formats.graphml import write_graphml
+    from headrace.formats.node_link import write_node_link
+
+    return {
+        "wfformat": write_program,
+        "dot": write_dot,
+        "graphml": write_graphml,
+        "node-link": write_node_link,
+    }
+
+
+def _plan_writers() -> dict[str, Callable[[Plan, Path], None]]:
+    from headrace.report.chrome_trace import plan_trace, write_trace
+    from headrace.report.gantt import write_gantt
+
+    return {"chrome-trace": lambda plan, path: write_trace(plan_trace(plan), path), "svg": write_gantt}
+
+
+def _read_plan(source: str, program: str | None, platform: str | None) -> Plan:
+    named_program, named_platform = files_of_plan(source)
+    program, platform = program or named_program, platform or named_platform
+    if program is None or platform is None:
+        raise UsageError(
+            "a plan is read with its program and platform", where=source, hint="give --program FILE --on FILE"
+        )
+    where = Platform.local() if platform == "local" else read_platform(platform)
+    return read_plan(source, read_program(program).graph, where)
