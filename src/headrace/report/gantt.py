@@ -57,7 +57,7 @@ def run_chart(
     """What happened as filled bars, the plan as outlines behind; transfers in thin lanes.
 
     Kinds come from the plan's program, or from `graph` where there was no plan; so does the bound unless
-    it is given. Events do not name cores: tasks are laid into as few as possible. O(n log n) in events.
+    it is given. Events do not name cores: a task is drawn on its planned one, or a free one. O(n log n).
     """
     graph = plan.graph if graph is None and plan is not None else graph
     bound = plan.bound if bound is None and plan is not None else bound or 0.0
@@ -65,7 +65,7 @@ def run_chart(
     took = max((e.time for e in events if not isinstance(e, HostLeft | HostJoined)), default=0.0)
     end = max(took, plan.makespan if plan is not None else 0.0, bound)
     planned = [] if plan is None else _planned_bars(plan, outline=True)
-    bars = planned + _executed_bars(finished, graph, end) + _moved_bars(events)
+    bars = planned + _executed_bars(finished, graph, plan, end) + _moved_bars(events)
     bars += _failures(events)
     bars += _absences(events, end, bars)
     marks = [Mark(took, f"took {show_time(took)}"), *_bound_mark(bound, end)]
@@ -114,7 +114,10 @@ def _planned_bars(plan: Plan, *, outline: bool) -> list[Bar]:
     return [Bar(_core(hosts[h], c), s, f, name, kinds[k], outline) for h, c, s, f, name, k in rows]
 
 
-def _executed_bars(finished: Sequence[TaskFinished], graph: Graph | None, end: float) -> list[Bar]:
+def _executed_bars(
+    finished: Sequence[TaskFinished], graph: Graph | None, plan: Plan | None, end: float
+) -> list[Bar]:
+    planned = {} if plan is None else {task.id: task.core for task in plan.tasks()}
     kind: dict[str, str] = {}
     if graph is not None:
         kind = {name: graph.kinds[k] for name, k in zip(graph.task_names, graph.kind.tolist(), strict=True)}
@@ -123,7 +126,8 @@ def _executed_bars(finished: Sequence[TaskFinished], graph: Graph | None, end: f
         by_host.setdefault(event.host, []).append(event)
     bars: list[Bar] = []
     for host, there in by_host.items():
-        cores = pack([(e.start, e.time) for e in there], slack=end * _CLOCK_SLACK)
+        wishes = None if plan is None else [planned.get(e.task, 0) for e in there]
+        cores = pack([(e.start, e.time) for e in there], end * _CLOCK_SLACK, wishes)
         bars += [
             Bar(_core(host, core), e.start, e.time, e.task, kind.get(e.task, ""))
             for e, core in zip(there, cores, strict=True)

@@ -11,6 +11,8 @@ MARGIN = 14.0
 LABEL_SIZE = 11.0
 TITLE_SIZE = 15.0
 LINE = 17.0
+AXIS_ABOVE = 40
+"""With more lanes than this the times stand above them too."""
 _TALLEST_LANE = 26.0
 _READABLE = 13.0
 """Least height of a lane whose label is to be readable."""
@@ -53,7 +55,7 @@ def arrange(chart: Chart, width: float) -> Layout:
     widest = max((text_width(name, LABEL_SIZE) for name in names), default=0.0)
     left = MARGIN + min(max(widest, 30.0), _GUTTER_MOST, width / 3) + 8
     marks_top = MARGIN + len(title) * (TITLE_SIZE + 5)
-    axis_above = 20.0 if len(chart.lanes) > 40 else 6.0
+    axis_above = 20.0 if len(chart.lanes) > AXIS_ABOVE else 6.0
     top = marks_top + len(chart.marks) * LINE + axis_above
     tall = lane_height(chart.lanes)
     tops: list[float] = []

@@ -6,28 +6,45 @@ import heapq
 from collections.abc import Sequence
 
 
-def pack(intervals: Sequence[tuple[float, float]], slack: float = 0.0) -> list[int]:
-    """A row for each (start, finish) so that no two in one row overlap: O(n log n), fewest rows.
+def pack(
+    intervals: Sequence[tuple[float, float]], slack: float = 0.0, wishes: Sequence[int] | None = None
+) -> list[int]:
+    """A row for each (start, finish) so that no two in one row overlap: O(n log n).
 
-    Lowest free row first; ties as the intervals come. Overlaps of up to `slack` do not count: measured
-    times of one core can cross by the width of a clock tick.
+    An interval gets the row it wishes for if that is free, else the lowest free one; without wishes the
+    rows are as few as possible. Overlaps of up to `slack` do not count: measured times of one core can
+    cross by the width of a clock tick.
 
     >>> pack([(0, 2), (1, 3), (2, 4), (0, 1)])
     [1, 0, 1, 0]
+    >>> pack([(0, 2), (3, 4)], wishes=[1, 1])
+    [1, 1]
     """
     rows = [0] * len(intervals)
+    until: list[float] = []
     free: list[int] = []
     busy: list[tuple[float, int]] = []
-    opened = 0
-    # Of those that start together the empty ones go first: they leave their row to the next.
     for i in sorted(range(len(intervals)), key=lambda i: (*intervals[i], i)):
         start, finish = intervals[i]
         while busy and busy[0][0] <= start + slack:
             heapq.heappush(free, heapq.heappop(busy)[1])
-        if free:
-            rows[i] = heapq.heappop(free)
-        else:
-            rows[i] = opened
-            opened += 1
-        heapq.heappush(busy, (finish, rows[i]))
+        row = wishes[i] if wishes is not None else 0
+        while len(until) <= row:
+            heapq.heappush(free, len(until))
+            until.append(float("-inf"))
+        if wishes is None or until[row] > start + slack:
+            row = _lowest_free(free, until, start + slack)
+        rows[i] = row
+        until[row] = finish
+        heapq.heappush(busy, (finish, row))
     return rows
+
+
+def _lowest_free(free: list[int], until: list[float], start: float) -> int:
+    """Take a row off the heap; those given away by a wish since they were put there are passed over."""
+    while free:
+        row = heapq.heappop(free)
+        if until[row] <= start:
+            return row
+    until.append(start)
+    return len(until) - 1

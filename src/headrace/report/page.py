@@ -53,6 +53,7 @@ th { background: #f0f2f5; font-weight: 600; white-space: nowrap }
 tbody tr:last-child td { border-bottom: 0 }
 .n { text-align: right; white-space: nowrap }
 svg { display: block; width: 100%; min-width: 680px; height: auto; border-radius: 8px }
+@media (max-width: 600px) { th, td { padding: 6px 8px } table { font-size: .82rem } h1 { font-size: 1.4rem } }
 @media print { body { background: #fff } .wide { break-inside: avoid } }
 """
 

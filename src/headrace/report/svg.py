@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping
 from headrace.report.axis import ticks
 from headrace.report.bars import draw_bars
 from headrace.report.chart import Chart, Mark
-from headrace.report.layout import LABEL_SIZE, LINE, MARGIN, TITLE_SIZE, Layout, arrange, labelled, wrap
+from headrace.report.layout import (
+    AXIS_ABOVE,
+    LABEL_SIZE,
+    LINE,
+    MARGIN,
+    TITLE_SIZE,
+    Layout,
+    arrange,
+    labelled,
+    wrap,
+)
 from headrace.report.palette import colours, key_name
 from headrace.report.text import clean, markup, shorten, text_width
 
@@ -38,7 +48,7 @@ def chart_svg(chart: Chart, width: int = 1100) -> str:
         f'<rect width="{width}" height="{height}" fill="#fff"/>',
         *_title(layout),
         *_lanes(layout),
-        *_axis(layout, end, both=len(chart.lanes) > 40),
+        *_axis(chart, layout, end),
         *draw_bars(chart, layout, palette, layout.plot_width / end),
         *_marks(chart, layout, end),
         *legend,
@@ -76,19 +86,22 @@ def _lanes(layout: Layout) -> Iterator[str]:
     yield "</g>"
 
 
-def _axis(layout: Layout, end: float, *, both: bool) -> Iterator[str]:
+def _axis(chart: Chart, layout: Layout, end: float) -> Iterator[str]:
     """Grid lines with times below, and above as well when the picture is tall."""
     scale = layout.plot_width / end
-    marks = ticks(end, max(2, int(layout.plot_width // 95)))
-    x = [layout.left + time * scale for time, _ in marks]
-    lines = "".join(f"M{at:.1f} {layout.top:.1f}V{layout.bottom + 4:.1f}" for at in x)
+    at = [(layout.left + time * scale, label) for time, label in ticks(end, int(layout.plot_width // 95))]
+    lines = "".join(f"M{x:.1f} {layout.top:.1f}V{layout.bottom + 4:.1f}" for x, _ in at)
     frame = f"M{layout.left:.1f} {layout.bottom:.1f}H{layout.right:.1f}"
     yield f'<path d="{lines}{frame}" stroke="{_GRID}" fill="none"/>'
     yield f'<g text-anchor="middle" fill="{_FAINT}">'
-    for at, (_, label) in zip(x, marks, strict=True):
-        yield _text(at, layout.bottom + 17, label)
-        if both:
-            yield _text(at, layout.top - 6, label)
+    for x, label in at:
+        yield _text(x, layout.bottom + 17, label)
+    if len(chart.lanes) > AXIS_ABOVE:
+        lines_at = [layout.left + mark.time * scale for mark in chart.marks]
+        for x, label in at:
+            room = text_width(label, LABEL_SIZE) / 2 + 2
+            if all(abs(x - line) > room for line in lines_at):
+                yield _text(x, layout.top - 6, label)
     yield "</g>"
 
 
