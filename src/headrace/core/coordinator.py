@@ -79,15 +79,16 @@ class Coordinator:
         return self.scheduler.react(self.state, events)
 
     def _note(self, event: Event) -> None:
+        """News from a host that has left comes too late: what it reports was lost with it."""
         state = self.state
         state.time = max(state.time, event.time)
         match event:
-            case TaskFinished(task=task, host=host):
+            case TaskFinished(task=task, host=host) if host not in state.down:
                 number = state.task_number[task]
                 state.done[number] = True
                 for item in state.graph.writes_of(number).tolist():
                     state.holders.setdefault(item, set()).add(host)
-            case DataMoved(item=name, target=target):
+            case DataMoved(item=name, target=target) if target not in state.down:
                 item = state.item_number[name]
                 if item in state.holders:
                     state.holders[item].add(target)
