@@ -51,10 +51,14 @@ def read_head(path: str | Path, size: int = 65536) -> bytes:
             raise BadFile(f"cannot be read: {error.strerror}", where=where) from None
     if head[:2] != _GZIP_MAGIC:
         return head
+    member = zlib.decompressobj(wbits=31)
     try:
-        return zlib.decompressobj(wbits=31).decompress(head, size)
+        text = member.decompress(head, size)
     except zlib.error as error:
         raise _corrupt(where, error) from None
+    if len(head) < size and len(text) < size and not member.eof:
+        raise _cut_short(where, len(head))
+    return text
 
 
 def write_file(path: str | Path, data: bytes) -> None:
@@ -150,9 +154,7 @@ def _unpack(file: BinaryIO, where: str, limit: int) -> bytes:
     except zlib.error as error:
         raise _corrupt(where, error) from None
     if not member.eof:
-        raise BadFile(
-            f"the gzip data ends early, after {packed} bytes", where=where, hint="fetch the file again"
-        )
+        raise _cut_short(where, packed)
     return out.getvalue()
 
 
@@ -173,3 +175,9 @@ def _too_large(where: str, limit: int) -> BadFile:
 
 def _corrupt(where: str, error: zlib.error) -> BadFile:
     return BadFile(f"the gzip data is corrupt: {error}", where=where, hint="fetch the file again")
+
+
+def _cut_short(where: str, packed: int) -> BadFile:
+    return BadFile(
+        f"the gzip data ends early, after {packed} bytes", where=where, hint="fetch the file again"
+    )
