@@ -1,0 +1,149 @@
+"""The SQLite file of a record: opened safely, written in groups, broken files named as such."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from headrace.model.errors import BadFile
+
+APPLICATION_ID = 0x48647263
+"""Marks the file as ours: "Hdrc"."""
+VERSION = 1
+BUSY_SECONDS = 10.0
+"""How long one process waits for another that is writing."""
+
+_SCHEMA = """
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, program TEXT NOT NULL, digest TEXT NOT NULL, platform TEXT NOT NULL,
+    scheduler TEXT NOT NULL, status TEXT NOT NULL, started REAL NOT NULL, finished REAL,
+    makespan REAL, bound REAL);
+CREATE TABLE tasks (
+    seq INTEGER PRIMARY KEY, run TEXT NOT NULL, task TEXT NOT NULL, kind TEXT NOT NULL,
+    host TEXT NOT NULL, start REAL, finish REAL NOT NULL, input_bytes REAL NOT NULL,
+    output_bytes REAL NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL);
+CREATE INDEX tasks_by_run ON tasks (run, task);
+CREATE INDEX tasks_by_kind ON tasks (kind);
+CREATE TABLE results (
+    run TEXT NOT NULL, task TEXT NOT NULL, location TEXT NOT NULL, PRIMARY KEY (run, task)) WITHOUT ROWID;
+CREATE TABLE items (
+    run TEXT NOT NULL, item TEXT NOT NULL, size REAL NOT NULL, PRIMARY KEY (run, item)) WITHOUT ROWID;
+CREATE TABLE transfers (
+    seq INTEGER PRIMARY KEY, run TEXT NOT NULL, item TEXT NOT NULL, source TEXT NOT NULL,
+    target TEXT NOT NULL, start REAL NOT NULL, finish REAL NOT NULL, size REAL NOT NULL);
+CREATE INDEX transfers_by_run ON transfers (run);
+CREATE TABLE plans (
+    run TEXT NOT NULL, task TEXT NOT NULL, host TEXT NOT NULL, start REAL NOT NULL, finish REAL NOT NULL);
+CREATE INDEX plans_by_run ON plans (run);
+"""
+
+
+class Database:
+    """One connection, shared by the threads of this process under a lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        with self._typed_errors():
+            self._connection = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        with self._lock, self._typed_errors():
+            return self._connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that other processes wait for: all of it is kept, or nothing."""
+        with self._lock, self._typed_errors():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @staticmethod
+    def insert(connection: sqlite3.Connection, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Insert rows; half characters, which names from outside may hold, become question marks."""
+        connection.executemany(statement, (tuple(map(_storable, row)) for row in rows))
+
+    def broken(self, problem: str) -> BadFile:
+        return BadFile(
+            problem, where=str(self.path), hint="move the file away, or set HEADRACE_HOME to another folder"
+        )
+
+    @contextmanager
+    def _typed_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self.broken(f"the record cannot be used: {error}") from None
+
+    def _prepare(self) -> None:
+        run = self._connection.execute
+        run("PRAGMA trusted_schema = OFF")
+        self._refuse_others()
+        self._switch_to_wal()
+        run("PRAGMA synchronous = NORMAL")
+        if self._number("user_version") == VERSION:
+            return
+        with self.writing() as connection:
+            self._refuse_others()  # another process may have been first
+            if self._number("user_version") != VERSION:
+                for statement in _SCHEMA.split(";"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _switch_to_wal(self) -> None:
+        """SQLite does not wait for a lock here, so this does."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+
+    def _refuse_others(self) -> None:
+        """A file of another program, or of a later version of this one, is left as it is."""
+        version = self._number("user_version")
+        filled = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
+        if (filled or version) and self._number("application_id") != APPLICATION_ID:
+            raise self.broken("this is a database of another program")
+        if version > VERSION:
+            raise BadFile(
+                f"the record is of version {version}, this program knows up to {VERSION}",
+                where=str(self.path),
+                hint="use a newer Headrace",
+            )
+
+    def _number(self, pragma: str) -> int:
+        return int(self._connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode()
+    return value

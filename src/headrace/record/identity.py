@@ -1,0 +1,65 @@
+"""What tells runs and programs apart: run ids, program digests, and who is still alive."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from headrace.model.graph import Graph
+
+
+def time_stamp(seconds: float) -> str:
+    """The beginning of a run's id: its start, so that ids sort by time.
+
+    >>> time_stamp(0)
+    '19700101-000000'
+    """
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y%m%d-%H%M%S")
+
+
+def program_digest(graph: Graph) -> str:
+    """The same for programs of the same tasks, kinds and data flow, whatever their times and sizes.
+
+    O(tasks + reads).
+    """
+    digest = hashlib.sha256()
+    for names in (graph.task_names, graph.item_names, graph.kinds):
+        digest.update(json.dumps(list(names)).encode())
+    for numbers in (graph.kind, graph.producer, graph.read_ptr, graph.reads):
+        digest.update(numbers.astype("<i4").tobytes() + b";")
+    digest.update(graph.result.tobytes())
+    return digest.hexdigest()[:32]
+
+
+class LifeSign:
+    """A lock on a file, held while a run is alive: the system lets go of it when the process dies."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def end(self) -> None:
+        with suppress(FileNotFoundError):
+            self.path.unlink()
+        os.close(self._file)
+
+    @staticmethod
+    def seen(path: Path) -> bool:
+        """Whether somebody holds it."""
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(file)
+        return False
