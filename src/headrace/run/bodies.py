@@ -18,6 +18,10 @@ from headrace.run.packing import Packed, unpack, unpack_once
 from headrace.run.policy_plugin import attach_measurement
 
 
+_SHOWN = 6000
+"""Characters of an error that are kept: the engine replaces errors of more than 10,000."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """One task as it travels to a worker."""
@@ -139,4 +143,4 @@ def _shown(error: BaseException) -> str:
     frame: TracebackType | None = error.__traceback__
     while frame is not None and str(Path(frame.tb_frame.f_code.co_filename).resolve()) == own:
         frame = frame.tb_next
-    return "".join(traceback.format_exception(type(error), error, frame)).rstrip()
+    return "".join(traceback.format_exception(type(error), error, frame)).rstrip()[-_SHOWN:]

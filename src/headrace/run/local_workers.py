@@ -68,6 +68,7 @@ def start_workers(scheduler: str, hosts: Sequence[Host], stretch: float) -> Loca
             "threads": host.cores,
             "memory": int(MEMORY_LIMIT / len(hosts)),
             "folder": folder,
+            "path": sys.path,
         }
         environment = dict.fromkeys(_ONE_THREAD_EACH, "1") | dict(os.environ)
         environment[SPEED_VARIABLE] = repr(host.speed)

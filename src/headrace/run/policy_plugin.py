@@ -13,10 +13,12 @@ What it relies on, beside the documented hooks of SchedulerPlugin:
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import threading
 import traceback
 from collections.abc import Callable, Iterable
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from distributed.diagnostics.plugin import SchedulerPlugin
@@ -40,21 +42,25 @@ _BATCH_SECONDS = 0.05
 _FIRST = float("-inf")
 _METADATA = "headrace"
 _shipping = threading.Lock()
-_shipped_until = 0.0
+_last_shipped: dict[str, Any] | None = None
+"""On a worker: the last entry of its transfer log that the scheduler was told of."""
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 
 def attach_measurement(measured: dict[str, Any]) -> None:
     """On a worker, in a task: send a measurement, and what data arrived, with the task's end."""
-    global _shipped_until
+    global _last_shipped
     from distributed.worker import get_worker, thread_state
 
     worker = get_worker()
     with _shipping:
-        arrived = [entry for entry in list(worker.transfer_incoming_log) if entry["stop"] > _shipped_until]
+        arrived = list(
+            takewhile(lambda entry: entry is not _last_shipped, list(worker.transfer_incoming_log)[::-1])
+        )
+        arrived.reverse()
         if arrived:
-            _shipped_until = arrived[-1]["stop"]
+            _last_shipped = arrived[-1]
     measured["moves"] = [
         (entry["start"], entry["stop"], entry["who"], list(entry["keys"].items())) for entry in arrived
     ]
@@ -112,6 +118,7 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.measured: list[tuple[str, Any]] = []
         self.sending = False
         self.known = {*self.layout.tasks, *self.layout.follows}
+        self.wanted = frozenset(self.layout.wanted)
         self.missing = set(self.layout.wanted)
         self.busy: set[Key] = set()
         self.host_names = {host.name for host in self.platform.hosts}
@@ -121,7 +128,8 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
             self._note_worker(address, str(worker.name))
         self.coordinator: Coordinator | None = None
         if self.policy is not None:
-            self._prepare_policy()
+            # In a thread: workers and other clients of the scheduler are answered meanwhile.
+            await asyncio.to_thread(self._prepare_policy)
 
     def _prepare_policy(self) -> None:
         self.key_of = {name: key for key, name in self.layout.tasks.items()}
@@ -148,10 +156,21 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
             return
         for key in self.known:
             scheduler.tasks[key].worker_restrictions = {_NOWHERE}
-        self._assign(self.first_answer)
-        gone = [host for host in self.address if self.address[host] not in scheduler.workers]
-        for host in sorted(gone):
-            self._host_left(self.address[host])
+        # The engine has already ordered the first tasks by its own priorities: they are held back until
+        # that is over and then sent by ours, for a worker begins with what it gets first.
+        scheduler.loop.add_callback(self._begin)
+
+    @_guarded
+    def _begin(self) -> None:
+        if self.pin:
+            return  # a worker came or went in between, and all was planned anew
+        gone = [a for h, a in sorted(self.address.items()) if a not in self.scheduler.workers]
+        if gone:
+            for address in gone:
+                self._host_left(address)
+        else:
+            self._assign(self.first_answer)
+            self._apply()
 
     def transition(self, key: Key, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
         if key in self.known and not self.over:
@@ -161,7 +180,7 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
     def _moved_on(self, key: Key, start: str, finish: str, details: dict[str, Any]) -> None:
         if start == "processing":
             self.busy.discard(key)
-        elif start == "memory" and key in self.layout.wanted:
+        elif start == "memory" and key in self.wanted:
             self.missing.add(key)
         if finish == "processing":
             self.busy.add(key)
@@ -366,13 +385,15 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
     def _apply(self) -> None:
         """Let tasks move to where they now belong: those that waited for a host, and those elsewhere."""
         changes, self.to_apply = self.to_apply, {}
-        moves: dict[Key, str] = {}
+        movable = []
         for key, target in changes.items():
             state = self.scheduler.tasks.get(key)
             expected = "no-worker" if target == "processing" else "processing"
             if state is not None and state.state == expected:
-                moves[key] = target
-        if moves:
+                movable.append((state.priority, key, target))
+        if movable:
+            # The engine takes the last of them first.
+            moves = {key: target for _, key, target in sorted(movable, reverse=True)}
             self.scheduler.transitions(moves, stimulus_id=f"headrace-{engine_time()}")
 
     # What the client hears.
@@ -444,7 +465,7 @@ def _error_text(details: dict[str, Any]) -> str:
     try:
         if isinstance(error, Serialized):
             error = deserialize(error.header, error.frames)
-        elif isinstance(error, bytes):
+        if isinstance(error, bytes | bytearray):
             error = pickle.loads(error)
     except Exception:  # its class may not exist here; the engine sent a text as well
         error = None

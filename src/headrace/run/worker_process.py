@@ -15,9 +15,19 @@ import threading
 from typing import Any
 
 
+_CONFIGURATION = {
+    # A paused worker would keep tasks waiting that are pinned to it; spilling to disk stays on.
+    "distributed.worker.memory.pause": False,
+    "distributed.worker.http.routes": [],
+    # A worker that asks a dead one for data would go on asking for 30 s; on one machine 3 are plenty.
+    "distributed.comm.timeouts.connect": "3s",
+}
+
+
 def main() -> None:
     """Serve tasks until told to close."""
     settings = json.loads(sys.argv[1])
+    sys.path += [folder for folder in settings["path"] if folder not in sys.path]
     threading.Thread(target=_end_with_parent, daemon=True).start()
     asyncio.run(_serve(settings))
 
@@ -31,8 +41,7 @@ async def _serve(settings: dict[str, Any]) -> None:
 
     import headrace.run.bodies  # noqa: F401 - loaded before the first task needs it
 
-    # A paused worker would keep tasks waiting that are pinned to it; spilling to disk stays on.
-    with dask.config.set({"distributed.worker.memory.pause": False, "distributed.worker.http.routes": []}):
+    with dask.config.set(_CONFIGURATION):
         async with Worker(
             settings["scheduler"],
             name=settings["name"],
