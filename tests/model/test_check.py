@@ -57,7 +57,9 @@ CHANGES = {
     "too long": ("finish", 2, 8.001, ["duration", "source"]),
     "host too high": ("host", 0, 3, ["host"]),
     "host negative": ("host", 1, -1, ["host"]),
+    "host of a maker": ("host", 2, 3, ["host"]),
     "core too high": ("core", 0, 2, ["core"]),
+    "core of another host": ("core", 1, 1, ["core"]),
     "core negative": ("core", 2, -1, ["core"]),
     "start not a number": ("start", 0, math.nan, ["finite"]),
     "finish not a number": ("finish", 2, math.nan, ["finite"]),
@@ -114,6 +116,14 @@ def test_a_signal_needs_no_transfer_but_its_producer():
     assert rules(shifted(plan, 1, -0.25)) == ["order"]
 
 
+def test_a_reader_beside_its_producer_breaks_one_rule():
+    program = Program()
+    made = program.task(name="first", outputs={"y": 10}, work=2.0)
+    program.task(name="second", inputs=[made], work=2.0)
+    plan = plan_of(program, ports(), [(A, 0, 0.0, 1.0), (A, 1, 0.5, 1.5)])
+    assert [v.rule for v in check(program, ports(), plan)] == ["order"]
+
+
 def test_two_tasks_on_one_core():
     program = Program()
     for name in ("p", "q"):
@@ -130,7 +140,7 @@ def test_every_task_under_a_long_one_is_found():
     for work in (20.0, 2.0, 2.0, 2.0, 0.0, 0.0):
         program.task(work=work)
     rows = [(A, 0, 0.0, 10.0), (A, 0, 1.0, 2.0), (A, 0, 5.0, 6.0), (A, 0, 10.0, 11.0)]
-    edge_and_inside = [(A, 0, 10.0, 10.0), (A, 0, 3.0, 3.0)]
+    edge_and_inside = [(A, 0, 10.0 + 1e-11, 10.0 + 1e-11), (A, 0, 3.0, 3.0)]
     found = check(program, ports(), plan_of(program, ports(), rows + edge_and_inside))
     assert [v.rule for v in found] == ["overlap"] * 3
     assert [f"task_{t}" in v.message for t, v in zip((1, 5, 2), found, strict=True)] == [True] * 3
@@ -174,6 +184,24 @@ def test_an_item_comes_to_a_place_once(again):
     assert rules(plan) == ["twice"]
 
 
+def test_what_is_made_at_a_place_need_not_come_there():
+    early = (Y, B, A, 1.0, 2.0)
+    plan = plan_of(small(), ports("none"), list(rows_of(good())), [early, *moves_of(good())])
+    found = {v.rule: v.message for v in check(small(), ports("none"), plan)}
+    assert sorted(found) == ["source", "twice"]
+    assert found["twice"].startswith("transfer of item 'y' from 'b' to 'a', 1.0 to 2.0")
+
+
+def test_a_signal_takes_no_time_and_no_link():
+    program = Program()
+    big, signal = program.task(name="make", outputs={"big": 100, "signal": 0}, work=1.0)
+    program.task(name="use", inputs=[big, signal], work=1.0)
+    site = Site("s", (Host("a"), Host("b")), bandwidth=100.0, latency=0.5)
+    platform = Platform((site,), contention="fifo")
+    moves = [(0, A, B, 1.0, 2.5), (1, A, B, 2.0, 2.0)]
+    assert rules(plan_of(program, platform, [(A, 0, 0.0, 1.0), (B, 0, 2.5, 3.5)], moves)) == []
+
+
 def test_one_transfer_at_a_time_under_fifo():
     assert rules(shifted(good(), 1, -1.0, "move_")) == ["link"]
     assert rules(shifted(good(ports("none")), 1, -1.0, "move_")) == []
@@ -193,7 +221,7 @@ def test_storage():
 
 def test_storage_is_counted_from_the_start_of_a_producer_to_the_last_use():
     program = Program()
-    y = program.task(name="make", outputs={"y": 60}, work=4.0)
+    y = program.task(name="make", outputs={"y": 20}, work=4.0)
     program.task(name="use", inputs=[y], outputs={"z": 30}, work=4.0)
     program.task(name="other", outputs={"w": 40}, work=8.0)
 
@@ -202,12 +230,12 @@ def test_storage_is_counted_from_the_start_of_a_producer_to_the_last_use():
         rows = [(0, 0, 0.0, 4.0), (0, 0, 4.0, 8.0), (1, 0, other, other + 8.0)]
         return plan_of(program, platform, rows)
 
-    # y: 0 to 8; z: from 4 on, kept as a result; w: from `other` on, kept as a result.
-    assert rules(plan(other=0.0, storage=130.0)) == []
-    assert rules(plan(other=0.0, storage=129.0)) == ["storage"]
-    assert rules(plan(other=8.0, storage=90.0)) == []
-    assert rules(plan(other=7.9, storage=129.0)) == ["storage"]
-    assert rules(plan(other=8.0, storage=89.0)) == ["storage"]
+    # y (20): 0 to 8; z (30): from 4 on, kept as a result; w (40): from `other` on, kept as a result.
+    assert rules(plan(other=0.0, storage=90.0)) == []
+    assert rules(plan(other=0.0, storage=89.0)) == ["storage"]
+    assert rules(plan(other=8.0, storage=70.0)) == []
+    assert rules(plan(other=8.0 - 1e-11, storage=70.0)) == []
+    assert rules(plan(other=7.9, storage=89.0)) == ["storage"]
     assert rules(plan(other=8.0, storage=69.0)) == ["storage"]
 
 
@@ -313,13 +341,15 @@ def test_kinds_and_load_set_the_duration():
 
 def test_rounding_is_forgiven_late_in_a_long_plan():
     program = Program()
-    first = program.task(name="first", work=0.1)
-    program.task(name="second", inputs=[first], work=0.1)
+    first = program.task(name="first", work=1e-3)
+    program.task(name="second", inputs=[first], work=1e-3)
     platform = Platform.pairwise([1.0], bandwidth=1.0)
     begin = 1e8 / 3
-    end = np.nextafter(begin + 0.1, math.inf)
-    rows = [(0, 0, begin, end), (0, 0, np.nextafter(end, 0), end + 0.1)]
+    end = np.nextafter(begin + 1e-3, math.inf)
+    rows = [(0, 0, begin, end), (0, 0, np.nextafter(end, 0), end + 1e-3)]
     assert rules(plan_of(program, platform, rows)) == []
+    rows[1] = (0, 0, end - 5e-4, end + 5e-4)
+    assert rules(plan_of(program, platform, rows)) == ["order", "overlap"]
 
 
 def test_an_empty_program():

@@ -171,7 +171,7 @@ def check_storage(case: Case, copies: Copies, findings: Findings) -> None:
         here = np.flatnonzero(counts & (network.site[place] == site))
         moment = np.concatenate((until[here], copies.since[here]))
         change = np.concatenate((-size[here], size[here]))
-        order = np.lexsort((change > 0, moment))
+        order = np.argsort(moment, kind="stable")
         used = np.cumsum(change[order])
         capacity = float(network.storage[site])
         for peak in _peaks(moment[order], used, capacity):
