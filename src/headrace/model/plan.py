@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -107,7 +107,7 @@ class Plan:
         write_gantt(self, path)
 
 
-NO_MOVES: dict[str, Ints | Floats] = {
+NO_MOVES: dict[str, Any] = {
     "move_item": np.empty(0, np.int32),
     "move_source": np.empty(0, np.int32),
     "move_target": np.empty(0, np.int32),

@@ -129,7 +129,7 @@ def _suppliers(
     )
     if holders:
         held = {(i, p) for i, places in holders.items() for p in places}
-        for at in np.flatnonzero(maker == OUTSIDE).tolist():
+        for at in np.flatnonzero((maker == OUTSIDE) & (graph.size[item] > 0)).tolist():
             i, p = int(item[at]), int(place[at])
             there[at] = (i, p) in held if holders.get(i) else there[at]
     delivery = _Deliveries(plan).find(item, place)

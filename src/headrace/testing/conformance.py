@@ -1,0 +1,170 @@
+"""Conformance suites: run them on a planner or a back end of your own with one line.
+
+>>> from headrace.planners.round_robin import RoundRobin
+>>> check_planner(RoundRobin, cases=12)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from headrace.core.coordinator import Coordinator
+from headrace.core.scheduler import Assignment, Follow, Planner, Problem, Scheduler
+from headrace.model.check import check
+from headrace.model.events import Event, HostLeft, Started, TaskFinished
+from headrace.model.plan import NO_MOVES, Plan
+from headrace.model.platform import Host, Platform, Site
+from headrace.model.program import Program
+from headrace.simulator.replay import replay
+from headrace.testing.generate import cases as generated_cases
+
+
+def check_planner(make: Callable[[], Planner], *, cases: int = 120, seed: int = 0, tasks: int = 20) -> None:
+    """Plan generated programs on generated platforms of every kind; AssertionError names what fails first.
+
+    Each plan must pass `check`, have a bound that is not above its makespan, be the same when made twice,
+    and take exactly as long when it is carried out. Half-finished programs that lost a host must be planned
+    too.
+    """
+    for number, (program, platform) in enumerate(generated_cases(cases, seed, tasks)):
+        where = f"{make().name}, case {number}: {program.name} on {platform.name}, {platform.contention}"
+        problem = Problem(program.graph, platform, seed=seed)
+        plan = make().plan(problem)
+        _require_valid(plan, where)
+        _require_same(plan, make().plan(problem), f"{where}: planned twice")
+        again = replay(plan)
+        assert np.isclose(again.makespan, plan.makespan, rtol=1e-9), (
+            f"{where}: promises {plan.makespan}, carried out in {again.makespan}"
+        )
+        _check_loss(make, program, platform, where)
+
+
+def _check_loss(make: Callable[[], Planner], program: Program, platform: Platform, where: str) -> None:
+    """Lose a host halfway: every task that is left gets a host that is still there."""
+    coordinator = Coordinator(Follow(make()), program.graph, platform)
+    given = {a.task: a for a in coordinator.handle([Started(0.0)])}
+    assert sorted(given) == sorted(program.graph.task_names), f"{where}: not every task was assigned"
+    half = [program.graph.task_names[t] for t in program.graph.order[: program.graph.n_tasks // 2].tolist()]
+    for task in half:
+        coordinator.handle([TaskFinished(1.0, task, given[task].host, 0.0)])
+    if len(platform.hosts) < 2 or not half:
+        return
+    lost = given[half[-1]].host
+    if platform.origin == lost:
+        return
+    renewed = {a.task: a.host for a in coordinator.handle([HostLeft(2.0, lost)])}
+    undone = np.flatnonzero(~coordinator.state.done).tolist()
+    assert sorted(renewed) == sorted(program.graph.task_names[t] for t in undone), (
+        f"{where}: after losing {lost} the wrong tasks were assigned"
+    )
+    assert lost not in renewed.values(), f"{where}: a task went to the lost host {lost}"
+
+
+def _require_valid(plan: Plan, where: str) -> None:
+    violations = check(plan.graph, plan.platform, plan)
+    assert not violations, f"{where}: {len(violations)} violations, first: {violations[0]}"
+    assert plan.bound <= plan.makespan * (1 + 1e-9), f"{where}: bound {plan.bound} above {plan.makespan}"
+
+
+def _require_same(plan: Plan, other: Plan, where: str) -> None:
+    for name in ("host", "core", "start", "finish", "move_item", "move_source", "move_target", "move_start"):
+        assert np.array_equal(getattr(plan, name), getattr(other, name)), f"{where}: {name} differs"
+
+
+class Backend(Protocol):
+    """What turns assignments into work: real workers, or a simulated grid."""
+
+    platform: Platform
+
+    def execute(
+        self, program: Program, scheduler: Scheduler | None, observe: Callable[[Event], None]
+    ) -> Any: ...
+
+
+class Pinned:
+    """A scheduler that deals tasks out to the hosts in turn: easy to tell whether it was obeyed."""
+
+    name = "pinned"
+
+    def react(self, state: Any, events: Sequence[Event]) -> list[Assignment]:
+        if not any(isinstance(e, Started | HostLeft) for e in events):
+            return []
+        graph = state.graph
+        up = [h.name for h in state.platform.hosts if h.name not in state.down]
+        left = [t for t in graph.order.tolist() if not state.done[t]]
+        return [Assignment(graph.task_names[t], up[i % len(up)], i) for i, t in enumerate(left)]
+
+
+def check_backend(backend: Backend, *, seeds: Sequence[int] = (0, 1, 2), tasks: int = 30) -> None:
+    """Run generated programs that compute: right answers, assignments obeyed, every task once, in order.
+
+    What happened is judged by `check` as a plan: no core does two things at a time, nothing reads what is
+    not yet made.
+    """
+    for seed in seeds:
+        program, expected = arithmetic_program(seed, tasks)
+        events: list[Event] = []
+        outcome = backend.execute(program, Pinned(), events.append)
+        _require_results(outcome.results, expected, f"seed {seed}")
+        finished = [e for e in events if isinstance(e, TaskFinished)]
+        names = [e.task for e in finished]
+        assert sorted(names) == sorted(program.tasks), f"seed {seed}: tasks finished: {sorted(names)}"
+        hosts = [h.name for h in backend.platform.hosts]
+        for i, t in enumerate(program.graph.order.tolist()):
+            at = names.index(program.graph.task_names[t])
+            assert finished[at].host == hosts[i % len(hosts)], (
+                f"seed {seed}: {finished[at]} is on the wrong host"
+            )
+        _require_valid(plan_of_events(program, backend.platform, finished), f"seed {seed}: what happened")
+
+
+def arithmetic_program(seed: int, tasks: int = 30) -> tuple[Program, dict[str, int]]:
+    """A program that adds numbers along a random graph, and what it must answer."""
+    random = np.random.default_rng(seed)
+    program = Program(f"sums-{seed}")
+    values: list[int] = []
+    for t in range(tasks):
+        before = sorted({int(b) for b in random.integers(0, t, min(t, 3))}) if t else []
+        program.task(add_up, inputs=[f"x{b}" for b in before], outputs=[f"x{t}"], name=f"t{t}", work=0.001)
+        values.append(1 + sum(values[b] for b in before))
+    return program, {d.name: values[int(d.name[1:])] for d in program.results()}
+
+
+def add_up(*values: int) -> int:
+    return 1 + sum(values)
+
+
+def _require_results(results: Mapping[str, Any], expected: Mapping[str, int], where: str) -> None:
+    for name, value in expected.items():
+        assert results.get(name) == value, f"{where}: {name} is {results.get(name)!r}, not {value}"
+
+
+def plan_of_events(program: Program, platform: Platform, finished: Sequence[TaskFinished]) -> Plan:
+    """What happened, as a plan whose run times are those measured; data counts as shared by all hosts."""
+    graph = program.graph
+    number = {name: t for t, name in enumerate(graph.task_names)}
+    host_number = {h.name: i for i, h in enumerate(platform.hosts)}
+    hosts = tuple(Host(h.name, cores=h.cores) for h in platform.hosts)
+    host, start, finish = np.zeros(graph.n_tasks, np.int32), np.zeros(graph.n_tasks), np.zeros(graph.n_tasks)
+    for event in finished:
+        t = number[event.task]
+        host[t], start[t], finish[t] = host_number[event.host], event.start, event.time
+    earliest = float(start.min(initial=0.0))
+    shared = Platform((Site("all", hosts),), name=platform.name)
+    core = _cores(host, start, finish, [h.cores for h in hosts])
+    measured = graph.with_work(finish - start)
+    start, finish = start - earliest, finish - earliest
+    return Plan(measured, shared, "happened", host, core, start, finish, **NO_MOVES)
+
+
+def _cores(host: Any, start: Any, finish: Any, cores: list[int]) -> Any:
+    """A core for each task: the one that has been free longest."""
+    free_at = [np.zeros(c) - np.inf for c in cores]
+    core = np.zeros(len(host), np.int32)
+    for t in np.lexsort((finish, start)).tolist():
+        core[t] = int(np.argmin(free_at[host[t]]))
+        free_at[host[t]][core[t]] = finish[t]
+    return core

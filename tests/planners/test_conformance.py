@@ -1,0 +1,32 @@
+"""Every planner of the registry keeps the contract."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.core.scheduler import Problem
+from headrace.model.plan import Plan
+from headrace.planners.heft import Heft
+from headrace.planners.registry import make, names
+from headrace.testing.conformance import check_planner
+
+
+@pytest.mark.parametrize("name", names())
+def test_planner_conforms(name: str) -> None:
+    check_planner(lambda: make(name), cases=225)
+
+
+class Hasty(Heft):
+    """Starts every task one second too early."""
+
+    name = "hasty"
+
+    def plan(self, problem: Problem) -> Plan:
+        plan = super().plan(problem)
+        plan.start[plan.start > 1.0] -= 1.0
+        return plan
+
+
+def test_the_suite_finds_a_planner_that_breaks_the_rules() -> None:
+    with pytest.raises(AssertionError, match="duration"):
+        check_planner(Hasty, cases=30)
