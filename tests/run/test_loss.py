@@ -75,7 +75,7 @@ def test_all_workers_killed_is_an_error_soon(scheduler: RoundRobin | None) -> No
         observe = killer(cluster.pids, {3: "w0", 4: "w1"})
         with pytest.raises(NoPlan, match="no worker is left"):
             cluster.execute(program, scheduler, observe, timeout=30)
-        with pytest.raises(NoPlan, match="no (host|worker) is left"):
+        with pytest.raises(NoPlan, match=r"no (host|worker) is left"):
             cluster.execute(program, RoundRobin(), timeout=30)
 
 

@@ -142,7 +142,7 @@ def test_an_unknown_host_ends_the_run(cluster: Cluster) -> None:
 def test_bare_numbers_cannot_run(cluster: Cluster) -> None:
     program = Program("numbers")
     program.task(work=1.0, name="t")
-    with pytest.raises(UsageError, match="nothing to execute.*emulate"):
+    with pytest.raises(UsageError, match=r"nothing to execute.*emulate"):
         cluster.execute(program, RoundRobin())
     program = Program("sizes")
     program.task(add, inputs=[program.input("x", size=10)], outputs=["y"])

@@ -17,7 +17,6 @@ from headrace.run.pace import wait_out
 from headrace.run.packing import Packed, unpack, unpack_once
 from headrace.run.policy_plugin import attach_measurement
 
-
 _SHOWN = 6000
 """Characters of an error that are kept: the engine replaces errors of more than 10,000."""
 

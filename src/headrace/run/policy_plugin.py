@@ -142,6 +142,7 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         assert self.policy is not None
         self.coordinator = Coordinator(unpack(self.policy), self.graph, self.platform)
         absent = [HostLeft(0.0, h.name) for h in self.platform.hosts if h.name not in self.address]
+        self.planned_for = [h.name for h in self.platform.hosts if h.name in self.address]
         self.first_answer = self.coordinator.handle([*absent, Started(0.0)])
 
     # What the engine calls.
@@ -164,13 +165,15 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
     def _begin(self) -> None:
         if self.pin:
             return  # a worker came or went in between, and all was planned anew
-        gone = [a for h, a in sorted(self.address.items()) if a not in self.scheduler.workers]
-        if gone:
-            for address in gone:
-                self._host_left(address)
-        else:
-            self._assign(self.first_answer)
-            self._apply()
+        assert self.coordinator is not None
+        workers = self.scheduler.workers
+        gone = [host for host in self.planned_for if self.address.get(host) not in workers]
+        left = [HostLeft(self._now(), host) for host in gone]
+        for event in left:
+            self.address.pop(event.host, None)
+            self._emit(event)
+        self._assign(self.coordinator.handle(left) if left else self.first_answer)
+        self._apply()
 
     def transition(self, key: Key, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
         if key in self.known and not self.over:

@@ -14,7 +14,6 @@ import sys
 import threading
 from typing import Any
 
-
 _CONFIGURATION = {
     # A paused worker would keep tasks waiting that are pinned to it; spilling to disk stays on.
     "distributed.worker.memory.pause": False,
