@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace.api import plan as plan
-    from headrace.api import run as run
-    from headrace.api import simulate as simulate
+        from headrace.api import simulate as simulate
+    from headrace.execution import run as run
     from headrace.model.check import check as check
     from headrace.model.errors import HeadraceError as HeadraceError
     from headrace.model.plan import Plan as Plan
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "plan": "headrace.api",
-    "run": "headrace.api",
+    "run": "headrace.execution",
     "simulate": "headrace.api",
     "check": "headrace.model.check",
     "HeadraceError": "headrace.model.errors",

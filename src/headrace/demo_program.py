@@ -1,8 +1,8 @@
 """The program of the demo: a mosaic of image tiles, really computed with numpy.
 
 Tiles are cut and denoised side by side, joined to find a common background, corrected side by side and
-stitched. Next to them runs a chain of calibration steps, each needing the one before, that the last step waits
-for: whoever starts the chain late or on a slow machine finishes late.
+stitched. Next to them runs a chain of calibration steps, each needing the one before, that the last step
+waits for: whoever starts the chain late or on a slow machine finishes late.
 """
 
 from __future__ import annotations

@@ -59,16 +59,23 @@ class Scheduler(Protocol):
 
 
 class Follow:
-    """Any planner as a scheduler: plans at the start, and again when a host leaves or joins."""
+    """Any planner as a scheduler: plans at the start, and again when a host leaves or joins.
 
-    def __init__(self, planner: Planner) -> None:
+    `first` is a plan that was already made for the start.
+    """
+
+    def __init__(self, planner: Planner, first: list[Assignment] | None = None) -> None:
         self.planner = planner
+        self.first = first
         self.name = planner.name
 
     def react(self, state: State, events: Sequence[Event]) -> list[Assignment]:
-        if not any(isinstance(e, Started | HostLeft | HostJoined) for e in events):
-            return []
-        return assignments_of(self.planner.plan(state.problem()))
+        changed = any(isinstance(e, HostLeft | HostJoined) for e in events)
+        if changed or (self.first is None and any(isinstance(e, Started) for e in events)):
+            return assignments_of(self.planner.plan(state.problem()))
+        if self.first is not None and any(isinstance(e, Started) for e in events):
+            return self.first
+        return []
 
 
 def assignments_of(plan: Plan) -> list[Assignment]:

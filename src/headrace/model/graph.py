@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,21 +71,13 @@ class Graph:
     def readers_of(self, item: int) -> Ints:
         return self.readers[self.reader_ptr[item] : self.reader_ptr[item + 1]]
 
-    def with_work(self, work: Floats) -> Graph:
+    def with_work(self, work: Any) -> Graph:
         """The same graph with other run times."""
-        return make_graph(
-            work=work,
-            kind=self.kind,
-            kinds=self.kinds,
-            size=self.size,
-            producer=self.producer,
-            read_ptr=self.read_ptr,
-            reads=self.reads,
-            result=self.result,
-            task_names=self.task_names,
-            item_names=self.item_names,
-            name=self.name,
-        )
+        return replace(self, work=np.ascontiguousarray(work, dtype=np.float64))
+
+    def with_size(self, size: Any) -> Graph:
+        """The same graph with other sizes of items."""
+        return replace(self, size=np.ascontiguousarray(size, dtype=np.float64))
 
 
 def make_graph(

@@ -1,0 +1,174 @@
+"""Run a program for real: workers, predictions, a plan, the record, and the result files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from headrace.core.scheduler import Follow, Planner, Problem, assignments_of
+from headrace.model.check import require_valid
+from headrace.model.errors import HeadraceError, TaskFailed, UsageError
+from headrace.model.events import Event
+from headrace.model.graph import Graph
+from headrace.model.plan import Plan
+from headrace.model.platform import Platform
+from headrace.model.program import Program
+from headrace.planners.registry import DEFAULT, make
+from headrace.predict.history import predict
+
+if TYPE_CHECKING:
+    from headrace.record import Record, RunRecord
+    from headrace.runtime.cluster import Cluster
+    from headrace.runtime.execute import Outcome
+
+ENGINE = "dask"
+"""The scheduler name that leaves the placing to the engine."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came of a real run."""
+
+    id: str
+    """Its name in the record."""
+    plan: Plan | None
+    """What was planned; None when the engine placed the tasks."""
+    outcome: Outcome
+    platform: Platform
+    files: dict[str, Path]
+    """Where each result was written."""
+
+    @property
+    def makespan(self) -> float:
+        return self.outcome.makespan
+
+    @property
+    def results(self) -> dict[str, Any]:
+        return self.outcome.results
+
+    @property
+    def failure(self) -> TaskFailed | None:
+        """Why the run ended early, as an error that can be raised."""
+        return self.outcome.failure
+
+
+def run(
+    program: Program,
+    on: str | Cluster = "local",
+    scheduler: str | Planner = DEFAULT,
+    *,
+    workers: int | None = None,
+    speeds: Sequence[float] | None = None,
+    stretch: float = 1.0,
+    tls: dict[str, str] | None = None,
+    record: str | Path | None = None,
+    base: str | Path = ".",
+    learn: bool = True,
+    observe: Callable[[Event], None] = lambda event: None,
+    planned: Callable[[Plan | None], None] = lambda plan: None,
+) -> Run:
+    """Run a program on local workers, on a cluster at `tls://host:port`, or on an open `Cluster`.
+
+    The plan knows what earlier runs measured (`learn`), everything that happens goes to the record, and results with a
+    path are written relative to `base`, the others to the record's folder. A task that fails does not
+    raise: see `Run.failure`. `scheduler="dask"` leaves the placing to the engine. `planned` hears the plan before the run,
+    `observe` every event.
+    """
+    from headrace.record import Record
+    from headrace.runtime.results import write_results
+
+    with Record.open(None if record is None else Path(record)) as book, _cluster(
+        on, workers, speeds, stretch, tls
+    ) as cluster:
+        graph, platform = _estimates(program, cluster.platform, book if learn else None)
+        plan, policy, name = _policy(scheduler, graph, platform)
+        planned(plan)
+        with book.begin(program.name, graph, platform, name, plan) as entry:
+
+            def both(event: Event) -> None:
+                entry.observe(event)
+                observe(event)
+
+            outcome = cluster.execute(program, policy, both, graph=graph, platform=platform, base=base)
+            files = write_results(program, outcome.results, base)
+            files |= _keep(program, outcome.results, files, entry.results_folder)
+            _note_locations(program, outcome, files, entry)
+            entry.finish("failed" if outcome.failure else "done", outcome.makespan)
+            return Run(entry.id, plan, outcome, platform, files)
+
+
+@contextmanager
+def _cluster(
+    on: str | Cluster,
+    workers: int | None,
+    speeds: Sequence[float] | None,
+    stretch: float,
+    tls: dict[str, str] | None,
+) -> Iterator[Cluster]:
+    """Workers for one run; those that were given stay open."""
+    from headrace.runtime.cluster import connect, open_local
+
+    if not isinstance(on, str):
+        yield on
+    elif on == "local":
+        with open_local(workers, speeds=speeds, stretch=stretch) as opened:
+            yield opened
+    elif "://" in on:
+        if workers is not None or speeds is not None:
+            raise UsageError("workers and speeds are for local runs", where=on, hint="leave them out")
+        with connect(on, **(tls or {})) as joined:
+            yield joined
+    else:
+        raise UsageError(f"cannot run on {on!r}", hint="`local`, tls://host:port, or tcp://127.0.0.1:port")
+
+
+def _estimates(program: Program, platform: Platform, book: Record | None) -> tuple[Graph, Platform]:
+    """Run times and sizes as earlier runs measured them, where there were any."""
+    graph = program.graph
+    if book is None:
+        return graph, platform
+    sizes = book.item_sizes(graph)
+    if sizes:
+        graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, graph.size, strict=True)])
+    return predict(graph, platform, book.measurements(graph.kinds))
+
+
+def _policy(
+    scheduler: str | Planner, graph: Graph, platform: Platform
+) -> tuple[Plan | None, Follow | None, str]:
+    if scheduler == ENGINE:
+        return None, None, ENGINE
+    planner = make(scheduler) if isinstance(scheduler, str) else scheduler
+    plan = planner.plan(Problem(graph, platform))
+    require_valid(graph, platform, plan)
+    return plan, Follow(planner, assignments_of(plan)), planner.name
+
+
+def _keep(
+    program: Program, results: dict[str, Any], written: dict[str, Path], folder: Path
+) -> dict[str, Path]:
+    """Results without a path of their own go to the run's folder, if they can be files at all."""
+    from headrace.runtime.results import encode, write_whole
+
+    kept = {}
+    for item in program.results():
+        if item.name in written or item.name not in results:
+            continue
+        try:
+            content, suffix = encode(results[item.name], item.name)
+        except HeadraceError:
+            continue
+        stem = quote(item.name, safe="")[:120]
+        kept[item.name] = folder / (stem if stem.endswith(suffix) else stem + suffix)
+        write_whole(kept[item.name], content)
+    return kept
+
+
+def _note_locations(program: Program, outcome: Outcome, files: dict[str, Path], entry: RunRecord) -> None:
+    for name, path in files.items():
+        if name in program.producer:
+            entry.stored(program.producer[name], str(path.absolute()))
