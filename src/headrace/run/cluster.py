@@ -83,7 +83,6 @@ class Cluster:
         self.client.close()
         if self._engine is not None:
             self._engine.close()
-            self._engine = None
 
     def __enter__(self) -> Cluster:
         return self

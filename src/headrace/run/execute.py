@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -134,6 +133,8 @@ class _Run:
 
     def _listen(self) -> None:
         """Take one batch of messages, or find out that none will come."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise RunStopped("the time allowed is over", where="run", hint="allow more time")
         try:
             message = self.messages.get(timeout=_LISTEN_SECONDS)
         except Empty:
@@ -141,8 +142,6 @@ class _Run:
                 raise NoPlan(
                     "the connection to the cluster is lost", where="run", hint="start it again and run again"
                 ) from None
-            if self.deadline is not None and time.monotonic() > self.deadline:
-                raise RunStopped("the time allowed is over", where="run", hint="allow more time") from None
             return
         self._take(message)
 
@@ -160,41 +159,42 @@ class _Run:
 
     def _fetch(self, futures: dict[Any, Any]) -> dict[str, Any]:
         """The values of results: all of them, or after an error those that exist."""
-        keys = self.graph.results
+        keys = dict(self.graph.results)
         if self.errors:
             keys = {name: key for name, key in keys.items() if futures[key].status == "finished"}
-        if not keys:
-            return {}
         wanted = [futures[key] for key in keys.values()]
-        gathering = asyncio.run_coroutine_threadsafe(self._gather(wanted), self.client.loop.asyncio_loop)
-        give_up = time.monotonic() + _FETCH_SECONDS if self.errors else None
+        if not wanted:
+            return {}
+        gathering = asyncio.run_coroutine_threadsafe(
+            _gathered(self.client, wanted), self.client.loop.asyncio_loop
+        )
+        gathering.add_done_callback(lambda _: self.messages.put(_WAKE))
+        failed = bool(self.errors)
+        give_up = time.monotonic() + _FETCH_SECONDS
         try:
-            while True:
-                with suppress(concurrent.futures.TimeoutError):
-                    values = gathering.result(timeout=_LISTEN_SECONDS if not gathering.done() else None)
-                    break
-                if give_up is not None and time.monotonic() > give_up:
+            # A worker may die even now: its results are then made again, and we hear of it.
+            while not gathering.done():
+                if failed and time.monotonic() > give_up:
                     return {}
-                with suppress(Empty):
-                    self._take(self.messages.get_nowait())
+                self._listen()
+            values = gathering.result()
+        except (HeadraceError, KeyboardInterrupt):
+            raise
+        except Exception as error:  # of unpickling a value, or of the engine
+            raise TaskFailed(
+                f"the results cannot be fetched: {type(error).__name__}: {error}", where="run"
+            ) from error
         finally:
             gathering.cancel()
-        return {name: value for name, value in zip(keys, values, strict=True) if value is not _LOST}
-
-    async def _gather(self, futures: list[Any]) -> list[Any]:
-        values = await self.client.gather(futures, errors="skip", asynchronous=True)
-        if len(values) == len(futures):
-            return list(values)
-        return [await self._one(future) for future in futures]
-
-    async def _one(self, future: Any) -> Any:
-        try:
-            return await self.client.gather(future, asynchronous=True)
-        except Exception:
-            return _LOST
+        return dict(zip(keys, values, strict=True))
 
 
-_LOST = object()
+_WAKE: dict[str, Any] = {"events": (), "measured": ()}
+"""A message that says nothing, for a client that waits for one."""
+
+
+async def _gathered(client: Any, futures: list[Any]) -> list[Any]:
+    return list(await client.gather(futures, asynchronous=True))
 
 
 class _Listening:

@@ -74,7 +74,7 @@ def start_workers(scheduler: str, hosts: Sequence[Host], stretch: float) -> Loca
         environment[SPEED_VARIABLE] = repr(host.speed)
         environment[STRETCH_VARIABLE] = repr(stretch)
         processes[host.name] = subprocess.Popen(
-            [sys.executable, "-m", "headrace.run.worker_process", json.dumps(settings)],
+            [sys.executable, "-m", f"{__package__}.worker_process", json.dumps(settings)],
             stdin=subprocess.PIPE,
             stdout=2,  # what tasks print is no result of ours
             env=environment,

@@ -425,8 +425,13 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.began is not None and not self.missing:
             message["end"] = True
         if message["events"] or message["measured"] or "end" in message:
-            self.scheduler.log_event(self.topic, message)
+            self._publish(message)
         self._check_progress()
+
+    def _publish(self, message: dict[str, Any]) -> None:
+        self.scheduler.log_event(self.topic, message)
+        # It has been sent; the scheduler would also keep it for ever.
+        self.scheduler._broker.truncate(self.topic)
 
     def _check_progress(self) -> None:
         """A scheduler that gives no host to what is ready, while nothing runs, would wait for ever."""
@@ -448,13 +453,12 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         """End the run with an error that the client raises."""
         if not self.over:
             self.over = True
-            self.scheduler.log_event(
-                self.topic,
+            self._publish(
                 {
                     "events": [encode_event(event) for event in self.events],
                     "measured": self.measured,
                     "error": encode_error(error),
-                },
+                }
             )
 
 
