@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace.api import plan as plan
-        from headrace.api import simulate as simulate
+    from headrace.api import simulate as simulate
     from headrace.execution import run as run
     from headrace.model.check import check as check
     from headrace.model.errors import HeadraceError as HeadraceError

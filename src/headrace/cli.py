@@ -164,7 +164,7 @@ def check(
     as_json: JsonOption = False,
 ) -> None:
     """Check program, platform and plan files; a plan is judged with the program and platform next to it."""
-    from headrace.checking import check_files
+    from headrace.commands.check import check_files
 
     findings = check_files([str(f) for f in files])
     broken = [f for f in findings if f["violations"]]
@@ -199,9 +199,110 @@ def convert(
     ] = None,
 ) -> None:
     """Convert a program to WfFormat, DOT, GraphML or networkx JSON, or a plan to a Chrome trace or SVG."""
-    from headrace.converting import convert_file
+    from headrace.commands.convert import convert_file
 
     typer.echo(f"{target}: {convert_file(source, target, to, program, on)}")
+
+
+@app.command()
+def demo(
+    page: Annotated[Path, typer.Option("--page", metavar="FILE", help="Where to write both charts.")] = Path(
+        "demo.html"
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Run one real program twice on four unequal workers, without and with a plan, and compare."""
+    from headrace.commands.demo import demo_json, run_demo, write_demo_page
+    from headrace.model.units import show_time
+
+    outcome = run_demo(lambda line: typer.echo(f"- {line}", err=True))
+    write_demo_page(outcome, page)
+    if as_json:
+        _print_json(demo_json(outcome))
+    else:
+        rows = [[w, show_time(m), show_time(outcome.bound), f"{r:.2f}"] for w, m, r in outcome.rows()]
+        _table(["placed by", "makespan", "lower bound", "ratio"], rows)
+        same = "the same" if outcome.same else "DIFFERENT"
+        typer.echo(f"both runs gave {same} results; with the plan {outcome.speedup:.2f} times as fast")
+        typer.echo(f"charts: {page}")
+    if not outcome.same:
+        raise typer.Exit(1)
+
+
+@app.command()
+def run(
+    program: ProgramArg,
+    on: Annotated[
+        str,
+        typer.Option("--on", metavar="WHERE", help="`local`, tls://host:port, or tcp:// on this machine."),
+    ] = "local",
+    scheduler: Annotated[
+        str, typer.Option("--scheduler", "-s", help="One of `headrace schedulers`, or `dask`: no plan.")
+    ] = "heft",
+    workers: Annotated[
+        int | None, typer.Option(help="Local workers; one a core if not given.", min=1)
+    ] = None,
+    speeds: Annotated[
+        str | None,
+        typer.Option(metavar="LIST", help="Emulate local workers of these speeds, such as 4,2,1,1."),
+    ] = None,
+    emulate: Annotated[
+        bool, typer.Option("--emulate", help="Tasks only take their time and make data.")
+    ] = False,
+    time_scale: Annotated[float, typer.Option(help="With --emulate: scale run times.")] = 1.0,
+    size_scale: Annotated[
+        float | None, typer.Option(help="With --emulate: scale sizes; as run times if not given.")
+    ] = None,
+    burn: Annotated[
+        bool, typer.Option("--burn", help="With --emulate: use the CPU instead of sleeping.")
+    ] = False,
+    base: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where result files go.")
+    ] = Path(),
+    tls_ca: Annotated[Path | None, typer.Option(help="Certificate authority of a tls:// cluster.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="Our certificate.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Our key.")] = None,
+    gantt: GanttOption = None,
+    trace: TraceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a program for real on local workers or a Dask cluster; keep what happened in the record."""
+    from headrace.commands.run import RunOptions, run_program
+
+    options = RunOptions(
+        on=on,
+        scheduler=scheduler,
+        workers=workers,
+        speeds=speeds,
+        emulate=emulate,
+        time_scale=time_scale,
+        size_scale=size_scale,
+        burn=burn,
+        base=base,
+        tls={"ca": tls_ca, "cert": tls_cert, "key": tls_key},
+        gantt=gantt,
+        trace=trace,
+    )
+    code = run_program(_program(program), options, _print_json if as_json else None)
+    if code:
+        raise typer.Exit(code)
+
+
+@app.command()
+def runs(
+    run_id: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="Show the tasks of this run.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List recorded runs, or show what happened in one."""
+    from headrace.commands.runs import run_rows, runs_rows
+
+    headers, rows = runs_rows() if run_id is None else run_rows(run_id)
+    if as_json:
+        _print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows]})
+    else:
+        _table(headers, [[_shown(value) for value in row] for row in rows])
 
 
 def _program(spec: str) -> Program:
@@ -240,6 +341,10 @@ def _table(headers: list[str], rows: list[list[str]]) -> None:
     from headrace.report.tables import print_table
 
     print_table(headers, rows)
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _print_json(value: dict[str, Any]) -> None:

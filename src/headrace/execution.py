@@ -73,17 +73,18 @@ def run(
 ) -> Run:
     """Run a program on local workers, on a cluster at `tls://host:port`, or on an open `Cluster`.
 
-    The plan knows what earlier runs measured (`learn`), everything that happens goes to the record, and results with a
-    path are written relative to `base`, the others to the record's folder. A task that fails does not
-    raise: see `Run.failure`. `scheduler="dask"` leaves the placing to the engine. `planned` hears the plan before the run,
-    `observe` every event.
+    The plan knows what earlier runs measured (`learn`), everything that happens goes to the record, and
+    results with a path are written relative to `base`, the others to the record's folder. A task that fails
+    does not raise: see `Run.failure`. `scheduler="dask"` leaves the placing to the engine. `planned` hears
+    the plan before the run, `observe` every event.
     """
     from headrace.record import Record
     from headrace.runtime.results import write_results
 
-    with Record.open(None if record is None else Path(record)) as book, _cluster(
-        on, workers, speeds, stretch, tls
-    ) as cluster:
+    with (
+        Record.open(None if record is None else Path(record)) as book,
+        _cluster(on, workers, speeds, stretch, tls) as cluster,
+    ):
         graph, platform = _estimates(program, cluster.platform, book if learn else None)
         plan, policy, name = _policy(scheduler, graph, platform)
         planned(plan)

@@ -1,0 +1,195 @@
+"""`headrace run`: options to a real run, progress on stderr, and a summary."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headrace.execution import Run, run
+from headrace.model.errors import UsageError
+from headrace.model.events import Event, HostLeft, TaskFinished
+from headrace.model.plan import Plan
+from headrace.model.program import Program
+from headrace.model.units import show_size, show_time
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    on: str
+    scheduler: str
+    workers: int | None
+    speeds: str | None
+    emulate: bool
+    time_scale: float
+    size_scale: float | None
+    burn: bool
+    base: Path
+    tls: dict[str, Path | None]
+    gantt: Path | None
+    trace: Path | None
+
+
+def run_program(
+    program: Program, options: RunOptions, print_json: Callable[[dict[str, Any]], None] | None
+) -> int:
+    """Run, show progress and the outcome; returns the exit code."""
+    if options.emulate:
+        from headrace.runtime.emulate import emulate
+
+        program = emulate(
+            program, time_scale=options.time_scale, size_scale=options.size_scale, burn=options.burn
+        )
+    else:
+        _require_bodies(program, options)
+    events: list[Event] = []
+    with _progress(len(program.tasks)) as (planned, advance):
+
+        def observe(event: Event) -> None:
+            events.append(event)
+            advance(event)
+
+        done = run(
+            program,
+            options.on,
+            options.scheduler,
+            workers=options.workers,
+            speeds=_speeds(options.speeds),
+            stretch=1.0
+            if options.speeds is None or options.emulate
+            else max(_speeds(options.speeds) or [1.0]),
+            tls={name: str(path) for name, path in options.tls.items() if path is not None},
+            base=options.base,
+            learn=not options.emulate,
+            observe=observe,
+            planned=planned,
+        )
+    _draw(done, events, options)
+    if print_json is not None:
+        print_json(_as_json(done))
+    else:
+        _show(done, len(program.tasks))
+    if done.failure is not None:
+        sys.stderr.write(f"error: {done.failure}\n")
+        return done.failure.exit_code
+    return 0
+
+
+def _require_bodies(program: Program, options: RunOptions) -> None:
+    if (options.time_scale, options.size_scale, options.burn) != (1.0, None, False):
+        raise UsageError("--time-scale, --size-scale and --burn go with --emulate", hint="add --emulate")
+    bare = next((t.name for t in program.tasks.values() if t.body is None), None)
+    if bare is not None:
+        raise UsageError(
+            f"task {bare!r} has numbers only, nothing that can be run",
+            where=program.name,
+            hint="add --emulate --time-scale 0.01 to run it with tasks that only take their time",
+        )
+
+
+def _speeds(text: str | None) -> list[float] | None:
+    """
+    >>> _speeds("4,2,1,1")
+    [4.0, 2.0, 1.0, 1.0]
+    """
+    if text is None:
+        return None
+    try:
+        speeds = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"speeds are {text!r}", hint="write numbers with commas, such as 4,2,1,1") from None
+    if not all(0 < speed < 1e6 for speed in speeds):
+        raise UsageError(f"speeds are {text!r}", hint="give numbers above 0")
+    return speeds
+
+
+Planned = Callable[[Plan | None], None]
+Advance = Callable[[Event], None]
+
+
+@contextmanager
+def _progress(tasks: int) -> Iterator[tuple[Planned, Advance]]:
+    """A bar of finished tasks on a terminal; elsewhere a line when a tenth of them is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    terminal = sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), disable=not terminal, transient=True) as bar:
+        line = bar.add_task("starting workers", total=tasks)
+        finished: set[str] = set()
+
+        def planned(plan: Plan | None) -> None:
+            text = "running" if plan is None else f"running (planned {show_time(plan.makespan)})"
+            bar.update(line, description=text)
+
+        def advance(event: Event) -> None:
+            if isinstance(event, HostLeft):
+                bar.console.print(
+                    f"worker {event.host} is gone; its tasks were planned anew", highlight=False
+                )
+            if not isinstance(event, TaskFinished):
+                return
+            finished.add(event.task)
+            bar.update(line, completed=len(finished))
+            if (
+                not terminal
+                and tasks >= 10
+                and len(finished) * 10 // tasks > (len(finished) - 1) * 10 // tasks
+            ):
+                sys.stderr.write(f"{len(finished)} of {tasks} tasks\n")
+
+        yield planned, advance
+
+
+def _draw(done: Run, events: list[Event], options: RunOptions) -> None:
+    graph = done.plan.graph if done.plan is not None else None
+    if options.gantt is not None:
+        from headrace.formats.files import write_file
+        from headrace.report.gantt import chart_svg, run_chart
+
+        chart = run_chart(done.plan, events, done.platform, graph=graph)
+        write_file(options.gantt, chart_svg(chart).encode())
+    if options.trace is not None:
+        from headrace.report.chrome_trace import run_trace, write_trace
+
+        write_trace(run_trace(events, done.platform, graph), options.trace)
+
+
+def _show(done: Run, tasks: int) -> None:
+    from headrace.report.tables import print_table
+
+    moved = [e for e in done.outcome.events if type(e).__name__ == "DataMoved"]
+    rows = [["run", done.id], ["makespan", show_time(done.makespan)]]
+    if done.plan is not None:
+        rows += [["planned", show_time(done.plan.makespan)], ["lower bound", show_time(done.plan.bound)]]
+    unfinished = len(done.outcome.not_run)
+    rows += [
+        ["tasks", f"{tasks - unfinished} of {tasks}"],
+        ["data moved", f"{show_size(sum(e.size for e in moved))} in {len(moved)} transfers"],  # type: ignore[union-attr]
+    ]
+    rows += [["result", str(path)] for path in list(done.files.values())[:10]]
+    if len(done.files) > 10:
+        rows.append(["result", f"and {len(done.files) - 10} more"])
+    print_table([], rows)
+
+
+def _as_json(done: Run) -> dict[str, Any]:
+    return {
+        "run": done.id,
+        "makespan": done.makespan,
+        "planned": None if done.plan is None else done.plan.makespan,
+        "bound": None if done.plan is None else done.plan.bound,
+        "scheduler": "dask" if done.plan is None else done.plan.scheduler,
+        "tasks": [
+            {"id": e.task, "host": e.host, "start": e.start, "finish": e.time}
+            for e in done.outcome.events
+            if isinstance(e, TaskFinished)
+        ],
+        "failed": [{"task": e.task, "host": e.host, "error": e.error} for e in done.outcome.errors],
+        "not_run": list(done.outcome.not_run),
+        "results": {name: str(path) for name, path in done.files.items()},
+    }

@@ -1,0 +1,34 @@
+"""`headrace runs`: what the record holds, as rows."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from headrace.record import Record
+
+
+def runs_rows() -> tuple[list[str], list[list[Any]]]:
+    """All runs, newest last."""
+    headers = ["run", "program", "platform", "scheduler", "status", "started", "makespan", "bound"]
+    with Record.open() as record:
+        rows = [
+            [r.id, r.program, r.platform, r.scheduler, r.status, _moment(r.started), r.makespan, r.bound]
+            for r in record.runs()
+        ]
+    return headers, rows
+
+
+def run_rows(run: str) -> tuple[list[str], list[list[Any]]]:
+    """The tasks of one run, in the order they ended."""
+    headers = ["task", "kind", "host", "start", "finish", "read", "written", "status", "result"]
+    with Record.open() as record:
+        rows = [
+            [t.task, t.kind, t.host, t.start, t.finish, t.input_bytes, t.output_bytes, t.status, t.location]
+            for t in record.tasks(run)
+        ]
+    return headers, rows
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).isoformat(" ", "seconds")
