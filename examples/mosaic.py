@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.model.program import Program
+from headrace import Program
 
 Image = NDArray[np.float32]
 

@@ -25,10 +25,10 @@ start = [sys.executable, "-c", note]
 for folder in sys.argv[1:3]:
     program.task([*start, folder])
 # No guard for __main__: starting workers must not run this file again.
-cluster = open_local(2)
-print(*cluster.pids.values(), flush=True)
 try:
-    cluster.execute(program)
+    with open_local(2) as cluster:
+        print(*cluster.pids.values(), flush=True)
+        cluster.execute(program)
 except RunStopped as error:
     print(error, flush=True)
     sys.exit(error.exit_code)

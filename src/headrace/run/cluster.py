@@ -121,6 +121,8 @@ def open_local(
     # One site: every worker has its own memory and hands data to the others over loopback.
     site = Site("this-machine", hosts, bandwidth=_LOOPBACK_BANDWIDTH, latency=_LOOPBACK_LATENCY)
     platform = Platform((site,), name="local")
+    # Closing kills the workers, of which the engine would tell the user in passing.
+    logging.getLogger("distributed.batched").setLevel(logging.WARNING)
     engine = client = started = None
     try:
         with dask.config.set({"distributed.scheduler.http.routes": []}):
