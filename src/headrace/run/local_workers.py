@@ -71,6 +71,7 @@ def start_workers(scheduler: str, hosts: Sequence[Host], stretch: float) -> Loca
             "path": sys.path,
         }
         environment = dict.fromkeys(_ONE_THREAD_EACH, "1") | dict(os.environ)
+        environment["TMPDIR"] = folder  # what killed tasks leave there goes with it
         environment[SPEED_VARIABLE] = repr(host.speed)
         environment[STRETCH_VARIABLE] = repr(stretch)
         processes[host.name] = subprocess.Popen(

@@ -40,6 +40,7 @@ _NOWHERE = "headrace://no-host-yet"
 """The restriction of a task that has no host yet."""
 _BATCH_SECONDS = 0.05
 _FIRST = float("-inf")
+_CLOCK_NOISE = 0.1
 _METADATA = "headrace"
 _shipping = threading.Lock()
 _last_shipped: dict[str, Any] | None = None
@@ -61,8 +62,20 @@ def attach_measurement(measured: dict[str, Any]) -> None:
         arrived.reverse()
         if arrived:
             _last_shipped = arrived[-1]
+    # What the engine takes for the difference between the clocks is as inexact as its messages are slow: a
+    # small one is noise, and would let a task begin before the one it waits for has ended.
+    delay = worker.scheduler_delay
+    shift = delay if abs(delay) > _CLOCK_NOISE else 0.0
+    measured["start"] += shift
+    measured["finish"] += shift
     measured["moves"] = [
-        (entry["start"], entry["stop"], entry["who"], list(entry["keys"].items())) for entry in arrived
+        (
+            entry["start"] - delay + shift,
+            entry["stop"] - delay + shift,
+            entry["who"],
+            [*entry["keys"].items()],
+        )
+        for entry in arrived
     ]
     state = worker.state.tasks.get(thread_state.key)
     if state is not None:
@@ -141,6 +154,7 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.to_apply: dict[Key, str] = {}
         assert self.policy is not None
         self.coordinator = Coordinator(unpack(self.policy), self.graph, self.platform)
+        self.policy_name = self.coordinator.scheduler.name
         absent = [HostLeft(0.0, h.name) for h in self.platform.hosts if h.name not in self.address]
         self.planned_for = [h.name for h in self.platform.hosts if h.name in self.address]
         self.first_answer = self.coordinator.handle([*absent, Started(0.0)])
@@ -188,8 +202,8 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         if finish == "processing":
             self.busy.add(key)
         elif finish == "memory":
-            if "startstops" in details:
-                self._finished(key, details)
+            if details.get("metadata"):
+                self._finished(key, details["metadata"].get(_METADATA), details["worker"])
             self.missing.discard(key)
             if not self.missing:
                 self._send_soon(now=True)
@@ -227,22 +241,15 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         if host in self.host_names:
             self.address[host] = address
 
-    def _finished(self, key: Key, details: dict[str, Any]) -> None:
-        measured = (details.get("metadata") or {}).get(_METADATA)
-        happened: list[Event] = []
-        host = self._host(details["worker"])
-        if measured is not None:
-            happened += self._moves(measured.pop("moves"), host)
-        task = self.layout.tasks.get(key)
-        if task is not None:
-            compute = next((s for s in reversed(details["startstops"]) if s["action"] == "compute"), None)
-            begin, end = (compute["start"], compute["stop"]) if compute else (engine_time(), engine_time())
-            sizes = tuple((name, float(size)) for name, size in measured["sizes"]) if measured else ()
-            happened.append(TaskFinished(self._since(end), task, host, self._since(begin), sizes))
-            if measured is not None:
-                self.measured.append((task, measured))
-        if not happened:
+    def _finished(self, key: Key, measured: dict[str, Any] | None, worker: str) -> None:
+        if measured is None:
             return
+        host, task = self._host(worker), self.layout.tasks[key]
+        happened = self._moves(measured.pop("moves"), host)
+        begin, end = self._since(measured["start"]), self._since(measured["finish"])
+        sizes = tuple((name, float(size)) for name, size in measured["sizes"])
+        happened.append(TaskFinished(end, task, host, begin, sizes))
+        self.measured.append((task, measured))
         for event in happened:
             self._emit(event)
         if self.coordinator is not None:
@@ -280,7 +287,7 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         self._send_soon(now=True)
 
     def _host_left(self, address: str) -> None:
-        host = self.host_at.pop(address)
+        host = self.host_at[address]
         if self.address.get(host) == address:
             del self.address[host]
         if self.began is None:
@@ -316,7 +323,7 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
             if address is None or assignment.task not in self.key_of:
                 raise NoPlan(
                     f"{assignment.task!r} was assigned to {assignment.host!r}, which is not there",
-                    where=getattr(self.coordinator and self.coordinator.scheduler, "name", "scheduler"),
+                    where=self.policy_name,
                     hint="use another scheduler",
                 )
             self.pin[assignment.task] = assignment
@@ -445,7 +452,7 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         if held:
             raise NoPlan(
                 f"{len(held)} tasks are ready and have no host, first {held[0]!r}",
-                where=self.coordinator.scheduler.name,
+                where=self.policy_name,
                 hint="use another scheduler",
             )
 

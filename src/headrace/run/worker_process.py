@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -27,7 +28,7 @@ def main() -> None:
     """Serve tasks until told to close."""
     settings = json.loads(sys.argv[1])
     sys.path += [folder for folder in settings["path"] if folder not in sys.path]
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(settings["folder"],), daemon=True).start()
     asyncio.run(_serve(settings))
 
 
@@ -53,10 +54,11 @@ async def _serve(settings: dict[str, Any]) -> None:
             await worker.finished()
 
 
-def _end_with_parent() -> None:
+def _end_with_parent(folder: str) -> None:
     # Unbuffered: a thread that holds the buffered reader's lock would block the interpreter's exit.
     while os.read(0, 4096):
         pass
+    shutil.rmtree(folder, ignore_errors=True)
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(1)
