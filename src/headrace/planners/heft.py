@@ -8,7 +8,8 @@ import numpy as np
 
 from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
-from headrace.planners.booking import list_plan, mean_costs
+from headrace.planners.booking import list_plan
+from headrace.planners.costs import mean_costs
 from headrace.planners.kernels.ranks import upward_ranks
 
 
