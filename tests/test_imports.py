@@ -22,7 +22,7 @@ ORDER = (
     "core",
     "simulator",
     "planners",
-    "run",
+    "runtime",
     "record",
     "experiment",
     "report",
@@ -141,7 +141,7 @@ class A:
     assert [(i.target, i.function) for i in imports_of(source, ("headrace", "model"))] == [
         ("headrace.report.gantt", ""),
         ("headrace.planners.heft", ""),
-        ("headrace.run.execute", ""),
+        ("headrace.runtime.execute", ""),
         ("headrace.model.units", ""),
         ("numba", ""),
         ("headrace.cli", ""),
@@ -160,8 +160,8 @@ def test_layers_and_directions():
         SURFACE,
         None,
     ]
-    assert points_down("model", "headrace.run.cluster")
+    assert points_down("model", "headrace.runtime.cluster")
     assert points_down("simulator", "headrace.planners.heft")
     assert not points_down("planners", "headrace.simulator.replay")
-    assert not points_down("run", "headrace.run.files")
+    assert not points_down("runtime", "headrace.runtime.files")
     assert not points_down("model", "numba")

@@ -45,15 +45,13 @@ TraceOption = Annotated[
 def main() -> None:
     """Run the command; every error of ours is one line on stderr and an exit code."""
     try:
-        app(standalone_mode=False)
+        sys.exit(app(standalone_mode=False) or 0)
     except HeadraceError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("interrupted", err=True)
         sys.exit(130)
-    except typer.Exit as stop:
-        sys.exit(stop.exit_code)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

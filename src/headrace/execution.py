@@ -64,7 +64,7 @@ def run(
     workers: int | None = None,
     speeds: Sequence[float] | None = None,
     stretch: float = 1.0,
-    tls: dict[str, str] | None = None,
+    tls: dict[str, Any] | None = None,
     record: str | Path | None = None,
     base: str | Path = ".",
     learn: bool = True,
@@ -108,7 +108,7 @@ def _cluster(
     workers: int | None,
     speeds: Sequence[float] | None,
     stretch: float,
-    tls: dict[str, str] | None,
+    tls: dict[str, Any] | None,
 ) -> Iterator[Cluster]:
     """Workers for one run; those that were given stay open."""
     from headrace.runtime.cluster import connect, open_local

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from headrace.runtime.execute import Outcome
 
 SPEEDS = (4.0, 2.0, 1.0, 1.0)
-STRETCH = 16.0
-"""A worker of speed s makes each task last STRETCH / s times its CPU time: four workers then fit on two cores."""
+STRETCH = 32.0
+"""A worker of speed s makes each task last STRETCH / s times its CPU time: four of them fit on two cores."""
 
 
 @dataclass(frozen=True, eq=False)

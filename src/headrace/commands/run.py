@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.execution import Run, run
 from headrace.model.errors import UsageError
-from headrace.model.events import Event, HostLeft, TaskFinished
+from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
 from headrace.model.plan import Plan
 from headrace.model.program import Program
 from headrace.model.units import show_size, show_time
@@ -162,14 +162,14 @@ def _draw(done: Run, events: list[Event], options: RunOptions) -> None:
 def _show(done: Run, tasks: int) -> None:
     from headrace.report.tables import print_table
 
-    moved = [e for e in done.outcome.events if type(e).__name__ == "DataMoved"]
+    moved = [e.size for e in done.outcome.events if isinstance(e, DataMoved)]
     rows = [["run", done.id], ["makespan", show_time(done.makespan)]]
     if done.plan is not None:
         rows += [["planned", show_time(done.plan.makespan)], ["lower bound", show_time(done.plan.bound)]]
     unfinished = len(done.outcome.not_run)
     rows += [
         ["tasks", f"{tasks - unfinished} of {tasks}"],
-        ["data moved", f"{show_size(sum(e.size for e in moved))} in {len(moved)} transfers"],  # type: ignore[union-attr]
+        ["data moved", f"{show_size(sum(moved))} in {len(moved)} transfers"],
     ]
     rows += [["result", str(path)] for path in list(done.files.values())[:10]]
     if len(done.files) > 10:

@@ -1,4 +1,4 @@
-"""The program of one local worker: `python -m headrace.run.worker_process '{...}'`.
+"""The program of one local worker: `python -m headrace.runtime.worker_process '{...}'`.
 
 It lives as long as its standard input is open: when the process that started it ends, in whatever way, the
 worker and the commands it started end too.
@@ -39,7 +39,7 @@ async def _serve(settings: dict[str, Any]) -> None:
     dask.config.set({"logging": {"distributed": "critical"}})
     from distributed import Worker
 
-    import headrace.run.bodies  # noqa: F401 - loaded before the first task needs it
+    import headrace.runtime.bodies  # noqa: F401 - loaded before the first task needs it
 
     with dask.config.set(_CONFIGURATION):
         async with Worker(

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from headrace.model.errors import UsageError
 from headrace.model.events import Event, HostJoined, HostLeft, TaskFinished
 from headrace.model.program import Program
-from headrace.run.cluster import Cluster, connect
+from headrace.runtime.cluster import Cluster, connect
 
 from .tasks import RoundRobin, finished, layered, wait_for_file
 

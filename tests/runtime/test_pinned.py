@@ -8,7 +8,7 @@ import pytest
 from headrace.model.errors import BadProgram, NoPlan, UsageError
 from headrace.model.events import DataMoved, Event, Started
 from headrace.model.program import Program
-from headrace.run.cluster import Cluster
+from headrace.runtime.cluster import Cluster
 
 from .tasks import Lazy, OneHost, Online, RoundRobin, add, finished, increment, layered, one, split
 

@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 from headrace.core.scheduler import Scheduler
 from headrace.model.errors import RunStopped, UsageError
 from headrace.model.events import Event
+from headrace.model.graph import Graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
-from headrace.run.execute import Outcome, execute
-from headrace.run.local_workers import LocalWorkers, start_workers
-from headrace.run.probe import probe_speeds
+from headrace.runtime.execute import Outcome, execute
+from headrace.runtime.local_workers import LocalWorkers, start_workers
+from headrace.runtime.probe import probe_speeds
 
 _LOOPBACK_BANDWIDTH = 1e9
 """Local workers hand data to each other over loopback, which copies and pickles at about this rate."""
@@ -49,8 +50,13 @@ class Cluster:
         *,
         timeout: float | None = None,
         base: str | Path = ".",
+        graph: Graph | None = None,
+        platform: Platform | None = None,
     ) -> Outcome:
         """Run a program; with `scheduler` None the engine places its tasks by itself.
+
+        `graph` and `platform` replace the program's and the cluster's own where better estimates of run
+        times, sizes and speeds are known.
 
         A task that fails ends the run; the outcome then has errors. An interruption closes the
         cluster and raises RunStopped.
@@ -59,13 +65,14 @@ class Cluster:
         try:
             return execute(
                 self.client,
-                self.platform,
+                platform or self.platform,
                 program,
                 scheduler,
                 observe,
                 timeout=timeout,
                 base=base,
                 patience=patience,
+                graph=graph,
             )
         except KeyboardInterrupt:
             self.close()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from headrace.model.errors import UsageError
 from headrace.model.program import Program
 from headrace.model.units import show_size
-from headrace.run.files import Generated
-from headrace.run.pace import PACE
+from headrace.runtime.files import Generated
+from headrace.runtime.pace import PACE
 
 MEMORY_LIMIT = 4 * 10**9
 """Bytes of all emulated items together: workers keep them in memory."""

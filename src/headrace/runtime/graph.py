@@ -20,9 +20,9 @@ from dask._task_spec import TaskRef
 from headrace.model.errors import BadFile, BadProgram, UsageError
 from headrace.model.program import Data, Program, Task
 from headrace.model.units import show_size
-from headrace.run.bodies import Job, run_job
-from headrace.run.files import FileData, Generated
-from headrace.run.packing import Packed, packer, unpack
+from headrace.runtime.bodies import Job, run_job
+from headrace.runtime.files import FileData, Generated
+from headrace.runtime.packing import Packed, packer, unpack
 
 Key: TypeAlias = tuple[str, str]
 Pack: TypeAlias = Callable[[object, str], bytes]

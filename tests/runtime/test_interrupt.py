@@ -17,7 +17,7 @@ SCRIPT = """
 import sys
 from headrace.model.errors import RunStopped
 from headrace.model.program import Program
-from headrace.run.cluster import open_local
+from headrace.runtime.cluster import open_local
 
 program = Program("long")
 note = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w')); time.sleep(99)"

@@ -14,7 +14,7 @@ import numpy as np
 
 from headrace.model.errors import TaskFailed
 from headrace.model.program import Program
-from headrace.run.files import FileData
+from headrace.runtime.files import FileData
 
 
 def write_results(program: Program, results: Mapping[str, Any], base: str | Path = ".") -> dict[str, Path]:

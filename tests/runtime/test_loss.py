@@ -10,7 +10,7 @@ import pytest
 from headrace.model.errors import NoPlan
 from headrace.model.events import HostLeft
 from headrace.model.program import Program
-from headrace.run.cluster import open_local
+from headrace.runtime.cluster import open_local
 
 from .tasks import Online, RoundRobin, add, alive, finished, killer, layered, nap, one
 

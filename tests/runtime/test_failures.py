@@ -10,7 +10,7 @@ import pytest
 from headrace.model.errors import BadFile, BadProgram, RunStopped
 from headrace.model.events import TaskErred
 from headrace.model.program import Program
-from headrace.run.cluster import Cluster
+from headrace.runtime.cluster import Cluster
 
 from .tasks import RoundRobin, boom, increment, layered, nap, one
 

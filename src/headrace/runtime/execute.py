@@ -15,12 +15,13 @@ from typing import Any
 from headrace.core.scheduler import Scheduler
 from headrace.model.errors import HeadraceError, NoPlan, RunStopped, TaskFailed
 from headrace.model.events import Event, TaskErred, TaskFinished
+from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
-from headrace.run.graph import EngineGraph, build_engine_graph
-from headrace.run.messages import decode_error, decode_event
-from headrace.run.packing import packer
-from headrace.run.policy_plugin import PolicyPlugin
+from headrace.runtime.graph import EngineGraph, build_engine_graph
+from headrace.runtime.messages import decode_error, decode_event
+from headrace.runtime.packing import packer
+from headrace.runtime.policy_plugin import PolicyPlugin
 
 _LISTEN_SECONDS = 0.25
 _FETCH_SECONDS = 30.0
@@ -63,8 +64,11 @@ def execute(
     timeout: float | None = None,
     base: str | Path = ".",
     patience: float = 0.0,
+    graph: Graph | None = None,
 ) -> Outcome:
     """Run a program through a connected client; `observe` hears each event, in this thread.
+
+    `graph` is the program's with other run times and sizes, where better ones are known.
 
     With `scheduler` None the engine places tasks as it does by default. Without any worker left the
     run ends with NoPlan after `patience` seconds.
@@ -78,7 +82,7 @@ def execute(
         with packer() as pack:
             policy = pack(scheduler, f"scheduler {scheduler.name}")
     topic = f"headrace-{token}"
-    plugin = PolicyPlugin(engine_graph.layout, program.graph, platform, policy, topic, patience)
+    plugin = PolicyPlugin(engine_graph.layout, graph or program.graph, platform, policy, topic, patience)
     with _Listening(client, topic, run.messages), _Installed(client, plugin):
         planning = time.perf_counter() - began
         return run.carry_out(program, planning)

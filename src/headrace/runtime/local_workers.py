@@ -17,7 +17,7 @@ from typing import Any
 
 from headrace.model.errors import HeadraceError
 from headrace.model.platform import Host
-from headrace.run.pace import SPEED_VARIABLE, STRETCH_VARIABLE
+from headrace.runtime.pace import SPEED_VARIABLE, STRETCH_VARIABLE
 
 _START_SECONDS = 60.0
 _ONE_THREAD_EACH = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

@@ -8,11 +8,11 @@ import pytest
 
 from headrace.model.errors import UsageError
 from headrace.model.program import Program
-from headrace.run.bodies import Job, execute_job
-from headrace.run.cluster import Cluster, open_local
-from headrace.run.emulate import Emulated, emulate
-from headrace.run.pace import Pace
-from headrace.run.packing import packer
+from headrace.runtime.bodies import Job, execute_job
+from headrace.runtime.cluster import Cluster, open_local
+from headrace.runtime.emulate import Emulated, emulate
+from headrace.runtime.pace import Pace
+from headrace.runtime.packing import packer
 
 from .tasks import OneHost, RoundRobin, finished, one, spin
 

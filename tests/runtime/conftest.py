@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headrace.run.cluster import Cluster, open_local
+from headrace.runtime.cluster import Cluster, open_local
 
 
 @pytest.fixture(scope="package")

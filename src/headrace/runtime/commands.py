@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.model.errors import TaskFailed
 from headrace.model.program import Command
-from headrace.run.files import FileData, Scratch
+from headrace.runtime.files import FileData, Scratch
 
 _TAIL = 4000
 """Characters of a failed command's stderr that are shown."""

@@ -12,10 +12,10 @@ from typing import Any
 
 from headrace.model.errors import HeadraceError, TaskFailed
 from headrace.model.program import Command
-from headrace.run.files import FileData, Scratch
-from headrace.run.pace import wait_out
-from headrace.run.packing import Packed, unpack, unpack_once
-from headrace.run.policy_plugin import attach_measurement
+from headrace.runtime.files import FileData, Scratch
+from headrace.runtime.pace import wait_out
+from headrace.runtime.packing import Packed, unpack, unpack_once
+from headrace.runtime.policy_plugin import attach_measurement
 
 _SHOWN = 6000
 """Characters of an error that are kept: the engine replaces errors of more than 10,000."""
@@ -67,7 +67,7 @@ def run_job(job: Job, *values: Any) -> Any:
 def execute_job(job: Job, values: Sequence[Any]) -> tuple[tuple[Any, ...], Measured]:
     """The outputs of a task, and what it took. Every failure is a TaskFailed that can be shown.
 
-    >>> from headrace.run.packing import packer
+    >>> from headrace.runtime.packing import packer
     >>> with packer() as pack:
     ...     job = Job("t", pack(divmod, "t"), ("a", "b"), ("q", "r"))
     >>> execute_job(job, (7, 2))[0]
@@ -80,7 +80,7 @@ def execute_job(job: Job, values: Sequence[Any]) -> tuple[tuple[Any, ...], Measu
         inputs = [unpack(v.payload) if isinstance(v, Packed) else v for v in values]
         with Scratch() as scratch:
             if isinstance(body, Command):
-                from headrace.run.commands import run_command
+                from headrace.runtime.commands import run_command
 
                 outputs = run_command(
                     body, job.task, dict(zip(job.inputs, inputs, strict=True)), job.outputs, scratch

@@ -10,10 +10,10 @@ import pytest
 
 from headrace.model.errors import TaskFailed
 from headrace.model.program import Command, Program
-from headrace.run.bodies import Job, execute_job
-from headrace.run.cluster import Cluster
-from headrace.run.files import FileData, Scratch
-from headrace.run.packing import packer
+from headrace.runtime.bodies import Job, execute_job
+from headrace.runtime.cluster import Cluster
+from headrace.runtime.files import FileData, Scratch
+from headrace.runtime.packing import packer
 
 from .tasks import RoundRobin, read_path
 

@@ -30,11 +30,11 @@ from headrace.model.errors import HeadraceError, NoPlan, TaskFailed
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
-from headrace.run.messages import encode_error, encode_event
-from headrace.run.packing import unpack
+from headrace.runtime.messages import encode_error, encode_event
+from headrace.runtime.packing import unpack
 
 if TYPE_CHECKING:
-    from headrace.run.graph import Key, Layout
+    from headrace.runtime.graph import Key, Layout
 
 _NOWHERE = "headrace://no-host-yet"
 """The restriction of a task that has no host yet."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from headrace.model.errors import HeadraceError
-from headrace.run.pace import set_speed
+from headrace.runtime.pace import set_speed
 
 
 def probe_speeds(client: Any) -> dict[str, float]:

@@ -13,9 +13,9 @@ import pytest
 
 from headrace.model.errors import TaskFailed
 from headrace.model.program import Program
-from headrace.run.cluster import Cluster
-from headrace.run.files import FileData
-from headrace.run.results import write_results
+from headrace.runtime.cluster import Cluster
+from headrace.runtime.files import FileData
+from headrace.runtime.results import write_results
 
 from .tasks import RoundRobin, finished
 
