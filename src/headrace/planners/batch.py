@@ -1,0 +1,190 @@
+"""Batch-mode planning: builds the arrays of the compiled engine and runs it.
+
+How completion times are estimated, for every rule:
+- A task is appended to the core that is free first; a wave of ready tasks (a level of the graph) is placed
+  before the next one is looked at.
+- Its inputs are booked in the first gaps of the links, items that more tasks read first. An item that is at a
+  place (shared storage of a site, or one host) is not sent again.
+- Results wait: they return to the origin in the gaps that inputs leave, so that they never hold up work. What
+  they need on free links counts as part of the completion time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from headrace.core.scheduler import Problem
+from headrace.model.errors import NoPlan, UsageError
+from headrace.model.graph import OUTSIDE, Graph, Ints
+from headrace.model.plan import Plan
+from headrace.planners.batch_grid import grid_of
+from headrace.planners.board import Board, CalendarFull
+from headrace.planners.booking import booked_plan
+from headrace.planners.bounds import lower_bound
+from headrace.planners.kernels.arrays import NO_ROUTE, POOL_FULL
+from headrace.planners.kernels.batch import batch_schedule, free_hosts, return_results, workqueue_schedule
+from headrace.planners.kernels.batch_arrays import (
+    FIRST_JUMP,
+    STAR,
+    SUFFERAGE,
+    Free,
+    Grid,
+    Inputs,
+    Wave,
+)
+
+EXACT = -1.0
+"""A tolerance below 0: no draw, ties go to the lower task number."""
+
+
+def batch_plan(
+    problem: Problem, name: str, rule: int, *, tolerance: float = EXACT, by_usage: bool = True
+) -> Plan:
+    """The plan of one rule (see kernels.batch_arrays).
+
+    With a `tolerance` the next task is drawn, by the problem's seed, among those whose key is within this
+    share of the best. Without `by_usage` a task's inputs are sent in the order in which it reads them.
+    On one site the rules over clusters compare hosts: there is no other cluster to suffer on.
+    """
+    if not tolerance < 1.0:
+        raise UsageError(f"tolerance is {tolerance}", where=name, hint="a share from 0 up to 1, such as 1e-9")
+    began = time.perf_counter()
+
+    def place_all(board: Board) -> None:
+        grid = grid_of(problem, board.arrays)
+        clusters = int(grid.cluster.max()) + 1
+        chosen = SUFFERAGE if rule >= FIRST_JUMP and clusters == 1 else rule
+        inputs = _inputs(problem, board, grid, by_usage)
+        free = _free(problem, board, grid)
+        levels, wave = _wave(problem.graph, grid, chosen, clusters)
+        outcome, at = batch_schedule(
+            chosen, tolerance, problem.seed, levels, board.arrays.tasks, board.arrays.machines, grid, inputs,
+            free, wave, board.links, board.copies, board.moves, board.log, board.scratch, board.placed,
+        )  # fmt: skip
+        _judge(outcome, at, problem)
+        _return_results(problem, board, grid)
+
+    return _with_bound(booked_plan(problem, name, place_all), problem, began)
+
+
+def workqueue_plan(problem: Problem, name: str) -> Plan:
+    """Tasks in the order of the graph, each to the host that is free first."""
+    began = time.perf_counter()
+
+    def place_all(board: Board) -> None:
+        grid = grid_of(problem, board.arrays)
+        inputs = _inputs(problem, board, grid, by_usage=True)
+        outcome, at = workqueue_schedule(
+            problem.graph.order.astype(np.int64), board.arrays.tasks, board.arrays.machines, grid, inputs,
+            _free(problem, board, grid), board.links, board.copies, board.moves, board.log, board.scratch,
+            board.placed,
+        )  # fmt: skip
+        _judge(outcome, at, problem)
+        _return_results(problem, board, grid)
+
+    return _with_bound(booked_plan(problem, name, place_all), problem, began)
+
+
+def _with_bound(plan: Plan, problem: Problem, began: float) -> Plan:
+    return replace(plan, bound=lower_bound(problem), seconds=time.perf_counter() - began)
+
+
+def _judge(outcome: int, at: int, problem: Problem) -> None:
+    if outcome == POOL_FULL:
+        raise CalendarFull
+    if outcome == NO_ROUTE:
+        raise NoPlan(
+            f"task {problem.graph.task_names[at]!r} cannot get its inputs at any host, or its results "
+            "cannot return",
+            where=problem.platform.name,
+            hint="add a [[link]] or uplink so that a route exists",
+        )
+
+
+def _inputs(problem: Problem, board: Board, grid: Grid, by_usage: bool) -> Inputs:
+    """What may have to be moved for each task, popular items first: O(reads log reads)."""
+    graph, tasks, origin = problem.graph, board.arrays.tasks, problem.platform.network.origin
+    reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
+    usage = np.diff(graph.reader_ptr)
+    first = np.lexsort((-usage[graph.reads] if by_usage else np.zeros(len(reader)), reader))
+    first = first[(graph.size[graph.reads[first]] > 0) & ~tasks.everywhere[graph.reads[first]]]
+    item, reader = graph.reads[first].astype(np.int64), reader[first]
+    column = np.full(graph.n_items, -1, np.int64)
+    plain = np.zeros(graph.n_tasks, np.bool_)
+    if grid.network == STAR:
+        at_origin = np.diff(tasks.held_ptr) == 1
+        at_origin[at_origin] = tasks.held[tasks.held_ptr[:-1][at_origin]] == origin
+        plain[:] = np.bincount(reader, weights=~at_origin[item], minlength=graph.n_tasks) == 0
+        shared = np.flatnonzero(at_origin & (usage > 1) & (graph.size > 0))
+        column[shared] = np.arange(len(shared))
+    returned = (graph.producer != OUTSIDE) & graph.result & (origin >= 0)
+    out_size = np.zeros(graph.n_tasks)
+    np.maximum.at(out_size, graph.producer[returned], graph.size[returned])
+    return Inputs(
+        ptr=np.concatenate(([0], np.cumsum(np.bincount(reader, minlength=graph.n_tasks)))),
+        item=item,
+        shared=column[item],
+        plain=plain,
+        since=np.full((len(grid.places), int(column.max(initial=-1)) + 1), np.inf),
+        made=np.zeros(graph.n_items),
+        released=np.zeros(graph.n_tasks),
+        out_size=out_size,
+        reader_ptr=graph.reader_ptr,
+        readers=graph.readers,
+    )
+
+
+def _free(problem: Problem, board: Board, grid: Grid) -> Free:
+    machines = board.arrays.machines
+    groups = len(grid.group_ptr) - 1
+    free = Free(
+        core=np.repeat(machines.free_at, np.diff(machines.core_ptr)),
+        host=machines.free_at.copy(),
+        first=np.empty(groups),
+        second=np.empty(groups),
+    )
+    for host in grid.group_hosts[grid.group_ptr[:-1]].tolist():
+        free_hosts(machines, grid, free, host)
+    return free
+
+
+def _wave(graph: Graph, grid: Grid, rule: int, clusters: int) -> tuple[Ints, Wave]:
+    """Offsets of the levels, and room for the widest of them."""
+    levels = np.concatenate(([0], np.cumsum(np.bincount(graph.level)))) if graph.n_tasks else np.zeros(1)
+    widest = int(np.diff(levels).max(initial=0))
+    matrix = (widest, len(grid.places))
+    return levels.astype(np.int64), Wave(
+        task=graph.order.astype(np.int64),
+        row=np.full(graph.n_tasks, -1, np.int64),
+        live=np.empty(widest, np.int32),
+        arrival=np.empty(matrix),
+        time=np.empty(matrix),
+        next_time=np.empty(matrix if rule == SUFFERAGE else (0, 0)),
+        best=np.empty(widest),
+        second=np.empty(widest),
+        key=np.zeros(widest),
+        tie=np.zeros(widest),
+        order=np.empty((widest, clusters if rule >= FIRST_JUMP else 0), np.int32),
+        bound=np.empty(widest),
+        stale=np.empty(widest, np.bool_),
+        cluster_time=np.empty(clusters),
+        touched=np.zeros(widest, np.bool_),
+    )
+
+
+def _return_results(problem: Problem, board: Board, grid: Grid) -> None:
+    """Results in the order in which they are made: O(results * log)."""
+    graph = problem.graph
+    if problem.platform.network.origin < 0:
+        return
+    items = np.flatnonzero(graph.result & (graph.producer != OUTSIDE) & (graph.size > 0))
+    items = items[np.lexsort((items, board.placed.finish[graph.producer[items]]))]
+    return_results(
+        items, graph.producer[items], board.arrays.machines, grid, board.arrays.tasks, board.links,
+        board.copies, board.moves, board.scratch, board.placed,
+    )  # fmt: skip
+    if board.links.used[1]:
+        raise CalendarFull

@@ -1,0 +1,116 @@
+"""Batch-mode planners against the plain reference, on every kind of network and contention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from headrace.core.scheduler import Planner, Problem
+from headrace.model.platform import Host, Platform, Site
+from headrace.model.program import Program
+from headrace.planners.maxmin import MaxMin
+from headrace.planners.minmin import MinMin
+from headrace.planners.randomized import (
+    RandomExtendedSufferage,
+    RandomMaxMin,
+    RandomMinMin,
+    RandomSufferage,
+)
+from headrace.planners.sufferage import Sufferage
+from headrace.planners.sufferage2 import SufferageTwo
+from headrace.planners.workqueue import Workqueue
+from headrace.planners.xsufferage import ExtendedSufferage
+from headrace.testing.generate import cases
+from planners import batch_reference as reference
+
+EXACT: list[tuple[Callable[[], Planner], reference.Rule]] = [
+    (MinMin, reference.minmin),
+    (MaxMin, reference.maxmin),
+    (Sufferage, reference.sufferage),
+    (ExtendedSufferage, reference.xsufferage),
+    (SufferageTwo, reference.sufferage2),
+]
+DRAWN = [
+    (RandomMinMin, reference.minmin),
+    (RandomMaxMin, reference.maxmin),
+    (RandomSufferage, reference.sufferage),
+    (RandomExtendedSufferage, reference.xsufferage),
+]
+
+
+def problems(n: int, seed: int) -> Iterator[Problem]:
+    """Cases of every kind; fair links are booked as fifo ones, so these are compared before the replay."""
+    for program, platform in cases(n, seed, tasks=9):
+        if platform.contention != "fair":
+            yield Problem(program.graph, platform, seed=seed)
+
+
+def grids(n: int) -> Iterator[Problem]:
+    """Sweeps and small graphs on sites with shared storage behind uplinks, where most is computed once."""
+    for seed in range(n):
+        rng = np.random.default_rng([seed, 5])
+        program = Program(f"sweep-{seed}")
+        shared = [program.input(f"s{i}", size=float(rng.integers(1, 60))) for i in range(3)]
+        for t in range(9):
+            own = [program.input(f"p{t}.{i}", size=float(rng.integers(0, 4))) for i in range(2)]
+            some = [s for s in shared if rng.random() < 0.5]
+            before = [f"o{rng.integers(t)}"] if t > 5 and seed % 2 else []
+            program.task(
+                inputs=[*own, *some, *before],
+                outputs={f"o{t}": float(rng.integers(0, 4))},
+                work=float(rng.integers(1, 20)),
+                name=f"t{t}",
+            )
+        sites = [
+            Site(
+                f"c{c}",
+                tuple(Host(f"h{c}.{i}", float(rng.integers(1, 4)), 1 + i % 2) for i in range(rng.integers(1, 4))),
+                uplink=float(rng.integers(1, 4)),
+                uplink_latency=float(rng.integers(0, 2)),
+            )
+            for c in range(2 + seed % 4)
+        ]
+        origin = "store" if seed % 3 else "c0"
+        platform = Platform((*sites, Site("store")), contention="fifo", origin=origin)
+        yield Problem(program.graph, platform, seed=seed)
+
+
+def require_same(planner: Planner, problem: Problem, plain: reference.Reference) -> None:
+    plan = planner.plan(problem)
+    where = f"{planner.name}: {problem.graph.name} on {problem.platform.name}"
+    tasks = range(problem.graph.n_tasks)
+    assert plan.host.tolist() == [plain.host[t] for t in tasks], where
+    assert plan.core.tolist() == [plain.core[t] for t in tasks], where
+    assert plan.start.tolist() == [plain.start[t] for t in tasks], where
+    moves = zip(plan.move_item, plan.move_source, plan.move_target, plan.move_start, plan.move_finish, strict=True)
+    assert [tuple(m) for m in moves] == plain.moves, where
+
+
+@pytest.mark.parametrize(("planner", "rule"), EXACT)
+def test_equals_the_reference(planner: Callable[[], Planner], rule: reference.Rule) -> None:
+    for problem in problems(225, seed=3):
+        require_same(planner(), problem, reference.run(problem, rule))
+
+
+@pytest.mark.parametrize(("planner", "rule"), EXACT)
+def test_equals_the_reference_on_clusters_behind_uplinks(
+    planner: Callable[[], Planner], rule: reference.Rule
+) -> None:
+    for problem in grids(60):
+        require_same(planner(), problem, reference.run(problem, rule))
+
+
+@pytest.mark.parametrize(("planner", "rule"), DRAWN)
+@pytest.mark.parametrize("tolerance", [0.0, 0.3])
+def test_draws_equal_the_reference(
+    planner: Callable[[float], Planner], rule: reference.Rule, tolerance: float
+) -> None:
+    for problem in [*problems(45, seed=4), *grids(20)]:
+        require_same(planner(tolerance), problem, reference.run(problem, rule, tolerance))
+
+
+def test_workqueue_equals_the_reference() -> None:
+    for problem in [*problems(225, seed=5), *grids(60)]:
+        require_same(Workqueue(), problem, reference.run_workqueue(problem))
