@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,33 +11,10 @@ from headrace.core.scheduler import Problem
 from headrace.model.check import check
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Host, Platform, Site
+from headrace.planners.booking import list_plan
 from headrace.planners.heft import Heft
 from headrace.planners.single_host import SingleHost
-
-OWN = Path(__file__).parent.parent / "data"
-SHARED = Path(__file__).parents[3] / "shared" / "data" / "dags"
-
-
-def read_dag(path: Path) -> Graph:
-    dag = json.loads(gzip.decompress(path.read_bytes()))
-    edges = sorted(dag["edges"], key=lambda e: e[1])
-    counts = np.bincount([e[1] for e in edges], minlength=dag["n"])
-    return make_graph(
-        work=dag["cost"],
-        size=[e[2] for e in edges],
-        producer=[e[0] for e in edges],
-        read_ptr=np.concatenate(([0], np.cumsum(counts))),
-        reads=np.arange(len(edges)),
-    )
-
-
-def read_net(path: Path) -> Platform:
-    net = json.loads(gzip.decompress(path.read_bytes()))
-    bandwidth = np.ones((net["h"], net["h"]))
-    for i, row in enumerate(net["bw"]):
-        bandwidth[i, i + 1 :] = row
-        bandwidth[i + 1 :, i] = row
-    return Platform.pairwise(net["speed"], bandwidth)
+from planners.cases import OWN, SHARED, example_of_the_paper, read_dag, read_net
 
 
 @pytest.mark.parametrize(("tasks", "makespan"), [(100, 837.424), (300, 1797.8243)])
@@ -60,6 +35,11 @@ def test_equals_the_plain_implementation_on_larger_graphs() -> None:
         plan = Heft().plan(Problem(graph, platform))
         assert plan.makespan == pytest.approx(row["makespan"], rel=1e-6), row
         assert check(graph, platform, plan) == []
+
+
+def test_the_example_of_the_paper() -> None:
+    graph, platform = example_of_the_paper()
+    assert Heft().plan(Problem(graph, platform)).makespan == pytest.approx(80.0)
 
 
 def _fork(size: float, n: int = 8) -> Graph:
@@ -103,3 +83,18 @@ def test_hosts_with_several_cores_and_kinds() -> None:
     assert plan.makespan == pytest.approx(6.0)
     assert sorted(plan.core[plan.host == 0].tolist()) == [0, 1]
     assert plan.host[2] == plan.host[3] == 1
+
+
+def test_nothing_runs_across_a_task_without_work() -> None:
+    """b has no work and waits for its input until 5; c is placed later, and would fit in at 3 but for b."""
+    graph = make_graph(
+        work=[3.0, 0.0, 4.0], size=[2e6], producer=[0], read_ptr=[0, 0, 1, 1], reads=[0], kind=[0, 1, 2],
+        kinds=("a", "b", "c"),
+    )  # fmt: skip
+    forced = np.array([0, 1, 1], np.int32)
+    platform = Platform.pairwise([1.0, 1.0], 1e6)
+    plan = list_plan(Problem(graph, platform), np.array([0, 1, 2], np.int32), "test", forced)
+    assert check(graph, platform, plan) == []
+    assert plan.start.tolist() == [0.0, 5.0, 0.0]
+    late = Problem(graph, platform, free_at={1: 3.0})
+    assert list_plan(late, np.array([0, 1, 2], np.int32), "test", forced).start.tolist() == [0.0, 5.0, 5.0]

@@ -32,7 +32,7 @@ def list_plan(
     began = time.perf_counter() if began is None else began
     chosen = choice_of(problem, forced=forced) if choice is None else choice
     plan = booked_plan(problem, name, lambda board: board.place(order, chosen))
-    return _with_bound(plan, problem, began)
+    return with_bound(plan, problem, began)
 
 
 def booked_plan(
@@ -56,7 +56,7 @@ def booked_plan(
 
 def finished_plan(plan: Plan, problem: Problem, began: float) -> Plan:
     """The plan as it is carried out, with its bound and planning time."""
-    return _with_bound(_carried_out(plan, problem), problem, began)
+    return with_bound(_carried_out(plan, problem), problem, began)
 
 
 def _carried_out(plan: Plan, problem: Problem) -> Plan:
@@ -66,5 +66,6 @@ def _carried_out(plan: Plan, problem: Problem) -> Plan:
     return replay(plan, holders=problem.holders) if problem.platform.contention == "fair" else plan
 
 
-def _with_bound(plan: Plan, problem: Problem, began: float) -> Plan:
+def with_bound(plan: Plan, problem: Problem, began: float) -> Plan:
+    """The plan with its bound and planning time."""
     return replace(plan, bound=lower_bound(problem), seconds=time.perf_counter() - began)

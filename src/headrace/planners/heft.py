@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
 from headrace.planners.booking import list_plan
-from headrace.planners.costs import mean_costs
-from headrace.planners.kernels.ranks import upward_ranks
+from headrace.planners.priorities import by_rank, upward
 
 
 class Heft:
@@ -24,12 +21,5 @@ class Heft:
 
     def plan(self, problem: Problem) -> Plan:
         began = time.perf_counter()
-        graph = problem.graph
-        cost, latency, seconds = mean_costs(problem)
-        rank = upward_ranks(
-            graph.order, cost, graph.read_ptr, graph.reads, graph.producer, graph.size, latency, seconds
-        )
-        position = np.empty(graph.n_tasks, np.int64)
-        position[graph.order] = np.arange(graph.n_tasks)
-        order = np.lexsort((position, -rank)).astype(np.int32)
+        order = by_rank(problem.graph, upward(problem))
         return list_plan(problem, order, self.name, began=began)

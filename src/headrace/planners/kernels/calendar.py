@@ -101,9 +101,10 @@ def _close_slot(calendar, resource, at):
 
 @njit(cache=True)
 def book(calendar, resource, start, end):
-    """Mark [start, end) busy. Returns what `unbook` needs: (how, index, old start, old end)."""
-    if end <= start:
-        return 0, 0, 0.0, 0.0
+    """Mark [start, end) busy. Returns what `unbook` needs: (how, index, old start, old end).
+
+    An empty block is kept too where nothing touches it, so that nothing is booked across it later.
+    """
     at = first_after(calendar, resource, start)
     base = calendar.offset[resource]
     joins_left = at > 0 and calendar.end[base + at - 1] == start
