@@ -1,7 +1,9 @@
 """Lower bounds on the makespan that hold under the platform's own model.
 
 Each is a relaxation of the problem, so none can exceed the optimum:
-- path: a chain of tasks, each on its quickest host, with what must come from and return to an origin;
+- path: what must come before and after each task at the place that suits it best (`placed_bounds`); where
+  that takes too long, a chain of tasks, each on its quickest host, with what comes from and returns to an
+  origin;
 - area: work that can only begin after `a` and is followed by at least `b`, spread perfectly over as many
   cores as there are tasks, or all;
 - links: bytes that must leave or reach an origin without hosts, through the links next to it.
@@ -13,58 +15,63 @@ import numpy as np
 
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Floats
-from headrace.model.network import EVERYWHERE, Network
+from headrace.model.network import EVERYWHERE
 from headrace.planners.kernels.paths import heads_and_tails
+from headrace.planners.placed_bounds import (
+    affordable,
+    before_and_after,
+    fetched_items,
+    hops_of,
+    quickest_at_places,
+    returned_items,
+)
 
 _THRESHOLDS = 24
 """How many values of `a` and of `b` the area bound tries each."""
 
 
 def lower_bound(problem: Problem) -> float:
-    """The best of the bounds: O(tasks * hosts + reads + tasks log tasks)."""
+    """The best of the bounds: O(tasks * hosts + tasks log tasks), plus (tasks + reads) * places if few."""
     graph = problem.graph
     if graph.n_tasks == 0:
         return 0.0
     rate = problem.platform.rates(graph.kinds)
-    shortest = graph.work / rate.max(axis=1)[graph.kind]
-    head, tail = _heads_and_tails(problem, shortest)
-    path = float((head + shortest + tail).max())
+    if affordable(problem):
+        quick = quickest_at_places(problem)
+        before, after = before_and_after(problem, quick)
+        path = float((before + quick + after).min(axis=1).max())
+        head, tail = before.min(axis=1), after.min(axis=1)
+    else:
+        shortest = graph.work / rate.max(axis=1)[graph.kind]
+        head, tail = _heads_and_tails(problem, shortest)
+        path = float((head + shortest + tail).max())
     return max(path, _area_bound(problem, rate, head, tail), _origin_bound(problem))
 
 
 def _heads_and_tails(problem: Problem, shortest: Floats) -> tuple[Floats, Floats]:
-    """The least time before each task can begin and after it has finished."""
+    """The least time before each task can begin and after it has finished, wherever it runs."""
     graph, network = problem.graph, problem.platform.network
     fetch = np.zeros(graph.n_items)
     give = np.zeros(graph.n_items)
-    if network.origin != EVERYWHERE:
-        outside = (graph.producer == OUTSIDE) & (graph.size > 0)
-        for item, places in problem.holders.items():
-            outside[item] &= not places
-        latency, slowness = _least_from_origin(network)
-        fetch[outside] = latency + graph.size[outside] * slowness
-        returns = graph.result & (graph.producer != OUTSIDE) & (graph.size > 0)
-        latency, slowness = _least_to_origin(network)
-        give[returns] = latency + graph.size[returns] * slowness
+    places = np.unique(network.host_place)
+    if network.origin != EVERYWHERE and network.origin not in places:
+        hops = hops_of(network)
+        near, origin = hops.at(places), network.origin
+        fetched, returned = fetched_items(problem), returned_items(problem)
+        fetch[fetched] = _least_journey(graph.size[fetched], origin, hops.out, near.into)
+        give[returned] = _least_journey(graph.size[returned], origin, hops.into, near.out)
     reads, writes = (graph.read_ptr, graph.reads), (graph.write_ptr, graph.writes)
     head, tail = heads_and_tails(graph.order, shortest, *reads, *writes, graph.producer, fetch, give)
     return head, tail
 
 
-def _least_from_origin(network: Network) -> tuple[float, float]:
-    """Least latency and least seconds per byte from the origin to any host."""
-    ways = [_way(network, network.origin, p) for p in np.unique(network.host_place).tolist()]
-    return min(w[0] for w in ways), min(w[1] for w in ways)
-
-
-def _least_to_origin(network: Network) -> tuple[float, float]:
-    ways = [_way(network, p, network.origin) for p in np.unique(network.host_place).tolist()]
-    return min(w[0] for w in ways), min(w[1] for w in ways)
-
-
-def _way(network: Network, source: int, target: int) -> tuple[float, float]:
-    bandwidth = network.bandwidth(source, target)
-    return (network.latency(source, target), 1.0 / bandwidth) if bandwidth > 0 else (np.inf, np.inf)
+def _least_journey(
+    size: Floats, origin: int, there: tuple[Floats, Floats], near: tuple[Floats, Floats]
+) -> Floats:
+    """The longer of the hop at the origin and the quickest hop at any host."""
+    far: Floats = there[0][origin] + size * there[1][origin]
+    longer: Floats = np.maximum(far, near[0].min() + size * near[1].min())
+    return longer
 
 
 def _area_bound(problem: Problem, rate: Floats, head: Floats, tail: Floats) -> float:

@@ -1,0 +1,191 @@
+"""Least times before and after each task at each place, communication included.
+
+Nothing is assumed about routes beyond this: data that was not made at a place took a first hop out of where
+it was made and a last hop into the place, each at least as long as the quickest there is. So the values hold
+under any contention and for data that is passed on through other places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.core.scheduler import Problem
+from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints
+from headrace.model.network import EVERYWHERE, Network
+from headrace.planners.kernels.relaxed import least_before
+
+MOST_STEPS = 2_000_000
+"""Beyond this many (tasks + reads) * places the tables are not made: they would take longer than planning."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hops:
+    """Least latency and least seconds per byte of a transfer into and out of each place."""
+
+    into: tuple[Floats, Floats]
+    out: tuple[Floats, Floats]
+
+    def at(self, places: Ints) -> Hops:
+        return Hops((self.into[0][places], self.into[1][places]), (self.out[0][places], self.out[1][places]))
+
+
+def hops_of(network: Network) -> Hops:
+    """O(places^2), a row of places at a time."""
+    n = network.n_places
+    into, out = np.full((2, n), np.inf), np.full((2, n), np.inf)
+    for p in range(n):
+        others = np.flatnonzero(np.arange(n) != p)
+        zone, there = network.zone[p], network.zone[others]
+        port = np.minimum(network.port[p], network.port[others])
+        for least, bandwidth, latency in (
+            (out, network.route_bandwidth[zone, there], network.route_latency[zone, there]),
+            (into, network.route_bandwidth[there, zone], network.route_latency[there, zone]),
+        ):
+            joined = bandwidth > 0
+            slowness = 1.0 / np.minimum(bandwidth, port)[joined]
+            least[0, p] = latency[joined].min(initial=np.inf)
+            least[1, p] = slowness.min(initial=np.inf)
+    return Hops((into[0], into[1]), (out[0], out[1]))
+
+
+def affordable(problem: Problem) -> bool:
+    """Whether the tables are small enough to be made for every plan."""
+    graph = problem.graph
+    places = len(np.unique(problem.platform.network.host_place))
+    return (graph.n_tasks + len(graph.reads)) * places <= MOST_STEPS
+
+
+def before_and_after(problem: Problem, quick: Floats) -> tuple[Floats, Floats]:
+    """Least times before the start and after the finish of each task at each place with hosts.
+
+    `quick` are the least run times there. O((tasks + reads) * places).
+    """
+    graph, network = problem.graph, problem.platform.network
+    places, column = np.unique(network.host_place, return_inverse=True)
+    hops = hops_of(network)
+    near = hops.at(places)
+    area, capacity = _areas(problem, column, len(places))
+    maker, reader, size = _edges(graph)
+    before, after = _from_origin(problem, hops, places), _to_origin(problem, hops, places)
+    ptr, by_reader = _grouped(reader, graph.n_tasks)
+    least_before(
+        graph.order,
+        ptr,
+        maker[by_reader],
+        size[by_reader],
+        quick,
+        area,
+        capacity,
+        near.into,
+        near.out,
+        before,
+    )
+    ptr, by_maker = _grouped(maker, graph.n_tasks)
+    least_before(
+        graph.order[::-1].copy(),
+        ptr,
+        reader[by_maker],
+        size[by_maker],
+        quick,
+        area,
+        capacity,
+        near.out,
+        near.into,
+        after,
+    )
+    return before, after
+
+
+def quickest_at_places(problem: Problem) -> Floats:
+    """Least run time of each task at each place with hosts: O(tasks * places + kinds * hosts)."""
+    graph, network = problem.graph, problem.platform.network
+    places, column = np.unique(network.host_place, return_inverse=True)
+    slowness = np.full((len(places), len(graph.kinds)), np.inf)
+    np.minimum.at(slowness, column, 1.0 / problem.platform.rates(graph.kinds).T)
+    quick: Floats = graph.work[:, None] * slowness.T[graph.kind]
+    return quick
+
+
+def _areas(problem: Problem, column: NDArray[np.intp], places: int) -> tuple[Floats, Floats]:
+    """Each task's least use of a place, and what each place has, in units of plain speed times seconds."""
+    graph, hosts = problem.graph, problem.platform.hosts
+    weight = np.array([h.speed * (1.0 - h.load) for h in hosts])
+    share = np.full((places, len(graph.kinds)), np.inf)
+    np.minimum.at(share, column, (weight / problem.platform.rates(graph.kinds)).T)
+    capacity = np.zeros(places)
+    np.add.at(capacity, column, weight * np.array([h.cores for h in hosts]))
+    return graph.work[:, None] * share.T[graph.kind], capacity
+
+
+def _edges(graph: Graph) -> tuple[Ints, Ints, Floats]:
+    """Every two tasks of which one reads from the other, once, with the largest item between them."""
+    reader = np.repeat(np.arange(graph.n_tasks, dtype=np.int64), np.diff(graph.read_ptr))
+    maker = graph.producer[graph.reads].astype(np.int64)
+    inner = maker != OUTSIDE
+    key = maker[inner] * graph.n_tasks + reader[inner]
+    pair, number = np.unique(key, return_inverse=True)
+    size = np.zeros(len(pair))
+    np.maximum.at(size, number, graph.size[graph.reads[inner]])
+    n = max(graph.n_tasks, 1)
+    return (pair // n).astype(np.int32), (pair % n).astype(np.int32), size
+
+
+def _grouped(task: Ints, n: int) -> tuple[Ints, Ints]:
+    ptr = np.zeros(n + 1, np.int32)
+    np.cumsum(np.bincount(task, minlength=n), out=ptr[1:])
+    return ptr, np.argsort(task, kind="stable").astype(np.int32)
+
+
+def _from_origin(problem: Problem, hops: Hops, places: Ints) -> Floats:
+    """Least time for a task's inputs from outside to come to each place."""
+    graph, network = problem.graph, problem.platform.network
+    fetched = fetched_items(problem)
+    largest = np.zeros(graph.n_tasks)
+    reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
+    wanted = fetched[graph.reads]
+    np.maximum.at(largest, reader[wanted], graph.size[graph.reads[wanted]])
+    return _journey(largest, network.origin, places, hops.out, hops.into)
+
+
+def _to_origin(problem: Problem, hops: Hops, places: Ints) -> Floats:
+    """Least time for a task's results to return from each place."""
+    graph, network = problem.graph, problem.platform.network
+    returned = returned_items(problem)
+    largest = np.zeros(graph.n_tasks)
+    np.maximum.at(largest, graph.producer[returned], graph.size[returned])
+    return _journey(largest, network.origin, places, hops.into, hops.out)
+
+
+def _journey(
+    size: Floats, origin: int, places: Ints, there: tuple[Floats, Floats], here: tuple[Floats, Floats]
+) -> Floats:
+    """[tasks, places]: the longer of the hop at the origin and the hop at the place."""
+    time = np.zeros((len(size), len(places)))
+    moved = np.flatnonzero(size)
+    if len(moved):
+        far = there[0][origin] + size[moved] * there[1][origin]
+        near = here[0][places] + size[moved, None] * here[1][places]
+        time[moved] = np.where(places == origin, 0.0, np.maximum(far[:, None], near))
+    return time
+
+
+def fetched_items(problem: Problem) -> Bools:
+    """Items from outside that lie at the origin alone."""
+    graph = problem.graph
+    if problem.platform.network.origin == EVERYWHERE:
+        return np.zeros(graph.n_items, np.bool_)
+    fetched: Bools = (graph.producer == OUTSIDE) & (graph.size > 0)
+    fetched[[item for item, held in problem.holders.items() if held]] = False
+    return fetched
+
+
+def returned_items(problem: Problem) -> Bools:
+    """Items that a task makes and that must return to the origin."""
+    graph = problem.graph
+    if problem.platform.network.origin == EVERYWHERE:
+        return np.zeros(graph.n_items, np.bool_)
+    returned: Bools = graph.result & (graph.producer != OUTSIDE) & (graph.size > 0)
+    return returned
