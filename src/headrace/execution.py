@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import numpy as np
+
 from headrace.core.scheduler import Follow, Planner, Problem, assignments_of
 from headrace.model.check import require_valid
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
-from headrace.model.events import Event
+from headrace.model.events import Event, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT, make
 from headrace.predict.history import predict
 
@@ -38,9 +41,26 @@ class Run:
     plan: Plan | None
     """What was planned; None when the engine placed the tasks."""
     outcome: Outcome
+    graph: Graph
+    """The program as it was estimated before the run."""
     platform: Platform
     files: dict[str, Path]
     """Where each result was written."""
+
+    @property
+    def bound(self) -> float | None:
+        """No placing of the tasks, as long as they were measured to be, takes less on these workers."""
+        rate = self.platform.rates(self.graph.kinds)
+        number = {name: t for t, name in enumerate(self.graph.task_names)}
+        host_number = {host.name: i for i, host in enumerate(self.platform.hosts)}
+        work = np.full(self.graph.n_tasks, np.nan)
+        for event in self.outcome.events:
+            if isinstance(event, TaskFinished) and event.host in host_number:
+                t = number[event.task]
+                work[t] = (event.time - event.start) * rate[self.graph.kind[t], host_number[event.host]]
+        if np.isnan(work).any():
+            return None
+        return lower_bound(Problem(self.graph.with_work(np.maximum(work, 0.0)), self.platform))
 
     @property
     def makespan(self) -> float:
@@ -99,7 +119,7 @@ def run(
             files |= _keep(program, outcome.results, files, entry.results_folder)
             _note_locations(program, outcome, files, entry)
             entry.finish("failed" if outcome.failure else "done", outcome.makespan)
-            return Run(entry.id, plan, outcome, platform, files)
+            return Run(entry.id, plan, outcome, graph, platform, files)
 
 
 @contextmanager
@@ -164,7 +184,7 @@ def _keep(
         except HeadraceError:
             continue
         stem = quote(item.name, safe="")[:120]
-        kept[item.name] = folder / (stem if stem.endswith(suffix) else stem + suffix)
+        kept[item.name] = folder / (stem if Path(stem).suffix else stem + suffix)
         write_whole(kept[item.name], content)
     return kept
 

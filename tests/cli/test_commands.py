@@ -113,7 +113,7 @@ def test_wrong_usage_teaches(folder: Path) -> None:
         (["convert", "sra.json.gz", "x.png"], "names no format"),
         (["simulate", "sra.json.gz", "--on", "lab.toml", "--error", "2"], "error is 2.0"),
         (["run", "sra.json.gz"], "--emulate"),
-        (["run", "sra.json.gz", "--emulate", "--on", "mars"], "tls://"),
+        (["run", "sra.json.gz", "--emulate", "--size-scale", "0", "--on", "mars"], "tls://"),
         (["runs", "19700101-000000-001"], "there is no run"),
         (["nonsense"], "nonsense"),
     ):

@@ -53,7 +53,7 @@ def test_emulated_program_runs(cluster: Cluster) -> None:
 def test_too_much_data_and_odd_scales_are_refused() -> None:
     program = Program("big")
     program.task(work=1.0, outputs={"x": "8 TB"})
-    with pytest.raises(UsageError, match=r"8 GB, more than 4 GB \(try: use a size_scale of 0.0005"):
+    with pytest.raises(UsageError, match=r"8 GB, more than 4 GB \(try: use a size scale of 0.0005"):
         emulate(program, time_scale=0.001)
     with pytest.raises(UsageError, match="time_scale is -1"):
         emulate(program, time_scale=-1)
@@ -64,7 +64,7 @@ def test_emulated_body_takes_its_time(burn: bool) -> None:
     began, used = time.perf_counter(), time.thread_time()
     assert Emulated(0.05, (3,), burn)() == bytes(3)
     assert time.perf_counter() - began >= 0.05
-    assert burn == (time.thread_time() - used > 0.02)
+    assert burn == (time.thread_time() - used >= 0.05)
 
 
 def test_speeds_stretch_tasks_and_emulated_time() -> None:

@@ -20,18 +20,17 @@ from headrace.model.program import Program
 Image = NDArray[np.float32]
 
 TILES = 8
-ROUNDS = 9
-CHAIN = 14
+ROUNDS = 10
+CHAIN = 12
 SIDE = 768
 _BYTES = SIDE * SIDE * 4
 
 
 def smooth(image: Image, times: int) -> Image:
-    """Average each pixel with its neighbours, again and again."""
+    """Let each pixel follow its neighbours, small differences more than large ones, again and again."""
     for _ in range(times):
-        image = (image + np.roll(image, 1, 0) + np.roll(image, -1, 0) + np.roll(image, 1, 1)) * np.float32(
-            0.25
-        )
+        around = np.roll(image, 1, 0) + np.roll(image, -1, 0) + np.roll(image, 1, 1)
+        image = image + np.tanh(around - np.float32(3.0) * image)
     return image
 
 
@@ -45,18 +44,18 @@ def cut(number: int) -> Image:
 
 def sharpen(tile: Image, blend: Image) -> Image:
     """Take out what neighbours have in common and bring out the rest."""
-    sharper: Image = tile + np.float32(0.1) * (tile - smooth(tile, 40)) - np.float32(0.05) * blend
+    sharper: Image = tile + np.float32(0.1) * (tile - smooth(tile, 24)) - np.float32(0.05) * blend
     return sharper
 
 
 def blended(*tiles: Image) -> Image:
     """The level common to all tiles."""
-    return smooth(np.minimum.reduce(tiles), 2)
+    return smooth(np.minimum.reduce(tiles), 1)
 
 
 def calibrate(before: Image) -> Image:
     """One step towards a flat field."""
-    after: Image = np.sqrt(smooth(before, 60) + np.float32(1.0))
+    after: Image = np.sqrt(np.abs(smooth(before, 20)) + np.float32(1.0))
     return after
 
 

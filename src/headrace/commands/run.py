@@ -165,7 +165,9 @@ def _show(done: Run, tasks: int) -> None:
     moved = [e.size for e in done.outcome.events if isinstance(e, DataMoved)]
     rows = [["run", done.id], ["makespan", show_time(done.makespan)]]
     if done.plan is not None:
-        rows += [["planned", show_time(done.plan.makespan)], ["lower bound", show_time(done.plan.bound)]]
+        rows.append(["planned", show_time(done.plan.makespan)])
+    if done.bound is not None:
+        rows.append(["lower bound", f"{show_time(done.bound)}, with run times as measured"])
     unfinished = len(done.outcome.not_run)
     rows += [
         ["tasks", f"{tasks - unfinished} of {tasks}"],
@@ -182,7 +184,7 @@ def _as_json(done: Run) -> dict[str, Any]:
         "run": done.id,
         "makespan": done.makespan,
         "planned": None if done.plan is None else done.plan.makespan,
-        "bound": None if done.plan is None else done.plan.bound,
+        "bound": done.bound,
         "scheduler": "dask" if done.plan is None else done.plan.scheduler,
         "tasks": [
             {"id": e.task, "host": e.host, "start": e.start, "finish": e.time}

@@ -9,6 +9,9 @@ from headrace.model.plan import Plan
 from headrace.model.units import show_size, show_time
 from headrace.report.text import clean
 
+WIDE = 160
+"""Columns where no terminal says how many there are: lines in files and pipes are not folded early."""
+
 
 def summary(plan: Plan) -> list[tuple[str, str]]:
     """What a user wants to know first about a plan, as (name, value)."""
@@ -45,4 +48,7 @@ def print_table(
         table.add_column(Text(clean(headers[i])) if i < len(headers) else "", overflow="fold")
     for row in cells:
         table.add_row(*row)
-    Console(file=stream, highlight=False, emoji=False).print(table)
+    console = Console(file=stream, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = WIDE
+    console.print(table)

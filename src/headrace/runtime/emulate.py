@@ -59,7 +59,7 @@ def emulate(
         raise UsageError(
             f"the emulated items would hold {show_size(total)}, more than {show_size(MEMORY_LIMIT)}",
             where=program.name,
-            hint=f"use a size_scale of {bytes_scale * MEMORY_LIMIT / total:.2g} or less",
+            hint=f"use a size scale of {bytes_scale * MEMORY_LIMIT / total:.2g} or less",
         )
     emulated = Program(program.name)
     for item in program.inputs():
@@ -73,7 +73,7 @@ def emulate(
             outputs={name: size[name] for name in task.outputs},
             work=work,
             name=task.name,
-            kind=task.kind,
+            kind=f"emulated {task.kind}" if task.kind else "",
             after=task.after,
         )
     for item in program.data.values():
@@ -83,9 +83,10 @@ def emulate(
 
 
 def _spend(seconds: float, burn: bool) -> None:
+    """Sleep, or use that much CPU time: on a busy machine burning takes longer, as real work does."""
     if not burn:
         time.sleep(seconds)
         return
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
         pass
