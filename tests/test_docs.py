@@ -1,0 +1,93 @@
+"""The texts hold what they promise: links lead somewhere, examples run, commands exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.cli import app
+from headrace.planners.registry import ENTRIES, _by_name
+
+ROOT = Path(__file__).parents[1]
+TEXTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+EXECUTED = (
+    ("README.md",),
+    ("docs/writing-a-scheduler.md",),
+    ("docs/guide-plan.md", "docs/guide-simulate.md"),
+    ("docs/guide-run.md",),
+)
+"""The Python blocks of each group run, in order, as one program."""
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+COMMAND = re.compile(r"(?:^\$ |`|\bbin/)headrace ([a-z]+)\b", re.MULTILINE)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def anchors(path: Path) -> set[str]:
+    """The fragments that GitHub makes of a text's headings."""
+    prose = FENCE.sub("", path.read_text())
+    return {
+        re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-") for title in HEADING.findall(prose)
+    }
+
+
+def relative_links(path: Path) -> Iterator[tuple[Path, str]]:
+    for link in LINK.findall(FENCE.sub("", path.read_text())):
+        if "://" not in link:
+            target, _, fragment = link.partition("#")
+            yield (path.parent / target if target else path), fragment
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=named)
+def test_relative_links_and_pictures_exist(path: Path) -> None:
+    for target, fragment in relative_links(path):
+        assert target.resolve().is_relative_to(ROOT), f"{target} lies outside"
+        assert target.exists(), f"{target} does not exist"
+        if fragment:
+            assert fragment in anchors(target), f"{target.name} has no heading {fragment!r}"
+
+
+@pytest.mark.parametrize("texts", EXECUTED, ids=" ".join)
+def test_python_blocks_run(texts: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("headrace.planners.registry._by_name", dict(_by_name))  # blocks may register
+    (tmp_path / "text.txt").write_text("one line\nof words\n")
+    (tmp_path / "lab.toml").write_text((ROOT / "examples" / "lab.toml").read_text())
+    names: dict[str, object] = {"__name__": "documentation"}
+    for text in texts:
+        blocks = [body for language, body in FENCE.findall((ROOT / text).read_text()) if language == "python"]
+        assert blocks, f"{text} has no Python block"
+        for number, body in enumerate(blocks):
+            exec(compile(body, f"{text}, block {number}", "exec"), names)
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=named)
+def test_commands_exist(path: Path) -> None:
+    known = {c.name or c.callback.__name__ for c in app.registered_commands if c.callback is not None}
+    assert set(COMMAND.findall(path.read_text())) <= known
+
+
+def test_every_command_is_described() -> None:
+    used = {name for path in TEXTS for name in COMMAND.findall(path.read_text())}
+    assert {c.callback.__name__ for c in app.registered_commands if c.callback is not None} <= used
+
+
+def test_schedulers_of_the_table_exist() -> None:
+    text = (ROOT / "docs" / "schedulers.md").read_text()
+    listed = re.findall(r"^\| `([\w-]+)` \|", text, re.MULTILINE)
+    assert listed
+    assert set(listed) <= {entry.name for entry in ENTRIES}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "pictures").glob("*.svg")), ids=named)
+def test_pictures_are_small_and_self_contained(path: Path) -> None:
+    text = path.read_text()
+    assert len(text) < 300_000
+    assert not re.search(r"(?:href|src)=|url\(\s*['\"]?(?!#)|<script", text)
