@@ -159,7 +159,7 @@ def _wave(graph: Graph, grid: Grid, rule: int, clusters: int) -> tuple[Ints, Wav
     return levels.astype(np.int64), Wave(
         task=graph.order.astype(np.int64),
         row=np.full(graph.n_tasks, -1, np.int64),
-        live=np.empty(widest, np.int32),
+        live=np.empty(widest, np.int64),
         arrival=np.empty(matrix),
         time=np.empty(matrix),
         next_time=np.empty(matrix if rule == SUFFERAGE else (0, 0)),
@@ -170,8 +170,10 @@ def _wave(graph: Graph, grid: Grid, rule: int, clusters: int) -> tuple[Ints, Wav
         order=np.empty((widest, clusters if rule >= FIRST_JUMP else 0), np.int32),
         bound=np.empty(widest),
         stale=np.empty(widest, np.bool_),
+        here=np.empty(widest, np.int64),
+        rest=np.empty(widest, np.int64),
         cluster_time=np.empty(clusters),
-        touched=np.zeros(widest, np.bool_),
+        touched=np.zeros(widest, np.int64),
     )
 
 

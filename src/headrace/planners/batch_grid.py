@@ -84,7 +84,11 @@ def _star_links(network: Network, places: Ints) -> Ints | None:
     links = np.full(len(places), -1, np.int64)
     for k, place in enumerate(places.tolist()):
         way = network.route(network.origin, place)
-        if place != network.origin and len(way) == 1 and np.isfinite(network.bandwidth(network.origin, place)):
+        if (
+            place != network.origin
+            and len(way) == 1
+            and np.isfinite(network.bandwidth(network.origin, place))
+        ):
             links[k] = way[0]
         elif place != network.origin:
             return None
@@ -103,7 +107,10 @@ def _never_quicker(network: Network, places: Ints, links: Ints) -> Bools:
     pair = np.repeat(np.arange(zones * zones), np.diff(network.route_ptr))
     hits = np.bincount(pair[network.route_links == own[pair % zones]], minlength=zones * zones) > 0
     through = hits.reshape(zones, zones)[np.ix_(zone, zone)]
-    bandwidth, latency = network.route_bandwidth[np.ix_(zone, zone)], network.route_latency[np.ix_(zone, zone)]
+    bandwidth, latency = (
+        network.route_bandwidth[np.ix_(zone, zone)],
+        network.route_latency[np.ix_(zone, zone)],
+    )
     slower = (bandwidth <= network.route_bandwidth[origin, zone]) & (
         latency >= network.route_latency[origin, zone]
     )

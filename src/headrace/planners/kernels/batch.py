@@ -12,18 +12,26 @@ from numba import njit
 
 from headrace.planners.kernels.arrays import NO_ROUTE, OK, POOL_FULL
 from headrace.planners.kernels.batch_arrays import (
-    FEWEST_BEFORE_JUMP,
     FIRST_JUMP,
     FREE_LINKS,
     MAXMIN,
     MINMIN,
     OWN_LINKS,
+    SHARED_LINKS,
     STAR,
     SUFFERAGE,
 )
-from headrace.planners.kernels.batch_arrivals import arrival_at, by_time, load_inputs
+from headrace.planners.kernels.batch_arrivals import (
+    append_all,
+    arrival_at,
+    by_time,
+    is_packed,
+    load_inputs,
+    packed_until,
+)
 from headrace.planners.kernels.calendar import book
-from headrace.planners.kernels.jumps import SLACK, first_jump, sort_clusters
+from headrace.planners.kernels.jit import inner
+from headrace.planners.kernels.jumps import SLACK, find_jumps
 from headrace.planners.kernels.transfers import add_copy, add_move, fetch, route, seconds, slot
 
 
@@ -54,9 +62,16 @@ def batch_schedule(
     """
     for level in range(len(levels) - 1):
         first, last = levels[level], levels[level + 1]
-        _open_wave(rule, m, grid, tasks, inputs, free, wave, calendar, copies, moves, log, scratch, first, last)
+        _open_wave(inputs, wave, first, last)
         left = last - first
-        while left > 0:
+        k, made = np.int64(-1), moves.count[0]
+        while True:
+            _refresh(
+                rule, m, grid, tasks, inputs, free, wave, calendar, copies, moves, log, scratch,
+                first, left, k, made,
+            )  # fmt: skip
+            if left == 0:
+                break
             if calendar.used[1]:
                 return POOL_FULL, -1
             at = _next_task(rule, tolerance, seed, grid, wave, first, left, last - left)
@@ -71,10 +86,7 @@ def batch_schedule(
             host = _best_host(m, grid, tasks, inputs, free, wave, row, task)
             made = moves.count[0]
             _place(m, grid, tasks, inputs, free, calendar, copies, moves, log, scratch, placed, task, host)
-            _refresh(
-                rule, m, grid, tasks, inputs, free, wave, calendar, copies, moves, log, scratch,
-                first, left, grid.host_place[host], made,
-            )  # fmt: skip
+            k = grid.host_place[host]
     return (POOL_FULL if calendar.used[1] else OK), -1
 
 
@@ -86,7 +98,7 @@ def workqueue_schedule(order, tasks, m, grid, inputs, free, calendar, copies, mo
         by_time(inputs, task)
         refused[:] = False
         while True:
-            host = -1
+            host = np.int64(-1)
             for h in range(len(free.host)):
                 if not refused[h] and (host < 0 or free.host[h] < free.host[host]):
                     host = h
@@ -103,9 +115,9 @@ def workqueue_schedule(order, tasks, m, grid, inputs, free, calendar, copies, mo
     return OK, -1
 
 
-@njit(cache=True)
-def _open_wave(rule, m, grid, tasks, inputs, free, wave, calendar, copies, moves, log, scratch, first, last):
-    """Rows for the tasks first .. last - 1 of `wave.task`."""
+@inner
+def _open_wave(inputs, wave, first, last):
+    """Empty rows for the tasks first .. last - 1 of `wave.task`."""
     for row in range(last - first):
         task = wave.task[first + row]
         wave.row[task] = row
@@ -113,117 +125,83 @@ def _open_wave(rule, m, grid, tasks, inputs, free, wave, calendar, copies, moves
         by_time(inputs, task)
         for c in range(wave.order.shape[1]):
             wave.order[row, c] = c
-        for k in range(len(grid.places)):
-            wave.arrival[row, k] = arrival_at(
-                m, grid, tasks, inputs, copies, calendar, task, k, moves, log, scratch
-            )
-            _complete(rule, grid, tasks, inputs, free, wave, row, task, k)
-        wave.bound[row] = np.inf
+        for k in range(wave.time.shape[1]):
+            wave.time[row, k] = np.inf
+        wave.best[row], wave.second[row], wave.bound[row] = np.inf, np.inf, np.inf
         wave.stale[row] = True
-        _rank(rule, wave, row)
 
 
-@njit(cache=True)
+@inner
 def _back(grid, inputs, task, k):
-    """How long the largest result takes to the origin on free links."""
-    if inputs.out_size[task] == 0.0:
-        return 0.0
-    if grid.back_bandwidth[k] == 0.0:
-        return np.inf
-    return grid.back_latency[k] + inputs.out_size[task] / grid.back_bandwidth[k]
+    """How long the largest result takes to the origin on free links; inf: no route."""
+    size = inputs.out_size[task]
+    return grid.back_latency[k] + size / grid.back_bandwidth[k] if size > 0.0 else 0.0
 
 
-@njit(cache=True)
-def _complete(rule, grid, tasks, inputs, free, wave, row, task, k):
-    """Write the best (and for SUFFERAGE the second best) completion time of a task at a place."""
-    arrival, back = wave.arrival[row, k], _back(grid, inputs, task, k)
-    best, second = np.inf, np.inf
-    for g in range(grid.place_group[k], grid.place_group[k + 1]):
-        duration = tasks.work[task] / grid.group_rate[tasks.kind[task], g]
-        time = max(arrival, free.first[g]) + duration + back
-        if rule == SUFFERAGE:
-            second = min(second, max(arrival, free.second[g]) + duration + back, max(time, best))
-        best = min(best, time)
-    wave.time[row, k] = best
-    if rule == SUFFERAGE:
-        wave.next_time[row, k] = second
-
-
-@njit(cache=True)
-def _rank(rule, wave, row):
-    """Best and second best of a row, and its key, from its completion times."""
-    best, second = np.inf, np.inf
-    if rule == SUFFERAGE:
-        for k in range(wave.time.shape[1]):
-            time = wave.time[row, k]
-            second = min(second, wave.next_time[row, k], max(time, best))
-            best = min(best, time)
-        wave.second[row] = second
-        wave.key[row] = best - second if second < np.inf else 0.0
-    else:
-        for k in range(wave.time.shape[1]):
-            best = min(best, wave.time[row, k])
-        if rule == MINMIN:
-            wave.key[row] = best
-        elif rule == MAXMIN:
-            wave.key[row] = -best
-    wave.best[row] = best
-
-
-@njit(cache=True)
-def _renew(rule, grid, tasks, inputs, free, wave, row, task, k):
-    """A place has changed for a task: its completion time there, and what follows for its key."""
-    old = wave.time[row, k]
-    _complete(rule, grid, tasks, inputs, free, wave, row, task, k)
-    new = wave.time[row, k]
-    if rule == SUFFERAGE:
-        if min(old, new) <= wave.second[row]:
-            _rank(rule, wave, row)
-        return
-    if new == old:
-        return
-    if rule >= FIRST_JUMP:
-        # A time that moves by d moves no difference of neighbours by more than d.
-        wave.bound[row] += abs(new - old) * (1.0 + SLACK)
-        wave.stale[row] = True
-    if new < wave.best[row] or old == wave.best[row]:
-        _rank(rule, wave, row)
-
-
-@njit(cache=True)
+@inner
 def _refresh(
     rule, m, grid, tasks, inputs, free, wave, calendar, copies, moves, log, scratch, first, left, k, made
 ):
-    """Bring the rows that are left up to date after a task went to place k and moves from `made` on."""
+    """Bring rows up to date after a task went to place k and moves from `made` on; k = -1: all is new."""
     moved = moves.count[0] > made
-    if moved and grid.network <= OWN_LINKS:
-        _touch_readers(inputs, wave, moves, made, True)
-    for i in range(left):
-        row = wave.live[i]
-        task = wave.task[first + row]
-        everywhere, here = False, moved
-        if moved and grid.network <= OWN_LINKS:
-            everywhere = wave.touched[row]
-            here = grid.network == OWN_LINKS
-        elif moved:
-            everywhere = not (grid.network == STAR and inputs.plain[task])
-        if everywhere:
-            for other in range(len(grid.places)):
-                wave.arrival[row, other] = arrival_at(
-                    m, grid, tasks, inputs, copies, calendar, task, other, moves, log, scratch
-                )
-                _renew(rule, grid, tasks, inputs, free, wave, row, task, other)
-        else:
-            if here:
+    here, rest = _split(grid, inputs, wave, moves, first, left, k, made)
+    if k >= 0:
+        link = grid.in_link[k]
+        if moved and grid.network == STAR and is_packed(calendar, link):
+            append_all(tasks, inputs, wave, here, first, k, packed_until(calendar, link), grid)
+        elif moved and grid.network != FREE_LINKS:
+            for i in range(here):
+                row = wave.here[i]
+                task = wave.task[first + row]
                 wave.arrival[row, k] = arrival_at(
                     m, grid, tasks, inputs, copies, calendar, task, k, moves, log, scratch
                 )
-            _renew(rule, grid, tasks, inputs, free, wave, row, task, k)
-    if moved and grid.network <= OWN_LINKS:
-        _touch_readers(inputs, wave, moves, made, False)
+        _renew(rule, grid, tasks, inputs, free, wave, wave.here, here, first, k)
+    if rest == 0:
+        return
+    for other in range(len(grid.places)):
+        for i in range(rest):
+            row = wave.rest[i]
+            task = wave.task[first + row]
+            wave.arrival[row, other] = arrival_at(
+                m, grid, tasks, inputs, copies, calendar, task, other, moves, log, scratch
+            )
+        _renew(rule, grid, tasks, inputs, free, wave, wave.rest, rest, first, other)
 
 
-@njit(cache=True)
+@inner
+def _split(grid, inputs, wave, moves, first, left, k, made):
+    """Write rows that only see a change at place k to `wave.here`, others to `wave.rest`; returns how many.
+
+    Tasks that read what was just moved have a new source for it. Where links are shared, a transfer may delay
+    others to anywhere, except those that come from the origin of a STAR.
+    """
+    live, task_of, touched, plain = wave.live, wave.task, wave.touched, inputs.plain
+    into_here, into_rest = wave.here, wave.rest
+    moved = moves.count[0] > made
+    by_reader = moved and grid.network <= OWN_LINKS
+    if by_reader:
+        _touch_readers(inputs, wave, moves, made, 1)
+    here, rest = 0, 0
+    for i in range(left):
+        row = live[i]
+        everywhere = k < 0 or (moved and grid.network == SHARED_LINKS)
+        if by_reader:
+            everywhere = everywhere or touched[row] > 0
+        elif moved and grid.network == STAR:
+            everywhere = everywhere or not plain[task_of[first + row]]
+        if everywhere:
+            into_rest[rest] = row
+            rest += 1
+        else:
+            into_here[here] = row
+            here += 1
+    if by_reader:
+        _touch_readers(inputs, wave, moves, made, 0)
+    return here, rest
+
+
+@inner
 def _touch_readers(inputs, wave, moves, made, value):
     """Mark the rows of tasks that read an item moved since `made`."""
     for move in range(made, moves.count[0]):
@@ -234,61 +212,111 @@ def _touch_readers(inputs, wave, moves, made, value):
                 wave.touched[row] = value
 
 
-@njit(cache=True)
+@inner
+def _renew(rule, grid, tasks, inputs, free, wave, rows, count, first, k):
+    """Completion times of these rows at place k, and what follows for their keys.
+
+    Arrays are named before the loop and nothing is called in it: this is where the time goes.
+    """
+    arrival, times, task_of, best = wave.arrival, wave.time, wave.task, wave.best
+    key, bound, stale = wave.key, wave.bound, wave.stale
+    work, kind, rate, out_size = tasks.work, tasks.kind, grid.group_rate, inputs.out_size
+    free_first, first_group, last_group = free.first, grid.place_group[k], grid.place_group[k + 1]
+    latency, bandwidth = grid.back_latency[k], grid.back_bandwidth[k]
+    if rule == SUFFERAGE:
+        _renew_two(grid, tasks, inputs, free, wave, rows, count, first, k)
+        return
+    for i in range(count):
+        row = rows[i]
+        task = task_of[first + row]
+        back = latency + out_size[task] / bandwidth if out_size[task] > 0.0 else 0.0
+        new = np.inf
+        for g in range(first_group, last_group):
+            new = min(new, max(arrival[row, k], free_first[g]) + work[task] / rate[kind[task], g] + back)
+        old = times[row, k]
+        if new == old:
+            continue
+        times[row, k] = new
+        if rule >= FIRST_JUMP:
+            # A time that moves by d moves no difference of neighbours by more than d.
+            bound[row] += abs(new - old) * (1.0 + SLACK)
+            stale[row] = True
+        if new < best[row]:
+            best[row] = new
+        elif old == best[row]:
+            least = np.inf
+            for other in range(times.shape[1]):
+                least = min(least, times[row, other])
+            best[row] = least
+        if rule == MINMIN:
+            key[row] = best[row]
+        elif rule == MAXMIN:
+            key[row] = -best[row]
+
+
+@inner
+def _renew_two(grid, tasks, inputs, free, wave, rows, count, first, k):
+    """As `_renew`, with the second best host of the place and of the row."""
+    arrival, times, nexts, task_of = wave.arrival, wave.time, wave.next_time, wave.task
+    best, second, key = wave.best, wave.second, wave.key
+    work, kind, rate, out_size = tasks.work, tasks.kind, grid.group_rate, inputs.out_size
+    free_first, free_second = free.first, free.second
+    first_group, last_group = grid.place_group[k], grid.place_group[k + 1]
+    latency, bandwidth = grid.back_latency[k], grid.back_bandwidth[k]
+    for i in range(count):
+        row = rows[i]
+        task = task_of[first + row]
+        ready = arrival[row, k]
+        back = latency + out_size[task] / bandwidth if out_size[task] > 0.0 else 0.0
+        new, new_next = np.inf, np.inf
+        for g in range(first_group, last_group):
+            duration = work[task] / rate[kind[task], g]
+            time = max(ready, free_first[g]) + duration + back
+            other = max(ready, free_second[g]) + duration + back
+            new_next = min(new_next, other, max(time, new))
+            new = min(new, time)
+        old = times[row, k]
+        times[row, k], nexts[row, k] = new, new_next
+        if min(old, new) > second[row]:
+            continue
+        if old == np.inf:
+            second[row] = min(second[row], new_next, max(new, best[row]))
+            best[row] = min(best[row], new)
+        else:
+            least, after = np.inf, np.inf
+            for other in range(times.shape[1]):
+                after = min(after, nexts[row, other], max(times[row, other], least))
+                least = min(least, times[row, other])
+            best[row], second[row] = least, after
+        key[row] = best[row] - second[row] if second[row] < np.inf else 0.0
+
+
+@inner
 def _next_task(rule, tolerance, seed, grid, wave, first, left, step):
     """Position in `wave.live` of the task that is next."""
     if rule >= FIRST_JUMP:
-        _find_jumps(rule, tolerance, grid, wave, left)
+        find_jumps(rule, tolerance, grid, wave, left)
+    live, key, tie = wave.live, wave.key, wave.tie
     chosen = 0
+    best, best_tie = key[live[0]], tie[live[0]]
     for i in range(1, left):
-        row, best = wave.live[i], wave.live[chosen]
-        if wave.key[row] < wave.key[best] or (
-            wave.key[row] == wave.key[best] and wave.tie[row] < wave.tie[best]
-        ):
-            chosen = i
+        row = live[i]
+        if key[row] < best or (key[row] == best and tie[row] < best_tie):
+            chosen, best, best_tie = i, key[row], tie[row]
     if tolerance < 0.0:
         return chosen
-    key = wave.key[wave.live[chosen]]
-    limit = key + tolerance * abs(key)
+    limit = best + tolerance * abs(best)
     least = np.uint64(0xFFFFFFFFFFFFFFFF)
     chosen = -1
     for i in range(left):
-        row = wave.live[i]
-        if wave.key[row] <= limit:
-            drawn = _lot(seed, step, wave.task[first + row])
+        if key[live[i]] <= limit:
+            drawn = _lot(seed, step, wave.task[first + live[i]])
             if chosen < 0 or drawn < least:
                 chosen, least = i, drawn
     return chosen
 
 
-@njit(cache=True)
-def _find_jumps(rule, tolerance, grid, wave, left):
-    """Bring keys up to date; for FIRST_JUMP only those that can be the best or within tolerance of it."""
-    highest = 0.0
-    share = 1.0 - max(tolerance, 0.0)
-    for i in range(left):
-        row = wave.live[i]
-        if not wave.stale[row] and rule == FIRST_JUMP:
-            highest = max(highest, -wave.key[row])
-    for i in range(left):
-        row = wave.live[i]
-        if not wave.stale[row]:
-            continue
-        if rule == FIRST_JUMP and wave.bound[row] * (1.0 + SLACK) < highest * share:
-            wave.key[row] = 0.0
-            continue
-        sort_clusters(grid, wave, row, wave.cluster_time)
-        before, height, largest = first_jump(wave.order[row], wave.cluster_time)
-        wave.stale[row] = False
-        wave.bound[row] = largest
-        if rule == FEWEST_BEFORE_JUMP:
-            wave.key[row], wave.tie[row] = before, -height
-        else:
-            wave.key[row] = -height
-            highest = max(highest, height)
-
-
-@njit(cache=True)
+@inner
 def _lot(seed, step, task):
     """A number for each seed, step and task (splitmix64): the least of several is an even draw."""
     x = np.uint64(seed)
@@ -300,7 +328,7 @@ def _lot(seed, step, task):
     return x
 
 
-@njit(cache=True)
+@inner
 def _best_host(m, grid, tasks, inputs, free, wave, row, task):
     """The lowest host with the best completion time of the row: O(hosts)."""
     for host in range(len(free.host)):
@@ -313,14 +341,14 @@ def _best_host(m, grid, tasks, inputs, free, wave, row, task):
     return -1
 
 
-@njit(cache=True)
+@inner
 def _place(m, grid, tasks, inputs, free, calendar, copies, moves, log, scratch, placed, task, host):
     """Book the transfers of a task and append it to a core of a host."""
     k = grid.host_place[host]
     place = grid.places[k]
     made = moves.count[0]
     count = load_inputs(inputs, task, scratch)
-    arrival = fetch(m, tasks, copies, calendar, count, place, scratch, log, moves, True)
+    arrival = fetch(m, tasks, copies, calendar, count, place, scratch, log, moves, np.bool_(True))
     for i in range(inputs.ptr[task], inputs.ptr[task + 1]):
         if made < moves.count[0] and moves.item[made] == inputs.item[i]:
             if inputs.shared[i] >= 0:

@@ -88,6 +88,7 @@ class Wave(NamedTuple):
     """[rows, places] completion on the second best host of a place; only for SUFFERAGE."""
     best: Any
     second: Any
+    """SUFFERAGE: completion on the second best host; jumps: height of the jump when last looked at."""
     key: Any
     """The task with the least key is next,"""
     tie: Any
@@ -98,7 +99,11 @@ class Wave(NamedTuple):
     """No difference between neighbouring clusters is above this."""
     stale: Any
     """True: the key is out of date."""
+    here: Any
+    """Rows for which one place has changed."""
+    rest: Any
+    """Rows for which any place may have changed."""
     cluster_time: Any
     """Room for one time per cluster."""
     touched: Any
-    """Rows that read an item that has just been moved; False between steps."""
+    """Rows that read an item that has just been moved: 1, else 0."""

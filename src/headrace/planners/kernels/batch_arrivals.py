@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from headrace.planners.kernels.batch_arrays import FREE_LINKS, STAR
+from headrace.planners.kernels.jit import inner
 from headrace.planners.kernels.transfers import fetch, held_since, seconds, take_back
 
 
-@njit(cache=True)
+@inner
 def by_time(inputs, task):
     """Put a task's inputs in the order in which they are made, ties as they were.
 
@@ -30,21 +30,21 @@ def by_time(inputs, task):
         inputs.item[low], inputs.shared[low] = item, column
 
 
-@njit(cache=True)
+@inner
 def arrival_at(m, grid, tasks, inputs, copies, calendar, task, k, moves, log, scratch):
     """Earliest time all inputs of a task can be at place k with their transfers booked; inf: no route."""
     if grid.network == FREE_LINKS:
         return _on_free_links(m, tasks, inputs, copies, task, grid.places[k])
-    if grid.network == STAR and inputs.plain[task] and _is_packed(calendar, grid.in_link[k]):
+    if grid.network == STAR and inputs.plain[task] and is_packed(calendar, grid.in_link[k]):
         end = packed_until(calendar, grid.in_link[k])
         return appended(tasks, inputs, task, k, end, grid.in_latency[k], grid.in_bandwidth[k])
     count = load_inputs(inputs, task, scratch)
-    latest = fetch(m, tasks, copies, calendar, count, grid.places[k], scratch, log, moves, False)
+    latest = fetch(m, tasks, copies, calendar, count, grid.places[k], scratch, log, moves, np.bool_(False))
     take_back(calendar, log)
     return max(latest, inputs.released[task])
 
 
-@njit(cache=True)
+@inner
 def load_inputs(inputs, task, scratch):
     """Copy a task's inputs to where `fetch` takes them from; returns how many."""
     first, last = inputs.ptr[task], inputs.ptr[task + 1]
@@ -53,7 +53,7 @@ def load_inputs(inputs, task, scratch):
     return last - first
 
 
-@njit(cache=True)
+@inner
 def _on_free_links(m, tasks, inputs, copies, task, place):
     """O(inputs * copies); constant for items with many readers."""
     latest = inputs.released[task]
@@ -74,15 +74,15 @@ def _on_free_links(m, tasks, inputs, copies, task, place):
     return latest
 
 
-@njit(cache=True)
-def _is_packed(calendar, link):
+@inner
+def is_packed(calendar, link):
     """Whether the link is busy from 0 without a gap, so that the first gap is its end."""
     if link < 0 or calendar.length[link] == 0:
         return True
     return calendar.length[link] == 1 and calendar.start[calendar.offset[link]] == 0.0
 
 
-@njit(cache=True)
+@inner
 def packed_until(calendar, link):
     """Where a transfer on this packed link would begin; -1 at the origin, where nothing is sent."""
     if link < 0:
@@ -90,7 +90,7 @@ def packed_until(calendar, link):
     return 0.0 if calendar.length[link] == 0 else calendar.end[calendar.offset[link]]
 
 
-@njit(cache=True)
+@inner
 def appended(tasks, inputs, task, k, end, latency, bandwidth):
     """Arrival over one packed link from the origin: what is not there yet follows what is booked."""
     latest = inputs.released[task]
@@ -100,9 +100,26 @@ def appended(tasks, inputs, task, k, end, latency, bandwidth):
     for i in range(inputs.ptr[task], inputs.ptr[task + 1]):
         column = inputs.shared[i]
         since = inputs.since[k, column] if column >= 0 else np.inf
-        if since < np.inf:
-            latest = max(latest, since)
-        else:
-            time = time + (latency + tasks.size[inputs.item[i]] / bandwidth)
-            latest = max(latest, time)
+        if since == np.inf:
+            time = since = time + (latency + tasks.size[inputs.item[i]] / bandwidth)
+        latest = max(latest, since)
     return latest
+
+
+@inner
+def append_all(tasks, inputs, wave, count, first, k, end, grid):
+    """`appended` for the first rows of `wave.here`, with arrays named before the loop and no calls in it."""
+    rows, task_of, arrival, released = wave.here, wave.task, wave.arrival, inputs.released
+    ptr, item, shared, held, size = inputs.ptr, inputs.item, inputs.shared, inputs.since, tasks.size
+    latency, bandwidth = grid.in_latency[k], grid.in_bandwidth[k]
+    for r in range(count):
+        row = rows[r]
+        task = task_of[first + row]
+        latest = released[task]
+        time = end
+        for i in range(ptr[task], ptr[task + 1] if end >= 0.0 else ptr[task]):
+            since = held[k, shared[i]] if shared[i] >= 0 else np.inf
+            if since == np.inf:
+                time = since = time + (latency + size[item[i]] / bandwidth)
+            latest = max(latest, since)
+        arrival[row, k] = latest
