@@ -84,7 +84,11 @@ def layer(dotted: str) -> str | None:
     parts = dotted.split(".")
     if parts[0] != "headrace":
         return None
-    return parts[1] if len(parts) > 1 and (ROOT / parts[1]).is_dir() and parts[1] != "web" else SURFACE
+    return (
+        parts[1]
+        if len(parts) > 1 and (ROOT / parts[1]).is_dir() and parts[1] not in ("web", "commands")
+        else SURFACE
+    )
 
 
 MODULES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
@@ -122,7 +126,7 @@ def test_all_ways_to_import_are_seen():
     source = """
 import headrace.report.gantt as g
 from headrace.planners import heft
-from ..run import execute
+from ..runtime import execute
 from . import units
 if TYPE_CHECKING:
     from headrace.record import store

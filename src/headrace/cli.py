@@ -34,7 +34,9 @@ ProgramArg = Annotated[
 OnOption = Annotated[
     str, typer.Option("--on", metavar="PLATFORM", help="Platform TOML file, or `local` for this machine.")
 ]
-SchedulerOption = Annotated[str, typer.Option("--scheduler", "-s", help="One of `headrace schedulers`.")]
+SchedulerOption = Annotated[
+    str, typer.Option("--scheduler", "-s", help="One of `headrace schedulers`, or your own: file.py:Class.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 GanttOption = Annotated[Path | None, typer.Option("--gantt", metavar="FILE", help="Draw the chart as SVG.")]
 TraceOption = Annotated[
@@ -66,9 +68,9 @@ def main() -> None:
 @app.command()
 def schedulers(as_json: JsonOption = False) -> None:
     """List the schedulers: what each does, for which programs, and where it comes from."""
-    from headrace.planners.registry import ENTRIES
+    from headrace.planners.registry import entries
 
-    rows = [{"name": e.name, "programs": e.programs, "what": e.line, "source": e.source} for e in ENTRIES]
+    rows = [{"name": e.name, "programs": e.programs, "what": e.line, "source": e.source} for e in entries()]
     if as_json:
         _print_json({"schedulers": rows})
     else:
@@ -235,7 +237,10 @@ def run(
         typer.Option("--on", metavar="WHERE", help="`local`, tls://host:port, or tcp:// on this machine."),
     ] = "local",
     scheduler: Annotated[
-        str, typer.Option("--scheduler", "-s", help="One of `headrace schedulers`, or `dask`: no plan.")
+        str,
+        typer.Option(
+            "--scheduler", "-s", help="One of `headrace schedulers`, file.py:Class, or `dask`: no plan."
+        ),
     ] = "heft",
     workers: Annotated[
         int | None, typer.Option(help="Local workers; one a core if not given.", min=1)
@@ -254,7 +259,7 @@ def run(
     burn: Annotated[
         bool, typer.Option("--burn", help="With --emulate: use the CPU instead of sleeping.")
     ] = False,
-    base: Annotated[
+    output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where result files go.")
     ] = Path(),
     tls_ca: Annotated[Path | None, typer.Option(help="Certificate authority of a tls:// cluster.")] = None,
@@ -276,7 +281,7 @@ def run(
         time_scale=time_scale,
         size_scale=size_scale,
         burn=burn,
-        base=base,
+        output=output,
         tls={"ca": tls_ca, "cert": tls_cert, "key": tls_key},
         gantt=gantt,
         trace=trace,

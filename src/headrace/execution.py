@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -47,7 +48,7 @@ class Run:
     files: dict[str, Path]
     """Where each result was written."""
 
-    @property
+    @cached_property
     def bound(self) -> float | None:
         """No placing of the tasks, as long as they were measured to be, takes less on these workers."""
         rate = self.platform.rates(self.graph.kinds)
@@ -86,7 +87,7 @@ def run(
     stretch: float = 1.0,
     tls: dict[str, Any] | None = None,
     record: str | Path | None = None,
-    base: str | Path = ".",
+    output: str | Path = ".",
     learn: bool = True,
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
@@ -94,7 +95,7 @@ def run(
     """Run a program on local workers, on a cluster at `tls://host:port`, or on an open `Cluster`.
 
     The plan knows what earlier runs measured (`learn`), everything that happens goes to the record, and
-    results with a path are written relative to `base`, the others to the record's folder. A task that fails
+    results with a path are written relative to `output`, the others to the record's folder. A task that fails
     does not raise: see `Run.failure`. `scheduler="dask"` leaves the placing to the engine. `planned` hears
     the plan before the run, `observe` every event.
     """
@@ -114,12 +115,13 @@ def run(
                 entry.observe(event)
                 observe(event)
 
-            outcome = cluster.execute(program, policy, both, graph=graph, platform=platform, base=base)
-            files = write_results(program, outcome.results, base)
+            outcome = cluster.execute(program, policy, both, graph=graph, platform=platform)
+            files = write_results(program, outcome.results, output)
             files |= _keep(program, outcome.results, files, entry.results_folder)
             _note_locations(program, outcome, files, entry)
-            entry.finish("failed" if outcome.failure else "done", outcome.makespan)
-            return Run(entry.id, plan, outcome, graph, platform, files)
+            done = Run(entry.id, plan, outcome, graph, platform, files)
+            entry.finish("failed" if outcome.failure else "done", outcome.makespan, done.bound)
+            return done
 
 
 @contextmanager

@@ -39,7 +39,8 @@ def test_a_pairwise_platform():
 def test_this_machine():
     platform = Platform.local(3)
     assert [h.name for h in platform.hosts] == ["w0", "w1", "w2"]
-    assert platform.network.n_places == 1
+    assert platform.network.n_places == 3
+    assert [h.speed for h in Platform.local(speeds=[4, 1]).hosts] == [4.0, 1.0]
 
 
 def pairs(matrix: object, **more: object) -> dict[str, object]:

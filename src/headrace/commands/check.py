@@ -60,7 +60,7 @@ def _check_plan(file: str, seen: _Seen) -> None:
     assert isinstance(platform, Platform)
     plan = read_plan(file, program.graph, platform)
     violations = check(program, platform, plan)
-    state = f"{len(violations)} violations" if violations else "valid"
+    state = f"{len(violations)} violation{'s' * (len(violations) > 1)}" if violations else "valid"
     seen.say(
         file,
         "plan",

@@ -82,10 +82,13 @@ def _plan_writers() -> dict[str, Callable[[Plan, Path], None]]:
 
 def _read_plan(source: str, program: str | None, platform: str | None) -> Plan:
     named_program, named_platform = files_of_plan(source)
-    program, platform = program or named_program, platform or named_platform
+    if program is None and named_program is not None and not is_python_program(named_program):
+        program = named_program  # a Python file is run only if the user names it
+    platform = platform or named_platform
     if program is None or platform is None:
         raise UsageError(
             "a plan is read with its program and platform", where=source, hint="give --program FILE --on FILE"
         )
     where = Platform.local() if platform == "local" else read_platform(platform)
-    return read_plan(source, read_program(program).graph, where)
+    read = load_python_program(program) if is_python_program(program) else read_program(program)
+    return read_plan(source, read.graph, where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +100,7 @@ def write_demo_page(demo: Demo, path: Path) -> None:
     from headrace.report.page import Heading, Paragraph, Table, write_page
 
     graph, platform = demo.plan.graph, demo.plan.platform
+    longest = max(makespan for _, makespan, _ in demo.rows())  # one time axis for both charts
     rows = [
         [who, show_time(makespan), show_time(demo.bound), f"{ratio:.2f}"]
         for who, makespan, ratio in demo.rows()

@@ -27,7 +27,7 @@ class RunOptions:
     time_scale: float
     size_scale: float | None
     burn: bool
-    base: Path
+    output: Path
     tls: dict[str, Path | None]
     gantt: Path | None
     trace: Path | None
@@ -62,7 +62,7 @@ def run_program(
             if options.speeds is None or options.emulate
             else max(_speeds(options.speeds) or [1.0]),
             tls={name: str(path) for name, path in options.tls.items() if path is not None},
-            base=options.base,
+            output=options.output,
             learn=not options.emulate,
             observe=observe,
             planned=planned,
@@ -151,7 +151,7 @@ def _draw(done: Run, events: list[Event], options: RunOptions) -> None:
         from headrace.formats.files import write_file
         from headrace.report.gantt import chart_svg, run_chart
 
-        chart = run_chart(done.plan, events, done.platform, graph=graph)
+        chart = run_chart(done.plan, events, done.platform, graph=graph, bound=done.bound)
         write_file(options.gantt, chart_svg(chart).encode())
     if options.trace is not None:
         from headrace.report.chrome_trace import run_trace, write_trace

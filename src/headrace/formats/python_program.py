@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from headrace.model.errors import BadFile, BadProgram, HeadraceError
 from headrace.model.program import Program
@@ -27,6 +28,20 @@ def load_python_program(spec: str) -> Program:
     """
     path_text, _, name = spec.partition(":")
     name = name or "program"
+    found = load_from_file(f"{path_text}:{name}")
+    program = found() if callable(found) and not isinstance(found, Program) else found
+    if not isinstance(program, Program):
+        raise BadProgram(
+            f"{name!r} is a {type(program).__name__}, not a Program",
+            where=path_text,
+            hint="name a headrace.Program",
+        )
+    return program
+
+
+def load_from_file(spec: str) -> Any:
+    """Run `file.py` and take what it calls `name`, given `file.py:name`."""
+    path_text, _, name = spec.partition(":")
     path = Path(path_text)
     if not path.is_file():
         raise BadFile("there is no such file", where=path_text, hint="give the path of a Python file")
@@ -36,17 +51,9 @@ def load_python_program(spec: str) -> Program:
         raise BadProgram(
             f"it has no {name!r}",
             where=path_text,
-            hint=f"{path_text}:{made[0]}" if made else f"assign a headrace.Program to {name!r} in the file",
+            hint=f"{path_text}:{made[0]}" if made else f"define {name!r} in the file",
         )
-    found = getattr(module, name)
-    program = found() if callable(found) and not isinstance(found, Program) else found
-    if not isinstance(program, Program):
-        raise BadProgram(
-            f"{name!r} is a {type(program).__name__}, not a Program",
-            where=path_text,
-            hint="name a headrace.Program",
-        )
-    return program
+    return getattr(module, name)
 
 
 def _import_file(path: Path) -> ModuleType:

@@ -53,7 +53,7 @@ def require_valid(graph: Graph | Program, platform: Platform, plan: Plan) -> Non
     findings = _judge(graph, platform, plan, limit=3)
     if findings.total:
         raise BadPlan(
-            f"{findings.total} violations: {'; '.join(str(v) for v in findings.found)}",
+            f"{findings.total} violation{'s' * (findings.total > 1)}: {'; '.join(str(v) for v in findings.found)}",
             where=f"plan by {plan.scheduler!r}",
             hint="plan again for this program and this platform",
         )

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Contention = Literal["none", "fifo", "fair"]
+_LOOPBACK_BANDWIDTH = 1e9
+"""Local workers hand data to each other over loopback, which copies and pickles at about this rate."""
+_LOOPBACK_LATENCY = 1e-3
+"""Asking another worker for an item costs about this, however small the item."""
 CONTENTIONS: tuple[Contention, ...] = ("none", "fifo", "fair")
 
 
@@ -86,7 +90,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Platform:
-    """Where programs run (FEATURES PS2, CO1, LP1).
+    """Where programs run: sites with hosts, and the network between them.
 
     >>> lab = Platform.pairwise([2.0, 1.0], bandwidth=1e6)
     >>> [h.name for h in lab.hosts], lab.contention
@@ -168,12 +172,24 @@ class Platform:
         return read_platform(path)
 
     @staticmethod
-    def local(workers: int | None = None) -> Platform:
-        """This machine: one host of speed 1 per worker, data in shared memory or on loopback."""
+    def local(
+        workers: int | None = None, *, speeds: Sequence[float] | None = None, cores: int = 1
+    ) -> Platform:
+        """This machine with a worker for each core: w0, w1, ..., or w0-4x, w1-2x, ... with speeds.
+
+        Every worker has its own memory and hands data to the others over loopback.
+
+        >>> [h.name for h in Platform.local(speeds=[4, 1]).hosts]
+        ['w0-4x', 'w1-1x']
+        """
         import os
 
-        count = workers or os.cpu_count() or 1
-        return Platform((Site("local", tuple(Host(f"w{i}") for i in range(count))),), name="local")
+        if speeds is None:
+            hosts = tuple(Host(f"w{i}", cores=cores) for i in range(workers or os.cpu_count() or 1))
+        else:
+            hosts = tuple(Host(f"w{i}-{s:g}x", float(s), cores) for i, s in enumerate(speeds))
+        site = Site("this-machine", hosts, bandwidth=_LOOPBACK_BANDWIDTH, latency=_LOOPBACK_LATENCY)
+        return Platform((site,), name="local")
 
 
 def _validate(platform: Platform) -> None:

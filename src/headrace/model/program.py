@@ -61,7 +61,7 @@ class Task:
 
 
 class Program:
-    """Tasks joined by the names of the data they read and write (FEATURES MD1, PS1).
+    """Tasks joined by the names of the data they read and write.
 
     >>> program = Program("edges")
     >>> image = program.input("image", size="3 MB")

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from typing import Any
 
 from headrace.core.scheduler import Planner
+from headrace.formats.python_program import load_from_file
 from headrace.model.errors import UsageError
 
 
@@ -63,12 +65,22 @@ def names() -> list[str]:
     return list(_by_name)
 
 
+def entries() -> list[Entry]:
+    """All planners, those that were registered last."""
+    return list(_by_name.values())
+
+
 def make(name: str) -> Planner:
-    """The planner of that name, with its default parameters.
+    """The planner of that name, with its default parameters; `file.py:Name` is a class of one's own.
 
     >>> make("round-robin").name
     'round-robin'
     """
+    if ".py:" in name:
+        maker = load_from_file(name)
+        if not callable(maker):
+            raise UsageError(f"{name!r} is not a class", hint="name the class of your planner")
+        return _checked(maker(), name)
     if name not in _by_name:
         near = get_close_matches(name, _by_name, 1)
         raise UsageError(
@@ -76,5 +88,14 @@ def make(name: str) -> Planner:
             hint=f"{near[0]!r}" if near else f"one of {', '.join(_by_name)}",
         )
     entry = _by_name[name]
-    maker: Callable[[], Planner] = getattr(import_module(entry.module), entry.maker)
-    return maker()
+    make_it: Callable[[], Planner] = getattr(import_module(entry.module), entry.maker)
+    return make_it()
+
+
+def _checked(planner: Any, name: str) -> Planner:
+    if not (callable(getattr(planner, "plan", None)) and isinstance(getattr(planner, "name", None), str)):
+        raise UsageError(
+            f"{name!r} is not a planner", hint="give the class a `name` and a method `plan(problem)`"
+        )
+    made: Planner = planner
+    return made

@@ -12,7 +12,7 @@ from headrace.planners.problem_arrays import choice_of
 
 
 class WuGajski:
-    """Longest-path order and earliest start (Wu, Gajski 1988), as the default constraints of FEATURES CB5.
+    """Longest-path order and earliest start (Wu, Gajski 1988), the default order of constraint-based scheduling.
 
     The path counts run times and non-local communication, both as means over hosts: the algorithm was made
     for equal machines. Hosts where a task can start at the same time are told apart by its finish there.

@@ -1,4 +1,4 @@
-"""Run times of tasks from what earlier executions took (FEATURES MD6)."""
+"""Run times of tasks from what earlier executions took."""
 
 from __future__ import annotations
 

@@ -77,8 +77,11 @@ class RunRecord:
             self._refuse_if_finished()
             self._add([("results", (self.id, task, location))])
 
-    def finish(self, status: Status, makespan: float | None = None) -> None:
-        """Commit everything and close the run; the makespan is the last event's time if not given."""
+    def finish(self, status: Status, makespan: float | None = None, bound: float | None = None) -> None:
+        """Commit everything and close the run; the makespan is the last event's time if not given.
+
+        `bound` is the lower bound with run times as measured, in place of the plan's.
+        """
         if status not in ENDINGS:
             raise UsageError(
                 f"status is {status!r}", where=f"run {self.id}", hint=f"use one of {', '.join(ENDINGS)}"
@@ -92,8 +95,14 @@ class RunRecord:
             self._commit(self._waiting)
             with self._database.writing() as connection:
                 connection.execute(
-                    "UPDATE runs SET status = ?, finished = ?, makespan = ? WHERE id = ?",
-                    (status, self._clock(), self._last_time if makespan is None else makespan, self.id),
+                    "UPDATE runs SET status = ?, finished = ?, makespan = ?, bound = coalesce(?, bound) WHERE id = ?",
+                    (
+                        status,
+                        self._clock(),
+                        self._last_time if makespan is None else makespan,
+                        bound,
+                        self.id,
+                    ),
                 )
         finally:
             self._life.end()

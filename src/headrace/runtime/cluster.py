@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,10 +20,6 @@ from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.local_workers import LocalWorkers, start_workers
 from headrace.runtime.probe import probe_speeds
 
-_LOOPBACK_BANDWIDTH = 1e9
-"""Local workers hand data to each other over loopback, which copies and pickles at about this rate."""
-_LOOPBACK_LATENCY = 1e-3
-"""Asking another worker for an item costs about this, however small the item."""
 _NETWORK_BANDWIDTH = 125e6
 """Of a cluster whose network nobody described: 1 Gbit/s at each worker."""
 _PATIENCE = 10.0
@@ -115,19 +110,11 @@ def open_local(
     import dask
     from distributed import Client, LocalCluster
 
-    if speeds is None:
-        speeds = [1.0] * (workers or os.cpu_count() or 1)
-        names = [f"w{i}" for i in range(len(speeds))]
-    else:
-        names = [f"w{i}-{speed:g}x" for i, speed in enumerate(speeds)]
-    if workers is not None and workers != len(speeds):
+    if workers is not None and speeds is not None and workers != len(speeds):
         raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed a worker")
     if not stretch > 0:
         raise UsageError(f"stretch is {stretch}", hint="give a number above 0")
-    hosts = tuple(Host(name, float(s), threads) for name, s in zip(names, speeds, strict=True))
-    # One site: every worker has its own memory and hands data to the others over loopback.
-    site = Site("this-machine", hosts, bandwidth=_LOOPBACK_BANDWIDTH, latency=_LOOPBACK_LATENCY)
-    platform = Platform((site,), name="local")
+    platform = Platform.local(workers, speeds=speeds, cores=threads)
     # Closing kills the workers, of which the engine would tell the user in passing.
     logging.getLogger("distributed.batched").setLevel(logging.WARNING)
     engine = client = started = None
@@ -141,7 +128,7 @@ def open_local(
                 scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
             )
         client = Client(engine, set_as_default=False)
-        started = start_workers(engine.scheduler_address, hosts, stretch)
+        started = start_workers(engine.scheduler_address, platform.hosts, stretch)
         started.wait_for(client)
         return Cluster(client, platform, started, engine)
     except BaseException as error:

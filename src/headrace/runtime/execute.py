@@ -51,7 +51,8 @@ class Outcome:
         if not self.errors:
             return None
         first = self.errors[0]
-        return TaskFailed(first.error, where=f"task {first.task!r} on {first.host or 'a lost worker'}")
+        error = first.error.removeprefix(f"task {first.task!r}: ")
+        return TaskFailed(error, where=f"task {first.task!r} on {first.host or 'a lost worker'}")
 
 
 def execute(
