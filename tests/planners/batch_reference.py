@@ -85,9 +85,7 @@ class Reference:
         best = min(range(len(arrival)), key=lambda k: arrival[k])
         if not self.booked or arrival[best] == math.inf:
             return newest_first[best][0], newest_first[best][1], arrival[best]
-        near = [
-            k for k, (p, _) in enumerate(newest_first) if self.net.zone[p] == self.net.zone[target]
-        ]
+        near = [k for k, (p, _) in enumerate(newest_first) if self.net.zone[p] == self.net.zone[target]]
         trials = [best, *sorted(near, key=lambda k: arrival[k])[:1], 0]
         found: tuple[int, float, float] = (-1, math.inf, math.inf)
         for place, time in (newest_first[k] for k in trials):
@@ -121,7 +119,9 @@ class Reference:
         if self.net.origin == EVERYWHERE:
             return 0.0
         results = [i for i in self.graph.writes_of(task).tolist() if self.graph.result[i]]
-        return max((self.net.seconds(place, self.net.origin, self.graph.size[i]) for i in results), default=0.0)
+        return max(
+            (self.net.seconds(place, self.net.origin, self.graph.size[i]) for i in results), default=0.0
+        )
 
     def completions(self, task: int) -> Times:
         """When the task's results could be back, for every host that has a route."""

@@ -66,7 +66,9 @@ def grids(n: int) -> Iterator[Problem]:
         sites = [
             Site(
                 f"c{c}",
-                tuple(Host(f"h{c}.{i}", float(rng.integers(1, 4)), 1 + i % 2) for i in range(rng.integers(1, 4))),
+                tuple(
+                    Host(f"h{c}.{i}", float(rng.integers(1, 4)), 1 + i % 2) for i in range(rng.integers(1, 4))
+                ),
                 uplink=float(rng.integers(1, 4)),
                 uplink_latency=float(rng.integers(0, 2)),
             )
@@ -84,7 +86,9 @@ def require_same(planner: Planner, problem: Problem, plain: reference.Reference)
     assert plan.host.tolist() == [plain.host[t] for t in tasks], where
     assert plan.core.tolist() == [plain.core[t] for t in tasks], where
     assert plan.start.tolist() == [plain.start[t] for t in tasks], where
-    moves = zip(plan.move_item, plan.move_source, plan.move_target, plan.move_start, plan.move_finish, strict=True)
+    moves = zip(
+        plan.move_item, plan.move_source, plan.move_target, plan.move_start, plan.move_finish, strict=True
+    )
     assert [tuple(m) for m in moves] == plain.moves, where
 
 

@@ -33,6 +33,7 @@ from headrace.planners.kernels.batch_arrays import (
     Free,
     Grid,
     Inputs,
+    Lazy,
     Wave,
 )
 
@@ -63,6 +64,7 @@ def batch_plan(
         outcome, at = batch_schedule(
             chosen, tolerance, problem.seed, levels, board.arrays.tasks, board.arrays.machines, grid, inputs,
             free, wave, board.links, board.copies, board.moves, board.log, board.scratch, board.placed,
+            _lazy(grid, len(wave.live)),
         )  # fmt: skip
         _judge(outcome, at, problem)
         _return_results(problem, board, grid)
@@ -172,8 +174,25 @@ def _wave(graph: Graph, grid: Grid, rule: int, clusters: int) -> tuple[Ints, Wav
         stale=np.empty(widest, np.bool_),
         here=np.empty(widest, np.int64),
         rest=np.empty(widest, np.int64),
+        steps=np.zeros(1, np.int64),
         cluster_time=np.empty(clusters),
         touched=np.zeros(widest, np.int64),
+    )
+
+
+def _lazy(grid: Grid, widest: int) -> Lazy:
+    places, groups = len(grid.places), len(grid.group_ptr) - 1
+    return Lazy(
+        growth=np.zeros(places + 1),
+        changed=np.zeros(places, np.int64),
+        end=np.zeros(places),
+        first=np.zeros(groups),
+        second=np.zeros(groups),
+        seen=np.zeros(widest, np.int64),
+        near=np.zeros(widest, np.int64),
+        near_mark=np.zeros(widest),
+        far=np.zeros(widest, np.int64),
+        far_mark=np.zeros(widest),
     )
 
 

@@ -31,7 +31,9 @@ from headrace.planners.kernels.batch_arrivals import (
 )
 from headrace.planners.kernels.calendar import book
 from headrace.planners.kernels.jit import inner
-from headrace.planners.kernels.jumps import SLACK, find_jumps
+from headrace.planners.kernels.jumps import find_jumps
+from headrace.planners.kernels.lazy import after_placing, begin, can_wait, candidates
+from headrace.planners.kernels.renewal import renew
 from headrace.planners.kernels.transfers import add_copy, add_move, fetch, route, seconds, slot
 
 
@@ -53,6 +55,7 @@ def batch_schedule(
     log,
     scratch,
     placed,
+    lazy,
 ):
     """Place all tasks, level by level: `levels` are the offsets of the levels in `wave.task`.
 
@@ -63,25 +66,31 @@ def batch_schedule(
     for level in range(len(levels) - 1):
         first, last = levels[level], levels[level + 1]
         _open_wave(inputs, wave, first, last)
-        left = last - first
+        left, step = last - first, 0
         k, made = np.int64(-1), moves.count[0]
-        while True:
-            _refresh(
-                rule, m, grid, tasks, inputs, free, wave, calendar, copies, moves, log, scratch,
-                first, left, k, made,
-            )  # fmt: skip
-            if left == 0:
-                break
+        waits = can_wait(rule, grid, inputs, wave, calendar, first, last)
+        while left > 0:
+            if waits and step > 0:
+                after_placing(
+                    rule, grid, tasks, inputs, free, wave, lazy, calendar, moves, first, k, made, step
+                )
+            else:
+                _refresh(
+                    rule, m, grid, tasks, inputs, free, wave, calendar, copies, moves, log, scratch,
+                    first, left, k, made,
+                )  # fmt: skip
             if calendar.used[1]:
                 return POOL_FULL, -1
-            at = _next_task(rule, tolerance, seed, grid, wave, first, left, last - left)
-            row = wave.live[at]
+            row = _next_row(
+                rule, tolerance, seed, grid, tasks, inputs, free, wave, lazy, calendar,
+                first, left, step, waits,
+            )  # fmt: skip
             task = wave.task[first + row]
             if wave.best[row] == np.inf:
                 return NO_ROUTE, task
-            for i in range(at, left - 1):
-                wave.live[i] = wave.live[i + 1]
+            _take_out(wave, row, left)
             left -= 1
+            step += 1
             wave.row[task] = -1
             host = _best_host(m, grid, tasks, inputs, free, wave, row, task)
             made = moves.count[0]
@@ -148,7 +157,9 @@ def _refresh(
     if k >= 0:
         link = grid.in_link[k]
         if moved and grid.network == STAR and is_packed(calendar, link):
-            append_all(tasks, inputs, wave, here, first, k, packed_until(calendar, link), grid)
+            append_all(
+                tasks, inputs, wave, wave.here, here, first, k, packed_until(calendar, link), grid
+            )
         elif moved and grid.network != FREE_LINKS:
             for i in range(here):
                 row = wave.here[i]
@@ -156,7 +167,7 @@ def _refresh(
                 wave.arrival[row, k] = arrival_at(
                     m, grid, tasks, inputs, copies, calendar, task, k, moves, log, scratch
                 )
-        _renew(rule, grid, tasks, inputs, free, wave, wave.here, here, first, k)
+        renew(rule, grid, tasks, inputs, free, wave, wave.here, here, first, k)
     if rest == 0:
         return
     for other in range(len(grid.places)):
@@ -166,7 +177,7 @@ def _refresh(
             wave.arrival[row, other] = arrival_at(
                 m, grid, tasks, inputs, copies, calendar, task, other, moves, log, scratch
             )
-        _renew(rule, grid, tasks, inputs, free, wave, wave.rest, rest, first, other)
+        renew(rule, grid, tasks, inputs, free, wave, wave.rest, rest, first, other)
 
 
 @inner
@@ -213,107 +224,56 @@ def _touch_readers(inputs, wave, moves, made, value):
 
 
 @inner
-def _renew(rule, grid, tasks, inputs, free, wave, rows, count, first, k):
-    """Completion times of these rows at place k, and what follows for their keys.
-
-    Arrays are named before the loop and nothing is called in it: this is where the time goes.
-    """
-    arrival, times, task_of, best = wave.arrival, wave.time, wave.task, wave.best
-    key, bound, stale = wave.key, wave.bound, wave.stale
-    work, kind, rate, out_size = tasks.work, tasks.kind, grid.group_rate, inputs.out_size
-    free_first, first_group, last_group = free.first, grid.place_group[k], grid.place_group[k + 1]
-    latency, bandwidth = grid.back_latency[k], grid.back_bandwidth[k]
-    if rule == SUFFERAGE:
-        _renew_two(grid, tasks, inputs, free, wave, rows, count, first, k)
-        return
-    for i in range(count):
-        row = rows[i]
-        task = task_of[first + row]
-        back = latency + out_size[task] / bandwidth if out_size[task] > 0.0 else 0.0
-        new = np.inf
-        for g in range(first_group, last_group):
-            new = min(new, max(arrival[row, k], free_first[g]) + work[task] / rate[kind[task], g] + back)
-        old = times[row, k]
-        if new == old:
-            continue
-        times[row, k] = new
-        if rule >= FIRST_JUMP:
-            # A time that moves by d moves no difference of neighbours by more than d.
-            bound[row] += abs(new - old) * (1.0 + SLACK)
-            stale[row] = True
-        if new < best[row]:
-            best[row] = new
-        elif old == best[row]:
-            least = np.inf
-            for other in range(times.shape[1]):
-                least = min(least, times[row, other])
-            best[row] = least
-        if rule == MINMIN:
-            key[row] = best[row]
-        elif rule == MAXMIN:
-            key[row] = -best[row]
-
-
-@inner
-def _renew_two(grid, tasks, inputs, free, wave, rows, count, first, k):
-    """As `_renew`, with the second best host of the place and of the row."""
-    arrival, times, nexts, task_of = wave.arrival, wave.time, wave.next_time, wave.task
-    best, second, key = wave.best, wave.second, wave.key
-    work, kind, rate, out_size = tasks.work, tasks.kind, grid.group_rate, inputs.out_size
-    free_first, free_second = free.first, free.second
-    first_group, last_group = grid.place_group[k], grid.place_group[k + 1]
-    latency, bandwidth = grid.back_latency[k], grid.back_bandwidth[k]
-    for i in range(count):
-        row = rows[i]
-        task = task_of[first + row]
-        ready = arrival[row, k]
-        back = latency + out_size[task] / bandwidth if out_size[task] > 0.0 else 0.0
-        new, new_next = np.inf, np.inf
-        for g in range(first_group, last_group):
-            duration = work[task] / rate[kind[task], g]
-            time = max(ready, free_first[g]) + duration + back
-            other = max(ready, free_second[g]) + duration + back
-            new_next = min(new_next, other, max(time, new))
-            new = min(new, time)
-        old = times[row, k]
-        times[row, k], nexts[row, k] = new, new_next
-        if min(old, new) > second[row]:
-            continue
-        if old == np.inf:
-            second[row] = min(second[row], new_next, max(new, best[row]))
-            best[row] = min(best[row], new)
-        else:
-            least, after = np.inf, np.inf
-            for other in range(times.shape[1]):
-                after = min(after, nexts[row, other], max(times[row, other], least))
-                least = min(least, times[row, other])
-            best[row], second[row] = least, after
-        key[row] = best[row] - second[row] if second[row] < np.inf else 0.0
-
-
-@inner
-def _next_task(rule, tolerance, seed, grid, wave, first, left, step):
-    """Position in `wave.live` of the task that is next."""
+def _next_row(
+    rule, tolerance, seed, grid, tasks, inputs, free, wave, lazy, calendar, first, left, step, waits
+):
+    """The row of the task that is next."""
+    if waits:
+        if step == 0:
+            if rule == FIRST_JUMP:
+                find_jumps(rule, 1.0, grid, wave, wave.live, left, 0.0)
+            begin(rule, grid, free, wave, lazy, calendar, left)
+        count = candidates(rule, tolerance, grid, tasks, inputs, free, wave, lazy, first, left, step)
+        return _least(tolerance, seed, wave, wave.rest, count, first)
     if rule >= FIRST_JUMP:
-        find_jumps(rule, tolerance, grid, wave, left)
-    live, key, tie = wave.live, wave.key, wave.tie
-    chosen = 0
-    best, best_tie = key[live[0]], tie[live[0]]
-    for i in range(1, left):
-        row = live[i]
-        if key[row] < best or (key[row] == best and tie[row] < best_tie):
-            chosen, best, best_tie = i, key[row], tie[row]
+        find_jumps(rule, tolerance, grid, wave, wave.live, left, 0.0)
+    return _least(tolerance, seed, wave, wave.live, left, first)
+
+
+@inner
+def _least(tolerance, seed, wave, rows, count, first):
+    """The row with the least key, or one drawn among those near it."""
+    key, tie = wave.key, wave.tie
+    chosen = rows[0]
+    for i in range(1, count):
+        row = rows[i]
+        if key[row] < key[chosen] or (key[row] == key[chosen] and tie[row] < tie[chosen]):
+            chosen = row
     if tolerance < 0.0:
         return chosen
-    limit = best + tolerance * abs(best)
-    least = np.uint64(0xFFFFFFFFFFFFFFFF)
-    chosen = -1
-    for i in range(left):
-        if key[live[i]] <= limit:
-            drawn = _lot(seed, step, wave.task[first + live[i]])
-            if chosen < 0 or drawn < least:
-                chosen, least = i, drawn
-    return chosen
+    limit = key[chosen] + tolerance * abs(key[chosen])
+    least, drawn = np.uint64(0xFFFFFFFFFFFFFFFF), chosen
+    for i in range(count):
+        if key[rows[i]] <= limit:
+            lot = _lot(seed, wave.steps[0], wave.task[first + rows[i]])
+            if lot < least:
+                drawn, least = rows[i], lot
+    return drawn
+
+
+@inner
+def _take_out(wave, row, left):
+    """Remove a row from those that are left; they stay in order."""
+    low, high = 0, left
+    while low < high:
+        middle = (low + high) // 2
+        if wave.live[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    for i in range(low, left - 1):
+        wave.live[i] = wave.live[i + 1]
+    wave.steps[0] += 1
 
 
 @inner

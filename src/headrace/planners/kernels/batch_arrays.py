@@ -103,7 +103,30 @@ class Wave(NamedTuple):
     """Rows for which one place has changed."""
     rest: Any
     """Rows for which any place may have changed."""
+    steps: Any
+    """[how many tasks have been placed]"""
     cluster_time: Any
     """Room for one time per cluster."""
     touched: Any
     """Rows that read an item that has just been moved: 1, else 0."""
+
+
+class Lazy(NamedTuple):
+    """How far rows may be out of date, where they wait (see kernels.lazy)."""
+
+    growth: Any
+    """[places + 1] how much completion times at a place have grown at most; in the end, the sum of all."""
+    changed: Any
+    """The step of the last growth of each place."""
+    end: Any
+    first: Any
+    second: Any
+    """What completion times depend on: the end of each place's link, the free times of groups."""
+    seen: Any
+    """The step up to which each row is up to date."""
+    near: Any
+    near_mark: Any
+    """The place of a row's best host, and its growth when last seen."""
+    far: Any
+    far_mark: Any
+    """The place of its second best host; for jumps all places."""

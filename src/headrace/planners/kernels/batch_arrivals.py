@@ -107,9 +107,9 @@ def appended(tasks, inputs, task, k, end, latency, bandwidth):
 
 
 @inner
-def append_all(tasks, inputs, wave, count, first, k, end, grid):
-    """`appended` for the first rows of `wave.here`, with arrays named before the loop and no calls in it."""
-    rows, task_of, arrival, released = wave.here, wave.task, wave.arrival, inputs.released
+def append_all(tasks, inputs, wave, rows, count, first, k, end, grid):
+    """`appended` for the first `count` of these rows, with arrays named before the loop and no calls in it."""
+    task_of, arrival, released = wave.task, wave.arrival, inputs.released
     ptr, item, shared, held, size = inputs.ptr, inputs.item, inputs.shared, inputs.since, tasks.size
     latency, bandwidth = grid.in_latency[k], grid.in_bandwidth[k]
     for r in range(count):

@@ -12,21 +12,21 @@ SLACK = 1e-9
 
 
 @inner
-def find_jumps(rule, tolerance, grid, wave, left):
+def find_jumps(rule, tolerance, grid, wave, rows, count, highest):
     """Bring keys up to date; for FIRST_JUMP only those that can be the best or within tolerance of it.
 
-    The row that was highest when last seen comes first, so that most others can be left out.
+    A jump of `highest` is known of. The row that was highest when last seen comes first, so that most others
+    can be left out.
     """
-    live, key, tie, stale, bound, height = wave.live, wave.key, wave.tie, wave.stale, wave.bound, wave.second
+    key, tie, stale, bound, height = wave.key, wave.tie, wave.stale, wave.bound, wave.second
     times, order, values, cluster = wave.time, wave.order, wave.cluster_time, grid.cluster
     share = 1.0 - max(tolerance, 0.0)
     likely = 0
-    for i in range(left if rule == FIRST_JUMP else 0):
-        if height[live[i]] > height[live[likely]]:
+    for i in range(count if rule == FIRST_JUMP else 0):
+        if height[rows[i]] > height[rows[likely]]:
             likely = i
-    highest = 0.0
-    for i in range(-1, left):
-        row = live[i if i >= 0 else likely]
+    for i in range(-1, count):
+        row = rows[i if i >= 0 else likely]
         if stale[row]:
             if rule == FIRST_JUMP and bound[row] * (1.0 + SLACK) < highest * share:
                 key[row] = 0.0
