@@ -107,7 +107,8 @@ def write_demo_page(demo: Demo, path: Path) -> None:
     ]
 
     def chart(outcome: Outcome, plan: Plan | None, title: str) -> Any:
-        return run_chart(plan, outcome.events, platform, graph=graph, bound=demo.bound, title=title)
+        drawn = run_chart(plan, outcome.events, platform, graph=graph, bound=demo.bound, title=title)
+        return replace(drawn, end=longest)
 
     write_page(
         path,

@@ -20,8 +20,9 @@ class LHeft:
 
     A task that some host has all inputs of goes to such a host (if there are several, to the one where it
     finishes first), any other to the host where it finishes first. So the tasks that read from one task only
-    all stay with it; moving the tail of a long queue elsewhere is left to the running system. O(reads * copies + tasks log tasks) for
-    the ranks, then see `list_schedule`.
+    all stay with it; moving the tail of a long queue elsewhere is left to the running system.
+
+    O(reads * copies + tasks log tasks) for the ranks, then see `list_schedule`.
     """
 
     name = "lheft"
