@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from headrace.core.scheduler import Planner, Problem
 from headrace.model.check import check, require_valid
 from headrace.model.errors import NoPlan
@@ -14,9 +16,14 @@ from headrace.simulator.carry import Simulation, simulate_plan
 
 
 def plan(
-    program: Program | Graph, platform: Platform, scheduler: str | Planner = DEFAULT, *, seed: int = 0
+    program: Program | Graph,
+    platform: Platform,
+    scheduler: str | Planner = DEFAULT,
+    *,
+    seed: int = 0,
+    **options: Any,
 ) -> Plan:
-    """Plan a program on a platform and check the plan.
+    """Plan a program on a platform and check the plan; options, such as `time=10`, go to the scheduler.
 
     >>> import headrace as hr
     >>> program = hr.Program()
@@ -25,7 +32,7 @@ def plan(
     2.0
     """
     graph = program.graph if isinstance(program, Program) else program
-    planner = make(scheduler) if isinstance(scheduler, str) else scheduler
+    planner = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
     made = planner.plan(Problem(graph, platform, seed=seed))
     broken = check(graph, platform, made, limit=3)
     if broken and all(violation.rule in ("storage", "more") for violation in broken):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -81,7 +81,11 @@ def schedulers(as_json: JsonOption = False) -> None:
 def plan(
     program: ProgramArg,
     on: OnOption = "local",
-    scheduler: SchedulerOption = "heft",
+    scheduler: SchedulerOption = "auto",
+    seconds: Annotated[
+        float | None,
+        typer.Option("--time", metavar="SECONDS", help="How long `best` may search; 10 if not given."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of schedulers that draw.")] = 0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save the plan.")
@@ -96,8 +100,13 @@ def plan(
 
     platform = _platform(on)
     source = _program(program)
-    with _working(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts"):
-        made = make_plan(source, platform, scheduler, seed=seed)
+    with _working(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts") as say:
+        options: dict[str, Any] = {} if seconds is None else {"time": seconds}
+        if scheduler == "best":
+            options["tell"] = lambda passed, makespan, bound: say(
+                f"{passed:.1f} s: makespan {makespan:.6g} s, bound {bound:.6g} s, gap {makespan / bound - 1:.2%}"
+            )
+        made = make_plan(source, platform, scheduler, seed=seed, **options)
     if output is not None:
         write_plan(made, output, made_from=(program, on))
     _draw(made, gantt, trace)
@@ -111,7 +120,7 @@ def plan(
 def simulate(
     program: ProgramArg,
     on: OnOption = "local",
-    scheduler: SchedulerOption = "heft",
+    scheduler: SchedulerOption = "auto",
     plan_file: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="Carry this plan out; do not plan.")
     ] = None,
@@ -241,7 +250,7 @@ def run(
         typer.Option(
             "--scheduler", "-s", help="One of `headrace schedulers`, file.py:Class, or `dask`: no plan."
         ),
-    ] = "heft",
+    ] = "auto",
     workers: Annotated[
         int | None, typer.Option(help="Local workers; one a core if not given.", min=1)
     ] = None,
@@ -356,15 +365,15 @@ def _print_json(value: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _working(what: str) -> Iterator[None]:
-    """Say on a terminal what takes time; elsewhere stay silent."""
+def _working(what: str) -> Iterator[Callable[[str], None]]:
+    """Say on a terminal what takes time, and how it goes; elsewhere only how it goes."""
     if not sys.stderr.isatty():
-        yield
+        yield lambda text: typer.echo(text, err=True)
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(what):
-        yield
+    with Console(stderr=True).status(what) as status:
+        yield lambda text: status.update(f"{what}: {text}")
 
 
 if __name__ == "__main__":

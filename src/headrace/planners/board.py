@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
@@ -43,7 +44,7 @@ class Board:
         self.placed = Placed(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n), np.zeros(n))
         add_held(machines, tasks, self.copies)
 
-    def place(self, order: Ints, choice: Choice) -> None:
+    def place(self, order: Ints | NDArray[np.int64], choice: Choice) -> None:
         """Place these tasks in turn; their predecessors must be placed. See `list_schedule`."""
         outcome, at = list_schedule(
             order.astype(np.int64),
