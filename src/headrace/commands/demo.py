@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headrace.runtime.cluster import Cluster
     from headrace.runtime.execute import Outcome
 
+PLANNING_SECONDS = 2.0
 SPEEDS = (4.0, 2.0, 1.0, 1.0)
 STRETCH = 32.0
 """A worker of speed s makes each task last STRETCH / s times its CPU time: four of them fit on two cores."""
@@ -63,7 +64,7 @@ def run_demo(say: Callable[[str], None]) -> Demo:
     say(f"starting four workers; their speeds {shown} are emulated: each worker stretches its tasks")
     with open_local(speeds=SPEEDS, stretch=STRETCH) as cluster:
         say(f"planning {graph.n_tasks} tasks")
-        planner = make("heft")
+        planner = make("best", time=PLANNING_SECONDS)
         plan = planner.plan(Problem(graph, cluster.platform))
         require_valid(graph, cluster.platform, plan)
         _warm_up(cluster)
@@ -121,7 +122,7 @@ def write_demo_page(demo: Demo, path: Path) -> None:
             Table(["placed by", "makespan", "lower bound", "ratio"], rows),
             Heading("With a plan"),
             Paragraph("Filled bars are what happened; outlines behind them are what was planned."),
-            chart(demo.planned, demo.plan, "Headrace plan (heft)"),
+            chart(demo.planned, demo.plan, "Headrace plan"),
             Heading("Without"),
             chart(demo.engine, None, "Dask's own scheduling"),
         ],
