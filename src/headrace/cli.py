@@ -189,6 +189,47 @@ def check(
 
 
 @app.command()
+def compare(
+    programs: Annotated[
+        list[str], typer.Argument(metavar="PROGRAM...", help="WfFormat files, or file.py:name.")
+    ],
+    on: Annotated[
+        list[str], typer.Option("--on", metavar="PLATFORM", help="Platform file; may be given again.")
+    ],
+    schedulers: Annotated[str, typer.Option(metavar="LIST", help="Names with commas.")] = "heft,auto",
+    seconds: Annotated[
+        float | None,
+        typer.Option("--time", metavar="SECONDS", help="How long `best` may search; 10 if not given."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of schedulers that draw.")] = 0,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the ratios as SVG.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare schedulers over programs and platforms: makespan / bound and planning time."""
+    from headrace.commands.compare import as_json as to_json
+    from headrace.commands.compare import compare_files, table
+
+    names = [name.strip() for name in schedulers.split(",") if name.strip()]
+    with _working("comparing") as say:
+        rows = compare_files(programs, on, names, seconds, seed, say)
+    if plot is not None:
+        from headrace.report.ratios import write_ratios
+
+        write_ratios(
+            plot,
+            [f"{row.program} on {row.platform}" for row in rows],
+            names,
+            [[_ratio(row.results[name]) for name in names] for row in rows],
+        )
+    if as_json:
+        _print_json(to_json(rows, names))
+    else:
+        _table(*table(rows, names))
+
+
+@app.command()
 def convert(
     source: Annotated[
         str, typer.Argument(metavar="IN", help="Program (WfFormat, file.py:name) or plan file.")
@@ -353,6 +394,10 @@ def _table(headers: list[str], rows: list[list[str]]) -> None:
     from headrace.report.tables import print_table
 
     print_table(headers, rows)
+
+
+def _ratio(result: Any) -> float | None:
+    return None if isinstance(result, str) or not result.bound else result.makespan / result.bound
 
 
 def _shown(value: object) -> str:

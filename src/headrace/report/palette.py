@@ -8,7 +8,7 @@ from headrace.report.chart import AWAY, FAILED, TRANSFER, Bar
 
 MOST_KINDS = 8
 OTHER = "\0other"
-_KINDS = ("#4477aa", "#ddaa33", "#228833", "#cc6677", "#66ccee", "#882255", "#999933", "#332288")
+PALETTE = ("#4477aa", "#ddaa33", "#228833", "#cc6677", "#66ccee", "#882255", "#999933", "#332288")
 _FIXED = {TRANSFER: "#777777", FAILED: "#bb2200", AWAY: "#e4e4e4", OTHER: "#b4b4b4"}
 _NAMES = {TRANSFER: "transfer", FAILED: "failed", AWAY: "host away", OTHER: "other", "": "task"}
 
@@ -23,7 +23,7 @@ def colours(bars: Iterable[Bar]) -> dict[str, str]:
     for bar in bars:
         seconds[bar.colour_key] = seconds.get(bar.colour_key, 0.0) + bar.finish - bar.start
     kinds = sorted((k for k in seconds if k not in _FIXED), key=lambda k: (-seconds[k], k))
-    chosen = dict(zip(sorted(kinds[:MOST_KINDS]), _KINDS, strict=False))
+    chosen = dict(zip(sorted(kinds[:MOST_KINDS]), PALETTE, strict=False))
     if len(kinds) > MOST_KINDS:
         chosen[OTHER] = _FIXED[OTHER]
     return chosen | {key: _FIXED[key] for key in (TRANSFER, FAILED, AWAY) if key in seconds}

@@ -1,0 +1,1 @@
+"""Many plans side by side, none computed twice."""

@@ -1,0 +1,83 @@
+"""Schedulers side by side over many programs and platforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.core.scheduler import Problem
+from headrace.experiment.kept import Kept, KeptResults, key_of
+from headrace.model.check import require_valid
+from headrace.model.errors import NoPlan
+from headrace.model.graph import Graph
+from headrace.model.platform import Platform
+from headrace.planners.registry import make
+
+
+@dataclass(frozen=True)
+class Row:
+    """One program on one platform: what each scheduler made of it, or why it could not."""
+
+    program: str
+    platform: str
+    tasks: int
+    hosts: int
+    results: Mapping[str, Kept | str]
+
+
+def compare(
+    programs: Mapping[str, Graph],
+    platforms: Mapping[str, Platform],
+    schedulers: Sequence[str],
+    kept: KeptResults,
+    *,
+    options: Mapping[str, Mapping[str, object]] | None = None,
+    seed: int = 0,
+    tell: Callable[[str], None] = lambda text: None,
+) -> list[Row]:
+    """Plan every program on every platform with every scheduler; what is kept is not planned again.
+
+    Every plan passes `check`. `options` gives the constructors' arguments by scheduler.
+    """
+    rows = []
+    total = len(programs) * len(platforms) * len(schedulers)
+    done = 0
+    for program, graph in programs.items():
+        for where, platform in platforms.items():
+            results: dict[str, Kept | str] = {}
+            for scheduler in schedulers:
+                done += 1
+                tell(f"{done} of {total}: {scheduler} on {program}, {where}")
+                own = dict((options or {}).get(scheduler, {}))
+                results[scheduler] = _result(graph, platform, scheduler, own, seed, kept)
+            rows.append(Row(program, where, graph.n_tasks, len(platform.hosts), results))
+    return rows
+
+
+def _result(
+    graph: Graph, platform: Platform, scheduler: str, options: dict[str, object], seed: int, kept: KeptResults
+) -> Kept | str:
+    key = key_of(graph, platform, scheduler, options, seed)
+    known = kept.get(key)
+    if known is not None:
+        return known
+    try:
+        plan = make(scheduler, **options).plan(Problem(graph, platform, seed=seed))
+    except NoPlan as error:
+        return str(error)
+    require_valid(graph, platform, plan)
+    result = Kept(plan.makespan, plan.bound, plan.seconds)
+    kept.put(key, result)
+    return result
+
+
+def geometric_means(rows: Sequence[Row], schedulers: Sequence[str]) -> dict[str, float | None]:
+    """Mean of makespan / bound for each scheduler, over the rows where it has a plan."""
+    means: dict[str, float | None] = {}
+    for scheduler in schedulers:
+        found = [row.results[scheduler] for row in rows]
+        ratios = [k.makespan / k.bound for k in found if isinstance(k, Kept) and k.bound > 0]
+        means[scheduler] = float(np.exp(np.mean(np.log(ratios)))) if ratios else None
+    return means

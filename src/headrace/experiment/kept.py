@@ -1,0 +1,96 @@
+"""Results of planning, kept by what they depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from headrace import __version__
+from headrace.model.errors import BadFile
+from headrace.model.graph import Graph
+from headrace.model.platform import Platform
+
+
+class Kept(NamedTuple):
+    """What is worth knowing of a plan afterwards."""
+
+    makespan: float
+    bound: float
+    seconds: float
+
+
+class KeptResults:
+    """A file of results in the record's folder: $HEADRACE_HOME, or else .headrace here."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        path = Path(folder or os.environ.get("HEADRACE_HOME") or ".headrace").absolute() / "compared.sqlite"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=30)
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS plans (key TEXT PRIMARY KEY, makespan REAL, bound REAL, seconds REAL)"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise BadFile(
+                f"kept results cannot be read: {error}",
+                where=str(path),
+                hint="move the file away, or set HEADRACE_HOME",
+            ) from None
+
+    def get(self, key: str) -> Kept | None:
+        found = self._connection.execute(
+            "SELECT makespan, bound, seconds FROM plans WHERE key = ?", (key,)
+        ).fetchone()
+        return Kept(*found) if found else None
+
+    def put(self, key: str, kept: Kept) -> None:
+        with self._connection:
+            self._connection.execute("INSERT OR REPLACE INTO plans VALUES (?, ?, ?, ?)", (key, *kept))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()
+
+
+def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, object], seed: int) -> str:
+    """The same for two calls that must give the same plan."""
+    digest = hashlib.sha256()
+    for array in (
+        graph.work,
+        graph.kind,
+        graph.size,
+        graph.producer,
+        graph.read_ptr,
+        graph.reads,
+        graph.result,
+    ):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    network = platform.network
+    for array in (
+        platform.rates(graph.kinds),
+        np.array([h.cores for h in platform.hosts]),
+        network.host_place,
+        network.zone,
+        network.site,
+        network.storage,
+        network.port,
+        network.link_bandwidth,
+        network.route_ptr,
+        network.route_links,
+        network.route_bandwidth,
+        network.route_latency,
+    ):
+        digest.update(np.ascontiguousarray(array).tobytes() + b"|")
+    words = (platform.contention, network.origin, scheduler, sorted(options.items()), seed, __version__)
+    digest.update(repr(words).encode())
+    return digest.hexdigest()
