@@ -41,19 +41,19 @@ DRAWN = [
 
 
 def problems(n: int, seed: int) -> Iterator[Problem]:
-    """Cases of every kind; fair links are booked as fifo ones, so these are compared before the replay."""
+    """Cases of every kind but fair links, where times are those of the replay."""
     for program, platform in cases(n, seed, tasks=9):
         if platform.contention != "fair":
             yield Problem(program.graph, platform, seed=seed)
 
 
-def grids(n: int) -> Iterator[Problem]:
-    """Sweeps and small graphs on sites with shared storage behind uplinks, where most is computed once."""
+def grids(n: int, tasks: int = 9) -> Iterator[Problem]:
+    """Sweeps and small graphs on sites with shared storage behind uplinks, where rows wait to be renewed."""
     for seed in range(n):
         rng = np.random.default_rng([seed, 5])
         program = Program(f"sweep-{seed}")
         shared = [program.input(f"s{i}", size=float(rng.integers(1, 60))) for i in range(3)]
-        for t in range(9):
+        for t in range(tasks):
             own = [program.input(f"p{t}.{i}", size=float(rng.integers(0, 4))) for i in range(2)]
             some = [s for s in shared if rng.random() < 0.5]
             before = [f"o{rng.integers(t)}"] if t > 5 and seed % 2 else []
@@ -102,7 +102,7 @@ def test_equals_the_reference(planner: Callable[[], Planner], rule: reference.Ru
 def test_equals_the_reference_on_clusters_behind_uplinks(
     planner: Callable[[], Planner], rule: reference.Rule
 ) -> None:
-    for problem in grids(60):
+    for problem in [*grids(60), *grids(8, tasks=40)]:
         require_same(planner(), problem, reference.run(problem, rule))
 
 
@@ -111,7 +111,7 @@ def test_equals_the_reference_on_clusters_behind_uplinks(
 def test_draws_equal_the_reference(
     planner: Callable[[float], Planner], rule: reference.Rule, tolerance: float
 ) -> None:
-    for problem in [*problems(45, seed=4), *grids(20)]:
+    for problem in [*problems(45, seed=4), *grids(20), *grids(2, tasks=40)]:
         require_same(planner(tolerance), problem, reference.run(problem, rule, tolerance))
 
 

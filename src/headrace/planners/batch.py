@@ -170,12 +170,14 @@ def _wave(graph: Graph, grid: Grid, rule: int, clusters: int) -> tuple[Ints, Wav
         key=np.zeros(widest),
         tie=np.zeros(widest),
         order=np.empty((widest, clusters if rule >= FIRST_JUMP else 0), np.int32),
-        bound=np.empty(widest),
-        stale=np.empty(widest, np.bool_),
+        largest=np.empty(widest),
+        margin=np.empty(widest),
+        drift=np.empty(widest),
         here=np.empty(widest, np.int64),
         rest=np.empty(widest, np.int64),
         steps=np.zeros(1, np.int64),
         cluster_time=np.empty(clusters),
+        ordered=np.empty(clusters),
         touched=np.zeros(widest, np.int64),
     )
 
@@ -183,16 +185,13 @@ def _wave(graph: Graph, grid: Grid, rule: int, clusters: int) -> tuple[Ints, Wav
 def _lazy(grid: Grid, widest: int) -> Lazy:
     places, groups = len(grid.places), len(grid.group_ptr) - 1
     return Lazy(
-        growth=np.zeros(places + 1),
+        growth=np.zeros(places),
         changed=np.zeros(places, np.int64),
         end=np.zeros(places),
         first=np.zeros(groups),
-        second=np.zeros(groups),
         seen=np.zeros(widest, np.int64),
-        near=np.zeros(widest, np.int64),
-        near_mark=np.zeros(widest),
-        far=np.zeros(widest, np.int64),
-        far_mark=np.zeros(widest),
+        place=np.zeros(widest, np.int64),
+        mark=np.zeros(widest),
     )
 
 

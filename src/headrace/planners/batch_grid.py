@@ -40,7 +40,7 @@ def grid_of(problem: Problem, arrays: Arrays) -> Grid:
         cluster=cluster.astype(np.int64),
         back_latency=back.latency,
         back_bandwidth=back.bandwidth,
-        in_link=np.full(len(places), -1, np.int64) if star is None else star,
+        in_link=np.full(len(places), -1, np.int64) if star is None else star.astype(np.int64),
         in_latency=into.latency,
         in_bandwidth=into.bandwidth,
     )
@@ -81,7 +81,7 @@ def _star_links(network: Network, places: Ints) -> Ints | None:
         return None
     if (network.out_port[places] >= 0).any() or (network.in_port[places] >= 0).any():
         return None
-    links = np.full(len(places), -1, np.int64)
+    links = np.full(len(places), -1, np.int32)
     for k, place in enumerate(places.tolist()):
         way = network.route(network.origin, place)
         if (

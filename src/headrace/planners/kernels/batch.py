@@ -14,12 +14,8 @@ from headrace.planners.kernels.arrays import NO_ROUTE, OK, POOL_FULL
 from headrace.planners.kernels.batch_arrays import (
     FIRST_JUMP,
     FREE_LINKS,
-    MAXMIN,
-    MINMIN,
     OWN_LINKS,
-    SHARED_LINKS,
     STAR,
-    SUFFERAGE,
 )
 from headrace.planners.kernels.batch_arrivals import (
     append_all,
@@ -136,8 +132,8 @@ def _open_wave(inputs, wave, first, last):
             wave.order[row, c] = c
         for k in range(wave.time.shape[1]):
             wave.time[row, k] = np.inf
-        wave.best[row], wave.second[row], wave.bound[row] = np.inf, np.inf, np.inf
-        wave.stale[row] = True
+        wave.best[row], wave.second[row], wave.drift[row] = np.inf, np.inf, np.inf
+        wave.margin[row], wave.largest[row] = 0.0, 0.0
 
 
 @inner
@@ -153,13 +149,11 @@ def _refresh(
 ):
     """Bring rows up to date after a task went to place k and moves from `made` on; k = -1: all is new."""
     moved = moves.count[0] > made
-    here, rest = _split(grid, inputs, wave, moves, first, left, k, made)
+    here, rest = _split(m, grid, inputs, wave, moves, first, left, k, made)
     if k >= 0:
         link = grid.in_link[k]
         if moved and grid.network == STAR and is_packed(calendar, link):
-            append_all(
-                tasks, inputs, wave, wave.here, here, first, k, packed_until(calendar, link), grid
-            )
+            append_all(tasks, inputs, wave, wave.here, here, first, k, packed_until(calendar, link), grid)
         elif moved and grid.network != FREE_LINKS:
             for i in range(here):
                 row = wave.here[i]
@@ -181,26 +175,29 @@ def _refresh(
 
 
 @inner
-def _split(grid, inputs, wave, moves, first, left, k, made):
+def _split(m, grid, inputs, wave, moves, first, left, k, made):
     """Write rows that only see a change at place k to `wave.here`, others to `wave.rest`; returns how many.
 
     Tasks that read what was just moved have a new source for it. Where links are shared, a transfer may delay
-    others to anywhere, except those that come from the origin of a STAR.
+    others to anywhere, except on a STAR: there one from the origin delays only those to the same place.
     """
     live, task_of, touched, plain = wave.live, wave.task, wave.touched, inputs.plain
     into_here, into_rest = wave.here, wave.rest
     moved = moves.count[0] > made
     by_reader = moved and grid.network <= OWN_LINKS
+    from_origin = moved and grid.network == STAR
+    for move in range(made, moves.count[0]):
+        from_origin = from_origin and moves.source[move] == m.origin
     if by_reader:
         _touch_readers(inputs, wave, moves, made, 1)
     here, rest = 0, 0
     for i in range(left):
         row = live[i]
-        everywhere = k < 0 or (moved and grid.network == SHARED_LINKS)
+        everywhere = k < 0 or moved
         if by_reader:
-            everywhere = everywhere or touched[row] > 0
-        elif moved and grid.network == STAR:
-            everywhere = everywhere or not plain[task_of[first + row]]
+            everywhere = touched[row] > 0
+        elif from_origin:
+            everywhere = not plain[task_of[first + row]]
         if everywhere:
             into_rest[rest] = row
             rest += 1
@@ -230,13 +227,11 @@ def _next_row(
     """The row of the task that is next."""
     if waits:
         if step == 0:
-            if rule == FIRST_JUMP:
-                find_jumps(rule, 1.0, grid, wave, wave.live, left, 0.0)
-            begin(rule, grid, free, wave, lazy, calendar, left)
+            begin(grid, free, wave, lazy, calendar, left)
         count = candidates(rule, tolerance, grid, tasks, inputs, free, wave, lazy, first, left, step)
         return _least(tolerance, seed, wave, wave.rest, count, first)
     if rule >= FIRST_JUMP:
-        find_jumps(rule, tolerance, grid, wave, wave.live, left, 0.0)
+        find_jumps(rule, tolerance, grid, wave, wave.live, left)
     return _least(tolerance, seed, wave, wave.live, left, first)
 
 

@@ -95,10 +95,12 @@ class Wave(NamedTuple):
     """then the least of these, then the lower number."""
     order: Any
     """[rows, clusters] clusters as they were last sorted by completion time; only for jumps."""
-    bound: Any
-    """No difference between neighbouring clusters is above this."""
-    stale: Any
-    """True: the key is out of date."""
+    largest: Any
+    """The largest difference between neighbouring clusters when last looked at."""
+    margin: Any
+    """How clearly the first jump was the first."""
+    drift: Any
+    """How much completion times have moved since."""
     here: Any
     """Rows for which one place has changed."""
     rest: Any
@@ -106,7 +108,8 @@ class Wave(NamedTuple):
     steps: Any
     """[how many tasks have been placed]"""
     cluster_time: Any
-    """Room for one time per cluster."""
+    ordered: Any
+    """Room for one time per cluster, by number and in order."""
     touched: Any
     """Rows that read an item that has just been moved: 1, else 0."""
 
@@ -115,18 +118,14 @@ class Lazy(NamedTuple):
     """How far rows may be out of date, where they wait (see kernels.lazy)."""
 
     growth: Any
-    """[places + 1] how much completion times at a place have grown at most; in the end, the sum of all."""
+    """How much completion times at each place have grown at most."""
     changed: Any
     """The step of the last growth of each place."""
     end: Any
     first: Any
-    second: Any
     """What completion times depend on: the end of each place's link, the free times of groups."""
     seen: Any
     """The step up to which each row is up to date."""
-    near: Any
-    near_mark: Any
+    place: Any
+    mark: Any
     """The place of a row's best host, and its growth when last seen."""
-    far: Any
-    far_mark: Any
-    """The place of its second best host; for jumps all places."""
