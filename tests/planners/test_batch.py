@@ -76,7 +76,9 @@ def grids(n: int, tasks: int = 9) -> Iterator[Problem]:
         ]
         origin = "store" if seed % 3 else "c0"
         platform = Platform((*sites, Site("store")), contention="fifo", origin=origin)
-        yield Problem(program.graph, platform, seed=seed)
+        holders = {0: (1, 0)} if seed % 5 == 4 else {}
+        free_at = {0: 7.0} if seed % 4 == 3 else {}
+        yield Problem(program.graph, platform, holders, free_at, seed)
 
 
 def require_same(planner: Planner, problem: Problem, plain: reference.Reference) -> None:
@@ -118,3 +120,12 @@ def test_draws_equal_the_reference(
 def test_workqueue_equals_the_reference() -> None:
     for problem in [*problems(225, seed=5), *grids(60)]:
         require_same(Workqueue(), problem, reference.run_workqueue(problem))
+
+
+def test_inputs_in_reading_order_equal_the_reference() -> None:
+    different = 0
+    for problem in grids(30):
+        plain = reference.run(problem, reference.minmin, by_usage=False)
+        require_same(MinMin(by_usage=False), problem, plain)
+        different += plain.moves != reference.run(problem, reference.minmin).moves
+    assert different > 10

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from headrace.core.scheduler import Problem
-from headrace.model.errors import NoPlan, UsageError
+from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.planners.batch_grid import grid_of
@@ -50,8 +50,6 @@ def batch_plan(
     share of the best. Without `by_usage` a task's inputs are sent in the order in which it reads them.
     On one site the rules over clusters compare hosts: there is no other cluster to suffer on.
     """
-    if not tolerance < 1.0:
-        raise UsageError(f"tolerance is {tolerance}", where=name, hint="a share from 0 up to 1, such as 1e-9")
     began = time.perf_counter()
 
     def place_all(board: Board) -> None:

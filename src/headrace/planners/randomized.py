@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.core.scheduler import Problem
+from headrace.model.errors import UsageError
 from headrace.model.plan import Plan
 from headrace.planners.batch import batch_plan
 from headrace.planners.kernels.batch_arrays import FIRST_JUMP, MAXMIN, MINMIN, SUFFERAGE
@@ -21,9 +22,13 @@ class Randomized:
         self.by_usage = by_usage
 
     def plan(self, problem: Problem) -> Plan:
-        return batch_plan(
-            problem, self.name, self.rule, tolerance=max(self.tolerance, 0.0), by_usage=self.by_usage
-        )
+        if not 0.0 <= self.tolerance < 1.0:
+            raise UsageError(
+                f"tolerance is {self.tolerance}",
+                where=self.name,
+                hint="a share from 0 up to, not including, 1, such as 1e-9",
+            )
+        return batch_plan(problem, self.name, self.rule, tolerance=self.tolerance, by_usage=self.by_usage)
 
 
 class RandomMinMin(Randomized):

@@ -56,7 +56,9 @@ def batch_schedule(
     """Place all tasks, level by level: `levels` are the offsets of the levels in `wave.task`.
 
     For n tasks of one level on P places, each step evaluates n columns of one place (STAR, FREE_LINKS and
-    OWN_LINKS) or all P (SHARED_LINKS), and looks through n keys: O(n^2) or O(n^2 * P) evaluations.
+    OWN_LINKS) or all P (SHARED_LINKS), and looks through n keys: O(n^2) or O(n^2 * P) evaluations. Min-min and
+    max-min on a STAR evaluate only rows that may be next (see kernels.lazy); rules over C clusters order the
+    clusters of such rows, O(n * C) a step at worst.
     Returns OK, POOL_FULL (start over with larger calendars) or NO_ROUTE, and the task reached.
     """
     for level in range(len(levels) - 1):
