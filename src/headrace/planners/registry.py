@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from headrace.core.scheduler import Planner
@@ -26,6 +27,10 @@ class Entry:
 
 
 ENTRIES = (
+    Entry("auto", "headrace.planners.auto", "Auto", "all",
+          "several that fit, each judged by carrying its plan out; keeps the best plan", "Headrace"),
+    Entry("best", "headrace.planners.best", "Best", "all",
+          "as auto, then improved by local search until the time (--time) is up", "Headrace"),
     Entry("heft", "headrace.planners.heft", "Heft", "task graphs",
           "upward rank, earliest finish, gaps filled; transfers booked on limited links",
           "Topcuoglu, Hariri, Wu 2002"),
@@ -67,7 +72,7 @@ ENTRIES = (
           "the next task to the host that is free first, without estimates (H0)", "comparator"),
 )  # fmt: skip
 
-DEFAULT = "heft"
+DEFAULT = "auto"
 _by_name = {entry.name: entry for entry in ENTRIES}
 
 
@@ -91,8 +96,8 @@ def entries() -> list[Entry]:
     return list(_by_name.values())
 
 
-def make(name: str) -> Planner:
-    """The planner of that name, with its default parameters; `file.py:Name` is a class of one's own.
+def make(name: str, **options: Any) -> Planner:
+    """The planner of that name; `file.py:Name` is a class of one's own. Options go to its constructor.
 
     >>> make("round-robin").name
     'round-robin'
@@ -101,7 +106,7 @@ def make(name: str) -> Planner:
         maker = load_from_file(name)
         if not callable(maker):
             raise UsageError(f"{name!r} is not a class", hint="name the class of your planner")
-        return _checked(maker(), name)
+        return _checked(_made(maker, name, options), name)
     if name not in _by_name:
         near = get_close_matches(name, _by_name, 1)
         raise UsageError(
@@ -109,8 +114,19 @@ def make(name: str) -> Planner:
             hint=f"{near[0]!r}" if near else f"one of {', '.join(_by_name)}",
         )
     entry = _by_name[name]
-    make_it: Callable[[], Planner] = getattr(import_module(entry.module), entry.maker)
-    return make_it()
+    planner: Planner = _made(getattr(import_module(entry.module), entry.maker), name, options)
+    return planner
+
+
+def _made(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
+    known = signature(maker).parameters
+    for option in options:
+        if option not in known:
+            raise UsageError(
+                f"{name!r} takes no {option!r}",
+                hint=f"it takes {', '.join(known)}" if known else "leave it out",
+            )
+    return maker(**options)
 
 
 def _checked(planner: Any, name: str) -> Planner:
