@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 import numpy as np
 
-from headrace import __version__
 from headrace.model.errors import BadFile
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
@@ -91,6 +91,13 @@ def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, 
         network.route_latency,
     ):
         digest.update(np.ascontiguousarray(array).tobytes() + b"|")
-    words = (platform.contention, network.origin, scheduler, sorted(options.items()), seed, __version__)
+    words = (
+        platform.contention,
+        network.origin,
+        scheduler,
+        sorted(options.items()),
+        seed,
+        version("headrace"),
+    )
     digest.update(repr(words).encode())
     return digest.hexdigest()
