@@ -270,7 +270,10 @@ def demo(
     if as_json:
         _print_json(demo_json(outcome))
     else:
-        rows = [[w, show_time(m), show_time(outcome.bound), f"{r:.2f}"] for w, m, r in outcome.rows()]
+        rows = [
+            [row.placed_by, show_time(row.makespan), show_time(row.bound), f"{row.ratio:.2f}"]
+            for row in outcome.rows()
+        ]
         _table(["placed by", "makespan", "lower bound", "ratio"], rows)
         same = "the same" if outcome.same else "DIFFERENT"
         typer.echo(f"both runs gave {same} results; with the plan {outcome.speedup:.2f} times as fast")

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from headrace.commands.demo_program import demo_program, try_each_kind
 from headrace.core.scheduler import Follow, Problem, Scheduler, assignments_of
 from headrace.model.check import require_valid
-from headrace.model.graph import Floats, Graph
+from headrace.model.events import TaskFinished
+from headrace.model.graph import Graph
 from headrace.model.plan import Plan
+from headrace.model.platform import Platform
+from headrace.model.program import Program
 from headrace.model.units import show_time
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import make
+from headrace.predict.history import Measurement, predict
 
 if TYPE_CHECKING:
     from headrace.runtime.cluster import Cluster
@@ -35,16 +39,17 @@ class Demo:
     plan: Plan
     engine: Outcome
     planned: Outcome
-    bound: float
-    """No placing of these tasks, as measured in both runs, can take less on these workers."""
+    engine_bound: float
+    """No placing of these tasks, as long as they were measured to be in that run, can take less here."""
+    planned_bound: float
     same: bool
     """Both runs gave the same picture, bit for bit."""
 
-    def rows(self) -> list[tuple[str, float, float]]:
-        """(who placed the tasks, makespan, ratio to the bound)."""
+    def rows(self) -> list[Figures]:
+        """What there is to compare, in the order of the runs."""
         return [
-            (who, outcome.makespan, outcome.makespan / self.bound)
-            for who, outcome in (("Dask's own scheduling", self.engine), ("Headrace plan", self.planned))
+            Figures("Dask's own scheduling", self.engine.makespan, self.engine_bound),
+            Figures("Headrace plan", self.planned.makespan, self.planned_bound),
         ]
 
     @property
@@ -52,33 +57,61 @@ class Demo:
         return self.engine.makespan / self.planned.makespan
 
 
+class Figures(NamedTuple):
+    """One run in figures."""
+
+    placed_by: str
+    makespan: float
+    bound: float
+
+    @property
+    def ratio(self) -> float:
+        return self.makespan / self.bound
+
+
 def run_demo(say: Callable[[str], None]) -> Demo:
-    """Estimate, plan, run under the engine alone, run under the plan, compare."""
+    """Run under the engine alone, plan with what that run measured, run under the plan, compare."""
     from headrace.runtime.cluster import open_local
 
-    say("trying one task of each kind to estimate run times")
-    seconds = {kind: cpu * STRETCH for kind, cpu in try_each_kind().items()}
-    program = demo_program(seconds)
-    graph = program.graph
+    program = demo_program()
     shown = " : ".join(f"{speed:g}" for speed in SPEEDS)
     say(f"starting four workers; their speeds {shown} are emulated: each worker stretches its tasks")
     with open_local(speeds=SPEEDS, stretch=STRETCH) as cluster:
-        say(f"planning {graph.n_tasks} tasks")
-        planner = make("best", time=PLANNING_SECONDS)
-        plan = planner.plan(Problem(graph, cluster.platform))
-        require_valid(graph, cluster.platform, plan)
         _warm_up(cluster)
-        say("running with Dask's own scheduling")
+        say(f"running {len(program.tasks)} tasks with Dask's own scheduling")
         engine = _checked(cluster, program, None)
+        say("planning with the run times that this run measured")
+        graph, platform = predict(program.graph, cluster.platform, _measurements(program, engine))
+        planner = make("best", time=PLANNING_SECONDS)
+        plan = planner.plan(Problem(graph, platform))
+        require_valid(graph, platform, plan)
         say("running with the Headrace plan")
         planned = _checked(cluster, program, Follow(planner, assignments_of(plan)))
-        work = _measured_work(graph, engine.measured, planned.measured)
-        bound = lower_bound(Problem(graph.with_work(work), cluster.platform))
+        engine_bound, planned_bound = (
+            _bound(program.graph, cluster.platform, outcome) for outcome in (engine, planned)
+        )
     same = all(np.array_equal(engine.results[name], planned.results[name]) for name in planned.results)
-    return Demo(plan, engine, planned, bound, same and bool(planned.results))
+    return Demo(plan, engine, planned, engine_bound, planned_bound, same and bool(planned.results))
 
 
-def _checked(cluster: Cluster, program: Any, scheduler: Scheduler | None) -> Outcome:
+def _measurements(program: Program, outcome: Outcome) -> list[Measurement]:
+    """How long each task took, in the order they ended."""
+    return [
+        Measurement(
+            program.tasks[e.task].kind, e.host, e.time - e.start, float(outcome.measured[e.task]["read"])
+        )
+        for e in outcome.events
+        if isinstance(e, TaskFinished)
+    ]
+
+
+def _bound(graph: Graph, platform: Platform, outcome: Outcome) -> float:
+    """The lower bound with each task's CPU time as it was in this run, stretched."""
+    work = np.array([outcome.measured[name]["cpu"] for name in graph.task_names]) * STRETCH
+    return lower_bound(Problem(graph.with_work(work), platform))
+
+
+def _checked(cluster: Cluster, program: Program, scheduler: Scheduler | None) -> Outcome:
     outcome = cluster.execute(program, scheduler)
     if outcome.failure is not None:
         raise outcome.failure
@@ -90,25 +123,20 @@ def _warm_up(cluster: Cluster) -> None:
     cluster.client.run(try_each_kind)
 
 
-def _measured_work(graph: Graph, *runs: Mapping[str, Mapping[str, Any]]) -> Floats:
-    """Seconds of each task at speed 1: its CPU time in the quicker of the runs, stretched."""
-    return np.array([min(run[name]["cpu"] for run in runs) for name in graph.task_names]) * STRETCH
-
-
 def write_demo_page(demo: Demo, path: Path) -> None:
     """Both Gantt charts in one self-contained page, the plan as outlines behind what happened."""
     from headrace.report.gantt import run_chart
     from headrace.report.page import Heading, Paragraph, Table, write_page
 
     graph, platform = demo.plan.graph, demo.plan.platform
-    longest = max(makespan for _, makespan, _ in demo.rows())  # one time axis for both charts
+    longest = max(row.makespan for row in demo.rows())  # one time axis for both charts
     rows = [
-        [who, show_time(makespan), show_time(demo.bound), f"{ratio:.2f}"]
-        for who, makespan, ratio in demo.rows()
+        [row.placed_by, show_time(row.makespan), show_time(row.bound), f"{row.ratio:.2f}"]
+        for row in demo.rows()
     ]
 
-    def chart(outcome: Outcome, plan: Plan | None, title: str) -> Any:
-        drawn = run_chart(plan, outcome.events, platform, graph=graph, bound=demo.bound, title=title)
+    def chart(outcome: Outcome, plan: Plan | None, bound: float, title: str) -> Any:
+        drawn = run_chart(plan, outcome.events, platform, graph=graph, bound=bound, title=title)
         return replace(drawn, end=longest)
 
     write_page(
@@ -117,14 +145,15 @@ def write_demo_page(demo: Demo, path: Path) -> None:
         [
             Paragraph(
                 f"{graph.n_tasks} tasks that cut, filter and stitch image tiles, run twice on the same four "
-                f"workers. {_emulation()} Both runs gave {'the same' if demo.same else 'DIFFERENT'} results."
+                f"workers. {_emulation()} Dask's own scheduling came first; the plan was made with the run times "
+                f"measured then. Both runs gave {'the same' if demo.same else 'DIFFERENT'} results."
             ),
             Table(["placed by", "makespan", "lower bound", "ratio"], rows),
             Heading("With a plan"),
             Paragraph("Filled bars are what happened; outlines behind them are what was planned."),
-            chart(demo.planned, demo.plan, "Headrace plan"),
+            chart(demo.planned, demo.plan, demo.planned_bound, "Headrace plan"),
             Heading("Without"),
-            chart(demo.engine, None, "Dask's own scheduling"),
+            chart(demo.engine, None, demo.engine_bound, "Dask's own scheduling"),
         ],
     )
 
@@ -139,13 +168,11 @@ def _emulation() -> str:
 
 def demo_json(demo: Demo) -> dict[str, Any]:
     """The figures for machines."""
-    rows: Sequence[tuple[str, float, float]] = demo.rows()
     return {
         "tasks": demo.plan.graph.n_tasks,
         "speeds": list(SPEEDS),
         "stretch": STRETCH,
-        "bound": demo.bound,
-        "runs": [{"placed_by": who, "makespan": makespan, "ratio": ratio} for who, makespan, ratio in rows],
+        "runs": [row._asdict() | {"ratio": row.ratio} for row in demo.rows()],
         "speedup": demo.speedup,
         "same_results": demo.same,
     }

@@ -9,7 +9,6 @@ late.
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -65,17 +64,12 @@ def mosaic(field: Image, *tiles: Image) -> Image:
     return whole
 
 
-def demo_program(work: dict[str, float] | None = None) -> Program:
-    """About 100 tasks; `work` gives the run time of each kind on a host of speed 1."""
-    work = work or {}
+def demo_program() -> Program:
+    """About 100 tasks, each first taken for a second of work."""
     program = Program("mosaic")
 
     def add(body: Callable[..., Any], inputs: list[Any], name: str, size: int = _BYTES) -> Any:
-        kind = body.__name__
-        seconds = work.get(kind, 1.0)
-        return program.task(
-            body, inputs=inputs, outputs={f"{name}.out": size}, name=name, kind=kind, work=seconds
-        )
+        return program.task(body, inputs=inputs, outputs={f"{name}.out": size}, name=name, kind=body.__name__)
 
     tiles = [add(cut, [program.input(f"number{i}", value=i)], f"cut{i}") for i in range(TILES)]
     for number in range(ROUNDS):
@@ -88,20 +82,10 @@ def demo_program(work: dict[str, float] | None = None) -> Program:
     return program
 
 
-def try_each_kind() -> dict[str, float]:
-    """CPU seconds of one task of each kind on this machine, the middle of three tries."""
+def try_each_kind() -> None:
+    """Do one task of each kind, so that everything is loaded before anything is measured."""
     tile = cut(0)
-    tries: dict[str, Callable[[], Any]] = {
-        "cut": lambda: cut(1),
-        "sharpen": lambda: sharpen(tile, tile),
-        "blended": lambda: blended(*[tile] * TILES),
-        "calibrate": lambda: calibrate(tile),
-        "mosaic": lambda: mosaic(tile, *[tile] * TILES),
-    }
-    return {kind: sorted(_cpu_seconds(attempt) for _ in range(3))[1] for kind, attempt in tries.items()}
-
-
-def _cpu_seconds(action: Callable[[], Any]) -> float:
-    began = thread_time()
-    action()
-    return thread_time() - began
+    sharpen(tile, tile)
+    blended(*[tile] * TILES)
+    calibrate(tile)
+    mosaic(tile, *[tile] * TILES)
