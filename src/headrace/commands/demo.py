@@ -144,7 +144,7 @@ def write_demo_page(demo: Demo, path: Path) -> None:
         "Headrace demo",
         [
             Paragraph(
-                f"{graph.n_tasks} tasks that cut, filter and stitch image tiles, run twice on the same four "
+                f"{graph.n_tasks} tasks that cut, sharpen and stitch a colour picture, run twice on the same four "
                 f"workers. {_emulation()} Dask's own scheduling came first; the plan was made with the run times "
                 f"measured then. Both runs gave {'the same' if demo.same else 'DIFFERENT'} results."
             ),

@@ -1,9 +1,9 @@
-"""The program of the demo: a mosaic of image tiles, really computed with numpy.
+"""The program of the demo: a colour picture that is cut, sharpened and stitched, really computed with numpy.
 
-In every round the tiles are sharpened side by side and then blended, and the next round needs the blend: a
-slow machine with too many tiles holds everybody up. Next to the rounds runs a chain of calibration steps,
-each needing the one before, that the last task waits for: whoever starts it late or on a slow machine ends
-late.
+In every round each colour is cut into pieces that are sharpened side by side and then stitched, and its next
+round needs the whole: a slow machine with too many pieces holds everybody up. Next to the colours runs a chain
+of calibration steps, each needing the one before, that the last task waits for: whoever starts it late or on a
+slow machine ends late.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from headrace.model.program import Program
 
 Image = NDArray[np.float32]
 
-TILES = 8
-ROUNDS = 10
-CHAIN = 12
-SIDE = 768
-_BYTES = SIDE * SIDE * 4
+COLOURS = ("red", "green", "blue")
+PIECES = 4
+ROUNDS = 6
+CHAIN = 8
+HEIGHT, WIDTH = 384, 768
+_PIECE = HEIGHT * WIDTH * 4
 
 
 def smooth(image: Image, times: int) -> Image:
@@ -33,59 +34,69 @@ def smooth(image: Image, times: int) -> Image:
     return image
 
 
-def cut(number: int) -> Image:
-    """One tile of the sky: noise with a few bright stars."""
+def paint(number: int) -> Image:
+    """One piece of the sky: noise with a few bright stars."""
     random = np.random.default_rng(number)
-    tile = random.normal(100.0, 10.0, (SIDE, SIDE)).astype(np.float32)
-    tile[random.integers(0, SIDE, 40), random.integers(0, SIDE, 40)] += 4000.0
-    return tile
+    piece = random.normal(100.0, 10.0, (HEIGHT, WIDTH)).astype(np.float32)
+    piece[random.integers(0, HEIGHT, 20), random.integers(0, WIDTH, 20)] += 4000.0
+    return piece
 
 
-def sharpen(tile: Image, blend: Image) -> Image:
-    """Take out what neighbours have in common and bring out the rest."""
-    sharper: Image = tile + np.float32(0.1) * (tile - smooth(tile, 24)) - np.float32(0.05) * blend
+def sharpen(picture: Image, number: int) -> Image:
+    """Cut one piece out, take out what neighbours have in common and bring out the rest."""
+    piece = picture[number * HEIGHT : (number + 1) * HEIGHT]
+    sharper: Image = piece + np.float32(0.1) * (piece - smooth(piece, 50))
     return sharper
 
 
-def blended(*tiles: Image) -> Image:
-    """The level common to all tiles."""
-    return smooth(np.minimum.reduce(tiles), 1)
+def stitch(*pieces: Image) -> Image:
+    """One picture from its pieces."""
+    return np.concatenate(pieces, axis=0)
 
 
 def calibrate(before: Image) -> Image:
     """One step towards a flat field."""
-    after: Image = np.sqrt(np.abs(smooth(before, 20)) + np.float32(1.0))
+    after: Image = np.sqrt(np.abs(smooth(before, 40)) + np.float32(1.0))
     return after
 
 
-def mosaic(field: Image, *tiles: Image) -> Image:
-    """All tiles side by side, divided by the flat field."""
-    whole: Image = np.concatenate([tile / field for tile in tiles], axis=1)
-    return whole
+def flatten(field: Image, *colours: Image) -> Image:
+    """One picture of all colours, divided by the level of the flat field."""
+    # The largest value, not the mean: the last digit of a sum depends on where the array lies in memory.
+    flat: Image = np.stack(colours) / field.max()
+    return flat
 
 
 def demo_program() -> Program:
     """About 100 tasks, each first taken for a second of work."""
     program = Program("mosaic")
+    whole = _PIECE * PIECES
 
-    def add(body: Callable[..., Any], inputs: list[Any], name: str, size: int = _BYTES) -> Any:
+    def add(body: Callable[..., Any], inputs: list[Any], name: str, size: int = _PIECE) -> Any:
         return program.task(body, inputs=inputs, outputs={f"{name}.out": size}, name=name, kind=body.__name__)
 
-    tiles = [add(cut, [program.input(f"number{i}", value=i)], f"cut{i}") for i in range(TILES)]
-    for number in range(ROUNDS):
-        blend = add(blended, tiles, f"blend{number}")
-        tiles = [add(sharpen, [tile, blend], f"sharpen{number}.{i}") for i, tile in enumerate(tiles)]
-    field = add(cut, [program.input("chart", value=1000)], "chart")
+    numbers = [program.input(f"number{i}", value=i) for i in range(PIECES)]
+    pictures = []
+    for c, colour in enumerate(COLOURS):
+        seeds = [program.input(f"{colour}{i}", value=100 * c + i) for i in range(PIECES)]
+        pieces = [add(paint, [seed], f"paint {colour} {i}") for i, seed in enumerate(seeds)]
+        picture = add(stitch, pieces, f"stitch {colour}", whole)
+        for turn in range(ROUNDS):
+            pieces = [
+                add(sharpen, [picture, n], f"sharpen {colour} {turn}.{i}") for i, n in enumerate(numbers)
+            ]
+            picture = add(stitch, pieces, f"stitch {colour} {turn}", whole)
+        pictures.append(picture)
+    field = add(paint, [program.input("chart", value=1000)], "chart")
     for step in range(CHAIN):
-        field = add(calibrate, [field], f"calibrate{step}")
-    program.output(add(mosaic, [field, *tiles], "mosaic", _BYTES * TILES))
+        field = add(calibrate, [field], f"calibrate {step}")
+    program.output(add(flatten, [field, *pictures], "flatten", whole * len(COLOURS)))
     return program
 
 
 def try_each_kind() -> None:
     """Do one task of each kind, so that everything is loaded before anything is measured."""
-    tile = cut(0)
-    sharpen(tile, tile)
-    blended(*[tile] * TILES)
-    calibrate(tile)
-    mosaic(tile, *[tile] * TILES)
+    piece = paint(0)
+    picture = stitch(*[piece] * PIECES)
+    sharpen(picture, 1)
+    flatten(calibrate(piece), picture)
