@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from headrace.planners.kernels.jit import inner
 
 FIRST_ROOM = 4
 
@@ -38,7 +39,7 @@ def new_calendar(resources: int, blocks: int) -> Calendar:
     )
 
 
-@njit(cache=True)
+@inner
 def first_after(calendar, resource, time):
     """Index of the first block that ends after `time`: O(log blocks)."""
     base = calendar.offset[resource]
@@ -52,7 +53,7 @@ def first_after(calendar, resource, time):
     return low
 
 
-@njit(cache=True)
+@inner
 def earliest(calendar, resource, ready, duration):
     """Earliest time from `ready` on at which the resource is free for `duration`."""
     base = calendar.offset[resource]
@@ -64,7 +65,7 @@ def earliest(calendar, resource, ready, duration):
     return time
 
 
-@njit(cache=True)
+@inner
 def _open_slot(calendar, resource, at):
     """Make room for a block at index `at`; False if the pool is full."""
     length = calendar.length[resource]
@@ -89,7 +90,7 @@ def _open_slot(calendar, resource, at):
     return True
 
 
-@njit(cache=True)
+@inner
 def _close_slot(calendar, resource, at):
     base = calendar.offset[resource]
     length = calendar.length[resource]
@@ -99,7 +100,7 @@ def _close_slot(calendar, resource, at):
     calendar.length[resource] = length - 1
 
 
-@njit(cache=True)
+@inner
 def book(calendar, resource, start, end):
     """Mark [start, end) busy. Returns what `unbook` needs: (how, index, old start, old end).
 
@@ -130,7 +131,7 @@ def book(calendar, resource, start, end):
     return 4, at, 0.0, 0.0
 
 
-@njit(cache=True)
+@inner
 def unbook(calendar, resource, how, at, old_start, old_end):
     """Take the latest booking of a resource back."""
     base = calendar.offset[resource]

@@ -10,10 +10,11 @@ from numba import njit
 
 from headrace.planners.kernels.arrays import NO_ROUTE, OK, POOL_FULL
 from headrace.planners.kernels.calendar import book, earliest
+from headrace.planners.kernels.jit import inner
 from headrace.planners.kernels.transfers import arrivals, deliver, fetch, seconds, take_back
 
 
-@njit(cache=True)
+@inner
 def _inputs_by_time(tasks, copies, task, inputs, times):
     """The items a task may have to fetch, those that are ready first in front; returns how many.
 
@@ -51,18 +52,18 @@ def _inputs_by_time(tasks, copies, task, inputs, times):
     return count
 
 
-@njit(cache=True)
+@inner
 def _later(inputs, times, a, b):
     return times[a] > times[b] or (times[a] == times[b] and inputs[a] > inputs[b])
 
 
-@njit(cache=True)
+@inner
 def _swap(inputs, times, a, b):
     inputs[a], inputs[b] = inputs[b], inputs[a]
     times[a], times[b] = times[b], times[a]
 
 
-@njit(cache=True)
+@inner
 def _best_core(m, cores, host, ready, duration):
     best_core, best_start = -1, np.inf
     ready = max(ready, m.free_at[host])
@@ -73,7 +74,7 @@ def _best_core(m, cores, host, ready, duration):
     return best_core, best_start
 
 
-@njit(cache=True)
+@inner
 def _way_back(m, tasks, task, places, back):
     """How long the results of a task take to return from these places on free links."""
     for p in places:
@@ -87,13 +88,13 @@ def _way_back(m, tasks, task, places, back):
                 back[p] = max(back[p], seconds(m, p, m.origin, tasks.size[item]))
 
 
-@njit(cache=True)
+@inner
 def _extra(choice, task):
     """What each place adds to the goal of a task."""
     return choice.extra[min(task, choice.extra.shape[0] - 1)]
 
 
-@njit(cache=True)
+@inner
 def _promises(m, tasks, cores, task, choice, hosts, scratch):
     """The goal of a task at each host if links were free; returns the best host, or -1."""
     best, best_goal, best_end = -1, np.inf, np.inf
@@ -113,7 +114,7 @@ def _promises(m, tasks, cores, task, choice, hosts, scratch):
     return best
 
 
-@njit(cache=True)
+@inner
 def _try_hosts(m, tasks, cores, links, copies, moves, log, task, n_inputs, choice, hosts, hint, scratch):
     """The best host with its transfers booked, or -1; takes all bookings back.
 
@@ -140,7 +141,7 @@ def _try_hosts(m, tasks, cores, links, copies, moves, log, task, n_inputs, choic
     return chosen
 
 
-@njit(cache=True)
+@inner
 def _holders(m, tasks, copies, task, choice, scratch):
     """The allowed hosts that have all inputs of a task: how many; they and their places go to the scratch.
 

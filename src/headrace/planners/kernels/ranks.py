@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from headrace.planners.kernels.jit import inner
 
-@njit(cache=True)
+
+@inner
 def _add_bytes(task, read_ptr, reads, producer, size, bytes_from):
     """Sum up what a task reads from each of its predecessors."""
     for i in range(read_ptr[task], read_ptr[task + 1]):
@@ -15,7 +17,7 @@ def _add_bytes(task, read_ptr, reads, producer, size, bytes_from):
             bytes_from[maker] += size[reads[i]]
 
 
-@njit(cache=True)
+@inner
 def _clear_bytes(task, read_ptr, reads, producer, bytes_from):
     for i in range(read_ptr[task], read_ptr[task + 1]):
         if producer[reads[i]] >= 0:

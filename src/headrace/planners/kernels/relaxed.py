@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from headrace.planners.kernels.jit import inner
+
 _HALVINGS = 20
 
 
@@ -51,7 +53,7 @@ def least_before(order, ptr, other, size, quick, area, capacity, near, far, leas
             soonest[task] = min(soonest[task], least_here[task, place] + quick[task, place])
 
 
-@njit(cache=True)
+@inner
 def _least_away(maker, size, quick, far, least_here, soonest):
     """When the data of a task can first be at any other place."""
     if size == 0.0:
@@ -63,7 +65,7 @@ def _least_away(maker, size, quick, far, least_here, soonest):
     return least
 
 
-@njit(cache=True)
+@inner
 def _crowded(place, first, last, other, remote, area, capacity, least_here, bound):
     """The latest moment, by halving from `bound` up, that sharing the place rules out."""
     high = _shared_until(place, first, last, other, remote, area, capacity, least_here, bound)
@@ -79,7 +81,7 @@ def _crowded(place, first, last, other, remote, area, capacity, least_here, boun
     return low
 
 
-@njit(cache=True)
+@inner
 def _shared_until(place, first, last, other, remote, area, capacity, least_here, moment):
     """How long the place is shared by predecessors whose data would come after `moment` from elsewhere."""
     total, since = 0.0, np.inf

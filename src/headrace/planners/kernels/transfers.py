@@ -10,9 +10,10 @@ import numpy as np
 from numba import njit
 
 from headrace.planners.kernels.calendar import book, earliest, unbook
+from headrace.planners.kernels.jit import inner
 
 
-@njit(cache=True)
+@inner
 def seconds(m, source, target, size):
     """Time of a transfer on free links, as model.network.Network.seconds."""
     if source == target or size == 0.0:
@@ -24,7 +25,7 @@ def seconds(m, source, target, size):
     return m.route_latency[a, b] + size / bandwidth
 
 
-@njit(cache=True)
+@inner
 def route(m, source, target, links):
     """Write the links between two places into `links`; returns how many."""
     count = 0
@@ -49,7 +50,7 @@ def add_held(m, tasks, copies):
             add_copy(m, copies, item, tasks.size[item], tasks.held[i], 0.0)
 
 
-@njit(cache=True)
+@inner
 def add_copy(m, copies, item, size, place, time):
     node = copies.count[0]
     copies.count[0] += 1
@@ -66,7 +67,7 @@ def add_copy(m, copies, item, size, place, time):
             copies.arrival[row, target] = min(copies.arrival[row, target], since)
 
 
-@njit(cache=True)
+@inner
 def slot(calendar, links, count, ready, duration):
     """Earliest start from `ready` on at which all links are free for the whole transfer."""
     time = ready
@@ -81,7 +82,7 @@ def slot(calendar, links, count, ready, duration):
     return time
 
 
-@njit(cache=True)
+@inner
 def best_source(m, copies, calendar, item, size, target, links):
     """Where to fetch an item from: (copy, start, finish).
 
@@ -117,7 +118,7 @@ def best_source(m, copies, calendar, item, size, target, links):
     return chosen, chosen_start, chosen_finish
 
 
-@njit(cache=True)
+@inner
 def held_since(copies, item, place):
     """When a place has the item; inf if it does not."""
     row = copies.row[item]
@@ -132,7 +133,7 @@ def held_since(copies, item, place):
     return np.inf
 
 
-@njit(cache=True)
+@inner
 def _reach(m, source, time, size, places, since):
     """Lower `since` to when an item can come to these places from `source` (as `seconds`, loads hoisted)."""
     zone, port = m.zone[source], m.port[source]
@@ -146,7 +147,7 @@ def _reach(m, source, time, size, places, since):
         since[p] = min(since[p], arrival)
 
 
-@njit(cache=True)
+@inner
 def arrivals(m, tasks, copies, task, places, arrival, since):
     """Earliest time all inputs can be at these places if no link were busy: O(inputs * copies * places)."""
     for p in places:
@@ -175,7 +176,7 @@ def arrivals(m, tasks, copies, task, places, arrival, since):
                 arrival[p] = max(arrival[p], since[p])
 
 
-@njit(cache=True)
+@inner
 def fetch(m, tasks, copies, calendar, n_inputs, place, scratch, log, moves, keep):
     """Book the transfers a task needs at a place; returns when the last has arrived.
 
@@ -215,14 +216,14 @@ def fetch(m, tasks, copies, calendar, n_inputs, place, scratch, log, moves, keep
     return latest
 
 
-@njit(cache=True)
+@inner
 def take_back(calendar, log):
     for entry in range(log.count[0] - 1, -1, -1):
         unbook(calendar, log.link[entry], log.how[entry], log.at[entry], log.start[entry], log.end[entry])
     log.count[0] = 0
 
 
-@njit(cache=True)
+@inner
 def add_move(moves, item, source, target, start, finish):
     k = moves.count[0]
     moves.count[0] += 1
@@ -233,7 +234,7 @@ def add_move(moves, item, source, target, start, finish):
     moves.finish[k] = finish
 
 
-@njit(cache=True)
+@inner
 def deliver(m, tasks, copies, calendar, task, place, time, links, moves):
     """Outputs are at the task's place from its finish on; results go back to the origin."""
     for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
