@@ -19,8 +19,10 @@ from headrace.planners.kernels.annealing import BLOCK, Fixed, Solution, Trial, a
 from headrace.planners.problem_arrays import arrays_of, choice_of
 
 Order: TypeAlias = NDArray[np.int64]
-_WARM, _COLD = 0.003, 1e-6
+_WARMEST, _LEAST_WARM, _COLD = 0.01, 1e-4, 1e-6
 """Temperatures as shares of the makespan."""
+_SWEEPS = 5000
+"""Moves for each task that allow the warmest start; with fewer there is no time to cool down from it."""
 _CHUNKS = 100
 """Calls of the compiled loop: between them the clock is read and progress is told."""
 _MOST_ENTRIES = 50_000_000
@@ -41,8 +43,10 @@ def annealed(
     The moves depend on the seed alone, so the same steps give the same plan.
     """
     search = _Search(problem, plan, seed)
+    sweeps = steps / problem.graph.n_tasks
+    start = min(_WARMEST, max(_LEAST_WARM, _WARMEST * sweeps / _SWEEPS))
     for chunk in range(_CHUNKS):
-        warm, cold = (_WARM * (_COLD / _WARM) ** ((chunk + end) / _CHUNKS) for end in (0, 1))
+        warm, cold = (start * (_COLD / start) ** ((chunk + end) / _CHUNKS) for end in (0, 1))
         if search.run(max(1, steps // _CHUNKS), warm, cold):
             tell(search.best)
         if time.perf_counter() > until:
