@@ -31,7 +31,6 @@ ORDER = (
 )
 DOWN_INSIDE_FUNCTIONS = {
     ("model/platform.py", "Platform.read"),
-    ("model/platform.py", "Platform.probe"),
     ("model/plan.py", "Plan.gantt"),
 }
 """Conveniences on model classes that load what they need when they are called."""

@@ -143,3 +143,32 @@ def test_the_same_plan_for_every_hash_seed(folder: Path) -> None:
         del plan["seconds"]
         outs.add(json.dumps(plan))
     assert len(outs) == 1
+
+
+def test_a_scheduler_from_a_file_of_ones_own(folder: Path) -> None:
+    (folder / "mine.py").write_text(
+        "from headrace.planners.round_robin import RoundRobin\n"
+        "class Mine(RoundRobin):\n    name = 'mine'\n"
+        "class Not:\n    pass\n"
+    )
+    ended = headrace("plan", "sra.json.gz", "--on", "lab.toml", "-s", "mine.py:Mine", "--json", cwd=folder)
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["tasks"]
+    for name, part in (("Nope", "it has no 'Nope'"), ("Not", "is not a planner")):
+        ended = headrace("plan", "sra.json.gz", "--on", "lab.toml", "-s", f"mine.py:{name}", cwd=folder)
+        assert ended.code == 2
+        assert part in ended.err
+
+
+def test_a_plan_of_a_python_program_is_converted_only_with_the_program_named(folder: Path) -> None:
+    (folder / "ran.py").write_text(
+        "from pathlib import Path\nimport headrace as hr\nPath('it-ran').touch()\n"
+        "program = hr.Program('one')\nprogram.task(None, work=1.0)\n"
+    )
+    assert headrace("plan", "ran.py", "--on", "lab.toml", "-o", "plan.json", cwd=folder).code == 0
+    (folder / "it-ran").unlink()
+    refused = headrace("convert", "plan.json", "plan.trace.json", cwd=folder)
+    assert refused.code == 2
+    assert "--program" in refused.err
+    assert not (folder / "it-ran").exists(), "a file that a plan only names is not run"
+    assert headrace("convert", "plan.json", "plan.trace.json", "--program", "ran.py", cwd=folder).code == 0

@@ -1,0 +1,13 @@
+"""All benchmarks, one after another: python -m bench."""
+
+from __future__ import annotations
+
+from bench import best, demo, large, overhead, planning, start
+
+if __name__ == "__main__":
+    start.main()
+    overhead.main()
+    planning.main("heft")
+    best.main(10.0)
+    large.main()
+    demo.main()
