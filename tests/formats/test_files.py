@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.formats import files
-from headrace.formats.files import parse_json, read_file, read_head, write_file
+from headrace.formats.files import read_file, read_head, write_file
 from headrace.formats.shapes import read_shape
 from headrace.formats.wfformat_shapes import document_adapter
 from headrace.model.errors import BadFile
@@ -80,13 +80,17 @@ def test_a_failed_write_is_typed_and_leaves_nothing_behind(tmp_path: Path) -> No
         (b"[1,\n 2,,]", "line 2 column 4"),
         (b"[" * 100_000, "recursion limit"),
         (b'{"a": "\xff"}', "unicode"),
-        (b"[Infinity]", "line 1"),
+        (
+            b'{"name": "n", "schemaVersion": "1.4", "workflow": '
+            b'{"tasks": [{"name": "a", "runtimeInSeconds": Infinity}]}}',
+            r"tasks\[0\]\.runtimeInSeconds.*finite",
+        ),
         (b"", "EOF"),
     ],
 )
 def test_bad_json(data: bytes, message: str) -> None:
     with pytest.raises(BadFile, match=message):
-        parse_json(data, "x.json")
+        read_shape(document_adapter(), data, "x.json")
 
 
 def test_documents_of_too_many_values_are_refused_before_parsing() -> None:

@@ -12,8 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from pydantic_core import from_json
-
 from headrace.model.errors import BadFile
 from headrace.model.units import show_size
 
@@ -35,7 +33,9 @@ def read_file(path: str | Path, *, limit: int = MAX_BYTES) -> bytes:
             packed = file.peek(2)[:2] == _GZIP_MAGIC  # type: ignore[attr-defined]
             data = _unpack(file, where, limit) if packed else file.read(limit + 1)
         except OSError as error:
-            raise BadFile(f"cannot be read: {error.strerror}", where=where) from None
+            raise BadFile(
+                f"cannot be read: {error.strerror}", where=where, hint="check the disk and try again"
+            ) from None
     if len(data) > limit:
         raise _too_large(where, limit)
     return data
@@ -48,7 +48,9 @@ def read_head(path: str | Path, size: int = 65536) -> bytes:
         try:
             head = file.read(size)
         except OSError as error:
-            raise BadFile(f"cannot be read: {error.strerror}", where=where) from None
+            raise BadFile(
+                f"cannot be read: {error.strerror}", where=where, hint="check the disk and try again"
+            ) from None
     if head[:2] != _GZIP_MAGIC:
         return head
     member = zlib.decompressobj(wbits=31)
@@ -84,22 +86,6 @@ def write_file(path: str | Path, data: bytes) -> None:
     finally:
         with suppress(OSError):
             scratch.unlink()
-
-
-def parse_json(data: bytes, where: str) -> object:
-    """A JSON document as plain values: strict UTF-8, no NaN or Infinity, nesting at most 200 deep.
-
-    >>> parse_json(b'{"a": [1, 2.5]}', "x.json")
-    {'a': [1, 2.5]}
-    >>> parse_json(b'{"a":\\n NaN}', "x.json")
-    Traceback (most recent call last):
-    headrace.model.errors.BadFile: x.json: not valid JSON: expected value at line 2 column 2
-    """
-    try:
-        value: object = from_json(data, allow_inf_nan=False)
-    except ValueError as error:
-        raise BadFile(f"not valid JSON: {error}", where=where) from None
-    return value
 
 
 def encode_text(text: str, where: str) -> bytes:

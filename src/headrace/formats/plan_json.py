@@ -149,7 +149,11 @@ def _placed(rows: list[_Task], graph: Graph, platform: Platform) -> dict[str, An
             core[t] = _checked_core(row.core, platform, int(host[t]), f"tasks[{i}].core")
     if len(rows) < n:
         missing = graph.task_names[int(np.flatnonzero(host < 0)[0])]
-        raise BadPlan(f"{n - len(rows)} tasks are missing, such as {shorten(missing)}", where="tasks")
+        raise BadPlan(
+            f"{n - len(rows)} tasks are missing, such as {shorten(missing)}",
+            where="tasks",
+            hint="give the program that the plan was made for",
+        )
     _assign_cores(host, core, start, finish, graph, platform)
     return {"host": host, "core": core, "start": start, "finish": finish}
 

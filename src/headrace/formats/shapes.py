@@ -66,9 +66,13 @@ def shorten(value: object, limit: int = 80) -> str:
 def _one_error(error: ValidationError, where: str) -> BadFile:
     first: Any = error.errors(include_url=False)[0]
     if first["type"] == "json_invalid":
-        return BadFile(f"not valid JSON: {first['ctx']['error']}", where=where)
+        return BadFile(
+            f"not valid JSON: {first['ctx']['error']}", where=where, hint="mend the file at that place"
+        )
     at = place(first["loc"]) or "the document"
     wanted = first["msg"][0].lower() + first["msg"][1:]
     if first["type"] == "missing":
         return BadFile(f"{at} is missing", where=where, hint="add it")
-    return BadFile(f"{at} is {shorten(first['input'])}: {wanted}", where=where)
+    return BadFile(
+        f"{at} is {shorten(first['input'])}: {wanted}", where=where, hint="see docs/formats.md for its shape"
+    )

@@ -167,7 +167,11 @@ class Record:
                 except FileExistsError:
                     pass
                 except OSError as error:
-                    raise BadFile(f"no folder for results: {error.strerror}", where=str(results)) from None
+                    raise BadFile(
+                        f"no folder for results: {error.strerror}",
+                        where=str(results),
+                        hint="set HEADRACE_HOME to a folder that you may write to",
+                    ) from None
             number += 1
 
     def _mark_lost(self) -> None:
