@@ -361,6 +361,47 @@ def runs(
         _table(headers, [[_shown(value) for value in row] for row in rows])
 
 
+@app.command()
+def reproduce(
+    figure: Annotated[
+        str | None,
+        typer.Argument(metavar="[FIGURE]", help="Which one; without it, a list.", show_default=False),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Repeat each cell so often; the figure knows a fitting number.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw it as SVG.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Do an experiment of the papers again: a table, a picture, and 'paper says / we measure'."""
+    from headrace.commands.reproduce import as_json as to_json
+    from headrace.commands.reproduce import figure_list, reproduce_figure, shown
+
+    if figure is None:
+        rows = figure_list()
+        if as_json:
+            _print_json({"figures": rows})
+        else:
+            _table(["figure", "what"], [list(row.values()) for row in rows])
+        return
+    with _working(f"reproducing {figure}") as say:
+        made = reproduce_figure(figure, seeds, plot, say)
+    if as_json:
+        _print_json(to_json(figure, made))
+        return
+    typer.echo(f"{made.title} ({made.source})")
+    _table(list(made.headers), [[shown(cell) for cell in row] for row in made.rows])
+    for claim in made.claims:
+        typer.echo(f"paper says: {claim.paper}")
+        typer.echo(f"  we measure: {claim.measured} ({'agrees' if claim.agrees else 'DISAGREES'})")
+        if claim.why:
+            typer.echo(f"  why: {claim.why}")
+    for note in made.notes:
+        typer.echo(note)
+    if plot is not None:
+        typer.echo(f"picture: {plot}")
+
+
 def _program(spec: str) -> Program:
     from headrace.formats.python_program import is_python_program, load_python_program
     from headrace.formats.wfformat import read_program

@@ -1,0 +1,75 @@
+"""The papers' experiments, each a module with `reproduce(ask) -> Reproduction`; this file lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Literal, TypeAlias
+
+from headrace.model.errors import UsageError
+
+Cell: TypeAlias = str | float | int | None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing a paper says, next to what we measure; `why` where they disagree."""
+
+    paper: str
+    measured: str
+    agrees: bool
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Curves or groups of bars over the same x values; None leaves a gap."""
+
+    title: str
+    x_label: str
+    y_label: str
+    x: Sequence[float] | Sequence[str]
+    curves: Mapping[str, Sequence[float | None]]
+    shape: Literal["lines", "bars"] = "lines"
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A figure or table done again: the table, the claims, the pictures."""
+
+    title: str
+    source: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    claims: Sequence[Claim] = ()
+    pictures: Sequence[Series] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Ask:
+    """How much to compute, and where to say how it goes.
+
+    `seeds` is how often each cell is repeated with other random numbers; `tell` takes a line of progress.
+    """
+
+    seeds: int | None = None
+    tell: Callable[[str], None] = field(default=lambda text: None)
+
+
+FIGURES: dict[str, tuple[str, str]] = {}
+"""Name -> (module in this folder, one line)."""
+
+
+def reproduce(name: str, ask: Ask | None = None) -> Reproduction:
+    """Do one of the papers' experiments again."""
+    if name not in FIGURES:
+        raise UsageError(
+            f"there is no figure {name!r}",
+            where="reproduce",
+            hint=f"one of: {', '.join(FIGURES)}",
+        )
+    module = import_module(f"headrace.experiment.figures.{FIGURES[name][0]}")
+    made: Reproduction = module.reproduce(ask or Ask())
+    return made
