@@ -1,0 +1,90 @@
+"""An application run inside this process, one filter after the other: no parallelism, all buffers in memory.
+
+For trying an application out, and as the reference that other runners are compared with.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from itertools import chain, zip_longest
+from pathlib import Path
+
+from headrace.model.errors import UsageError
+from headrace.runtime.filters import App, Buffer, Reader, Sender, Unit, Work, cycle
+
+Results = dict[str, list[bytes]]
+"""What filters without outgoing streams sent, by filter."""
+
+
+def run_here(app: App, copies: Mapping[str, int] | None = None) -> Results:
+    """Run all units of work and return the results.
+
+    With more than one copy of a filter, each producer deals its buffers out in turn, and readers get equal
+    shares of the input. Memory: all buffers of one unit.
+
+    >>> from headrace.runtime.filters import Filter
+    >>> class Words(Reader):
+    ...     def read(self, out): out.send(b"to be or not to be")
+    >>> class Count(Filter):
+    ...     def process(self, buffer, out): out.send(b"%d" % len(buffer.data.split()))
+    >>> app = App("words")
+    >>> _ = app.filter("words", Words), app.filter("count", Count, inputs=["words"])
+    >>> run_here(app)
+    {'count': [b'6']}
+    """
+    counts = dict.fromkeys(app.order, 1) | dict(copies or {})
+    for name, count in counts.items():
+        if name not in app.filters or count < 1:
+            raise UsageError(
+                f"{count} copies of {name!r}",
+                where=app.name,
+                hint="1 or more, of a filter of the application",
+            )
+    results: Results = {name: [] for name in app.order if not app.out_of(name)}
+    made = {name: [app.make(name) for _ in range(count)] for name, count in counts.items()}
+    for unit in app.units:
+        waiting: dict[str, list[list[bytes]]] = {s.name: [[] for _ in made[s.target]] for s in app.streams}
+        for name in app.order:
+            for number, copy in enumerate(made[name]):
+                with tempfile.TemporaryDirectory(prefix="headrace-unit-") as folder:
+                    work = share_of(unit, Path(folder), number, counts[name])
+                    if isinstance(copy, Reader):
+                        copy.prepare(work)
+                    arrived = [
+                        [Buffer(s.name, data) for data in waiting[s.name][number]] for s in app.into(name)
+                    ]
+                    out = _Dealer(app, name, waiting, results.get(name, []), number)
+                    cycle(copy, work, in_turn(arrived), out)
+    return results
+
+
+def share_of(unit: Unit, folder: Path, number: int, copies: int) -> Work:
+    """The unit as copy `number` of so many sees it: equal shares."""
+    return Work(unit.name, unit.settings, folder, number / copies, (number + 1) / copies)
+
+
+def in_turn(streams: list[list[Buffer]]) -> list[Buffer]:
+    """Buffers of several streams, one of each at a time."""
+    return [buffer for buffer in chain.from_iterable(zip_longest(*streams)) if buffer is not None]
+
+
+class _Dealer(Sender):
+    """Deals buffers to the copies of the next filter in turn, beginning with its own number."""
+
+    def __init__(
+        self, app: App, name: str, waiting: dict[str, list[list[bytes]]], results: list[bytes], number: int
+    ) -> None:
+        super().__init__(app, name)
+        self._waiting = waiting
+        self._results = results
+        self._next = dict.fromkeys(waiting, number)
+
+    def send(self, data: bytes, stream: str = "") -> None:
+        chosen = self.checked(data, stream)
+        if not chosen:
+            self._results.append(bytes(data))
+            return
+        copies = self._waiting[chosen]
+        copies[self._next[chosen] % len(copies)].append(bytes(data))
+        self._next[chosen] += 1
