@@ -32,6 +32,8 @@ ORDER = (
 DOWN_INSIDE_FUNCTIONS = {
     ("model/platform.py", "Platform.read"),
     ("model/plan.py", "Plan.gantt"),
+    ("model/pipeline.py", "Pipeline.read"),
+    ("model/deployment.py", "Deployment.plot"),
 }
 """Conveniences on model classes that load what they need when they are called."""
 LIGHT = ("model", "formats", "predict", "record", "report")

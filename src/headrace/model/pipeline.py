@@ -1,0 +1,354 @@
+"""A pipeline: filters joined by streams, with what a trial run told about each of them.
+
+Volumes are megabytes and rates megabytes a second (10⁶ bytes), as in the weights of `Knobs`; bandwidths of
+platforms and segments stay in bytes a second.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from headrace.model.errors import BadProgram, UsageError
+from headrace.model.platform import Host, Platform
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MEGABYTE = 1e6
+READER_KIND = "reader"
+"""Hosts may have a speed for this kind: how fast they read, CPU and disk together."""
+SHARE_TOLERANCE = 1e-6
+"""Shares of a source may differ from 1 in their sum by this much; they are then scaled to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterProfile:
+    """A filter, and what one copy of it did in the trial run on a host of its own."""
+
+    name: str
+    seconds: float
+    """T: the time it took for all of the input."""
+    volume: float = 0.0
+    """V: the megabytes it produced, on each of its streams that does not say otherwise."""
+    power: float = 1.0
+    """The power of the host it ran on."""
+    kind: str = ""
+    """Hosts with a speed for this kind work at that speed; its name if empty, `reader` for the reader."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What filter `source` sends to filter `target`."""
+
+    source: str
+    target: str
+    volume: float | None = None
+    """Megabytes in the trial run; None: all that the source produced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One way to read the input: which hosts read, and which share of the input each of them has."""
+
+    name: str
+    shares: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Knobs:
+    """The weights that a user may turn."""
+
+    host_cost: float = 0.01
+    """W_X: what a further host must add to the flow, in MB/s over all streams, to be worth using."""
+    cross: float = 1.0
+    """W_C of a flow from one cluster to another; flows inside a cluster count 1."""
+    weights: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """W_C of flows from one cluster to another, or inside one, in place of the above."""
+    spare: float = 0.0
+    """W_F: computing power to have beyond what the reader's rate needs, as a share of it."""
+    least: float = 0.0
+    """W_MIN: the least share of what it could do that a host in use must do."""
+    least_of: Mapping[str, float] = field(default_factory=dict)
+    """W_MIN of single filters."""
+
+    def weight(self, source: str, target: str) -> float:
+        """
+        >>> Knobs(cross=0.5, weights={("a", "b"): 0.9}).weight("b", "a")
+        0.5
+        """
+        plain = 1.0 if source == target else self.cross
+        return self.weights.get((source, target), plain)
+
+    def least_share(self, name: str) -> float:
+        return self.least_of.get(name, self.least)
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Pipeline:
+    """Filters and the streams between them: an acyclic graph with one reader, which has no stream into it.
+
+    Without `streams` the filters form a chain in the order given.
+
+    >>> averager = Pipeline("averager", [
+    ...     FilterProfile("read", seconds=53.2, volume=32.0),
+    ...     FilterProfile("add", seconds=106.4, volume=3.2),
+    ...     FilterProfile("average", seconds=31.9),
+    ... ])
+    >>> averager.reader.name, [(s.source, s.target) for s in averager.streams]
+    ('read', [('read', 'add'), ('add', 'average')])
+    >>> averager.volumes, averager.inflow("average")
+    ((32.0, 3.2), 3.2)
+    """
+
+    name: str
+    filters: tuple[FilterProfile, ...]
+    streams: tuple[Stream, ...] = ()
+    sources: tuple[Source, ...] = ()
+    knobs: Knobs = field(default_factory=Knobs)
+
+    def __init__(
+        self,
+        name: str,
+        filters: Iterable[FilterProfile],
+        streams: Iterable[Stream] | None = None,
+        sources: Iterable[Source] = (),
+        knobs: Knobs | None = None,
+    ) -> None:
+        filters = tuple(filters)
+        if streams is None:
+            streams = [Stream(a.name, b.name) for a, b in pairwise(filters)]
+        for key, value in (
+            ("name", name),
+            ("filters", filters),
+            ("streams", tuple(streams)),
+            ("sources", tuple(sources)),
+            ("knobs", knobs or Knobs()),
+        ):
+            object.__setattr__(self, key, value)
+        _validate(self)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        return {f.name: k for k, f in enumerate(self.filters)}
+
+    @cached_property
+    def reader(self) -> FilterProfile:
+        fed = {s.target for s in self.streams}
+        return next(f for f in self.filters if f.name not in fed)
+
+    @cached_property
+    def order(self) -> tuple[FilterProfile, ...]:
+        """The filters from the reader on, each after those that feed it; ties as given."""
+        left = {f.name: sum(s.target == f.name for s in self.streams) for f in self.filters}
+        order: list[FilterProfile] = []
+        while len(order) < len(self.filters):
+            ready = next((f for f in self.filters if left.get(f.name) == 0), None)
+            if ready is None:
+                raise self._wrong(
+                    f"the filters {', '.join(sorted(left))} form a cycle",
+                    "a stream must not lead back to where it came from",
+                )
+            order.append(ready)
+            del left[ready.name]
+            for stream in self.streams:
+                if stream.source == ready.name:
+                    left[stream.target] -= 1
+        return tuple(order)
+
+    @cached_property
+    def volumes(self) -> tuple[float, ...]:
+        """Megabytes of each stream in the trial run."""
+        return tuple(
+            self.filters[self.index[s.source]].volume if s.volume is None else s.volume for s in self.streams
+        )
+
+    def inflow(self, name: str) -> float:
+        """Megabytes that went into a filter in the trial run; for the reader, what it read."""
+        if name == self.reader.name:
+            return self.reader.volume
+        return sum(v for s, v in zip(self.streams, self.volumes, strict=True) if s.target == name)
+
+    def kind(self, name: str) -> str:
+        """The kind of work by which hosts have their speed for this filter."""
+        profile = self.filters[self.index[name]]
+        return profile.kind or (READER_KIND if name == self.reader.name else name)
+
+    def with_sources(self, sources: Iterable[Source]) -> Pipeline:
+        """The same pipeline with its input elsewhere."""
+        return Pipeline(self.name, self.filters, self.streams, sources, self.knobs)
+
+    @staticmethod
+    def read(path: str | Path) -> Pipeline:
+        """Read a pipeline file (INI or TOML)."""
+        from headrace.formats.lpsched_ini import read_pipeline
+
+        return read_pipeline(path)
+
+    def _wrong(self, problem: str, hint: str, where: str = "") -> BadProgram:
+        return BadProgram(problem, where=f"pipeline {self.name!r}{where}", hint=hint)
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineProblem:
+    """A pipeline to be deployed on a platform: sites are clusters, and hosts of a site have a port each.
+
+    Latencies and the platform's `contention` play no part: flows are steady, and links limit their sum.
+    """
+
+    pipeline: Pipeline
+    platform: Platform
+    knobs: Knobs = field(default_factory=Knobs)
+    several_per_host: bool = False
+    """Filters may share a host, each with a share of its cores; else a host runs one filter, on all cores."""
+    segments: Mapping[str, float] = field(default_factory=dict)
+    """Sites whose hosts share one medium, and its bytes a second for all flows at the site together."""
+
+    def __post_init__(self) -> None:
+        _validate_problem(self)
+
+    @cached_property
+    def sources(self) -> tuple[Source, ...]:
+        """The options for reading, shares scaled to 1 exactly; without any, the platform's origin reads."""
+        given = self.pipeline.sources
+        if not given:
+            assert self.platform.origin is not None
+            given = (Source(self.platform.origin, {self.platform.origin: 1.0}),)
+        return tuple(
+            replace(s, shares={h: v / sum(s.shares.values()) for h, v in s.shares.items() if v > 0})
+            for s in given
+        )
+
+    @cached_property
+    def hosts(self) -> dict[str, Host]:
+        return {h.name: h for h in self.platform.hosts}
+
+    @cached_property
+    def cluster(self) -> dict[str, str]:
+        """The site of each host."""
+        return {h.name: s.name for s in self.platform.sites for h in s.hosts}
+
+    def power(self, filter_name: str, host: str) -> float:
+        """Power of one core of a host for a filter, load taken off."""
+        return self.hosts[host].speed_for(self.pipeline.kind(filter_name))
+
+    def capacity(self, filter_name: str, host: str) -> float:
+        """MB of input read at the start that one core of a host can work off in a second; inf for no work.
+
+        Filters are compared by this rate: what a filter takes in itself is its `inflow` over the reader's
+        volume times as much.
+        """
+        profile = self.pipeline.filters[self.pipeline.index[filter_name]]
+        if profile.seconds == 0:
+            return math.inf
+        read = self.pipeline.reader.volume
+        return read / profile.seconds * self.power(filter_name, host) / profile.power
+
+    def readable(self, source: Source) -> float:
+        """MB/s that an option can deliver: readers finish together, so the slowest for its share decides."""
+        reader = self.pipeline.reader.name
+        return min(self.capacity(reader, host) / share for host, share in source.shares.items())
+
+
+def _validate(pipeline: Pipeline) -> None:
+    wrong = pipeline._wrong
+    if len(pipeline.filters) < 2:
+        raise wrong(f"it has {len(pipeline.filters)} filters", "give a reader and at least one more filter")
+    for name, count in Counter(f.name for f in pipeline.filters).items():
+        if count > 1:
+            raise wrong(f"{count} filters are called {name!r}", "give each filter its own name")
+    for f in pipeline.filters:
+        where = f", filter {f.name!r}"
+        if not (math.isfinite(f.seconds) and f.seconds >= 0 and math.isfinite(f.volume) and f.volume >= 0):
+            raise wrong(f"time is {f.seconds}, volume {f.volume}", "give 0 or more", where)
+        if not (math.isfinite(f.power) and f.power > 0):
+            raise wrong(f"power is {f.power}", "give the power of the trial host, above 0", where)
+    known = ", ".join(f.name for f in pipeline.filters)
+    for s in pipeline.streams:
+        where = f", stream {s.source!r} -> {s.target!r}"
+        for end in (s.source, s.target):
+            if end not in pipeline.index:
+                raise wrong(f"there is no filter {end!r}", f"use one of {known}", where)
+        if s.volume is not None and not (math.isfinite(s.volume) and s.volume >= 0):
+            raise wrong(f"volume is {s.volume}", "give 0 or more", where)
+    for ends, count in Counter((s.source, s.target) for s in pipeline.streams).items():
+        if count > 1:
+            raise wrong(f"{count} streams join {ends[0]!r} to {ends[1]!r}", "join them into one")
+    for name in pipeline.knobs.least_of:
+        if name not in pipeline.index:
+            raise wrong(f"there is no filter {name!r} to give a least share", f"use one of {known}")
+    _ = pipeline.order  # finds cycles
+    _validate_reader(pipeline)
+
+
+def _validate_reader(pipeline: Pipeline) -> None:
+    wrong = pipeline._wrong
+    readers = [f.name for f in pipeline.filters if all(s.target != f.name for s in pipeline.streams)]
+    if len(readers) != 1:
+        raise wrong(
+            f"{len(readers)} filters have no stream into them: {', '.join(readers)}",
+            "one filter reads the input; join the others to it",
+        )
+    if not (pipeline.reader.seconds > 0 and pipeline.reader.volume > 0):
+        raise wrong(
+            f"the reader took {pipeline.reader.seconds} s for {pipeline.reader.volume} MB",
+            "give values above 0: its rate is what the plan has to keep up with",
+            f", filter {pipeline.reader.name!r}",
+        )
+    for name, count in Counter(s.name for s in pipeline.sources).items():
+        if count > 1:
+            raise wrong(f"{count} sources are called {name!r}", "give each its own name")
+    for source in pipeline.sources:
+        where, shares = f", source {source.name!r}", source.shares
+        for host, share in shares.items():
+            if not (math.isfinite(share) and share >= 0):
+                raise wrong(f"the share of {host!r} is {share}", "give a share from 0 to 1", where)
+        if abs(sum(shares.values()) - 1.0) > SHARE_TOLERANCE:
+            raise wrong(f"the shares sum to {sum(shares.values()):.9g}", "make them sum to 1", where)
+
+
+def _validate_problem(problem: PipelineProblem) -> None:
+    where = f"pipeline {problem.pipeline.name!r} on {problem.platform.name!r}"
+    sites = {s.name for s in problem.platform.sites}
+    if not problem.pipeline.sources and problem.platform.origin not in problem.hosts:
+        raise UsageError(
+            "nothing says where the input lies", where=where, hint="give a source: the hosts that can read it"
+        )
+    for source in problem.pipeline.sources:
+        for host in source.shares:
+            if host not in problem.hosts:
+                raise UsageError(
+                    f"there is no host {host!r}", where=f"{where}: source {source.name!r}", hint="see --on"
+                )
+    for site, bandwidth in problem.segments.items():
+        if site not in sites or not bandwidth > 0:
+            raise UsageError(
+                f"a segment {site!r} of {bandwidth} bytes/s",
+                where=where,
+                hint="name a site, and a rate above 0",
+            )
+    knobs = problem.knobs
+    for what, value, top in (
+        ("W_X (host_cost)", knobs.host_cost, math.inf),
+        ("W_C (cross)", knobs.cross, math.inf),
+        ("W_F (spare)", knobs.spare, math.inf),
+        ("W_MIN (least)", knobs.least, 1.0),
+        *((f"W_MIN of {name!r}", value, 1.0) for name, value in knobs.least_of.items()),
+        *((f"W_C of {a!r} to {b!r}", value, math.inf) for (a, b), value in knobs.weights.items()),
+    ):
+        if not (math.isfinite(value) and 0 <= value <= top):
+            raise UsageError(
+                f"{what} is {value}", where=where, hint=f"give 0 or more{', at most 1' * (top == 1)}"
+            )
+    for pair in knobs.weights:
+        for site in pair:
+            if site not in sites:
+                raise UsageError(f"there is no cluster {site!r}", where=f"{where}: W_C", hint="name a site")
+    for name in knobs.least_of:
+        if name not in problem.pipeline.index:
+            raise UsageError(f"there is no filter {name!r}", where=f"{where}: W_MIN", hint="name a filter")
