@@ -8,9 +8,10 @@ or on many, with one copy of each filter or more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -228,6 +229,11 @@ def cycle(filter: Filter, work: Work, incoming: Iterable[Buffer], out: Output) -
     for buffer in incoming:
         filter.process(buffer, out)
     filter.finalize(out)
+
+
+def in_turn(streams: Iterable[Iterable[Buffer]]) -> Iterator[Buffer]:
+    """The buffers of several streams, one of each at a time."""
+    return (buffer for buffer in chain.from_iterable(zip_longest(*streams)) if buffer is not None)
 
 
 def _buffer_size(size: float | str, name: str) -> int:

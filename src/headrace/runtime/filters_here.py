@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
-from itertools import chain, zip_longest
 from pathlib import Path
 
 from headrace.model.errors import UsageError
-from headrace.runtime.filters import App, Buffer, Reader, Sender, Unit, Work, cycle
+from headrace.runtime.filters import App, Buffer, Reader, Sender, Unit, Work, cycle, in_turn
 
 Results = dict[str, list[bytes]]
 """What filters without outgoing streams sent, by filter."""
@@ -62,11 +61,6 @@ def run_here(app: App, copies: Mapping[str, int] | None = None) -> Results:
 def share_of(unit: Unit, folder: Path, number: int, copies: int) -> Work:
     """The unit as copy `number` of so many sees it: equal shares."""
     return Work(unit.name, unit.settings, folder, number / copies, (number + 1) / copies)
-
-
-def in_turn(streams: list[list[Buffer]]) -> list[Buffer]:
-    """Buffers of several streams, one of each at a time."""
-    return [buffer for buffer in chain.from_iterable(zip_longest(*streams)) if buffer is not None]
 
 
 class _Dealer(Sender):

@@ -28,7 +28,7 @@ def main() -> None:
     """Serve tasks until told to close."""
     settings = json.loads(sys.argv[1])
     sys.path += [folder for folder in settings["path"] if folder not in sys.path]
-    threading.Thread(target=_end_with_parent, args=(settings["folder"],), daemon=True).start()
+    threading.Thread(target=end_with_parent, args=(settings["folder"],), daemon=True).start()
     asyncio.run(_serve(settings))
 
 
@@ -54,7 +54,8 @@ async def _serve(settings: dict[str, Any]) -> None:
             await worker.finished()
 
 
-def _end_with_parent(folder: str) -> None:
+def end_with_parent(folder: str) -> None:
+    """Wait until standard input closes, then remove the folder and end this process and all it started."""
     # Unbuffered: a thread that holds the buffered reader's lock would block the interpreter's exit.
     while os.read(0, 4096):
         pass
