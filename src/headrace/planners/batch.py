@@ -11,6 +11,7 @@ How completion times are estimated, for every rule:
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -30,13 +31,16 @@ from headrace.planners.kernels.batch_arrays import (
     FIRST_JUMP,
     STAR,
     SUFFERAGE,
+    Columns,
     Free,
     Grid,
     Inputs,
-    Lazy,
     Wave,
 )
+from headrace.planners.kernels.columns import TILE
 
+MOST_ENTRIES = 100_000_000
+"""Largest number of entries of the columns of a sweep: 800 MB."""
 EXACT = -1.0
 """A tolerance below 0: no draw, ties go to the lower task number."""
 
@@ -58,11 +62,12 @@ def batch_plan(
         chosen = SUFFERAGE if rule >= FIRST_JUMP and clusters == 1 else rule
         inputs = _inputs(problem, board, grid, by_usage)
         free = _free(problem, board, grid)
-        levels, wave = _wave(problem.graph, grid, chosen, clusters)
+        columns = _columns(problem.graph, grid, inputs, chosen)
+        levels, wave = _wave(problem.graph, grid, chosen, clusters, len(columns.task) > 0)
         outcome, at = batch_schedule(
             chosen, tolerance, problem.seed, levels, board.arrays.tasks, board.arrays.machines, grid, inputs,
-            free, wave, board.links, board.copies, board.moves, board.log, board.scratch, board.placed,
-            _lazy(grid, len(wave.live)),
+            free, wave, columns, board.links, board.copies, board.moves, board.log,
+            board.scratch, board.placed,
         )  # fmt: skip
         _judge(outcome, at, problem)
         _return_results(problem, board, grid)
@@ -151,11 +156,11 @@ def _free(problem: Problem, board: Board, grid: Grid) -> Free:
     return free
 
 
-def _wave(graph: Graph, grid: Grid, rule: int, clusters: int) -> tuple[Ints, Wave]:
+def _wave(graph: Graph, grid: Grid, rule: int, clusters: int, sweep: bool) -> tuple[Ints, Wave]:
     """Offsets of the levels, and room for the widest of them."""
     levels = np.concatenate(([0], np.cumsum(np.bincount(graph.level)))) if graph.n_tasks else np.zeros(1)
     widest = int(np.diff(levels).max(initial=0))
-    matrix = (widest, len(grid.places))
+    matrix = (len(grid.places), widest)
     return levels.astype(np.int64), Wave(
         task=graph.order.astype(np.int64),
         row=np.full(graph.n_tasks, -1, np.int64),
@@ -168,9 +173,12 @@ def _wave(graph: Graph, grid: Grid, rule: int, clusters: int) -> tuple[Ints, Wav
         key=np.zeros(widest),
         tie=np.zeros(widest),
         order=np.empty((widest, clusters if rule >= FIRST_JUMP else 0), np.int32),
+        before=np.empty(widest, np.int64),
         largest=np.empty(widest),
         margin=np.empty(widest),
+        firm=np.empty(widest),
         drift=np.empty(widest),
+        seen=np.zeros(matrix if rule >= FIRST_JUMP and sweep else (0, 0)),
         here=np.empty(widest, np.int64),
         rest=np.empty(widest, np.int64),
         steps=np.zeros(1, np.int64),
@@ -180,16 +188,28 @@ def _wave(graph: Graph, grid: Grid, rule: int, clusters: int) -> tuple[Ints, Wav
     )
 
 
-def _lazy(grid: Grid, widest: int) -> Lazy:
+def _columns(graph: Graph, grid: Grid, inputs: Inputs, rule: int) -> Columns:
+    """Room for the first level if it is a sweep on a STAR; else, or if that were too much, none."""
+    first = np.flatnonzero(graph.level == 0)
     places, groups = len(grid.places), len(grid.group_ptr) - 1
-    return Lazy(
-        growth=np.zeros(places),
-        changed=np.zeros(places, np.int64),
-        end=np.zeros(places),
-        first=np.zeros(groups),
-        seen=np.zeros(widest, np.int64),
-        place=np.zeros(widest, np.int64),
-        mark=np.zeros(widest),
+    most = max(1, int(np.diff(inputs.ptr)[first].max(initial=0)))
+    fits = len(first) * ((most + 2) * places + groups) <= MOST_ENTRIES
+    rows = len(first) if grid.network == STAR and fits and inputs.plain[first].all() else 0
+    block = math.isqrt(places - 1) + 1
+    blocks = -(-places // block) if rule <= SUFFERAGE else 0
+    return Columns(
+        task=np.empty(rows, np.int64),
+        width=np.zeros(1, np.int64),
+        cost=np.empty((most, places, rows)),
+        held=np.empty((places, rows)),
+        seconds=np.empty((groups, rows)),
+        back=np.empty((places, rows)),
+        block=block,
+        block_best=np.empty((blocks, rows)),
+        block_second=np.empty((blocks if rule == SUFFERAGE else 0, rows)),
+        arrival=np.empty(TILE),
+        new=np.empty(TILE),
+        after=np.empty(TILE),
     )
 
 

@@ -1,7 +1,7 @@
 """Batch-mode heuristics: among ready tasks the next one by a rule, to the host where it completes first.
 
 Ready tasks are taken in waves (levels of the graph); a sweep is one wave. A wave keeps a matrix of completion
-times, tasks by places. Placing a task changes the processors of one place and the links of its transfers, so
+times, places by tasks. Placing a task changes the processors of one place and the links of its transfers, so
 only the entries that depend on these are computed again.
 """
 
@@ -17,18 +17,17 @@ from headrace.planners.kernels.batch_arrays import (
     OWN_LINKS,
     STAR,
 )
-from headrace.planners.kernels.batch_arrivals import (
-    append_all,
-    arrival_at,
-    by_time,
-    is_packed,
-    load_inputs,
-    packed_until,
-)
+from headrace.planners.kernels.batch_arrivals import arrival_at, by_time, load_inputs
 from headrace.planners.kernels.calendar import book
+from headrace.planners.kernels.columns import (
+    best_host_of,
+    note_arrivals,
+    open_columns,
+    renew_column,
+    squeeze,
+)
 from headrace.planners.kernels.jit import inner
 from headrace.planners.kernels.jumps import find_jumps
-from headrace.planners.kernels.lazy import after_placing, begin, can_wait, candidates
 from headrace.planners.kernels.renewal import renew
 from headrace.planners.kernels.transfers import add_copy, add_move, fetch, route, seconds, slot
 
@@ -45,56 +44,101 @@ def batch_schedule(
     inputs,
     free,
     wave,
+    columns,
     calendar,
     copies,
     moves,
     log,
     scratch,
     placed,
-    lazy,
 ):
     """Place all tasks, level by level: `levels` are the offsets of the levels in `wave.task`.
 
     For n tasks of one level on P places, each step evaluates n columns of one place (STAR, FREE_LINKS and
-    OWN_LINKS) or all P (SHARED_LINKS), and looks through n keys: O(n^2) or O(n^2 * P) evaluations. Min-min and
-    max-min on a STAR evaluate only rows that may be next (see kernels.lazy); rules over C clusters order the
-    clusters of such rows, O(n * C) a step at worst.
+    OWN_LINKS) or all P (SHARED_LINKS), and looks through n keys: O(n^2) or O(n^2 * P) evaluations; with
+    `columns` these are a few additions each. Rules over C clusters order the clusters of rows that may be
+    next, O(n * C) a step at worst.
     Returns OK, POOL_FULL (start over with larger calendars) or NO_ROUTE, and the task reached.
     """
     for level in range(len(levels) - 1):
         first, last = levels[level], levels[level + 1]
         _open_wave(inputs, wave, first, last)
-        left, step = last - first, 0
-        k, made = np.int64(-1), moves.count[0]
-        waits = can_wait(rule, grid, inputs, wave, calendar, first, last)
-        while left > 0:
-            if waits and step > 0:
-                after_placing(
-                    rule, grid, tasks, inputs, free, wave, lazy, calendar, moves, first, k, made, step
-                )
-            else:
-                _refresh(
-                    rule, m, grid, tasks, inputs, free, wave, calendar, copies, moves, log, scratch,
-                    first, left, k, made,
-                )  # fmt: skip
-            if calendar.used[1]:
-                return POOL_FULL, -1
-            row = _next_row(
-                rule, tolerance, seed, grid, tasks, inputs, free, wave, lazy, calendar,
-                first, left, step, waits,
+        if level == 0 and len(columns.task) > 0:
+            outcome, at = _place_sweep(
+                rule, tolerance, seed, tasks, m, grid, inputs, free, wave, columns, calendar, copies, moves,
+                log, scratch, placed, last,
             )  # fmt: skip
-            task = wave.task[first + row]
-            if wave.best[row] == np.inf:
-                return NO_ROUTE, task
-            _take_out(wave, row, left)
-            left -= 1
-            step += 1
-            wave.row[task] = -1
-            host = _best_host(m, grid, tasks, inputs, free, wave, row, task)
-            made = moves.count[0]
-            _place(m, grid, tasks, inputs, free, calendar, copies, moves, log, scratch, placed, task, host)
-            k = grid.host_place[host]
+        else:
+            outcome, at = _place_wave(
+                rule, tolerance, seed, tasks, m, grid, inputs, free, wave, calendar, copies, moves, log,
+                scratch, placed, first, last,
+            )  # fmt: skip
+        if outcome != OK:
+            return outcome, at
     return (POOL_FULL if calendar.used[1] else OK), -1
+
+
+@inner
+def _place_wave(
+    rule, tolerance, seed, tasks, m, grid, inputs, free, wave, calendar, copies, moves, log, scratch, placed,
+    first, last,
+):  # fmt: skip
+    """Place the tasks first .. last - 1 of `wave.task`."""
+    left = last - first
+    k, made = np.int64(-1), moves.count[0]
+    while left > 0:
+        _refresh(
+            rule, m, grid, tasks, inputs, free, wave, calendar, copies, moves, log, scratch, first, left, k,
+            made,
+        )  # fmt: skip
+        if calendar.used[1]:
+            return POOL_FULL, -1
+        if rule >= FIRST_JUMP:
+            find_jumps(rule, tolerance, grid, wave, wave.live, left)
+        row = _least(tolerance, seed, wave, wave.task[first:last], left)
+        task = wave.task[first + row]
+        if wave.best[row] == np.inf:
+            return NO_ROUTE, task
+        _take_out(wave, row, left)
+        left -= 1
+        wave.row[task] = -1
+        host = _best_host(m, grid, tasks, inputs, free, wave, row, task)
+        made = moves.count[0]
+        _place(m, grid, tasks, inputs, free, calendar, copies, moves, log, scratch, placed, task, host)
+        k = grid.host_place[host]
+    return OK, -1
+
+
+@inner
+def _place_sweep(
+    rule, tolerance, seed, tasks, m, grid, inputs, free, wave, columns, calendar, copies, moves, log, scratch,
+    placed, left,
+):  # fmt: skip
+    """As `_place_wave` for the first wave of a STAR whose tasks take all inputs from the origin."""
+    open_columns(grid, tasks, inputs, wave, columns, left)
+    # Backwards: the first column is renewed last, when all blocks of places have their values.
+    for k in range(len(grid.places) - 1, -1, -1):
+        renew_column(rule, grid, free, wave, columns, calendar, k)
+    while left > 0:
+        if rule >= FIRST_JUMP:
+            find_jumps(rule, tolerance, grid, wave, wave.live, left)
+        row = _least(tolerance, seed, wave, columns.task, left)
+        task = columns.task[row]
+        host = best_host_of(m, grid, free, wave, columns, calendar, row)
+        if host < 0:
+            return NO_ROUTE, task
+        _take_out(wave, row, left)
+        left -= 1
+        wave.row[task] = -1
+        made = moves.count[0]
+        _place(m, grid, tasks, inputs, free, calendar, copies, moves, log, scratch, placed, task, host)
+        if calendar.used[1]:
+            return POOL_FULL, task
+        squeeze(wave, columns, left)
+        k = grid.host_place[host]
+        note_arrivals(grid, tasks, inputs, wave, columns, moves, k, made)
+        renew_column(rule, grid, free, wave, columns, calendar, k)
+    return OK, -1
 
 
 @njit(cache=True)
@@ -132,10 +176,10 @@ def _open_wave(inputs, wave, first, last):
         by_time(inputs, task)
         for c in range(wave.order.shape[1]):
             wave.order[row, c] = c
-        for k in range(wave.time.shape[1]):
-            wave.time[row, k] = np.inf
+        for k in range(wave.time.shape[0]):
+            wave.time[k, row] = np.inf
         wave.best[row], wave.second[row], wave.drift[row] = np.inf, np.inf, np.inf
-        wave.margin[row], wave.largest[row] = 0.0, 0.0
+        wave.margin[row], wave.firm[row], wave.largest[row], wave.before[row] = 0.0, 0.0, 0.0, 0
 
 
 @inner
@@ -153,14 +197,11 @@ def _refresh(
     moved = moves.count[0] > made
     here, rest = _split(m, grid, inputs, wave, moves, first, left, k, made)
     if k >= 0:
-        link = grid.in_link[k]
-        if moved and grid.network == STAR and is_packed(calendar, link):
-            append_all(tasks, inputs, wave, wave.here, here, first, k, packed_until(calendar, link), grid)
-        elif moved and grid.network != FREE_LINKS:
+        if moved and grid.network != FREE_LINKS:
             for i in range(here):
                 row = wave.here[i]
                 task = wave.task[first + row]
-                wave.arrival[row, k] = arrival_at(
+                wave.arrival[k, row] = arrival_at(
                     m, grid, tasks, inputs, copies, calendar, task, k, moves, log, scratch
                 )
         renew(rule, grid, tasks, inputs, free, wave, wave.here, here, first, k)
@@ -170,7 +211,7 @@ def _refresh(
         for i in range(rest):
             row = wave.rest[i]
             task = wave.task[first + row]
-            wave.arrival[row, other] = arrival_at(
+            wave.arrival[other, row] = arrival_at(
                 m, grid, tasks, inputs, copies, calendar, task, other, moves, log, scratch
             )
         renew(rule, grid, tasks, inputs, free, wave, wave.rest, rest, first, other)
@@ -223,24 +264,9 @@ def _touch_readers(inputs, wave, moves, made, value):
 
 
 @inner
-def _next_row(
-    rule, tolerance, seed, grid, tasks, inputs, free, wave, lazy, calendar, first, left, step, waits
-):
-    """The row of the task that is next."""
-    if waits:
-        if step == 0:
-            begin(grid, free, wave, lazy, calendar, left)
-        count = candidates(rule, tolerance, grid, tasks, inputs, free, wave, lazy, first, left, step)
-        return _least(tolerance, seed, wave, wave.rest, count, first)
-    if rule >= FIRST_JUMP:
-        find_jumps(rule, tolerance, grid, wave, wave.live, left)
-    return _least(tolerance, seed, wave, wave.live, left, first)
-
-
-@inner
-def _least(tolerance, seed, wave, rows, count, first):
-    """The row with the least key, or one drawn among those near it."""
-    key, tie = wave.key, wave.tie
+def _least(tolerance, seed, wave, task_of, count):
+    """Of the first `count` live rows the one with the least key, or one drawn among those near it."""
+    rows, key, tie = wave.live, wave.key, wave.tie
     chosen = rows[0]
     for i in range(1, count):
         row = rows[i]
@@ -252,7 +278,7 @@ def _least(tolerance, seed, wave, rows, count, first):
     least, drawn = np.uint64(0xFFFFFFFFFFFFFFFF), chosen
     for i in range(count):
         if key[rows[i]] <= limit:
-            lot = _lot(seed, wave.steps[0], wave.task[first + rows[i]])
+            lot = _lot(seed, wave.steps[0], task_of[rows[i]])
             if lot < least:
                 drawn, least = rows[i], lot
     return drawn
@@ -290,9 +316,9 @@ def _best_host(m, grid, tasks, inputs, free, wave, row, task):
     """The lowest host with the best completion time of the row: O(hosts)."""
     for host in range(len(free.host)):
         k = grid.host_place[host]
-        if wave.time[row, k] == wave.best[row]:
+        if wave.time[k, row] == wave.best[row]:
             duration = tasks.work[task] / m.rate[tasks.kind[task], host]
-            begin = max(wave.arrival[row, k], free.host[host])
+            begin = max(wave.arrival[k, row], free.host[host])
             if begin + duration + _back(grid, inputs, task, k) == wave.best[row]:
                 return host
     return -1

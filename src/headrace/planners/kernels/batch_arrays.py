@@ -81,11 +81,11 @@ class Wave(NamedTuple):
     live: Any
     """Rows that are not placed yet, ascending."""
     arrival: Any
-    """[rows, places] when all inputs can be at a place."""
+    """[places, rows] when all inputs can be at a place; not kept for sweeps (see kernels.columns)."""
     time: Any
-    """[rows, places] best completion time at a place."""
+    """[places, rows] best completion time at a place."""
     next_time: Any
-    """[rows, places] completion on the second best host of a place; only for SUFFERAGE."""
+    """[places, rows] completion on the second best host of a place; only for SUFFERAGE."""
     best: Any
     second: Any
     """SUFFERAGE: completion on the second best host; jumps: height of the jump when last looked at."""
@@ -95,12 +95,18 @@ class Wave(NamedTuple):
     """then the least of these, then the lower number."""
     order: Any
     """[rows, clusters] clusters as they were last sorted by completion time; only for jumps."""
+    before: Any
+    """How many clusters came before the jump when last looked at."""
     largest: Any
     """The largest difference between neighbouring clusters when last looked at."""
     margin: Any
-    """How clearly the first jump was the first."""
+    """How far times may move until another difference can be the first jump,"""
+    firm: Any
+    """and until a larger one can be it."""
     drift: Any
-    """How much completion times have moved since."""
+    """How much any difference between neighbouring clusters can have moved since."""
+    seen: Any
+    """[places, rows] completion times then; only for jumps in sweeps."""
     here: Any
     """Rows for which one place has changed."""
     rest: Any
@@ -114,18 +120,28 @@ class Wave(NamedTuple):
     """Rows that read an item that has just been moved: 1, else 0."""
 
 
-class Lazy(NamedTuple):
-    """How far rows may be out of date, where they wait (see kernels.lazy)."""
+class Columns(NamedTuple):
+    """Sweeps on a STAR: what completion times are made of (see kernels.columns); empty where it is not used."""
 
-    growth: Any
-    """How much completion times at each place have grown at most."""
-    changed: Any
-    """The step of the last growth of each place."""
-    end: Any
-    first: Any
-    """What completion times depend on: the end of each place's link, the free times of groups."""
-    seen: Any
-    """The step up to which each row is up to date."""
-    place: Any
-    mark: Any
-    """The place of a row's best host, and its growth when last seen."""
+    task: Any
+    """The task of each row,"""
+    width: Any
+    """[how many rows there are], those of placed tasks that are not squeezed out yet included."""
+    cost: Any
+    """[inputs, places, rows] how long an input keeps the link of a place busy; 0 if it is there, -inf in front
+    if nothing is to be sent."""
+    held: Any
+    """[places, rows] since when the shared inputs that are at a place are there."""
+    seconds: Any
+    """[groups, rows] run times."""
+    back: Any
+    """[places, rows] the way back of results."""
+    block: Any
+    """How many places make a block."""
+    block_best: Any
+    block_second: Any
+    """[blocks, rows] the least time, and the next, of a block of places."""
+    arrival: Any
+    new: Any
+    after: Any
+    """Room for one tile of rows."""

@@ -104,22 +104,3 @@ def appended(tasks, inputs, task, k, end, latency, bandwidth):
             time = since = time + (latency + tasks.size[inputs.item[i]] / bandwidth)
         latest = max(latest, since)
     return latest
-
-
-@inner
-def append_all(tasks, inputs, wave, rows, count, first, k, end, grid):
-    """`appended` for the first `count` of these rows, with arrays named before the loop and no calls in it."""
-    task_of, arrival, released = wave.task, wave.arrival, inputs.released
-    ptr, item, shared, held, size = inputs.ptr, inputs.item, inputs.shared, inputs.since, tasks.size
-    latency, bandwidth = grid.in_latency[k], grid.in_bandwidth[k]
-    for r in range(count):
-        row = rows[r]
-        task = task_of[first + row]
-        latest = released[task]
-        time = end
-        for i in range(ptr[task], ptr[task + 1] if end >= 0.0 else ptr[task]):
-            since = held[k, shared[i]] if shared[i] >= 0 else np.inf
-            if since == np.inf:
-                time = since = time + (latency + size[item[i]] / bandwidth)
-            latest = max(latest, since)
-        arrival[row, k] = latest

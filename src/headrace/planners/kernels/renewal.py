@@ -29,19 +29,19 @@ def renew(rule, grid, tasks, inputs, free, wave, rows, count, first, k):
         back = latency + out_size[task] / bandwidth if out_size[task] > 0.0 else 0.0
         new = np.inf
         for g in range(first_group, last_group):
-            new = min(new, max(arrival[row, k], free_first[g]) + work[task] / rate[kind[task], g] + back)
-        old = times[row, k]
+            new = min(new, max(arrival[k, row], free_first[g]) + work[task] / rate[kind[task], g] + back)
+        old = times[k, row]
         if new == old:
             continue
-        times[row, k] = new
+        times[k, row] = new
         if rule >= FIRST_JUMP:
             drift[row] += abs(new - old) * (1.0 + SLACK)
         if new < best[row]:
             best[row] = new
         elif old == best[row]:
             least = np.inf
-            for other in range(times.shape[1]):
-                least = min(least, times[row, other])
+            for other in range(times.shape[0]):
+                least = min(least, times[other, row])
             best[row] = least
         if rule == MINMIN:
             key[row] = best[row]
@@ -61,7 +61,7 @@ def _renew_two(grid, tasks, inputs, free, wave, rows, count, first, k):
     for i in range(count):
         row = rows[i]
         task = task_of[first + row]
-        ready = arrival[row, k]
+        ready = arrival[k, row]
         back = latency + out_size[task] / bandwidth if out_size[task] > 0.0 else 0.0
         new, new_next = np.inf, np.inf
         for g in range(first_group, last_group):
@@ -70,8 +70,8 @@ def _renew_two(grid, tasks, inputs, free, wave, rows, count, first, k):
             other = max(ready, free_second[g]) + duration + back
             new_next = min(new_next, other, max(time, new))
             new = min(new, time)
-        old = times[row, k]
-        times[row, k], nexts[row, k] = new, new_next
+        old = times[k, row]
+        times[k, row], nexts[k, row] = new, new_next
         if min(old, new) > second[row]:
             continue
         if old == np.inf:
@@ -79,8 +79,8 @@ def _renew_two(grid, tasks, inputs, free, wave, rows, count, first, k):
             best[row] = min(best[row], new)
         else:
             least, after = np.inf, np.inf
-            for other in range(times.shape[1]):
-                after = min(after, nexts[row, other], max(times[row, other], least))
-                least = min(least, times[row, other])
+            for other in range(times.shape[0]):
+                after = min(after, nexts[other, row], max(times[other, row], least))
+                least = min(least, times[other, row])
             best[row], second[row] = least, after
         key[row] = best[row] - second[row] if second[row] < np.inf else 0.0

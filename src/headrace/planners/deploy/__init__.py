@@ -1,0 +1,1 @@
+"""How many copies of each filter of a pipeline, on which hosts, with which flows."""

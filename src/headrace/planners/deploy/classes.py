@@ -1,0 +1,60 @@
+"""Hosts that no restriction can tell apart are one class: the program counts them instead of naming them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.model.graph import Floats, Ints
+from headrace.planners.deploy.rates import Rates
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """Classes in the order of their first hosts."""
+
+    of_host: Ints
+    first: Ints
+    """The first host of each class."""
+    size: Ints
+    core: Floats
+    """[filters, classes]"""
+    cores: Floats
+    port: Floats
+    zone: Ints
+    share: Floats
+    """[options, classes] the share of each host."""
+
+    @property
+    def n(self) -> int:
+        return len(self.first)
+
+    def members(self, g: int) -> Ints:
+        """Hosts of a class in platform order."""
+        members: Ints = np.flatnonzero(self.of_host == g)
+        return members
+
+
+def find_classes(rates: Rates) -> Classes:
+    """Hosts that agree in zone, power for every filter, cores, port and every share: O(hosts log hosts)."""
+    key = np.vstack(
+        [rates.zone[None, :].astype(np.float64), rates.core, rates.cores, rates.port, rates.share]
+    )
+    _, first, of_host, size = np.unique(
+        key, axis=1, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(first, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    first = first[order]
+    return Classes(
+        of_host=rank[of_host.ravel()],
+        first=first,
+        size=size[order],
+        core=rates.core[:, first],
+        cores=rates.cores[first],
+        port=rates.port[first],
+        zone=rates.zone[first],
+        share=rates.share[:, first],
+    )

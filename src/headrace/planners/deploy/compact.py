@@ -1,0 +1,210 @@
+"""The mixed-integer program over classes of hosts and flows between zones.
+
+Instead of a flow for every stream and pair of hosts it has, for each class of equal hosts, how many of them
+run a filter and how much they work off together, and for each stream the flow between every two zones. What
+every host of a class does is that divided by their number; restrictions on single hosts then hold because
+they hold for the class. Conversely a solution that names hosts, averaged over each class, solves this
+program with the same objective, so both have the same optimum. With F filters, S streams, G classes and Z
+zones there are about 2 F G + S Z² columns.
+
+All rates are MB read a second, except flows between zones and on links, which are MB/s of their stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.model.graph import Floats, Ints
+from headrace.model.pipeline import PipelineProblem
+from headrace.planners.deploy.classes import Classes
+from headrace.planners.deploy.linear import Builder, Linear
+from headrace.planners.deploy.rates import Rates
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The knobs as arrays."""
+
+    host_cost: float
+    spare: float
+    least: Floats
+    """Of each filter."""
+
+    @staticmethod
+    def of(problem: PipelineProblem) -> Weights:
+        knobs = problem.knobs
+        least = np.array([knobs.least_share(f.name) for f in problem.pipeline.order])
+        return Weights(knobs.host_cost, knobs.spare, least)
+
+
+@dataclass(frozen=True, eq=False)
+class Compact:
+    """The program, and where its parts are."""
+
+    rates: Rates
+    classes: Classes
+    strict: bool
+    linear: Linear
+    option: Ints
+    """Columns: 1 for the option by which the input is read."""
+    read: Ints
+    """Columns: MB/s read under each option."""
+    work: Ints
+    """Columns [filters, classes]: MB read a second worked off; the reader's row is not used."""
+    count: Ints
+    """Columns [filters, classes] of hosts; where filters share hosts the same columns for all filters."""
+    local: Ints
+    """Columns [streams, classes]: flow that stays on its host, where filters share hosts; else empty."""
+    streams: Ints
+    """The streams that carry anything."""
+    pairs: Ints
+    """[pairs, 2] zones between which data can go."""
+    between: Ints
+    """Columns [len(streams), len(pairs)]: MB/s."""
+    link_rows: Ints
+    limit: Floats
+    """[filters, classes] what one host can work off, by cores, ports and the reader's rate."""
+
+
+def host_limits(rates: Rates, classes: Classes) -> Floats:
+    """What one host can do with all cores for one filter, its port considered: [filters, classes]."""
+    with np.errstate(divide="ignore"):
+        by_port = classes.port / np.maximum(rates.rate_in, rates.rate_out)[:, None]
+    limit: Floats = np.minimum(np.minimum(classes.core * classes.cores, rates.most), by_port)
+    return limit
+
+
+def build_compact(rates: Rates, classes: Classes, weights: Weights, *, strict: bool) -> Compact:
+    """One filter on each host: the paper's restrictions, as numbered there."""
+    b = Builder()
+    k, g, n_options = rates.n_filters, classes.n, len(rates.readable)
+    limit = host_limits(rates, classes)
+    option, read = _source_columns(b, rates, classes, weights, strict=strict)
+    work = b.add_columns((k, g), high=np.where(np.arange(k)[:, None] > 0, np.inf, 0.0))
+    most = np.where(np.arange(k)[:, None] > 0, classes.size, 0)
+    count = b.add_columns((k, g), high=most, cost=-weights.host_cost, whole=True)
+    filters = np.arange(1, k)[:, None]
+    _totals(b, k, work, read)
+    b.put(b.add_rows(k - 1, low=1.0)[:, None], count[1:], 1.0)  # 7: every filter has a copy
+    rows = b.add_rows(g, high=classes.size)  # 15: at most one filter on a host
+    b.put(rows[None, :], count[1:], 1.0)
+    b.put(rows[None, :], option[:, None], (classes.share > 0) * classes.size)
+    rows = b.add_rows((k - 1) * g, high=0.0).reshape(k - 1, g)  # 10, 12 for ports, 13
+    b.put(rows, work[1:], 1.0)
+    b.put(rows, count[1:], -limit[1:])
+    power = classes.core * classes.cores
+    if strict:  # 11
+        rows = b.add_rows(k - 1, low=0.0)
+        b.put(rows[:, None], count[1:], np.minimum(power, (1 + weights.spare) * rates.most)[1:])
+        b.put(rows[:, None], read[None, :], np.full((1, n_options), -(1 + weights.spare)))
+    _least_use(b, filters, np.minimum(power, rates.most), weights, work, count, int(classes.size.sum()))
+    streams, pairs, between = _flows(b, rates)
+    empty = np.empty((0, g), np.int64)
+    _balance(b, rates, classes, streams, pairs, between, read, work, empty)
+    link_rows = _links(b, rates, pairs, between)
+    return Compact(
+        rates,
+        classes,
+        strict,
+        b.build(),
+        option,
+        read,
+        work,
+        count,
+        empty,
+        streams,
+        pairs,
+        between,
+        link_rows,
+        limit,
+    )
+
+
+def _source_columns(
+    b: Builder, rates: Rates, classes: Classes, weights: Weights, *, strict: bool
+) -> tuple[Ints, Ints]:
+    """4, 5 and 5': one option is chosen, and the reader goes at its rate, or at most at it."""
+    with np.errstate(divide="ignore"):
+        by_port = np.min(
+            np.where(classes.share > 0, classes.port / (classes.share * rates.rate_out[0]), np.inf), axis=1
+        )
+    readers = ((classes.share > 0) * classes.size).sum(axis=1)
+    possible = by_port >= rates.readable * (1 - 1e-12) if strict else np.ones(len(readers), bool)
+    option = b.add_columns((len(readers),), high=possible, cost=-weights.host_cost * readers, whole=True)
+    read = b.add_columns((len(readers),))
+    b.put(b.add_rows(1, low=1.0, high=1.0), option, 1.0)
+    rows = b.add_rows(len(readers), low=0.0 if strict else -np.inf, high=0.0)
+    b.put(rows, read, 1.0)
+    b.put(rows, option, -(rates.readable if strict else np.minimum(rates.readable, by_port)))
+    return option, read
+
+
+def _totals(b: Builder, k: int, work: Ints, read: Ints) -> None:
+    """All that is read is worked off by every filter; this also covers streams that carry nothing."""
+    rows = b.add_rows(k - 1, low=0.0, high=0.0)
+    b.put(rows[:, None], work[1:], 1.0)
+    b.put(rows[:, None], read[None, :], -1.0)
+
+
+def _least_use(
+    b: Builder, filters: Ints, could: Floats, weights: Weights, work: Ints, count: Ints, n_hosts: int
+) -> None:
+    """14: a host in use does the least share of what it could, unless it is the filter's only one."""
+    for k in filters.ravel().tolist():
+        if weights.least[k] == 0:
+            continue
+        least = weights.least[k] * could[k]
+        only = b.add_columns((1,), high=1.0, whole=True)
+        rows = b.add_rows(len(least), low=0.0)
+        b.put(rows, work[k], 1.0)
+        b.put(rows, count[k], -least)
+        b.put(rows, only, least)
+        row = b.add_rows(1, high=n_hosts)
+        b.put(row, count[k], 1.0)
+        b.put(row, only, n_hosts - 1)
+
+
+def _flows(b: Builder, rates: Rates) -> tuple[Ints, Ints, Ints]:
+    streams = np.flatnonzero(rates.stream_rate > 0)
+    pairs = np.argwhere(rates.routed > 0)
+    cost = np.broadcast_to(rates.weight[pairs[:, 0], pairs[:, 1]], (len(streams), len(pairs)))
+    return streams, pairs, b.add_columns((len(streams), len(pairs)), cost=cost)
+
+
+def _balance(
+    b: Builder,
+    rates: Rates,
+    classes: Classes,
+    streams: Ints,
+    pairs: Ints,
+    between: Ints,
+    read: Ints,
+    work: Ints,
+    local: Ints,
+) -> None:
+    """6 and 9: what a zone's hosts produce on a stream leaves the zone or stays, and arrives likewise."""
+    n_zones = len(rates.weight)
+    for j, e in enumerate(streams.tolist()):
+        for end, ends in ((0, rates.stream_source), (1, rates.stream_target)):
+            rows = b.add_rows(n_zones, low=0.0, high=0.0)
+            b.put(rows[pairs[:, end]], between[j], 1.0)
+            if ends[e] == 0:
+                amount = -rates.stream_rate[e] * classes.share * classes.size
+                b.put(rows[classes.zone][None, :], read[:, None], amount)
+            else:
+                b.put(rows[classes.zone], work[ends[e]], -rates.stream_rate[e])
+            if len(local):
+                b.put(rows[classes.zone], local[e], 1.0)
+
+
+def _links(b: Builder, rates: Rates, pairs: Ints, between: Ints) -> Ints:
+    """12: links and segments carry no more than they can."""
+    rows = b.add_rows(len(rates.capacity), high=rates.capacity)
+    number = np.full(rates.routed.shape, -1, np.int64)
+    number[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
+    column = number[rates.link_from, rates.link_to]
+    for j in range(len(between)):
+        b.put(rows[rates.link_rows], between[j, column], 1.0)
+    return rows

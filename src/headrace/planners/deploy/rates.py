@@ -1,0 +1,151 @@
+"""The numbers of a deployment problem as arrays over filters, streams, hosts, zones and source options."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.model.errors import NoPlan
+from headrace.model.graph import Floats, Ints
+from headrace.model.pipeline import MEGABYTE, PipelineProblem
+
+MAX_ZONE_PAIRS = 250_000
+"""Flows between zones are one variable for each stream and pair: beyond this the program gets too large."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Filters are numbered in pipeline order, the reader first. Rates are MB read a second: what goes in at
+    the reader for one unit of time, also for the filters behind it."""
+
+    core: Floats
+    """[filters, hosts] what one core can work off; inf for filters without work."""
+    cores: Floats
+    """Cores of each host; the reader has one."""
+    port: Floats
+    """MB/s of each host's port, in and out each; inf where there is none."""
+    zone: Ints
+    """The zone of each host: its site, or in a pairwise network itself."""
+    stream_source: Ints
+    stream_target: Ints
+    stream_rate: Floats
+    """MB on each stream for each MB read."""
+    rate_in: Floats
+    """MB into each filter for each MB read."""
+    rate_out: Floats
+    share: Floats
+    """[options, hosts] of the input."""
+    readable: Floats
+    """MB/s that each option can deliver."""
+    weight: Floats
+    """[zones, zones] W_C."""
+    link_rows: Ints
+    """Links and segments, by number, ..."""
+    link_from: Ints
+    """... each with the zones between which it carries flows."""
+    link_to: Ints
+    capacity: Floats
+    """MB/s of each link and segment."""
+    link_names: tuple[str, ...]
+    routed: Floats
+    """[zones, zones] 1 where data can go, and both have hosts."""
+
+    @property
+    def n_filters(self) -> int:
+        return len(self.core)
+
+    @property
+    def most(self) -> float:
+        """The largest rate that any option delivers."""
+        return float(self.readable.max())
+
+
+def find_rates(problem: PipelineProblem) -> Rates:
+    """O(filters * hosts + options * hosts + zones squared)."""
+    pipeline, platform = problem.pipeline, problem.platform
+    order = [f.name for f in pipeline.order]
+    number = {name: k for k, name in enumerate(order)}
+    hosts = platform.hosts
+    network = platform.network
+    zone = network.zone[network.host_place].astype(np.int64)
+    read = pipeline.reader.volume
+    profiles = pipeline.order
+    powers = platform.rates([pipeline.kind(name) for name in order])
+    seconds = np.array([f.seconds for f in profiles])
+    trial_power = np.array([f.power for f in profiles])
+    with np.errstate(divide="ignore"):
+        core = (read / (seconds * trial_power))[:, None] * powers
+    stream_rate = np.array(pipeline.volumes) / read
+    source = np.array([number[s.source] for s in pipeline.streams], np.int64)
+    target = np.array([number[s.target] for s in pipeline.streams], np.int64)
+    rate_in = np.bincount(target, stream_rate, len(order))
+    rate_out = np.bincount(source, stream_rate, len(order))
+    place = {h.name: j for j, h in enumerate(hosts)}
+    share = np.zeros((len(problem.sources), len(hosts)))
+    for i, option in enumerate(problem.sources):
+        for host, part in option.shares.items():
+            share[i, place[host]] = part
+    with np.errstate(divide="ignore"):
+        readable = np.min(np.where(share > 0, core[0] / np.where(share > 0, share, 1.0), np.inf), axis=1)
+    return Rates(
+        core=core,
+        cores=np.array([float(h.cores) for h in hosts]),
+        port=network.port[network.host_place] / MEGABYTE,
+        zone=zone,
+        stream_source=source,
+        stream_target=target,
+        stream_rate=stream_rate,
+        rate_in=rate_in,
+        rate_out=rate_out,
+        share=share,
+        readable=readable,
+        **_between_zones(problem, zone),
+    )
+
+
+def _between_zones(problem: PipelineProblem, zone: Ints) -> dict[str, object]:
+    platform = problem.platform
+    network = platform.network
+    n = len(network.route_bandwidth)
+    inhabited = np.zeros(n, bool)
+    inhabited[zone] = True
+    if int(inhabited.sum()) ** 2 > MAX_ZONE_PAIRS:
+        raise NoPlan(
+            f"flows between {int(inhabited.sum())} clusters are too many for one linear program",
+            where=platform.name,
+            hint=f"join clusters that are close: at most {math.isqrt(MAX_ZONE_PAIRS)}",
+        )
+    routed = (network.route_bandwidth > 0) & inhabited[:, None] & inhabited[None, :]
+    names = [s.name for s in platform.sites]
+    if platform.pairs is not None:  # every host is a zone of its own
+        names = [problem.cluster[h.name] for h in platform.hosts]
+    weight = np.array([[problem.knobs.weight(a, b) for b in names] for a in names])
+    start = network.route_ptr[:-1].reshape(n, n)
+    stop = network.route_ptr[1:].reshape(n, n)
+    rows: list[int] = []
+    ends: list[tuple[int, int]] = []
+    number: dict[int, int] = {}
+    for a, b in np.argwhere(routed).tolist():
+        for link in network.route_links[start[a, b] : stop[a, b]].tolist():
+            rows.append(number.setdefault(link, len(number)))
+            ends.append((a, b))
+    capacity = [float(network.link_bandwidth[link]) / MEGABYTE for link in number]
+    labels = [network.link_names[link] if network.link_names else f"link {link}" for link in number]
+    for site, bandwidth in problem.segments.items():
+        for a, b in np.argwhere(routed).tolist():
+            if site in (names[a], names[b]):
+                rows.append(len(capacity))
+                ends.append((a, b))
+        capacity.append(bandwidth / MEGABYTE)
+        labels.append(f"segment of {site}")
+    return {
+        "weight": weight,
+        "link_rows": np.array(rows, np.int64),
+        "link_from": np.array([a for a, _ in ends], np.int64),
+        "link_to": np.array([b for _, b in ends], np.int64),
+        "capacity": np.array(capacity),
+        "link_names": tuple(labels),
+        "routed": routed.astype(np.float64),
+    }
