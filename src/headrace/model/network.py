@@ -15,13 +15,15 @@ from __future__ import annotations
 
 import heapq
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headrace.model.errors import BadPlatform
 from headrace.model.graph import Floats, Ints
+from headrace.model.trace import LinkTrace
 
 if TYPE_CHECKING:
     from headrace.model.platform import Platform
@@ -61,6 +63,8 @@ class Network:
     """[Z, Z] latency of the whole way, inside a zone on the diagonal."""
     origin: int
     """The place of inputs from outside and of results, or EVERYWHERE."""
+    link_trace: Mapping[int, LinkTrace] = field(default_factory=dict)
+    """Links whose bandwidth and latency change over time."""
 
     @property
     def n_places(self) -> int:
@@ -145,6 +149,7 @@ def build_network(platform: Platform) -> Network:
         route_bandwidth=routes.bandwidth,
         route_latency=routes.latency,
         origin=EVERYWHERE if platform.origin is None else place_of[platform.origin],
+        link_trace=links.trace,
     )
 
 
@@ -152,11 +157,15 @@ class _Links:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.bandwidth: list[float] = []
+        self.trace: dict[int, LinkTrace] = {}
 
-    def add(self, name: str, bandwidth: float) -> int:
+    def add(self, name: str, bandwidth: float, trace: LinkTrace | None = None) -> int:
+        number = len(self.names)
         self.names.append(name)
         self.bandwidth.append(bandwidth)
-        return len(self.names) - 1
+        if trace is not None:
+            self.trace[number] = trace
+        return number
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,7 +232,7 @@ def _routes(platform: Platform, links: _Links) -> _Routes:
     has_hub = any(s.uplink is not None for s in sites)
     for i, site in enumerate(sites):
         if site.uplink is not None:
-            link = links.add(f"{site.name} uplink", site.uplink)
+            link = links.add(f"{site.name} uplink", site.uplink, site.uplink_trace)
             edges[i].append((hub, link, site.uplink, site.uplink_latency))
             edges[hub].append((i, link, site.uplink, site.uplink_latency))
         elif has_hub and site.name not in linked:
@@ -231,18 +240,20 @@ def _routes(platform: Platform, links: _Links) -> _Routes:
             edges[hub].append((i, -1, math.inf, 0.0))
     for spec in platform.links:
         a, b = index[spec.source], index[spec.target]
-        there = links.add(f"{spec.source} -> {spec.target}", spec.bandwidth)
+        there = links.add(f"{spec.source} -> {spec.target}", spec.bandwidth, spec.trace)
         edges[a].append((b, there, spec.bandwidth, spec.latency))
         if not spec.oneway:
-            back = there if spec.shared else links.add(f"{spec.target} -> {spec.source}", spec.bandwidth)
+            name = f"{spec.target} -> {spec.source}"
+            back = there if spec.shared else links.add(name, spec.bandwidth, spec.trace)
             edges[b].append((a, back, spec.bandwidth, spec.latency))
     _check_connected(platform, edges)
+    direct = platform.routing == "links"
     bandwidth = np.zeros((n, n))
     latency = np.zeros((n, n))
     ptr = np.zeros(n * n + 1, np.int32)
     route_links: list[int] = []
     for a in range(n):
-        ways = _quickest(edges, a)
+        ways = _joined(edges, a, hub) if direct else _quickest(edges, a)
         for b in range(n):
             if a == b:
                 bandwidth[a, a] = math.inf
@@ -271,6 +282,19 @@ def _quickest(
             if best[edge[0]] is None:
                 step = edge[3] + _REFERENCE_SIZE / edge[2]
                 heapq.heappush(queue, (cost + step, hops + 1, edge[0], [*way, edge]))
+    return best
+
+
+def _joined(
+    edges: list[list[tuple[int, int, float, float]]], source: int, hub: int
+) -> list[list[tuple[int, int, float, float]] | None]:
+    """Ways to the sites next to this one, over a link or over the hub; the quicker one, ties: the first."""
+    best: list[list[tuple[int, int, float, float]] | None] = [None] * len(edges)
+    ways = [[edge] for edge in edges[source] if edge[0] != hub]
+    ways += [[up, down] for up in edges[source] if up[0] == hub for down in edges[hub] if down[0] != source]
+    ways.sort(key=lambda way: sum(edge[3] + _REFERENCE_SIZE / edge[2] for edge in way))
+    for way in reversed(ways):
+        best[way[-1][0]] = way
     return best
 
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from headrace.model.architecture import arch_speed, arch_speeds
 from headrace.model.errors import BadPlatform
-from headrace.model.graph import Floats
+from headrace.model.graph import Floats, Ints
 from headrace.model.network import Network, build_network
+from headrace.model.trace import LinkTrace, Trace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +25,8 @@ _LOOPBACK_BANDWIDTH = 1e9
 """Local workers hand data to each other over loopback, which copies and pickles at about this rate."""
 _LOOPBACK_LATENCY = 1e-3
 """Asking another worker for an item costs about this, however small the item."""
+Routing = Literal["quickest", "links"]
+ROUTINGS: tuple[Routing, ...] = ("quickest", "links")
 CONTENTIONS: tuple[Contention, ...] = ("none", "fifo", "fair")
 
 
@@ -36,15 +40,24 @@ class Host:
     kinds: Mapping[str, float] = field(default_factory=dict)
     """Speed for tasks of these kinds, in place of `speed`."""
     load: float = 0.0
-    """Share of each core that others use."""
+    """Share of each core that others use; with a trace, what planners take for it."""
     memory: float = math.inf
+    trace: Trace | None = None
+    """Share of each core that is left for us over time, in place of 1 - load when time goes on."""
+    arch: int = 0
+    """Its architecture: which of the run times counts for tasks that have several."""
 
     def speed_for(self, kind: str) -> float:
         """
         >>> Host("a", speed=2.0, kinds={"fft": 6.0}, load=0.5).speed_for("fft")
         3.0
+        >>> Host("a", arch=1).speed_for("arch:1.0,1.2")
+        1.2
         """
-        return self.kinds.get(kind, self.speed) * (1.0 - self.load)
+        speed = self.kinds.get(kind)
+        if speed is None:
+            speed = self.speed * arch_speed(kind, self.arch)
+        return speed * (1.0 - self.load)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +76,8 @@ class Site:
     """Bandwidth of the site's link to the hub, shared by both directions."""
     uplink_latency: float = 0.0
     storage: float = math.inf
+    uplink_trace: LinkTrace | None = None
+    """The uplink over time; `uplink` and `uplink_latency` are then what planners take for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +93,8 @@ class Link:
     latency: float = 0.0
     shared: bool = False
     oneway: bool = False
+    trace: LinkTrace | None = None
+    """The link over time; `bandwidth` and `latency` are then what planners take for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +123,9 @@ class Platform:
     origin: str | None = None
     """The host or site where inputs from outside lie and results return; None: they are everywhere."""
     name: str = "platform"
+    routing: Routing = "quickest"
+    """A transfer takes the quickest route and may pass sites; or (links) it only goes to a neighbouring site,
+    and a longer way is several transfers with a copy at each site between."""
 
     def __post_init__(self) -> None:
         _validate(self)
@@ -120,14 +140,39 @@ class Platform:
         """The array form of places, links and routes, built once."""
         return build_network(self)
 
+    @cached_property
+    def place_of(self) -> Mapping[str, int]:
+        """The place that the name of a site or host stands for: of a site, that of its first host."""
+        network = self.network
+        places = {name: place for place, name in enumerate(network.place_names)}
+        for host, place in zip(self.hosts, network.host_place.tolist(), strict=True):
+            places.setdefault(host.name, place)
+        for site in self.sites:
+            if site.hosts:
+                places.setdefault(site.name, places[site.hosts[0].name])
+        return places
+
     def rates(self, kinds: Sequence[str]) -> Floats:
         """Speed of each host for each kind of task, load taken off: [kinds, hosts]."""
         plain = np.array([h.speed * (1.0 - h.load) for h in self.hosts])
         rates = np.tile(plain, (len(kinds), 1))
+        for i, kind in enumerate(kinds):
+            speeds = arch_speeds(kind)
+            if speeds is not None:
+                rates[i] *= self._arch_factors(kind, speeds)
         for j, host in enumerate(self.hosts):
             for i, kind in enumerate(kinds) if host.kinds else ():
                 rates[i, j] = host.speed_for(kind)
         return rates
+
+    @cached_property
+    def _archs(self) -> Ints:
+        return np.array([host.arch for host in self.hosts], np.int32)
+
+    def _arch_factors(self, kind: str, speeds: tuple[float, ...]) -> Floats:
+        archs = self._archs
+        arch_speed(kind, int(archs.max()))  # refuses an architecture that the kind does not name
+        return np.array(speeds)[archs]
 
     def without(self, lost: Iterable[str]) -> Platform:
         """The same platform after these hosts have left.
@@ -200,6 +245,8 @@ def _validate(platform: Platform) -> None:
 
     if platform.contention not in CONTENTIONS:
         raise wrong(f"contention is {platform.contention!r}", "top level", "use none, fifo or fair")
+    if platform.routing not in ROUTINGS:
+        raise wrong(f"routing is {platform.routing!r}", "top level", "use quickest or links")
     if not any(site.hosts for site in platform.sites):
         raise wrong("there is no host", "top level", "add a [[site]] with a [[site.host]]")
     names = Counter(s.name for s in platform.sites)
@@ -232,6 +279,12 @@ def _validate(platform: Platform) -> None:
                 raise wrong(f"load is {host.load}", where, "give a share from 0 up to, not including, 1")
             if host.cores < 1:
                 raise wrong(f"cores is {host.cores}", where, "give 1 or more")
+            if host.arch < 0:
+                raise wrong(f"arch is {host.arch}", where, "give 0 or more")
+            if host.trace is not None and float(host.trace.value.max()) > 1.0:
+                raise wrong(
+                    f"its trace has {host.trace.value.max()}", where, "give shares of a core, up to 1"
+                )
     sites = {s.name for s in platform.sites}
     for link in platform.links:
         where = f"link {link.source!r} -> {link.target!r}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headrace.model.errors import BadProgram, HeadraceError
 from headrace.model.graph import OUTSIDE, Graph, make_graph
+from headrace.model.sited import SiteLists
 from headrace.model.units import quantity
 
 if TYPE_CHECKING:
@@ -41,7 +42,11 @@ class Data:
     value: Any = None
     """What an input holds, when it is not a file."""
     result: bool = False
-    """Wanted at the platform's origin in the end."""
+    """Wanted at the platform's origin in the end, or at one of `goals`."""
+    homes: tuple[str, ...] = ()
+    """Sites (or hosts) where an item from outside lies; none: at the platform's origin."""
+    goals: tuple[str, ...] = ()
+    """Sites (or hosts) at one of which a result must be in the end; none: the platform's origin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,12 @@ class Task:
     body: Callable[..., Any] | Command | None = None
     after: tuple[str, ...] = ()
     """Tasks that must have finished, beyond those whose data is read."""
+    cores: int = 1
+    """Cores of one host that it holds while it runs."""
+    release: float = 0.0
+    """It may not start before this moment."""
+    deadline: float = math.inf
+    """By this moment it has finished and its results are at their goals."""
 
 
 class Program:
@@ -78,17 +89,30 @@ class Program:
         self.data: dict[str, Data] = {}
         self.producer: dict[str, str] = {}
         """The task that makes each item; items from outside are not in it."""
+        self.reality: Graph | None = None
+        """The same tasks and items with their real work and sizes, where these are known to differ from
+        the estimates in `tasks` and `data`. Simulators use it; schedulers never see it."""
         self._graph: Graph | None = None
 
     def input(
-        self, name: str, path: str | Path | None = None, *, size: float | str = 0.0, value: Any = None
+        self,
+        name: str,
+        path: str | Path | None = None,
+        *,
+        size: float | str = 0.0,
+        value: Any = None,
+        sites: Iterable[str] = (),
     ) -> Data:
-        """Declare an item that comes from outside: a file, a value, or a size alone."""
+        """Declare an item that comes from outside: a file, a value, or a size alone.
+
+        `sites` are those that hold a copy of it from the beginning, in place of the platform's origin.
+        """
         item = Data(
             name,
             _checked_size(size, name),
             path=None if path is None else str(path),
             value=value,
+            homes=tuple(sites),
         )
         self._add_data(item)
         return item
@@ -104,12 +128,16 @@ class Program:
         kind: str | None = None,
         after: Iterable[str] = (),
         stdout: str | None = None,
+        cores: int = 1,
+        release: float | str = 0.0,
+        deadline: float | str = math.inf,
     ) -> Any:
         """Add a task; returns its output item (a tuple of them when there are several).
 
         A callable gets its inputs as positional arguments, in order, and returns its output (a tuple
         when there are several). A list of strings is a command. `outputs` may give estimated sizes. A
-        task without outputs returns a signal that others can list among their inputs.
+        task without outputs returns a signal that others can list among their inputs. `cores` of one host are
+        held together; `release` is the earliest start, `deadline` the latest end.
         """
         command: Callable[..., Any] | Command | None
         if isinstance(body, Command) or body is None or callable(body):
@@ -128,7 +156,8 @@ class Program:
         if not sizes:
             sizes = {f"{name}.done": 0.0}
         try:
-            seconds = quantity(work, "time")
+            seconds, earliest = quantity(work, "time"), quantity(release, "time")
+            latest = math.inf if deadline == math.inf else quantity(deadline, "time")
         except HeadraceError as error:
             raise BadProgram(error.problem, where=f"{self.name}: task {name!r}", hint=error.hint) from None
         made = [Data(out, _checked_size(size, out)) for out, size in sizes.items()]
@@ -143,17 +172,29 @@ class Program:
         for item in made:
             self._add_data(item)
             self.producer[item.name] = name
-        self.tasks[name] = Task(name, seconds, read, tuple(sizes), kind, command, tuple(after))
+        self.tasks[name] = Task(
+            name, seconds, read, tuple(sizes), kind, command, tuple(after), cores, earliest, latest
+        )
         self._graph = None
         return made[0] if len(made) == 1 else tuple(made)
 
-    def output(self, item: Data | str, path: str | Path | None = None) -> None:
-        """Declare an item a result: it returns to the origin, and to a file if a path is given."""
+    def output(self, item: Data | str, path: str | Path | None = None, *, sites: Iterable[str] = ()) -> None:
+        """Declare an item a result: it returns to the origin, and to a file if a path is given.
+
+        With `sites` it must come to one of these sites, in place of the origin.
+        """
         name = item.name if isinstance(item, Data) else item
         if name not in self.data:
             raise BadProgram(f"there is no item {name!r}", where=self.name, hint="declare it first")
-        old = self.data[name]
-        self.data[name] = Data(name, old.size, None if path is None else str(path), old.value, True)
+        goals = tuple(sites)
+        if goals and name not in self.producer:
+            raise BadProgram(
+                f"item {name!r} comes from outside and cannot be sent to {goals[0]!r}",
+                where=self.name,
+                hint="give destinations to what tasks make",
+            )
+        path = None if path is None else str(path)
+        self.data[name] = replace(self.data[name], path=path, result=True, goals=goals)
         self._graph = None
 
     def inputs(self) -> list[Data]:
@@ -174,6 +215,11 @@ class Program:
         if self._graph is None:
             self._graph = _build_graph(self)
         return self._graph
+
+    @property
+    def real(self) -> Graph:
+        """What a simulator carries out: `reality`, or the estimates where nothing else is known."""
+        return self.graph if self.reality is None else self.reality
 
     def _add_data(self, item: Data) -> None:
         if item.name in self.data:
@@ -213,7 +259,7 @@ def _build_graph(program: Program) -> Graph:
     producer = [number[program.producer[d]] if d in program.producer else OUTSIDE for d in program.data]
     item_names = list(program.data)
     wanted = {d.name for d in program.results()}
-    result = [name in wanted for name in program.data]
+    result = [name in wanted and not item.goals for name, item in program.data.items()]
     signals: dict[str, int] = {}
     kinds: dict[str, int] = {}
     kind = np.empty(len(number), np.int32)
@@ -226,6 +272,12 @@ def _build_graph(program: Program) -> Graph:
                 f"work is {task.work}",
                 where=f"{program.name}: task {task.name!r}",
                 hint="give a number of seconds, 0 or more",
+            )
+        if task.cores < 1 or not task.release >= 0 or math.isnan(task.deadline):
+            raise BadProgram(
+                f"cores is {task.cores}, release {task.release}, deadline {task.deadline}",
+                where=f"{program.name}: task {task.name!r}",
+                hint="give 1 core or more and moments of 0 or more",
             )
         work[i] = task.work
         kind[i] = kinds.setdefault(task.kind, len(kinds))
@@ -258,7 +310,17 @@ def _build_graph(program: Program) -> Graph:
         task_names=tuple(number),
         item_names=tuple(item_names),
         name=program.name,
+        cores=[task.cores for task in program.tasks.values()],
+        release=[task.release for task in program.tasks.values()],
+        deadline=[task.deadline for task in program.tasks.values()],
+        homes=_sites_of(program, "homes", len(size)),
+        goals=_sites_of(program, "goals", len(size)),
     )
+
+
+def _sites_of(program: Program, which: str, items: int) -> SiteLists:
+    named = {i: getattr(item, which) for i, item in enumerate(program.data.values())}
+    return SiteLists.of_items({i: sites for i, sites in named.items() if sites}, items)
 
 
 def _item(program: Program, task: Task, item_number: dict[str, int], name: str) -> int:
