@@ -55,6 +55,11 @@ class State:
             task_names=tuple(graph.task_names[t] for t in keep.tolist()),
             item_names=graph.item_names,
             name=graph.name,
+            cores=graph.cores[keep],
+            release=graph.release[keep],
+            deadline=graph.deadline[keep],
+            homes=graph.homes,
+            goals=graph.goals,
         )
         place = dict(zip((h.name for h in platform.hosts), platform.network.host_place.tolist(), strict=True))
         holders = {

@@ -20,7 +20,7 @@ class Problem:
     """A program to be placed on a platform, from scratch or in the middle of a run.
 
     `holders` says at which places an item from outside lies, for items that do not simply lie at the
-    platform's origin; `free_at` when each host can first be used (0 where nothing is said).
+    platform's origin (the homes that a program gives its items are added); `free_at` when each host can first be used (0 where nothing is said).
     """
 
     graph: Graph
@@ -28,6 +28,11 @@ class Problem:
     holders: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     free_at: Mapping[int, float] = field(default_factory=dict)
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.graph.homes.index):
+            homes = self.graph.homes.places_by_item(self.graph, self.platform)
+            object.__setattr__(self, "holders", homes | dict(self.holders))
 
 
 class Planner(Protocol):

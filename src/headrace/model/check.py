@@ -9,7 +9,14 @@ import numpy as np
 
 from headrace.model.check_case import ABSOLUTE, RELATIVE, Findings, Violation
 from headrace.model.check_data import check_inputs, check_results, check_sources, check_storage, find_copies
-from headrace.model.check_tasks import check_bound, check_cores, check_durations, check_shapes, usable
+from headrace.model.check_tasks import (
+    check_bound,
+    check_cores,
+    check_durations,
+    check_shapes,
+    check_windows,
+    usable,
+)
 from headrace.model.check_transfers import check_transfers
 from headrace.model.errors import BadPlan
 from headrace.model.graph import Graph
@@ -70,6 +77,7 @@ def _judge(graph: Graph | Program, platform: Platform, plan: Plan, limit: int) -
         case = usable(graph, platform, plan, findings)
         check_durations(case, findings)
         check_cores(case, findings)
+        check_windows(case, findings)
         copies = find_copies(case, findings)
         check_inputs(case, copies, findings)
         check_sources(case, copies, findings)

@@ -30,8 +30,8 @@ Numbers: TypeAlias = NDArray[np.integer[Any]]
 class Violation:
     """A broken rule; the message holds the values.
 
-    Rules: shape, finite, host, core, start, duration, overlap, order, input, item, place, route, source,
-    twice, transfer, link, storage, result, bound; `more` only counts what was left out.
+    Rules: shape, finite, host, core, start, release, deadline, duration, overlap, cores, order, input, item,
+    place, route, source, twice, transfer, link, storage, result, bound; `more` only counts what was left out.
     """
 
     rule: str
@@ -81,6 +81,10 @@ class Case:
     """Of each item: it comes from outside, or from a task that can be judged."""
     reader: Numbers
     """The task of each entry of graph.reads."""
+    home_place: Numbers
+    """The place of each entry of graph.homes."""
+    goal_place: Numbers
+    """The place of each entry of graph.goals."""
 
     def task(self, t: int) -> str:
         plan, hosts = self.plan, self.platform.hosts

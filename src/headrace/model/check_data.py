@@ -35,17 +35,19 @@ class Copies:
 
 
 def find_copies(case: Case, findings: Findings) -> Copies:
-    """All copies: made by tasks, at the origin from the beginning, brought by transfers."""
+    """All copies: made by tasks, at their homes or the origin from the beginning, brought by transfers."""
     graph, plan, network = case.graph, case.plan, case.network
     made = np.flatnonzero((graph.producer >= 0) & case.maker_ok)
     maker = graph.producer[made]
-    outside = np.flatnonzero((graph.producer < 0) & (network.origin != EVERYWHERE))
+    homeless = (graph.producer < 0) & ~graph.homes.given
+    outside = np.flatnonzero(homeless & (network.origin != EVERYWHERE))
+    settled = np.repeat(np.arange(graph.n_items), np.diff(graph.homes.ptr))
+    first_place = np.concatenate((np.full(len(outside), network.origin), case.home_place))
+    outside = np.concatenate((outside, settled))
     moves = np.flatnonzero(case.move_ok)
     zeros = np.zeros(len(outside))
     item = np.concatenate((made, outside, plan.move_item[moves])).astype(np.int64)
-    place = np.concatenate(
-        (case.place[maker], np.full(len(outside), network.origin), plan.move_target[moves])
-    )
+    place = np.concatenate((case.place[maker], first_place, plan.move_target[moves]))
     move = np.concatenate((np.full(len(made) + len(outside), -1), moves))
     since = np.concatenate((plan.start[maker], zeros, plan.move_start[moves]))
     ready = np.concatenate((plan.finish[maker], zeros, plan.move_finish[moves]))
@@ -62,8 +64,9 @@ def find_copies(case: Case, findings: Findings) -> Copies:
 
 def _needs_copy(case: Case, item: Numbers) -> Bools:
     """Whether an item must be at a place to be used there: it has bytes and is not everywhere anyway."""
-    everywhere = (case.graph.producer[item] < 0) & (case.network.origin == EVERYWHERE)
-    return (case.graph.size[item] > 0) & ~everywhere
+    graph = case.graph
+    everywhere = (graph.producer[item] < 0) & (case.network.origin == EVERYWHERE) & ~graph.homes.given[item]
+    return (graph.size[item] > 0) & ~everywhere
 
 
 def check_inputs(case: Case, copies: Copies, findings: Findings) -> None:
@@ -142,8 +145,9 @@ def _without_beginning(feeder: Numbers) -> Bools:
 
 
 def check_results(case: Case, copies: Copies, findings: Findings) -> None:
-    """Every result that a task makes is at the origin in the end, if there is an origin."""
+    """Every result that a task makes is at one of its goals in the end, or at the origin, if there is one."""
     graph, origin = case.graph, case.network.origin
+    _check_goals(case, copies, findings)
     if origin == EVERYWHERE:
         return
     items = np.flatnonzero(graph.result & (graph.size > 0) & (graph.producer >= 0))
@@ -154,6 +158,48 @@ def check_results(case: Case, copies: Copies, findings: Findings) -> None:
         absent,
         lambda i: f"result {graph.item_names[i]!r} never comes to the origin, {case.place_name(origin)}",
     )
+
+
+def _check_goals(case: Case, copies: Copies, findings: Findings) -> None:
+    """Items with goals come to one of them, by the deadline of the task that makes them."""
+    graph, plan = case.graph, case.plan
+    items = np.flatnonzero(graph.goals.given & (graph.size > 0) & case.maker_ok)
+    kept = _kept_at_goals(case, copies)
+    reached = np.zeros(graph.n_items, np.bool_)
+    item = copies.key[kept] // copies.places
+    reached[item] = True
+    findings.add(
+        "result",
+        items[~reached[items]],
+        lambda i: (
+            f"result {graph.item_names[i]!r} never comes to {' or '.join(map(repr, graph.goals.of(i)))}"
+        ),
+    )
+    ready = copies.ready[kept]
+    due = np.where(graph.producer[item] >= 0, graph.deadline[graph.producer[item]], np.inf)
+    late = np.flatnonzero(
+        (ready > due + slack(ready)) & (plan.finish[graph.producer[item]] <= due + slack(due))
+    )
+    findings.add(
+        "deadline",
+        late,
+        lambda j: (
+            f"result {graph.item_names[item[j]]!r} is at {case.place_name(copies.key[kept[j]] % copies.places)} "
+            f"only from {float(ready[j])!r} on, it is due at {float(due[j])!r}"
+        ),
+    )
+
+
+def _kept_at_goals(case: Case, copies: Copies) -> Numbers:
+    """For each item with goals that comes to one, the copy at the goal where it is first; ties: lower place."""
+    graph = case.graph
+    item = np.repeat(np.arange(graph.n_items), np.diff(graph.goals.ptr))
+    at = copies.find(item, case.goal_place)
+    item, at = item[at >= 0], at[at >= 0]
+    order = np.lexsort((at, copies.ready[at], item))
+    first = np.ones(len(order), np.bool_)
+    first[1:] = np.diff(item[order]) != 0
+    return at[order[first]]
 
 
 def check_storage(case: Case, copies: Copies, findings: Findings) -> None:
@@ -193,7 +239,7 @@ def _peaks(moment: Floats, used: Floats, capacity: float) -> list[int]:
 
 
 def _held_until(case: Case, copies: Copies, item: Numbers, place: Numbers) -> Floats:
-    """When each copy is last used: by a transfer out, a task there, or as a result at the origin."""
+    """When each copy is last used: by a transfer out, a task there, or as a result at its goal or the origin."""
     graph, plan, network = case.graph, case.plan, case.network
     until = copies.ready.copy()
     moves = np.flatnonzero(case.move_ok)
@@ -205,4 +251,6 @@ def _held_until(case: Case, copies: Copies, item: Numbers, place: Numbers) -> Fl
     np.maximum.at(until, used[used >= 0], plan.finish[task[used >= 0]])
     kept = graph.result[item] & (place == network.origin)
     until[kept] = np.maximum(until[kept], makespan_of(case))
+    at_goals = _kept_at_goals(case, copies)
+    until[at_goals] = np.maximum(until[at_goals], makespan_of(case))
     return until

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from headrace.model.check_case import EXCESS, Case, Findings, differs, makespan_of, overlaps
+from headrace.model.check_case import EXCESS, Case, Findings, differs, makespan_of, overlaps, slack
 from headrace.model.check_transfers import bandwidths
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
@@ -60,6 +60,8 @@ def usable(graph: Graph, platform: Platform, plan: Plan, findings: Findings) -> 
         move_size=size,
         maker_ok=maker_ok,
         reader=np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr)),
+        home_place=graph.homes.places(graph, platform),
+        goal_place=graph.goals.places(graph, platform),
     )
     findings.add("host", ~host_ok, lambda t: f"{case.task(t)}: there are hosts 0 to {len(hosts) - 1}")
     findings.add(
@@ -115,4 +117,42 @@ def check_cores(case: Case, findings: Findings) -> None:
         "overlap",
         np.arange(len(late)),
         lambda j: f"{case.task(tasks[late[j]])}: starts while {case.task(tasks[before[j]])} holds the core",
+    )
+    if (case.graph.cores > 1).any():
+        _check_pools(case, findings)
+
+
+def _check_pools(case: Case, findings: Findings) -> None:
+    """Tasks that hold several cores: a host never has more in use than there are."""
+    plan, graph = case.plan, case.graph
+    for h, host in enumerate(case.platform.hosts):
+        here = np.flatnonzero(case.task_ok & (plan.host == h))
+        finish = plan.finish[here] - slack(plan.finish[here])
+        here, finish = here[finish > plan.start[here]], finish[finish > plan.start[here]]
+        moment = np.concatenate((finish, plan.start[here]))
+        change = np.concatenate((-graph.cores[here], graph.cores[here]))
+        order = np.argsort(moment, kind="stable")
+        used = np.cumsum(change[order])
+        late = order[(used > host.cores) & (order >= len(here))] - len(here)
+        findings.add(
+            "cores",
+            here[late],
+            lambda t, host=host: (  # type: ignore[misc]
+                f"{case.task(t)}: holds {int(graph.cores[t])} cores, but host {host.name!r} has {host.cores} in all"
+            ),
+        )
+
+
+def check_windows(case: Case, findings: Findings) -> None:
+    """No task starts before its release or ends after its deadline."""
+    graph, plan = case.graph, case.plan
+    findings.add(
+        "release",
+        case.task_ok & (graph.release > 0) & (plan.start < graph.release - slack(graph.release)),
+        lambda t: f"{case.task(t)}: may not start before {float(graph.release[t])!r}",
+    )
+    findings.add(
+        "deadline",
+        case.task_ok & (plan.finish > graph.deadline + slack(plan.finish)),
+        lambda t: f"{case.task(t)}: should have finished by {float(graph.deadline[t])!r}",
     )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace.model.errors import BadProgram
+from headrace.model.sited import SiteLists
 
 Ints: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float64]
@@ -25,7 +26,8 @@ class Graph:
 
     `reads[read_ptr[t]:read_ptr[t+1]]` are the items task t reads, `writes` those it writes and
     `readers` the tasks that read an item. An item of no bytes is a signal: it orders tasks and needs
-    no transfer. `result` items must be at the platform's origin in the end.
+    no transfer. `result` items must be at the platform's origin in the end; those with `goals` at one of
+    these sites instead. Items from outside that have `homes` lie there and not at the origin.
     """
 
     work: Floats
@@ -44,12 +46,29 @@ class Graph:
     task_names: Sequence[str]
     item_names: Sequence[str]
     name: str = "program"
+    cores: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+    """How many cores of one host each task holds; all 1 if not given."""
+    release: Floats = field(default_factory=lambda: np.zeros(0))
+    """When each task may start; all 0 if not given."""
+    deadline: Floats = field(default_factory=lambda: np.zeros(0))
+    """By when each task must have finished and what it makes for `goals` be there; all inf if not given."""
+    homes: SiteLists = field(default_factory=SiteLists)
+    goals: SiteLists = field(default_factory=SiteLists)
     order: Ints = field(init=False)
     """All tasks, each after its predecessors; ties by task number."""
     level: Ints = field(init=False)
     """Longest distance of each task from a task without predecessors."""
 
     def __post_init__(self) -> None:
+        n, m = len(self.work), len(self.size)
+        for name, plain in (("cores", np.ones(n, np.int32)), ("release", np.zeros(n))):
+            if len(getattr(self, name)) != n:
+                object.__setattr__(self, name, plain)
+        if len(self.deadline) != n:
+            object.__setattr__(self, "deadline", np.full(n, np.inf))
+        for name in ("homes", "goals"):
+            if len(getattr(self, name).ptr) != m + 1:
+                object.__setattr__(self, name, SiteLists.of_items({}, m))
         order, level = _order_and_level(self)
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "level", level)
@@ -93,6 +112,11 @@ def make_graph(
     task_names: Sequence[str] | None = None,
     item_names: Sequence[str] | None = None,
     name: str = "program",
+    cores: Any = (),
+    release: Any = (),
+    deadline: Any = (),
+    homes: SiteLists | None = None,
+    goals: SiteLists | None = None,
 ) -> Graph:
     """Build a graph from who makes each item and who reads it; everything else follows.
 
@@ -131,6 +155,11 @@ def make_graph(
         task_names=Numbered("t", n) if task_names is None else task_names,
         item_names=Numbered("d", m) if item_names is None else item_names,
         name=name,
+        cores=np.ascontiguousarray(cores, dtype=np.int32),
+        release=np.ascontiguousarray(release, dtype=np.float64),
+        deadline=np.ascontiguousarray(deadline, dtype=np.float64),
+        homes=SiteLists() if homes is None else homes,
+        goals=SiteLists() if goals is None else goals,
     )
 
 

@@ -45,7 +45,9 @@ def replay(
     duration = work / platform.rates(graph.kinds)[graph.kind, plan.host]
     network = platform.network
     n, k = graph.n_tasks, len(plan.move_item)
-    depends = dependencies(plan, holders or {})
+    if not holders:
+        holders = graph.homes.places_by_item(graph, platform)
+    depends = dependencies(plan, holders)
     latency = network.route_latency[network.zone[plan.move_source], network.zone[plan.move_target]]
     size = graph.size[plan.move_item]
     route_ptr, route_links = _routes(plan)
