@@ -130,7 +130,7 @@ def wanted(case, desk, item, target):
     """Whether a copy at this place still serves somebody."""
     if desk.want[item * len(desk.place_up) + target] > 0:
         return True
-    if target == case.origin and case.result[item]:
+    if target == case.goal[item]:
         return True
     return desk.replica[item] == target
 
@@ -216,7 +216,7 @@ def find_holder(desk, item):
 @inner
 def still_needed(case, desk, item):
     """Whether a task that has not begun reads it, or it is a result that has not returned."""
-    if case.result[item] and not desk.delivered[item]:
+    if case.goal[item] >= 0 and not desk.delivered[item]:
         return True
     for k in range(case.reader_ptr[item], case.reader_ptr[item + 1]):
         task = case.readers[k]
@@ -302,7 +302,12 @@ def serve_link(case, desk, queue, now):
             awaited = slot if awaited < 0 else awaited
         else:
             looked += 1
-            if hybrid and fifo and awaited >= 0 and worth_waiting(case, desk, desk.req_item[awaited], slot, now):
+            if (
+                hybrid
+                and fifo
+                and awaited >= 0
+                and worth_waiting(case, desk, desk.req_item[awaited], slot, now)
+            ):
                 return
             source = best_source(case, desk, item, target)
             if source >= 0 and fits(case, desk, target, case.size[item]):
@@ -332,7 +337,7 @@ def add_copy(case, desk, item, place):
     desk.copies[item] += 1
     if desk.copies[item] == 1:
         desk.holder[item] = place
-    if place == case.origin and case.result[item] and not desk.delivered[item]:
+    if place == case.goal[item] and not desk.delivered[item]:
         desk.delivered[item] = 1
         desk.count[DELIVERED] += 1
     arrive(case, desk, item, place)
@@ -357,8 +362,9 @@ def come_to_be(case, desk, item):
                 request(case, desk, item, desk.holder[item], place, np.nan)
         elif desk.missing[task] == 0:
             into_pool(desk, task)
-    if case.result[item] and desk.present[item * places + case.origin] == ABSENT:
-        request(case, desk, item, desk.holder[item], case.origin, np.nan)
+    goal = case.goal[item]
+    if goal >= 0 and desk.present[item * places + goal] == ABSENT:
+        request(case, desk, item, desk.holder[item], goal, np.nan)
 
 
 @inner
@@ -389,7 +395,7 @@ def withdraw_all(case, desk):
         while slot >= 0:
             following = desk.req_next[slot]
             item, target = desk.req_item[slot], desk.req_target[slot]
-            ready_result = target == case.origin and case.result[item] and desk.born[item]
+            ready_result = target == case.goal[item] and desk.born[item]
             if not ready_result and not desk.want[item * places + target] > 0:
                 desk.present[item * places + target] = ABSENT
                 drop_request(desk, slot)

@@ -24,8 +24,8 @@ ABSENT, ASKED, MOVING, HERE = 0, 1, 2, 3
 START, MOVE, CANCEL, CUT = 0, 1, 2, 3
 
 # Where counters lie in `Desk.count`.
-DONE, WAITING, DELIVERED, REQUESTS, MOVES, ORDERS, STOLEN, COPIED, REPLICAS, REDONE, NEWS = range(11)
-N_COUNTS = 11
+DONE, WAITING, DELIVERED, REQUESTS, MOVES, ORDERS, STOLEN, COPIED, REPLICAS, REDONE, NEWS, OFF = range(12)
+N_COUNTS = 12
 
 # Where settings lie in `Case.rule`.
 CONTENTION, LINK_ORDER, STRICT, AHEAD, STEAL, DUPLICATE, REPLICATE, LOOK, LIMITED = range(9)
@@ -47,7 +47,8 @@ class Case(NamedTuple):
     producer: Any
     size: Any
     level: Any
-    result: Any
+    goal: Any
+    """The place where an item must be in the end; -1 for none."""
     free: Any
     """Items that need no transfer: signals, and inputs of a platform that has them everywhere."""
     host_place: Any
@@ -187,6 +188,7 @@ def make_case(
     rule[LOOK] = look
     rule[LIMITED] = bool(np.isfinite(network.storage).any())
     everywhere = (graph.producer == OUTSIDE) & (network.origin == EVERYWHERE)
+    everywhere[list(graph.homes.places_by_item(graph, platform))] = False
     return Case(
         read_ptr=graph.read_ptr,
         reads=graph.reads,
@@ -197,7 +199,7 @@ def make_case(
         producer=graph.producer,
         size=graph.size,
         level=graph.level,
-        result=graph.result & (graph.size > 0) & (network.origin != EVERYWHERE),
+        goal=_goals(graph, platform),
         free=(graph.size == 0) | everywhere,
         host_place=network.host_place,
         core_ptr=np.concatenate(([0], np.cumsum(cores))).astype(np.int32),
@@ -212,6 +214,16 @@ def make_case(
         origin=int(network.origin),
         rule=rule,
     )
+
+
+def _goals(graph: Graph, platform: Platform) -> Any:
+    """Results return to the origin, or to the first of the sites they are meant for."""
+    network = platform.network
+    goal = np.where(graph.result & (network.origin != EVERYWHERE), network.origin, -1)
+    for item, places in graph.goals.places_by_item(graph, platform).items():
+        goal[item] = places[0]
+    goal[graph.size == 0] = -1
+    return goal.astype(np.int32)
 
 
 def _is_common(platform: Platform, place: int) -> bool:
@@ -267,6 +279,12 @@ def make_desk(graph: Graph, platform: Platform, case: Case) -> Desk:
         present[outside * places + case.origin] = HERE
         copies[outside] = 1
         holder[outside] = case.origin
+    for item, homes in graph.homes.places_by_item(graph, platform).items():
+        if not case.free[item]:
+            present[item * places : (item + 1) * places] = ABSENT
+            present[item * places + np.array(homes)] = HERE
+            copies[item] = len(homes)
+            holder[item] = homes[0]
     reader = np.repeat(np.arange(n), np.diff(graph.read_ptr))
     missing = np.bincount(reader[born[graph.reads] == 0], minlength=n).astype(np.int32)
     desk = Desk(

@@ -13,6 +13,7 @@ from headrace.core.kernels.desk import (
     FAIR,
     MOVE,
     MOVES,
+    OFF,
     ORDERS,
     START,
     WAITING,
@@ -114,9 +115,13 @@ def carry_orders(case, desk, world):
 
 
 @inner
-def end_task(case, desk, world, core):
+def end_task(case, desk, world, core, off_by):
     task = desk.core_task[core]
     host = world.core_host[core]
+    took = world.now[0] - (desk.run_start[task] if desk.run_host[task] == host else desk.dup_start[task])
+    expected = desk.predicted[task]
+    if took > off_by * expected or off_by * took < expected:
+        desk.count[OFF] += 1
     write(world, TASK_ENDED, task, host, core - case.core_ptr[host])
     task_done(case, desk, task, host, world.now[0])
 
@@ -168,12 +173,12 @@ def soon_idle(case, desk, now, soon):
 
 
 @inner
-def asks_for_work(case, desk, now, buffer, soon):
-    """Ready tasks that nobody has: enough of them, or a host that has nothing to do."""
+def asks_for_work(case, desk, now, ready, soon):
+    """Ready tasks that nobody has: enough of them, or one and a host that has nothing to do (soon >= 0)."""
     waiting = desk.count[WAITING]
     if waiting == 0:
         return False
-    return waiting >= buffer or soon_idle(case, desk, now, soon)
+    return waiting >= ready or (soon >= 0.0 and soon_idle(case, desk, now, soon))
 
 
 @entry
@@ -233,15 +238,18 @@ def link_speed_changes(case, desk, world, link, trace, delay):
 
 
 @entry
-def advance(case, desk, world, until, results, buffer, soon, muted):
+def advance(case, desk, world, until, results, ready, soon, off_by, muted):
     """Run until all is done, a time is reached, somebody asks for work, or nothing can happen any more.
 
-    A scheduler that was just asked is not asked again before something has happened (`muted`).
+    Work is asked for when `ready` tasks have no host, or after everything that happens for ready = -1; see
+    core.online.Wake for `soon` and `off_by`. A scheduler that was just asked is not asked again before
+    something has happened (`muted`).
     O(log of what is under way) for each end, plus O(hosts + links) to look what can start.
     """
     cores = len(world.core_host)
     fair = case.rule[CONTENTION] == FAIR
     tasks = len(desk.done)
+    happened = False
     while True:
         dispatch(case, desk, world.now[0])
         room = len(world.log_time) - world.log_len[0]
@@ -252,7 +260,10 @@ def advance(case, desk, world, until, results, buffer, soon, muted):
             share(case, world, world.now[0])
         if desk.count[DONE] == tasks and desk.count[DELIVERED] == results:
             return FINISHED
-        if not muted and asks_for_work(case, desk, world.now[0], buffer, soon):
+        if happened and (ready < 0 or desk.count[OFF] > 0):
+            desk.count[OFF] = 0
+            return WAKE
+        if not muted and ready > 0 and asks_for_work(case, desk, world.now[0], ready, soon):
             return WAKE
         following = world.heap_time[0] if world.heap_len[0] > 0 else np.inf
         if fair:
@@ -267,6 +278,7 @@ def advance(case, desk, world, until, results, buffer, soon, muted):
         if following == np.inf:
             return STUCK
         muted = False
+        happened = True
         world.now[0] = max(world.now[0], following)
         changed = False
         if fair:
@@ -278,7 +290,8 @@ def advance(case, desk, world, until, results, buffer, soon, muted):
             id = world.heap_id[0]
             take_out(world, id)
             if id < cores:
-                end_task(case, desk, world, id)
+                if desk.core_task[id] >= 0:  # not cancelled at this very moment
+                    end_task(case, desk, world, id, off_by)
             else:
                 move = id - cores
                 if fair and world.mv_phase[move] == LATENCY and world.mv_left[move] > 0.0:

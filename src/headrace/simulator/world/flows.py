@@ -201,6 +201,9 @@ def next_flow_end(world):
     for k in range(world.n_active[0]):
         pair = world.active[k]
         if world.pair_rate[pair] > 0.0:
-            ends = world.flow_time[0] + max(0.0, world.pair_first[pair] - world.pair_served[pair]) / world.pair_rate[pair]
+            ends = (
+                world.flow_time[0]
+                + max(0.0, world.pair_first[pair] - world.pair_served[pair]) / world.pair_rate[pair]
+            )
             first = min(first, ends)
     return first

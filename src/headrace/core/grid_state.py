@@ -1,0 +1,148 @@
+"""The state of a run whose queues and data the coordinator holds in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from headrace.core.coordinator import State
+from headrace.core.kernels.desk import HERE, Case, Desk
+from headrace.core.residual import rest_of
+from headrace.core.scheduler import Problem
+from headrace.model.errors import NoPlan
+from headrace.model.graph import Bools, Floats, Graph, Ints
+from headrace.model.platform import Platform
+
+
+class GridState(State):
+    """As `State`, with the queues: what is where, how long each host is expected to be busy.
+
+    `seen` gives the platform as it is believed to be at a moment: speeds and bandwidths are estimates.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        platform: Platform,
+        case: Case,
+        desk: Desk,
+        seen: Callable[[float], Platform],
+    ) -> None:
+        super().__init__(graph, platform)
+        self.case = case
+        self.desk = desk
+        self.done = desk.done.view(np.bool_)
+        self._seen = seen
+        self._rates: tuple[Platform, Floats] | None = None
+
+    @property
+    def running(self) -> Bools:
+        """Tasks that run now."""
+        return np.asarray(self.desk.run_host >= 0)
+
+    @property
+    def seen(self) -> Platform:
+        """The platform as it is believed to be now."""
+        return self._seen(self.time)
+
+    def rates(self) -> Floats:
+        """Believed speed of each host for each kind of task now: [kinds, hosts]."""
+        platform = self.seen
+        if self._rates is None or self._rates[0] is not platform:
+            self._rates = (platform, platform.rates(self.graph.kinds))
+        return self._rates[1]
+
+    def predicted(self, tasks: Ints, hosts: Ints) -> Floats:
+        """Seconds that these tasks are expected to take on these hosts."""
+        seconds: Floats = self.graph.work[tasks] / self.rates()[self.graph.kind[tasks], hosts]
+        return seconds
+
+    def waiting(self) -> Ints:
+        """Ready tasks that no host has, in the order in which they became ready."""
+        task = int(self.desk.q_head[-1])
+        found = []
+        while task >= 0:
+            found.append(task)
+            task = int(self.desk.q_next[task])
+        return np.array(found, np.int32)
+
+    def queue(self, host: int) -> list[int]:
+        """The tasks in a host's queue, in order."""
+        task = int(self.desk.q_head[host])
+        found = []
+        while task >= 0:
+            found.append(task)
+            task = int(self.desk.q_next[task])
+        return found
+
+    def busy_until(self, keep: int = 0) -> Floats:
+        """Seconds from now until each host has a free core, with the first `keep` tasks of its queue done.
+
+        A running task that is overdue is expected to end at once; see predict.remaining for other ways.
+        """
+        desk, case = self.desk, self.case
+        busy = np.zeros(len(self.platform.hosts))
+        for host in range(len(busy)):
+            on = desk.core_task[case.core_ptr[host] : case.core_ptr[host + 1]]
+            free = [self._left(int(task)) if task >= 0 else 0.0 for task in on]
+            for task in self.queue(host)[:keep]:
+                free.sort()
+                free[0] += float(desk.predicted[task])
+            busy[host] = min(free)
+        return busy
+
+    def _left(self, task: int) -> float:
+        return max(0.0, float(self.desk.run_start[task] + self.desk.predicted[task]) - self.time)
+
+    def problem(self, keep: int = 0, chosen: Bools | None = None) -> Problem:
+        """What is left to place: tasks that neither run nor are among the first `keep` of a queue.
+
+        `chosen` limits it further to these tasks. Hosts are free when what they run and keep is done;
+        what running tasks make counts as being where they run. O(tasks + items * places).
+        """
+        hosts = self.platform.hosts
+        if all(host.name in self.down for host in hosts):
+            raise NoPlan("no host is left", where=self.platform.name, hint="let a host join later")
+        platform = self.seen.without(self.down) if self.down else self.seen
+        wanted = (self.desk.done == 0) & (self.desk.run_host < 0)
+        if chosen is not None:
+            wanted &= chosen
+        for host in range(len(hosts)) if keep else ():
+            wanted[self.queue(host)[:keep]] = False
+        rest, _ = rest_of(self.graph, wanted)
+        busy = self.busy_until(keep)
+        number = {host.name: h for h, host in enumerate(platform.hosts)}
+        free_at = {
+            number[host.name]: float(busy[h])
+            for h, host in enumerate(hosts)
+            if busy[h] > 0 and host.name in number
+        }
+        return Problem(rest, platform, self._holders(rest, platform), free_at)
+
+    def _holders(self, rest: Graph, platform: Platform) -> dict[int, tuple[int, ...]]:
+        """Where items that exist or are being made lie, by the numbers of the platform that is left."""
+        desk, graph = self.desk, self.graph
+        names = self.platform.network.place_names
+        there = {name: p for p, name in enumerate(platform.network.place_names)}
+        new = np.array([there.get(name, -1) for name in names], np.int32)
+        new[desk.place_up == 0] = -1
+        needed = np.zeros(graph.n_items, np.bool_)
+        needed[rest.reads] = True
+        needed &= (rest.producer < 0) & ~self.case.free
+        held = (desk.present.reshape(graph.n_items, len(names)) == HERE) & (new >= 0)
+        holders: dict[int, tuple[int, ...]] = {}
+        origin = self.case.origin
+        for item in np.flatnonzero(needed).tolist():
+            places = np.flatnonzero(held[item])
+            maker = int(graph.producer[item])
+            if len(places) == 1 and maker < 0 and places[0] == origin:
+                continue
+            found = {int(new[p]) for p in places}
+            if not found and maker >= 0 and desk.run_host[maker] >= 0:
+                found = {int(new[self.case.host_place[desk.run_host[maker]]])}
+            if not found and maker >= 0 and desk.assigned[maker] >= 0:
+                found = {int(new[self.case.host_place[desk.assigned[maker]]])}
+            if found:
+                holders[item] = tuple(sorted(found))
+        return holders

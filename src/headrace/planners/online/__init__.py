@@ -1,0 +1,1 @@
+"""Schedulers that decide while the program runs."""

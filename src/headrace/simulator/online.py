@@ -1,0 +1,506 @@
+"""Simulate a program under an online scheduler on a grid that changes: virtual time around the coordinator."""
+
+from __future__ import annotations
+
+import math
+import time as clock
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from headrace.core.grid_state import GridState
+from headrace.core.kernels import desk as d
+from headrace.core.kernels.data import deliver_all, withdraw_all
+from headrace.core.kernels.losses import host_joined, host_left, link_joined, link_left, storage_left
+from headrace.core.kernels.refs import case_ref, desk_ref
+from headrace.core.kernels.queues import assign_all, truncate
+from headrace.core.online import ALWAYS, Answer, Delivery, Truncate, Wake
+from headrace.core.scheduler import Assignment
+from headrace.model.behaviour import Change
+from headrace.model.errors import HeadraceError, NoPlan, UsageError
+from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
+from headrace.model.graph import Floats, Graph
+from headrace.model.plan import Plan
+from headrace.model.platform import Platform
+from headrace.model.trace import LinkTrace, Trace, pack
+from headrace.simulator.happened import plan_that_happened
+from headrace.simulator.world import state as w
+from headrace.simulator.world.refs import world_ref
+from headrace.simulator.world.advance import (
+    FINISHED,
+    LOG_FULL,
+    STUCK,
+    TIME,
+    WAKE,
+    advance,
+    host_speed_changes,
+    link_speed_changes,
+    settle,
+)
+
+LINK_ORDERS = {"in-order": d.IN_ORDER, "out-of-order": d.OUT_OF_ORDER, "hybrid": d.HYBRID}
+
+
+class OnlineScheduler(Protocol):
+    """A scheduler; `wake` and `next_time` are looked at if it has them."""
+
+    name: str
+
+    def react(self, state: Any, events: Sequence[Event]) -> Sequence[Answer]: ...
+
+
+@dataclass(frozen=True)
+class Mechanics:
+    """How the coordinator carries out what the scheduler decides."""
+
+    link_order: str = "out-of-order"
+    """in-order, out-of-order (a file that is not ready is passed over) or hybrid."""
+    ahead: int = 2
+    """Inputs are sent for so many tasks of each host's queue; planned deliveries are sent in any case."""
+    steal: bool = False
+    duplicate: bool = False
+    replicate: int = 0
+    """Copy what every n-th level makes to a host that is not busy; 0: never."""
+    strict: bool = False
+    """Only the head of a queue may start."""
+
+
+@dataclass(frozen=True, eq=False)
+class GridRun:
+    """What happened."""
+
+    graph: Graph
+    platform: Platform
+    scheduler: str
+    makespan: float
+    log_time: Floats
+    log_kind: Any
+    log_a: Any
+    log_b: Any
+    log_c: Any
+    seconds: float
+    """Time it took to simulate, planning included."""
+    deciding: float
+    """Of that, time spent in the scheduler."""
+    asked: int
+    """How often the scheduler was asked."""
+    plans: int
+    redone: int
+    """Executions that had to be repeated because their data was lost."""
+    stolen: int
+    copied: int
+    replicas: int
+    bytes_moved: float
+    bound: float = 0.0
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def events(self) -> int:
+        return len(self.log_time)
+
+    @property
+    def happened(self) -> Plan:
+        """The executions that counted and the transfers that arrived, as a plan to draw and to save."""
+        return plan_that_happened(self)
+
+    def log_lines(self) -> list[str]:
+        """The whole log as text, one line an event: the same for the same seed."""
+        from headrace.simulator.happened import log_lines
+
+        return log_lines(self)
+
+
+def simulate_online(
+    graph: Graph,
+    platform: Platform,
+    scheduler: OnlineScheduler,
+    *,
+    changes: Sequence[Change] = (),
+    real_work: Floats | None = None,
+    real_size: Floats | None = None,
+    seen: Callable[[float], Platform] | None = None,
+    mechanics: Mechanics | None = None,
+    tell: Callable[[float, int], None] = lambda time, done: None,
+) -> GridRun:
+    """Run a program in virtual time under a scheduler that decides while it goes.
+
+    `real_work` and `real_size` are what tasks truly take and items truly weigh, where estimates in the
+    graph differ. Hosts and links with traces follow them; `seen` says what the scheduler believes of
+    the platform at a moment.
+    """
+    began = clock.perf_counter()
+    run = _Run(
+        graph, platform, scheduler, changes, real_work, real_size, seen, mechanics or Mechanics(), tell
+    )
+    run.go()
+    return run.outcome(clock.perf_counter() - began)
+
+
+class _Run:
+    """One simulated run."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        platform: Platform,
+        scheduler: OnlineScheduler,
+        changes: Sequence[Change],
+        real_work: Floats | None,
+        real_size: Floats | None,
+        seen: Callable[[float], Platform] | None,
+        mechanics: Mechanics,
+        tell: Callable[[float, int], None],
+    ) -> None:
+        if (graph.cores > 1).any() or (graph.release > 0).any():
+            raise UsageError(
+                "tasks that need several cores or have release times are not simulated online",
+                where=graph.name,
+                hint="plan them and simulate the plan",
+            )
+        self.graph, self.platform, self.scheduler, self.tell = graph, platform, scheduler, tell
+        self.case = d.make_case(
+            graph,
+            platform,
+            link_order=LINK_ORDERS[mechanics.link_order],
+            strict=mechanics.strict,
+            ahead=max(1, mechanics.ahead),
+            steal=mechanics.steal,
+            duplicate=mechanics.duplicate,
+            replicate=mechanics.replicate,
+        )
+        self.desk = d.make_desk(graph, platform, self.case)
+        self.case_ref, self.desk_ref = case_ref(self.case), desk_ref(self.desk)
+        self.changes = sorted(changes, key=lambda change: change.time)
+        self._set_up_world(real_work, real_size)
+        self.host_number = {host.name: h for h, host in enumerate(platform.hosts)}
+        self.place_number = {name: p for p, name in enumerate(platform.network.place_names)}
+        self.state = GridState(graph, platform, self.case, self.desk, seen or (lambda now: platform))
+        self.results = int((self.case.goal >= 0).sum())
+        self.at_change = 0
+        self.read = 0
+        self.asked = 0
+        self.deciding = 0.0
+
+    def _set_up_world(self, real_work: Floats | None, real_size: Floats | None) -> None:
+        platform = self.platform
+        traces: list[Trace] = []
+
+        def number(trace: Trace | None) -> int:
+            if trace is None:
+                return -1
+            traces.append(trace)
+            return len(traces) - 1
+
+        host_trace = np.array([number(host.trace) for host in platform.hosts], np.int32)
+        links = platform.network.n_links
+        link_trace, link_delay = np.full(links, -1, np.int32), np.full(links, -1, np.int32)
+        delay_mean = np.zeros(links)
+        self.link_of = _trace_links(platform)
+        for name, link, behaviour in _link_traces(platform):
+            del name
+            link_trace[link] = number(behaviour.bandwidth)
+            link_delay[link] = number(behaviour.latency)
+            delay_mean[link] = behaviour.latency.mean
+        self.new_traces: list[tuple[int, int]] = []
+        for change in self.changes:
+            behaviour = change.behaviour
+            if isinstance(behaviour, LinkTrace):
+                self.new_traces.append((number(behaviour.bandwidth), number(behaviour.latency)))
+            else:
+                self.new_traces.append((number(behaviour), -1))
+        self.world = w.make_world(
+            self.graph,
+            platform,
+            self.case,
+            self.desk,
+            work=self.graph.work if real_work is None else real_work,
+            size=self.graph.size if real_size is None else real_size,
+            rate=_true_rates(platform, self.graph.kinds, self.changes),
+            table=pack(traces),
+            host_trace=host_trace,
+            link_trace=link_trace,
+            link_delay=link_delay,
+            link_delay_mean=delay_mean,
+        )
+        self.world_ref = world_ref(self.world)
+
+    def go(self) -> None:
+        """From the start to the end."""
+        events: list[Event] = [Started(0.0)]
+        away = [c for c in self.changes if c.time <= 0.0]
+        here = {c.name for c in away if c.what == "host-up"}
+        ever = {c.name for c in self.changes if c.what == "host-up"}
+        for name in sorted(ever - here, key=self.host_number.__getitem__):
+            self._host_leaves(name)  # comes later
+        self._apply_changes(0.0)
+        self.read = int(self.world.log_len[0])
+        self._ask(events)
+        asked_idle = True
+        while True:
+            wake = getattr(self.scheduler, "wake", ALWAYS)
+            until = min(self._next_change(), self._next_time())
+            reason = advance(
+                self.case_ref,
+                self.desk_ref,
+                self.world_ref,
+                until,
+                self.results,
+                _ready_limit(wake),
+                wake.soon if wake.idle else -1.0,
+                wake.off_by,
+                asked_idle and not wake.every,
+            )
+            self.state.time = float(self.world.now[0])
+            self.tell(self.state.time, int(self.desk.count[d.DONE]))
+            if reason == FINISHED:
+                return
+            if reason == LOG_FULL:
+                self._lengthen_log()
+                continue
+            if reason == STUCK:
+                if until == math.inf and not self._unstick():
+                    raise self._stuck()
+                asked_idle = False
+                continue
+            news: list[Event] = []
+            if reason == TIME and self._next_change() <= self.state.time:
+                news = self._apply_changes(self.state.time)
+            answers = self._ask([*self._happenings(), *news])
+            asked_idle = reason == WAKE or not answers
+
+    def _next_change(self) -> float:
+        return self.changes[self.at_change].time if self.at_change < len(self.changes) else math.inf
+
+    def _next_time(self) -> float:
+        return float(getattr(self.scheduler, "next_time", math.inf))
+
+    def _ask(self, events: Sequence[Event]) -> int:
+        """What the scheduler answers is put into the queues; how much that was."""
+        if not any(up for up in self.desk.up):
+            return 0
+        began = clock.perf_counter()
+        answers = self.scheduler.react(self.state, events)
+        self.deciding += clock.perf_counter() - began
+        self.asked += 1
+        self._apply(answers)
+        return len(answers)
+
+    def _apply(self, answers: Sequence[Answer]) -> None:
+        task_number, item_number = self.state.task_number, self.state.item_number
+        for answer in answers:
+            if isinstance(answer, Truncate):
+                truncate(self.case_ref, self.desk_ref, answer.keep)
+                withdraw_all(self.case_ref, self.desk_ref)
+        chosen = [a for a in answers if isinstance(a, Assignment)]
+        if chosen:
+            tasks = np.array([task_number[a.task] for a in chosen], np.int32)
+            hosts = np.array([self.host_number[a.host] for a in chosen], np.int32)
+            ranks = np.array([a.rank for a in chosen], np.float64)
+            assign_all(self.case_ref, self.desk_ref, tasks, hosts, ranks, self.state.predicted(tasks, hosts))
+        sent = [a for a in answers if isinstance(a, Delivery)]
+        if sent and self.platform.contention == "fifo":
+            deliver_all(
+                self.case_ref,
+                self.desk_ref,
+                np.array([item_number[a.item] for a in sent], np.int32),
+                np.array([self.place_number[a.source] for a in sent], np.int32),
+                np.array([self.place_number[a.target] for a in sent], np.int32),
+                np.array([a.rank for a in sent], np.float64),
+            )
+
+    def _write(self, kind: int, a: int, b: int = -1, c: int = -1) -> None:
+        world = self.world
+        if int(world.log_len[0]) + 8 >= len(world.log_time):
+            self._lengthen_log()
+            world = self.world
+        k = int(world.log_len[0])
+        world.log_time[k], world.log_kind[k] = world.now[0], kind
+        world.log_a[k], world.log_b[k], world.log_c[k] = a, b, c
+        world.log_len[0] = k + 1
+
+    def _apply_changes(self, now: float) -> list[Event]:
+        """Everything of the script that happens by now."""
+        events: list[Event] = []
+        while self._next_change() <= now:
+            change, traces = self.changes[self.at_change], self.new_traces[self.at_change]
+            self.at_change += 1
+            if change.what == "host-down":
+                if self._host_leaves(change.name):
+                    events.append(HostLeft(now, change.name))
+            elif change.what == "host-up":
+                if traces[0] >= 0:
+                    self._host_trace(change.name, traces[0])
+                if self._host_comes(change.name):
+                    events.append(HostJoined(now, change.name))
+            elif change.what == "host-trace":
+                self._host_trace(change.name, traces[0])
+            else:
+                self._link_change(change, traces)
+        return events
+
+    def _host_trace(self, name: str, trace: int) -> None:
+        host = self.host_number[name]
+        host_speed_changes(self.case_ref, self.desk_ref, self.world_ref, host, trace)
+        self._write(w.CHANGED, host)
+
+    def _host_leaves(self, name: str) -> bool:
+        host = self.host_number[name]
+        if not self.desk.up[host]:
+            return False
+        self._room_for_log()
+        host_left(self.case_ref, self.desk_ref, host)
+        settle(self.case_ref, self.desk_ref, self.world_ref)
+        self.state.down.add(name)
+        self._write(w.HOST_LEFT, host)
+        return True
+
+    def _host_comes(self, name: str) -> bool:
+        host = self.host_number[name]
+        if self.desk.up[host]:
+            return False
+        host_joined(self.case_ref, self.desk_ref, host, self.world.now[0])
+        self.state.down.discard(name)
+        self._write(w.HOST_JOINED, host)
+        return True
+
+    def _link_change(self, change: Change, traces: tuple[int, int]) -> None:
+        links = self.link_of.get(change.name, ())
+        self._room_for_log()
+        for link in links:
+            if change.what == "link-down":
+                link_left(self.case_ref, self.desk_ref, link)
+                settle(self.case_ref, self.desk_ref, self.world_ref)
+                self._write(w.LINK_LEFT, link)
+            elif change.what == "link-up":
+                link_joined(self.case_ref, self.desk_ref, link)
+                self._write(w.LINK_JOINED, link)
+            if change.what != "link-down" and traces[0] >= 0:
+                behaviour = change.behaviour
+                assert isinstance(behaviour, LinkTrace)
+                self.world.link_delay_mean[link] = self._static_delay(change.name)
+                link_speed_changes(self.case_ref, self.desk_ref, self.world_ref, link, *traces)
+                self._write(w.CHANGED, -1, link)
+        site = next((s for s in self.platform.sites if s.name == change.name), None)
+        if change.what == "link-down" and site is not None and site.bandwidth is None:
+            place = self.place_number.get(change.name, -1)
+            if place >= 0 and all(host.name in self.state.down for host in site.hosts):
+                storage_left(self.case_ref, self.desk_ref, place)
+                settle(self.case_ref, self.desk_ref, self.world_ref)
+                self._write(w.STORAGE_LEFT, place)
+
+    def _static_delay(self, site: str) -> float:
+        """The latency that routes through a site's uplink already contain."""
+        return next((s.uplink_latency for s in self.platform.sites if s.name == site), 0.0)
+
+    def _room_for_log(self) -> None:
+        need = int(self.desk.count[d.MOVES]) + len(self.desk.core_task) + 64
+        while int(self.world.log_len[0]) + need >= len(self.world.log_time):
+            self._lengthen_log()
+
+    def _lengthen_log(self) -> None:
+        self.world = w.with_longer_log(self.world)
+        self.world_ref = world_ref(self.world)
+
+    def _happenings(self) -> list[Event]:
+        """What the log has had since the scheduler was asked, as events; only for those who want everything."""
+        world = self.world
+        first, self.read = self.read, int(world.log_len[0])
+        if not getattr(self.scheduler, "wake", ALWAYS).every:
+            return []
+        names, hosts = self.graph.task_names, self.platform.hosts
+        places, items = self.platform.network.place_names, self.graph.item_names
+        events: list[Event] = []
+        for k in range(first, self.read):
+            kind, a, b, c = (int(x[k]) for x in (world.log_kind, world.log_a, world.log_b, world.log_c))
+            at = float(world.log_time[k])
+            if kind == w.TASK_ENDED:
+                events.append(TaskFinished(at, names[a], hosts[b].name, float(self.desk.run_start[a])))
+            elif kind == w.MOVE_ENDED:
+                events.append(DataMoved(at, items[a], places[b], places[c], at, float(world.size[a])))
+        return events
+
+    def _unstick(self) -> bool:
+        """Nothing can happen: ask the scheduler about tasks that nobody has; whether that helps."""
+        if self.desk.count[d.WAITING] == 0:
+            return False
+        before = self.asked, int(self.desk.count[d.WAITING])
+        self._ask([])
+        return int(self.desk.count[d.WAITING]) < before[1]
+
+    def _stuck(self) -> HeadraceError:
+        left = int((self.desk.done == 0).sum())
+        return NoPlan(
+            f"after {self.state.time:g} s nothing more can happen and {left} of {self.graph.n_tasks} tasks are not done",
+            where=f"{self.graph.name} on {self.platform.name}",
+            hint="every host may be gone, a link down for good, or a site's storage too small",
+        )
+
+    def outcome(self, seconds: float) -> GridRun:
+        world, desk = self.world, self.desk
+        length = int(world.log_len[0])
+        kinds = world.log_kind[:length]
+        moved = world.log_a[:length][kinds == w.MOVE_ENDED]
+        last = world.log_time[:length][(kinds == w.TASK_ENDED) | (kinds == w.MOVE_ENDED)]
+        return GridRun(
+            graph=self.graph,
+            platform=self.platform,
+            scheduler=self.scheduler.name,
+            makespan=float(last.max()) if len(last) else 0.0,
+            log_time=world.log_time[:length].copy(),
+            log_kind=kinds.copy(),
+            log_a=world.log_a[:length].copy(),
+            log_b=world.log_b[:length].copy(),
+            log_c=world.log_c[:length].copy(),
+            seconds=seconds,
+            deciding=self.deciding,
+            asked=self.asked,
+            plans=int(getattr(self.scheduler, "plans", self.asked)),
+            redone=int(desk.count[d.REDONE]),
+            stolen=int(desk.count[d.STOLEN]),
+            copied=int(desk.count[d.COPIED]),
+            replicas=int(desk.count[d.REPLICAS]),
+            bytes_moved=float(world.size[moved].sum()),
+        )
+
+
+def _ready_limit(wake: Wake) -> int:
+    if wake.every:
+        return -1
+    return wake.ready if wake.ready > 0 else np.iinfo(np.int64).max
+
+
+def _true_rates(platform: Platform, kinds: Sequence[str], changes: Sequence[Change]) -> Floats:
+    """Speed of each host for each kind while it is wholly available; hosts with a trace have no other load."""
+    rates = platform.rates(kinds)
+    named = {c.name for c in changes if c.what in ("host-up", "host-trace") and c.behaviour is not None}
+    for h, host in enumerate(platform.hosts):
+        if host.trace is not None or host.name in named:
+            rates[:, h] /= 1.0 - host.load
+    return rates
+
+
+def _link_traces(platform: Platform) -> list[tuple[str, int, LinkTrace]]:
+    """Links of the network that follow a trace."""
+    found = []
+    by_name = {name: k for k, name in enumerate(platform.network.link_names)}
+    for site in platform.sites:
+        if site.uplink_trace is not None and f"{site.name} uplink" in by_name:
+            found.append((site.name, by_name[f"{site.name} uplink"], site.uplink_trace))
+    for link in platform.links:
+        if link.trace is not None:
+            for name in (f"{link.source} -> {link.target}", f"{link.target} -> {link.source}"):
+                if name in by_name:
+                    found.append((name, by_name[name], link.trace))
+    return found
+
+
+def _trace_links(platform: Platform) -> dict[str, tuple[int, ...]]:
+    """The links that a change names: a site's uplink, or a link by its own name."""
+    names = platform.network.link_names
+    links = {name: (k,) for k, name in enumerate(names)}
+    for site in platform.sites:
+        if f"{site.name} uplink" in links:
+            links[site.name] = links[f"{site.name} uplink"]
+    return links
