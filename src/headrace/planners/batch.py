@@ -35,9 +35,11 @@ from headrace.planners.kernels.batch_arrays import (
     Free,
     Grid,
     Inputs,
+    Lanes,
     Wave,
 )
 from headrace.planners.kernels.columns import TILE
+from headrace.planners.kernels.jumps import LANES
 
 MOST_ENTRIES = 100_000_000
 """Largest number of entries of the columns of a sweep: 800 MB."""
@@ -172,8 +174,7 @@ def _wave(graph: Graph, grid: Grid, rule: int, clusters: int, sweep: bool) -> tu
         second=np.empty(widest),
         key=np.zeros(widest),
         tie=np.zeros(widest),
-        order=np.empty((widest, clusters if rule >= FIRST_JUMP else 0), np.int32),
-        before=np.empty(widest, np.int64),
+        before=np.empty(widest),
         largest=np.empty(widest),
         margin=np.empty(widest),
         firm=np.empty(widest),
@@ -182,10 +183,14 @@ def _wave(graph: Graph, grid: Grid, rule: int, clusters: int, sweep: bool) -> tu
         here=np.empty(widest, np.int64),
         rest=np.empty(widest, np.int64),
         steps=np.zeros(1, np.int64),
-        cluster_time=np.empty(clusters),
-        ordered=np.empty(clusters),
+        ordered=np.empty((clusters, LANES)),
+        lanes=_lanes(),
         touched=np.zeros(widest, np.int64),
     )
+
+
+def _lanes() -> Lanes:
+    return Lanes(*np.empty((len(Lanes._fields), LANES)))
 
 
 def _columns(graph: Graph, grid: Grid, inputs: Inputs, rule: int) -> Columns:

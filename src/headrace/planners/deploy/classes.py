@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.model.graph import Floats, Ints
+from headrace.model.check_case import Numbers
+from headrace.model.graph import Floats
 from headrace.planners.deploy.rates import Rates
 
 
@@ -14,15 +15,15 @@ from headrace.planners.deploy.rates import Rates
 class Classes:
     """Classes in the order of their first hosts."""
 
-    of_host: Ints
-    first: Ints
+    of_host: Numbers
+    first: Numbers
     """The first host of each class."""
-    size: Ints
+    size: Numbers
     core: Floats
     """[filters, classes]"""
     cores: Floats
     port: Floats
-    zone: Ints
+    zone: Numbers
     share: Floats
     """[options, classes] the share of each host."""
 
@@ -30,9 +31,9 @@ class Classes:
     def n(self) -> int:
         return len(self.first)
 
-    def members(self, g: int) -> Ints:
+    def members(self, g: int) -> Numbers:
         """Hosts of a class in platform order."""
-        members: Ints = np.flatnonzero(self.of_host == g)
+        members: Numbers = np.flatnonzero(self.of_host == g)
         return members
 
 

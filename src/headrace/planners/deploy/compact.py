@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.model.graph import Floats, Ints
+from headrace.model.check_case import Numbers
+from headrace.model.graph import Floats
 from headrace.model.pipeline import PipelineProblem
 from headrace.planners.deploy.classes import Classes
 from headrace.planners.deploy.linear import Builder, Linear
@@ -46,24 +47,32 @@ class Compact:
     rates: Rates
     classes: Classes
     strict: bool
+    spare: float
+    """W_F, where it counts."""
     linear: Linear
-    option: Ints
+    option: Numbers
     """Columns: 1 for the option by which the input is read."""
-    read: Ints
+    read: Numbers
     """Columns: MB/s read under each option."""
-    work: Ints
+    work: Numbers
     """Columns [filters, classes]: MB read a second worked off; the reader's row is not used."""
-    count: Ints
+    count: Numbers
     """Columns [filters, classes] of hosts; where filters share hosts the same columns for all filters."""
-    local: Ints
+    local: Numbers
     """Columns [streams, classes]: flow that stays on its host, where filters share hosts; else empty."""
-    streams: Ints
+    streams: Numbers
     """The streams that carry anything."""
-    pairs: Ints
+    pairs: Numbers
     """[pairs, 2] zones between which data can go."""
-    between: Ints
+    between: Numbers
     """Columns [len(streams), len(pairs)]: MB/s."""
-    link_rows: Ints
+    link_rows: Numbers
+    host_rows: Numbers
+    """One for each class: how many hosts it has."""
+    copy_rows: Numbers
+    """That every filter has a copy."""
+    full_rows: Numbers
+    """Whose lower limit keeps the reader at its full rate: without it they are those of the first relaxation."""
     limit: Floats
     """[filters, classes] what one host can work off, by cores, ports and the reader's rate."""
 
@@ -81,16 +90,16 @@ def build_compact(rates: Rates, classes: Classes, weights: Weights, *, strict: b
     b = Builder()
     k, g, n_options = rates.n_filters, classes.n, len(rates.readable)
     limit = host_limits(rates, classes)
-    option, read = _source_columns(b, rates, classes, weights, strict=strict)
+    option, read, full_rows = _source_columns(b, rates, classes, weights, strict=strict)
     work = b.add_columns((k, g), high=np.where(np.arange(k)[:, None] > 0, np.inf, 0.0))
     most = np.where(np.arange(k)[:, None] > 0, classes.size, 0)
     count = b.add_columns((k, g), high=most, cost=-weights.host_cost, whole=True)
-    filters = np.arange(1, k)[:, None]
-    _totals(b, k, work, read)
-    b.put(b.add_rows(k - 1, low=1.0)[:, None], count[1:], 1.0)  # 7: every filter has a copy
-    rows = b.add_rows(g, high=classes.size)  # 15: at most one filter on a host
-    b.put(rows[None, :], count[1:], 1.0)
-    b.put(rows[None, :], option[:, None], (classes.share > 0) * classes.size)
+    add_totals(b, k, work, read)
+    copy_rows = b.add_rows(k - 1, low=1.0)  # 7: every filter has a copy
+    b.put(copy_rows[:, None], count[1:], 1.0)
+    host_rows = b.add_rows(g, high=classes.size)  # 15: at most one filter on a host
+    b.put(host_rows[None, :], count[1:], 1.0)
+    b.put(host_rows[None, :], option[:, None], (classes.share > 0) * classes.size)
     rows = b.add_rows((k - 1) * g, high=0.0).reshape(k - 1, g)  # 10, 12 for ports, 13
     b.put(rows, work[1:], 1.0)
     b.put(rows, count[1:], -limit[1:])
@@ -99,32 +108,36 @@ def build_compact(rates: Rates, classes: Classes, weights: Weights, *, strict: b
         rows = b.add_rows(k - 1, low=0.0)
         b.put(rows[:, None], count[1:], np.minimum(power, (1 + weights.spare) * rates.most)[1:])
         b.put(rows[:, None], read[None, :], np.full((1, n_options), -(1 + weights.spare)))
-    _least_use(b, filters, np.minimum(power, rates.most), weights, work, count, int(classes.size.sum()))
-    streams, pairs, between = _flows(b, rates)
+        full_rows = np.concatenate([full_rows, rows])
+    _least_use(b, np.minimum(power, rates.most), weights, work, count, int(classes.size.sum()))
+    streams, pairs, between = add_flows(b, rates)
     empty = np.empty((0, g), np.int64)
-    _balance(b, rates, classes, streams, pairs, between, read, work, empty)
-    link_rows = _links(b, rates, pairs, between)
+    add_balance(b, rates, classes, streams, pairs, between, read, work, empty)
     return Compact(
-        rates,
-        classes,
-        strict,
-        b.build(),
-        option,
-        read,
-        work,
-        count,
-        empty,
-        streams,
-        pairs,
-        between,
-        link_rows,
-        limit,
+        rates=rates,
+        classes=classes,
+        strict=strict,
+        spare=weights.spare if strict else 0.0,
+        link_rows=add_links(b, rates, pairs, between),
+        linear=b.build(),
+        option=option,
+        read=read,
+        work=work,
+        count=count,
+        local=empty,
+        streams=streams,
+        pairs=pairs,
+        between=between,
+        host_rows=host_rows,
+        copy_rows=copy_rows,
+        full_rows=full_rows,
+        limit=limit,
     )
 
 
 def _source_columns(
     b: Builder, rates: Rates, classes: Classes, weights: Weights, *, strict: bool
-) -> tuple[Ints, Ints]:
+) -> tuple[Numbers, Numbers, Numbers]:
     """4, 5 and 5': one option is chosen, and the reader goes at its rate, or at most at it."""
     with np.errstate(divide="ignore"):
         by_port = np.min(
@@ -138,10 +151,10 @@ def _source_columns(
     rows = b.add_rows(len(readers), low=0.0 if strict else -np.inf, high=0.0)
     b.put(rows, read, 1.0)
     b.put(rows, option, -(rates.readable if strict else np.minimum(rates.readable, by_port)))
-    return option, read
+    return option, read, rows
 
 
-def _totals(b: Builder, k: int, work: Ints, read: Ints) -> None:
+def add_totals(b: Builder, k: int, work: Numbers, read: Numbers) -> None:
     """All that is read is worked off by every filter; this also covers streams that carry nothing."""
     rows = b.add_rows(k - 1, low=0.0, high=0.0)
     b.put(rows[:, None], work[1:], 1.0)
@@ -149,10 +162,10 @@ def _totals(b: Builder, k: int, work: Ints, read: Ints) -> None:
 
 
 def _least_use(
-    b: Builder, filters: Ints, could: Floats, weights: Weights, work: Ints, count: Ints, n_hosts: int
+    b: Builder, could: Floats, weights: Weights, work: Numbers, count: Numbers, n_hosts: int
 ) -> None:
     """14: a host in use does the least share of what it could, unless it is the filter's only one."""
-    for k in filters.ravel().tolist():
+    for k in range(1, len(could)):
         if weights.least[k] == 0:
             continue
         least = weights.least[k] * could[k]
@@ -166,23 +179,23 @@ def _least_use(
         b.put(row, only, n_hosts - 1)
 
 
-def _flows(b: Builder, rates: Rates) -> tuple[Ints, Ints, Ints]:
+def add_flows(b: Builder, rates: Rates) -> tuple[Numbers, Numbers, Numbers]:
     streams = np.flatnonzero(rates.stream_rate > 0)
     pairs = np.argwhere(rates.routed > 0)
     cost = np.broadcast_to(rates.weight[pairs[:, 0], pairs[:, 1]], (len(streams), len(pairs)))
     return streams, pairs, b.add_columns((len(streams), len(pairs)), cost=cost)
 
 
-def _balance(
+def add_balance(
     b: Builder,
     rates: Rates,
     classes: Classes,
-    streams: Ints,
-    pairs: Ints,
-    between: Ints,
-    read: Ints,
-    work: Ints,
-    local: Ints,
+    streams: Numbers,
+    pairs: Numbers,
+    between: Numbers,
+    read: Numbers,
+    work: Numbers,
+    local: Numbers,
 ) -> None:
     """6 and 9: what a zone's hosts produce on a stream leaves the zone or stays, and arrives likewise."""
     n_zones = len(rates.weight)
@@ -199,7 +212,7 @@ def _balance(
                 b.put(rows[classes.zone], local[e], 1.0)
 
 
-def _links(b: Builder, rates: Rates, pairs: Ints, between: Ints) -> Ints:
+def add_links(b: Builder, rates: Rates, pairs: Numbers, between: Numbers) -> Numbers:
     """12: links and segments carry no more than they can."""
     rows = b.add_rows(len(rates.capacity), high=rates.capacity)
     number = np.full(rates.routed.shape, -1, np.int64)

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from headrace.model.check_case import Numbers
 from headrace.model.errors import NoPlan
-from headrace.model.graph import Bools, Floats, Ints
+from headrace.model.graph import Bools, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,9 +21,9 @@ class Linear:
     low: Floats
     high: Floats
     whole: Bools
-    row: Ints
+    row: Numbers
     """A, entry by entry, sorted by row, then column: at row[j], column[j] stands value[j]."""
-    column: Ints
+    column: Numbers
     value: Floats
     row_low: Floats
     row_high: Floats
@@ -32,8 +33,7 @@ class Linear:
 
     def times(self, x: Floats) -> Floats:
         """A x."""
-        product: Floats = np.bincount(self.row, self.value * x[self.column], len(self.row_low))
-        return product
+        return np.bincount(self.row, self.value * x[self.column], len(self.row_low)).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Builder:
 
     columns: list[tuple[Floats, Floats, Floats, Bools]] = field(default_factory=list)
     n_columns: int = 0
-    entries: list[tuple[Ints, Ints, Floats]] = field(default_factory=list)
+    entries: list[tuple[Numbers, Numbers, Floats]] = field(default_factory=list)
     rows: list[tuple[Floats, Floats]] = field(default_factory=list)
     n_rows: int = 0
 
@@ -67,7 +67,7 @@ class Builder:
         high: Any = np.inf,
         cost: Any = 0.0,
         whole: bool = False,
-    ) -> Ints:
+    ) -> Numbers:
         """New columns, by number, in the shape asked for."""
         count = int(np.prod(shape, dtype=np.int64))
         parts = [np.broadcast_to(np.asarray(v, np.float64), shape).ravel() for v in (low, high, cost)]
@@ -75,7 +75,7 @@ class Builder:
         self.n_columns += count
         return np.arange(self.n_columns - count, self.n_columns).reshape(shape)
 
-    def add_rows(self, count: int, *, low: Any = -np.inf, high: Any = np.inf) -> Ints:
+    def add_rows(self, count: int, *, low: Any = -np.inf, high: Any = np.inf) -> Numbers:
         """New rows without entries, by number."""
         both = [np.array(np.broadcast_to(np.asarray(v, np.float64), (count,))) for v in (low, high)]
         self.rows.append((both[0], both[1]))
@@ -91,7 +91,7 @@ class Builder:
         row, column, value = (np.concatenate([e[j] for e in self.entries]) for j in range(3))
         key = row.astype(np.int64) * self.n_columns + column
         key, inverse = np.unique(key, return_inverse=True)
-        value = np.bincount(inverse.ravel(), value, len(key))
+        value = np.bincount(inverse.ravel(), value, len(key)).astype(np.float64)
         keep = value != 0
         key, value = key[keep], value[keep]
         low, high, cost, whole = (np.concatenate([c[j] for c in self.columns]) for j in range(4))

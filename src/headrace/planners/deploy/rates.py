@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from headrace.model.check_case import Numbers
 from headrace.model.errors import NoPlan
-from headrace.model.graph import Floats, Ints
+from headrace.model.graph import Floats
 from headrace.model.pipeline import MEGABYTE, PipelineProblem
 
 MAX_ZONE_PAIRS = 250_000
@@ -26,10 +28,10 @@ class Rates:
     """Cores of each host; the reader has one."""
     port: Floats
     """MB/s of each host's port, in and out each; inf where there is none."""
-    zone: Ints
+    zone: Numbers
     """The zone of each host: its site, or in a pairwise network itself."""
-    stream_source: Ints
-    stream_target: Ints
+    stream_source: Numbers
+    stream_target: Numbers
     stream_rate: Floats
     """MB on each stream for each MB read."""
     rate_in: Floats
@@ -41,11 +43,11 @@ class Rates:
     """MB/s that each option can deliver."""
     weight: Floats
     """[zones, zones] W_C."""
-    link_rows: Ints
+    link_rows: Numbers
     """Links and segments, by number, ..."""
-    link_from: Ints
+    link_from: Numbers
     """... each with the zones between which it carries flows."""
-    link_to: Ints
+    link_to: Numbers
     capacity: Floats
     """MB/s of each link and segment."""
     link_names: tuple[str, ...]
@@ -80,8 +82,8 @@ def find_rates(problem: PipelineProblem) -> Rates:
     stream_rate = np.array(pipeline.volumes) / read
     source = np.array([number[s.source] for s in pipeline.streams], np.int64)
     target = np.array([number[s.target] for s in pipeline.streams], np.int64)
-    rate_in = np.bincount(target, stream_rate, len(order))
-    rate_out = np.bincount(source, stream_rate, len(order))
+    rate_in = np.bincount(target, stream_rate, len(order)).astype(np.float64)
+    rate_out = np.bincount(source, stream_rate, len(order)).astype(np.float64)
     place = {h.name: j for j, h in enumerate(hosts)}
     share = np.zeros((len(problem.sources), len(hosts)))
     for i, option in enumerate(problem.sources):
@@ -105,7 +107,7 @@ def find_rates(problem: PipelineProblem) -> Rates:
     )
 
 
-def _between_zones(problem: PipelineProblem, zone: Ints) -> dict[str, object]:
+def _between_zones(problem: PipelineProblem, zone: Numbers) -> dict[str, Any]:
     platform = problem.platform
     network = platform.network
     n = len(network.route_bandwidth)

@@ -174,8 +174,6 @@ def _open_wave(inputs, wave, first, last):
         wave.row[task] = row
         wave.live[row] = row
         by_time(inputs, task)
-        for c in range(wave.order.shape[1]):
-            wave.order[row, c] = c
         for k in range(wave.time.shape[0]):
             wave.time[k, row] = np.inf
         wave.best[row], wave.second[row], wave.drift[row] = np.inf, np.inf, np.inf

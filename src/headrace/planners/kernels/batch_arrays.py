@@ -72,6 +72,20 @@ class Free(NamedTuple):
     """The earliest other host of each group; inf for a group of one."""
 
 
+class Lanes(NamedTuple):
+    """For each of some rows: the differences between neighbouring clusters, and their first jump."""
+
+    number: Any
+    mean: Any
+    squares: Any
+    most: Any
+    threshold: Any
+    before: Any
+    first: Any
+    smaller: Any
+    """The largest difference before the jump."""
+
+
 class Wave(NamedTuple):
     """The ready tasks, one row each, in task order."""
 
@@ -93,8 +107,6 @@ class Wave(NamedTuple):
     """The task with the least key is next,"""
     tie: Any
     """then the least of these, then the lower number."""
-    order: Any
-    """[rows, clusters] clusters as they were last sorted by completion time; only for jumps."""
     before: Any
     """How many clusters came before the jump when last looked at."""
     largest: Any
@@ -113,9 +125,10 @@ class Wave(NamedTuple):
     """Rows for which any place may have changed."""
     steps: Any
     """[how many tasks have been placed]"""
-    cluster_time: Any
     ordered: Any
-    """Room for one time per cluster, by number and in order."""
+    """[clusters, lanes] completion times of clusters, of some rows at a time; only for jumps."""
+    lanes: Any
+    """What is worked out of them."""
     touched: Any
     """Rows that read an item that has just been moved: 1, else 0."""
 

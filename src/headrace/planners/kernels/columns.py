@@ -226,10 +226,9 @@ def squeeze(wave, columns, left):
             wave.margin,
             wave.firm,
             wave.drift,
+            wave.before,
         ):
             values[i] = values[row]
-        wave.before[i] = wave.before[row]
-        wave.order[i] = wave.order[row]
     for matrix in (columns.seconds, columns.back, columns.held, wave.time, wave.next_time, wave.seen,
                    columns.block_best, columns.block_second):  # fmt: skip
         _squeeze_matrix(wave, matrix, left)

@@ -7,6 +7,8 @@ import numpy as np
 from headrace.planners.kernels.batch_arrays import FEWEST_BEFORE_JUMP
 from headrace.planners.kernels.jit import inner
 
+LANES = 64
+"""Rows that are measured together."""
 SLACK = 1e-9
 """Rounding does not make a jump: it exceeds mean plus deviation by more than this share."""
 
@@ -51,57 +53,126 @@ def find_jumps(rule, tolerance, grid, wave, rows, count):
 
 @inner
 def _measure(grid, wave, count):
-    """First jumps of the first `count` rows of `wave.rest`: O(places + clusters) a row.
+    """First jumps of the first `count` rows of `wave.rest`: O(places + clusters * log^2 clusters) a row.
 
     The first jump is the first difference above mean plus standard deviation; the first of all if there is
-    none. Clusters that cannot be reached do not count. Arrays are named before the loop and nothing is called
-    in it.
+    none. Clusters that cannot be reached do not count. Rows go through every step together, LANES at a time.
     """
-    rows, times, order, values, least = wave.rest, wave.time, wave.order, wave.ordered, wave.cluster_time
-    height, drift, jump_at = wave.second, wave.drift, wave.before
-    margin, firm, seen = wave.margin, wave.firm, wave.seen
-    cluster, largest, clusters = grid.cluster, wave.largest, wave.order.shape[1]
-    single = len(cluster) == clusters  # one place each, in the same order
-    for r in range(count):
-        row = rows[r]
-        if not single:
-            least[:] = np.inf
-            for k in range(len(cluster)):
-                least[cluster[k]] = min(least[cluster[k]], times[k, row])
-        for k in range(seen.shape[0]):
-            seen[k, row] = times[k, row]
-        reached = 0
-        for i in range(clusters):
-            # Insertion into the order of last time: linear when little has changed.
-            c = order[row, i]
-            value = times[c, row] if single else least[c]
-            reached += value < np.inf
-            at = i
-            while at > 0 and values[at - 1] > value:
-                values[at], order[row, at] = values[at - 1], order[row, at - 1]
-                at -= 1
-            values[at], order[row, at] = value, c
-        count_jumps = max(reached - 1, 1)
-        mean = (values[reached - 1] - values[0]) / count_jumps if reached > 1 else 0.0
-        squares, most = 0.0, 0.0
-        for i in range(1, reached):
-            jump = values[i] - values[i - 1]
-            squares += (jump - mean) * (jump - mean)
-            most = max(most, jump)
-        threshold = (mean + np.sqrt(squares / count_jumps)) * (1.0 + SLACK)
-        before, first, smaller = 1, values[1] - values[0] if reached > 1 else 0.0, 0.0
-        clear = above = threshold - most
-        for i in range(1, reached if most > threshold else 0):
-            first = values[i] - values[i - 1]
-            if first > threshold:
-                before, above = i, first - threshold
-                clear = min(above, threshold - smaller)
+    for low in range(0, count, LANES):
+        rows = wave.rest[low : min(low + LANES, count)]
+        _load(grid, wave, rows, wave.ordered)
+        _sort(wave.ordered)
+        _statistics(wave.lanes, wave.ordered)
+        _first_jumps(wave.lanes, wave.ordered)
+        _keep_jumps(wave, rows, wave.lanes, wave.ordered)
+
+
+@inner
+def _load(grid, wave, rows, values):
+    """The best completion time of each cluster, a column for each row, inf in columns without; note what is seen."""
+    times, seen, cluster, noted = wave.time, wave.seen, grid.cluster, wave.seen.shape[0] > 0
+    values[:] = np.inf
+    for k in range(len(cluster)):
+        c = cluster[k]
+        for i in range(len(rows)):
+            time = times[k, rows[i]]
+            values[c, i] = min(values[c, i], time)
+            if noted:
+                seen[k, rows[i]] = time
+
+
+@inner
+def _sort(values):
+    """Sort every column by Batcher's network of exchanges, the same for all."""
+    count = values.shape[0]
+    top = 1
+    while 2 * top < count:
+        top *= 2
+    p = top
+    while p > 0:
+        q, r, distance = top, 0, p
+        while True:
+            for i in range(count - distance):
+                if (i & p) == r:
+                    _exchange(values[i], values[i + distance])
+            if q == p:
                 break
-            smaller = max(smaller, first)
-        height[row], largest[row], drift[row], jump_at[row] = first, most, 0.0, before
-        # While each difference moves by at most d, their mean moves by d / m at most and their deviation by d.
-        # While that is less than `clear`, the jump stays where it is; while it is less than `above`, no later
-        # difference takes its place: an earlier one is smaller.
-        share = (1.0 - SLACK) / (2.0 + 1.0 / count_jumps)
-        margin[row] = clear * share if reached > 2 else np.inf  # a single difference is always the first
-        firm[row] = above * share if reached > 2 else np.inf
+            distance = q - p
+            q //= 2
+            r = p
+        p //= 2
+
+
+@inner
+def _exchange(a, b):
+    for i in range(len(a)):
+        x, y = a[i], b[i]
+        a[i], b[i] = min(x, y), max(x, y)
+
+
+@inner
+def _statistics(lanes, values):
+    """Number, mean and largest of the differences of each column, and the threshold for a jump."""
+    number, mean, squares, most, threshold = (
+        lanes.number, lanes.mean, lanes.squares, lanes.most, lanes.threshold,
+    )  # fmt: skip
+    lowest = values[0]
+    for i in range(LANES):
+        number[i], squares[i], most[i], mean[i] = 0.0, 0.0, 0.0, lowest[i]
+    for c in range(1, values.shape[0]):
+        upper = values[c]
+        for i in range(LANES):
+            reached = upper[i] < np.inf
+            number[i] += 1.0 if reached else 0.0
+            mean[i] = upper[i] if reached else mean[i]
+    for i in range(LANES):
+        mean[i] = (mean[i] - lowest[i]) / max(number[i], 1.0) if number[i] > 0.0 else 0.0
+    for c in range(1, values.shape[0]):
+        lower, upper = values[c - 1], values[c]
+        for i in range(LANES):
+            reached = upper[i] < np.inf
+            jump = upper[i] - lower[i] if reached else mean[i]
+            squares[i] += (jump - mean[i]) * (jump - mean[i])
+            most[i] = max(most[i], jump if reached else 0.0)
+    for i in range(LANES):
+        threshold[i] = (mean[i] + np.sqrt(squares[i] / max(number[i], 1.0))) * (1.0 + SLACK)
+
+
+@inner
+def _first_jumps(lanes, values):
+    """Where each column first jumps (0: nowhere), how high, and the largest difference before that."""
+    threshold, before, first, smaller = lanes.threshold, lanes.before, lanes.first, lanes.smaller
+    for i in range(LANES):
+        before[i], first[i], smaller[i] = 0.0, 0.0, 0.0
+    for c in range(1, values.shape[0]):
+        lower, upper = values[c - 1], values[c]
+        for i in range(LANES):
+            jump = upper[i] - lower[i] if upper[i] < np.inf else 0.0
+            unknown = before[i] == 0.0
+            hit = unknown & (jump > threshold[i])
+            smaller[i] = max(smaller[i], jump) if unknown & (not hit) else smaller[i]
+            first[i] = jump if hit else first[i]
+            before[i] = float(c) if hit else before[i]
+
+
+@inner
+def _keep_jumps(wave, rows, lanes, values):
+    """Write to each row what was found, and how far times may move until that changes."""
+    height, largest, drift, place = wave.second, wave.largest, wave.drift, wave.before
+    margin, firm = wave.margin, wave.firm
+    number, most, threshold = lanes.number, lanes.most, lanes.threshold
+    before, first, smaller = lanes.before, lanes.first, lanes.smaller
+    for i in range(len(rows)):
+        row, at, jump = rows[i], before[i], first[i]
+        above = jump - threshold[i]
+        clear = min(above, threshold[i] - smaller[i])
+        if at == 0.0:
+            at, clear, above = 1.0, threshold[i] - most[i], threshold[i] - most[i]
+            jump = values[1, i] - values[0, i] if number[i] > 0.0 else 0.0
+        height[row], largest[row], drift[row], place[row] = jump, most[i], 0.0, at
+        # While each of m differences moves by at most d, their mean moves by d / m at most and their deviation by
+        # d. While that is less than `clear`, the jump stays where it is; while it is less than `above`, no later
+        # difference takes its place: an earlier one is smaller. A single difference is always the first.
+        share = (1.0 - SLACK) / (2.0 + 1.0 / max(number[i], 1.0))
+        margin[row] = clear * share if number[i] > 1.0 else np.inf
+        firm[row] = above * share if number[i] > 1.0 else np.inf

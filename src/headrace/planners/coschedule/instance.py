@@ -1,0 +1,255 @@
+"""A problem as co-scheduling sees it: jobs, hosts as pools of cores, files with sources and destinations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.core.scheduler import Problem
+from headrace.model.errors import NoPlan
+from headrace.model.graph import OUTSIDE, Bools, Floats, Ints
+from headrace.model.network import EVERYWHERE
+from headrace.planners.coschedule.ways import Ways, find_ways
+
+NONE = -1
+EXCESS = 5e-10
+"""Share by which sums of bytes may pass a capacity through rounding: half of what `check` allows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """Arrays over jobs (n), hosts, items and sites. Items that need no transfer are left out of reads and writes."""
+
+    problem: Problem
+    seconds: Floats
+    """[n, hosts] run time; inf where the job cannot run."""
+    host_place: Ints
+    host_cores: Ints
+    host_free: Floats
+    read_ptr: Ints
+    reads: Ints
+    write_ptr: Ints
+    writes: Ints
+    size: Floats
+    source: Ints
+    """The set of places where an item from outside lies; NONE for items that a job makes."""
+    goal: Ints
+    """The set of places to one of which an item must come; NONE where it need not."""
+    site: Ints
+    """The site of each place."""
+    storage: Floats
+    booked: bool
+    """Whether a link carries one transfer at a time."""
+    ways: Ways
+
+    @property
+    def n(self) -> int:
+        return len(self.seconds)
+
+    @property
+    def places(self) -> int:
+        return len(self.site)
+
+    @property
+    def can_run(self) -> Bools:
+        able: Bools = np.isfinite(self.seconds)
+        return able
+
+    def inputs(self, job: int) -> list[int]:
+        found: list[int] = self.reads[self.read_ptr[job] : self.read_ptr[job + 1]].tolist()
+        return found
+
+    def outputs(self, job: int) -> list[int]:
+        found: list[int] = self.writes[self.write_ptr[job] : self.write_ptr[job + 1]].tolist()
+        return found
+
+
+def instance_of(problem: Problem) -> Instance:
+    """Build the arrays and refuse what no plan can do: O(jobs * hosts + items + pairs of places)."""
+    graph, platform, network = problem.graph, problem.platform, problem.platform.network
+    sets, source, goal = _sets_of(problem)
+    reads, read_ptr = _kept(graph.reads, graph.read_ptr, (source[graph.reads] != NONE) | (graph.producer[graph.reads] >= 0))
+    reads, read_ptr = _kept(reads, read_ptr, graph.size[reads] > 0)
+    writes, write_ptr = _kept(graph.writes, graph.write_ptr, graph.size[graph.writes] > 0)
+    free = np.zeros(len(platform.hosts))
+    for host, since in problem.free_at.items():
+        free[host] = since
+    cores = np.array([h.cores for h in platform.hosts], np.int32)
+    seconds = graph.work[:, None] / platform.rates(graph.kinds)[graph.kind]
+    seconds[graph.cores[:, None] > cores] = np.inf
+    moved = np.unique(np.concatenate((reads, writes[goal[writes] != NONE])))
+    typical = float(graph.size[moved].mean()) if len(moved) else 1.0
+    hosts_at = np.unique(network.host_place).tolist()
+    inner = bool((graph.producer[reads] >= 0).any())
+    pairs = {(s, p) for s in np.unique(source[reads]).tolist() if s != NONE for p in hosts_at}
+    pairs |= {(p, g) for g in np.unique(goal[writes]).tolist() if g != NONE for p in hosts_at}
+    pairs |= {(p, q) for p in hosts_at for q in hosts_at} if inner else set()
+    made = Instance(
+        problem=problem,
+        seconds=seconds,
+        host_place=network.host_place,
+        host_cores=cores,
+        host_free=free,
+        read_ptr=read_ptr,
+        reads=reads,
+        write_ptr=write_ptr,
+        writes=writes,
+        size=graph.size,
+        source=source,
+        goal=goal,
+        site=network.site,
+        storage=network.storage,
+        booked=platform.contention != "none",
+        ways=find_ways(platform, sets, pairs, typical),
+    )
+    _require_possible(made)
+    return made
+
+
+def _sets_of(problem: Problem) -> tuple[tuple[tuple[int, ...], ...], Ints, Ints]:
+    """Sets of places, the single places first; for each item its source set and its goal set."""
+    graph, network = problem.graph, problem.platform.network
+    number: dict[tuple[int, ...], int] = {(p,): p for p in range(network.n_places)}
+    source = np.full(graph.n_items, NONE, np.int32)
+    goal = np.full(graph.n_items, NONE, np.int32)
+    outside = graph.producer == OUTSIDE
+    if network.origin != EVERYWHERE:
+        source[outside] = network.origin
+        goal[graph.result & ~outside & (graph.size > 0)] = network.origin
+    for item, places in problem.holders.items():
+        if places and outside[item]:
+            source[item] = number.setdefault(tuple(sorted(set(places))), len(number))
+    for item, places in graph.goals.places_by_item(graph, problem.platform).items():
+        if graph.size[item] > 0 and not outside[item]:
+            goal[item] = number.setdefault(tuple(sorted(set(places))), len(number))
+    return tuple(number), source, goal
+
+
+def _kept(values: Ints, ptr: Ints, keep: Bools) -> tuple[Ints, Ints]:
+    """A CSR list without the entries that are not kept."""
+    counts = np.concatenate(([0], np.cumsum(keep)))
+    return values[keep], counts[ptr].astype(np.int32)
+
+
+def _require_possible(instance: Instance) -> None:
+    """Jobs without a host, files without a way, disks too small for a job or for all results: no plan."""
+    graph, platform = instance.problem.graph, instance.problem.platform
+    wide = np.flatnonzero(~instance.can_run.any(axis=1))
+    if len(wide):
+        t = int(wide[0])
+        raise _impossible(
+            instance,
+            f"task {graph.task_names[t]!r} needs {int(graph.cores[t])} cores, no host has more than "
+            f"{int(instance.host_cores.max())}",
+            "give the task fewer cores, or add a host",
+        )
+    reach = reachable(instance)
+    for job in np.flatnonzero(~reach.any(axis=1)).tolist():
+        raise _impossible(instance, _why_nowhere(instance, job), "add a link, or more storage")
+    for job in range(instance.n):
+        for h in np.flatnonzero(~reach[job]).tolist():
+            instance.seconds[job, h] = np.inf
+    _require_room_for_results(instance)
+    from headrace.planners.coschedule.relaxation import least_times
+
+    before, after = least_times(instance)
+    soonest = (np.maximum(before, graph.release[:, None]) + instance.seconds + after).min(axis=1)
+    late = np.flatnonzero(soonest > graph.deadline * (1 + 1e-9) + 1e-9)
+    if len(late):
+        t = int(late[0])
+        raise _impossible(
+            instance,
+            f"task {graph.task_names[t]!r} is due at {float(graph.deadline[t]):.6g} s and cannot be done with its "
+            f"files where they must be before {float(soonest[t]):.6g} s",
+            "give it a later deadline",
+        )
+    assert platform is instance.problem.platform
+
+
+def reachable(instance: Instance) -> Bools:
+    """Whether a job can run on a host: its files have a way and fit on the disks they must lie on."""
+    reach = instance.can_run.copy()
+    ways, room = instance.ways, instance.storage * (1 + 2 * EXCESS)
+    hosts = range(len(instance.host_place))
+    roomy = np.ones((len(ways.sets), len(ways.sets)), np.bool_)
+    fits: dict[tuple[int, int, float], bool] = {}
+    finite = bool(np.isfinite(instance.storage).any())
+
+    def some_way(s: int, t: int, size: float) -> bool:
+        key = (s, t, size if finite else 0.0)
+        if key not in fits:
+            fits[key] = any(_fits(instance, path, size, room) for path in ways.of(s, t))
+        return fits[key]
+
+    assert roomy.shape
+    for job in range(instance.n):
+        inputs, outputs = instance.inputs(job), instance.outputs(job)
+        held = sum(float(instance.size[i]) for i in (*inputs, *outputs))
+        for h in hosts:
+            if not reach[job, h]:
+                continue
+            p = int(instance.host_place[h])
+            reach[job, h] = (
+                held <= room[instance.site[p]]
+                and all(
+                    some_way(int(instance.source[i]), p, float(instance.size[i]))
+                    for i in inputs
+                    if instance.source[i] != NONE
+                )
+                and all(
+                    some_way(p, int(instance.goal[i]), float(instance.size[i]))
+                    for i in outputs
+                    if instance.goal[i] != NONE
+                )
+            )
+    return reach
+
+
+def _fits(instance: Instance, path: int, size: float, room: Floats) -> bool:
+    heads = instance.ways.arcs.head[instance.ways.arcs_of(path)]
+    return bool((size <= room[instance.site[heads]]).all())
+
+
+def _why_nowhere(instance: Instance, job: int) -> str:
+    """What keeps a job from running anywhere, for the host that comes nearest."""
+    graph, platform = instance.problem.graph, instance.problem.platform
+    name, ways = graph.task_names[job], instance.ways
+    hosts = np.flatnonzero(instance.can_run[job]).tolist()
+    inputs, outputs = instance.inputs(job), instance.outputs(job)
+    held = sum(float(instance.size[i]) for i in (*inputs, *outputs))
+    rooms = [float(instance.storage[instance.site[instance.host_place[h]]]) for h in hosts]
+    if held > max(rooms) * (1 + 2 * EXCESS):
+        return f"task {name!r} holds {held:.6g} bytes while it runs, no site with a host stores more than {max(rooms):.6g}"
+    for i in (*inputs, *outputs):
+        s, g = int(instance.source[i]), int(instance.goal[i])
+        ends = [(s, int(instance.host_place[h])) for h in hosts] if i in inputs and s != NONE else []
+        ends += [(int(instance.host_place[h]), g) for h in hosts] if i in outputs and g != NONE else []
+        if ends and not any(len(ways.of(a, b)) for a, b in ends):
+            where = platform.network.place_names
+            end = " or ".join(repr(where[p]) for p in ways.sets[s if i in inputs else g])
+            way = f"from {end} to any host" if i in inputs else f"from any host to {end}"
+            return f"item {graph.item_names[i]!r} of task {name!r} has no route {way}"
+    return f"task {name!r} has no host to which its {len(inputs)} inputs can come, where all fit, and from which results can leave"
+
+
+def _require_room_for_results(instance: Instance) -> None:
+    """Results that can only end at one site must all fit there."""
+    sites = [
+        {int(instance.site[p]) for p in instance.ways.sets[g]} if g != NONE else set() for g in instance.goal.tolist()
+    ]
+    need = np.zeros(len(instance.storage))
+    for item, at in enumerate(sites):
+        if len(at) == 1:
+            need[at.pop()] += instance.size[item]
+    for s in np.flatnonzero(need > instance.storage * (1 + 2 * EXCESS)).tolist():
+        name = instance.problem.platform.sites[s].name
+        raise _impossible(
+            instance,
+            f"results of {float(need[s]):.6g} bytes must come to site {name!r}, which stores {float(instance.storage[s]):.6g}",
+            "give the site more storage, or the results other destinations",
+        )
+
+
+def _impossible(instance: Instance, problem: str, hint: str) -> NoPlan:
+    return NoPlan(problem, where=f"{instance.problem.graph.name} on {instance.problem.platform.name}", hint=hint)
