@@ -194,3 +194,12 @@ def test_a_deployment_whose_filter_is_nowhere_is_refused():
     made = deployed(problem, {"f1": ["h1"]})
     with pytest.raises(HeadraceError, match="f1"):
         simulate_deployment(replace(made, placements=made.placements[:1], flows=()))
+
+
+def test_a_segment_in_a_network_of_pairs():
+    problem = PipelineProblem(
+        chain((1, 100), (1, 50), (1, 0)),
+        Platform.pairwise([1, 1, 1], bandwidth=1e9),
+        segments={"all": 30e6},
+    )
+    assert simulate_deployment(deployed(problem, {"f1": ["h1"], "f2": ["h2"]})).throughput == near(20.0)

@@ -178,8 +178,10 @@ class Layout:
         ptr, links = self.network.route_ptr, self.network.route_links
         if not self.problem.segments:
             return ptr, links
-        site = {s.name: i for i, s in enumerate(self.problem.platform.sites)}
-        medium = {site[name]: self.network.n_links + i for i, name in enumerate(self.problem.segments)}
+        number = {name: self.network.n_links + i for i, name in enumerate(self.problem.segments)}
+        sites = [site.name for site in self.problem.platform.sites]
+        ways = zip(self.network.zone.tolist(), self.network.site.tolist(), strict=True)
+        medium = {zone: number[sites[site]] for zone, site in ways if sites[site] in number}
         zones = len(self.network.route_bandwidth)
         routes: list[list[int]] = []
         for a in range(zones):
