@@ -29,10 +29,15 @@ app = typer.Typer(
 
 ProgramArg = Annotated[
     str,
-    typer.Argument(metavar="PROGRAM", help="WfFormat JSON (also .gz), or file.py:name.", show_default=False),
+    typer.Argument(
+        metavar="PROGRAM",
+        help="WfFormat JSON (also .gz), a sweep (PST), or file.py:name.",
+        show_default=False,
+    ),
 ]
 OnOption = Annotated[
-    str, typer.Option("--on", metavar="PLATFORM", help="Platform TOML file, or `local` for this machine.")
+    str,
+    typer.Option("--on", metavar="PLATFORM", help="Platform TOML, a grid (PST), or `local`: this machine."),
 ]
 SchedulerOption = Annotated[
     str, typer.Option("--scheduler", "-s", help="One of `headrace schedulers`, or your own: file.py:Class.")
@@ -238,7 +243,7 @@ def convert(
     to: Annotated[
         str | None,
         typer.Option(
-            "--to", help="wfformat, dot, graphml, node-link or chrome-trace, if the ending does not say."
+            "--to", help="wfformat, pst, dot, graphml, node-link or chrome-trace, if the ending does not say."
         ),
     ] = None,
     program: Annotated[
@@ -404,10 +409,10 @@ def reproduce(
 
 def _program(spec: str) -> Program:
     from headrace.formats.python_program import is_python_program, load_python_program
-    from headrace.formats.wfformat import read_program
+    from headrace.formats.reading import read_any_program
 
     with _working(f"reading {spec}"):
-        program = load_python_program(spec) if is_python_program(spec) else read_program(spec)
+        program = load_python_program(spec) if is_python_program(spec) else read_any_program(spec)
         _ = program.graph
     return program
 

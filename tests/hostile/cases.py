@@ -357,7 +357,17 @@ platform("no cores", '[[host]]\nname = "n"\ncores = 0\n', "'n'", "cores is 0")
 platform("all load", '[[host]]\nname = "n"\nload = 1.0\n', "'n'", "load is 1.0")
 platform("unknown key", '[[host]]\nname = "n"\nsped = 2\n', "'n'", "unknown key 'sped' (try: speed)")
 platform("unknown unit", LAB.replace("100", '"100 parsec"'), "'s'", "bandwidth", "parsec")
-platform("trace", '[[host]]\nname = "n"\ntrace = "../n.trace"\n', "'n'", "../n.trace", "load =")
+platform(
+    "trace outside of the folder",
+    '[[host]]\nname = "n"\ntrace = "../n.trace"\n',
+    "'n'",
+    "../n.trace",
+    "outside",
+    error=BadFile,
+)
+platform(
+    "trace that is not there", '[[host]]\nname = "n"\ntrace = "n.trace"\n', "'n'", "n.trace", error=BadFile
+)
 platform("two hosts of one name", '[[host]]\nname = "n"\n[[host]]\nname = "n"\n', "'n' is used 2 times")
 platform("a host without a name", "[[host]]\nspeed = 1\n", "[[host]] number 1", "name is missing")
 platform("hosts that are a table", '[host]\nname = "n"\n', "host is an object of 1", "[[host]]")

@@ -8,9 +8,8 @@ from typing import Any
 
 from headrace.formats.detect import detect
 from headrace.formats.plan_json import files_of_plan, read_plan
-from headrace.formats.platform_toml import read_platform
 from headrace.formats.python_program import is_python_program, load_python_program
-from headrace.formats.wfformat import read_program
+from headrace.formats.reading import read_any_platform, read_any_program
 from headrace.model.check import check
 from headrace.model.errors import BadPlan, UsageError
 from headrace.model.platform import Platform
@@ -41,10 +40,10 @@ def check_files(files: list[str]) -> list[dict[str, Any]]:
         if kind == "plan":
             plans.append(file)
         elif kind == "platform":
-            platform = seen.platforms[file] = read_platform(file)
+            platform = seen.platforms[file] = read_any_platform(file)
             seen.say(file, kind, _platform_line(platform))
         else:
-            program = load_python_program(file) if is_python_program(file) else read_program(file)
+            program = load_python_program(file) if is_python_program(file) else read_any_program(file)
             seen.programs[file] = program
             seen.say(file, kind, _program_line(program))
     for file in plans:
@@ -88,7 +87,7 @@ def _named(name: str | None, plan_file: str, what: str) -> Program | Platform:
     for folder in (Path(), Path(plan_file).parent):
         if (folder / name).is_file():
             path = folder / name
-            return read_platform(path) if what == "platform" else read_program(path)
+            return read_any_platform(path) if what == "platform" else read_any_program(path)
     raise BadPlan(f"its {what} {name!r} is not there", where=plan_file, hint=hint)
 
 

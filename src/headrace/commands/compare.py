@@ -9,7 +9,7 @@ from typing import Any
 from headrace.experiment.compare import Row, compare, geometric_means
 from headrace.experiment.kept import Kept, KeptResults
 from headrace.formats.python_program import is_python_program, load_python_program
-from headrace.formats.wfformat import read_program
+from headrace.formats.reading import read_any_program
 from headrace.model.errors import UsageError
 from headrace.model.platform import Platform
 from headrace.planners.registry import make
@@ -30,7 +30,7 @@ def compare_files(
     for name in schedulers:
         make(name, **options.get(name, {}))  # an unknown name is said before anything is planned
     graphs = {
-        _short(p): (load_python_program(p) if is_python_program(p) else read_program(p)).graph
+        _short(p): (load_python_program(p) if is_python_program(p) else read_any_program(p)).graph
         for p in programs
     }
     places = {_short(p): Platform.local() if p == "local" else Platform.read(p) for p in platforms}
@@ -84,4 +84,6 @@ def as_json(rows: Sequence[Row], schedulers: Sequence[str]) -> dict[str, Any]:
 
 
 def _short(path: str) -> str:
-    return Path(path).name.removesuffix(".gz").removesuffix(".json").removesuffix(".toml")
+    return (
+        Path(path).name.removesuffix(".gz").removesuffix(".json").removesuffix(".toml").removesuffix(".pst")
+    )

@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from headrace.formats.detect import detect
 from headrace.formats.plan_json import files_of_plan, read_plan
-from headrace.formats.platform_toml import read_platform
+from headrace.formats.platform_toml import write_platform
 from headrace.formats.python_program import is_python_program, load_python_program
-from headrace.formats.wfformat import read_program, write_program
+from headrace.formats.reading import read_any_platform, read_any_program
+from headrace.formats.wfformat import write_program
 from headrace.model.errors import UsageError
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
@@ -26,20 +27,25 @@ _ENDINGS = {
     ".svg": "svg",
     ".json": "wfformat",
     ".json.gz": "wfformat",
+    ".pst": "pst",
+    ".toml": "platform",
 }
 
 
 def convert_file(source: str, target: Path, to: str | None, program: str | None, platform: str | None) -> str:
     """Write `source` in the format that `to`, or the target's ending, names; says what was written."""
     form = to or _by_ending(target)
-    if not is_python_program(source) and detect(source) == "plan":
+    kind = "program" if is_python_program(source) else detect(source)
+    if kind == "platform":
+        _choose({"platform": write_platform}, form, "a platform")(read_any_platform(source), target)
+    elif kind == "plan":
         writers = _plan_writers()
         if form == "wfformat" and to is None:
             form = "chrome-trace"
         _choose(writers, form, "a plan")(_read_plan(source, program, platform), target)
     else:
         writers_of_programs = _program_writers()
-        read = load_python_program(source) if is_python_program(source) else read_program(source)
+        read = load_python_program(source) if is_python_program(source) else read_any_program(source)
         _choose(writers_of_programs, form, "a program")(read, target)
     return form
 
@@ -64,12 +70,14 @@ def _program_writers() -> dict[str, Callable[[Program, Path], None]]:
     from headrace.formats.dot import write_dot
     from headrace.formats.graphml import write_graphml
     from headrace.formats.node_link import write_node_link
+    from headrace.formats.pst_work import write_work
 
     return {
         "wfformat": write_program,
         "dot": write_dot,
         "graphml": write_graphml,
         "node-link": write_node_link,
+        "pst": write_work,
     }
 
 
@@ -89,6 +97,6 @@ def _read_plan(source: str, program: str | None, platform: str | None) -> Plan:
         raise UsageError(
             "a plan is read with its program and platform", where=source, hint="give --program FILE --on FILE"
         )
-    where = Platform.local() if platform == "local" else read_platform(platform)
-    read = load_python_program(program) if is_python_program(program) else read_program(program)
+    where = Platform.local() if platform == "local" else read_any_platform(platform)
+    read = load_python_program(program) if is_python_program(program) else read_any_program(program)
     return read_plan(source, read.graph, where)

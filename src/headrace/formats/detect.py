@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from headrace.formats.files import read_head
+from headrace.formats.pst import pst_kind
 from headrace.model.errors import BadFile
 
 _PLAN = re.compile(rb'"format"\s*:\s*"headrace-plan')
@@ -18,9 +19,14 @@ _TOML_LINE = re.compile(
 def detect(path: str | Path) -> Literal["program", "platform", "plan"]:
     """JSON is a plan if it says so and else a program; TOML is a platform. Reads at most 64 kB.
 
+    An application description of the parameter-sweep template is a program, a grid description a platform.
+
     Whether the file is a good one of its kind is for its reader to say.
     """
     head = read_head(path).removeprefix(b"\xef\xbb\xbf").lstrip()
+    pst = pst_kind(head)
+    if pst is not None:
+        return "program" if pst == "work" else "platform"
     if _PLAN.search(head):
         return "plan"
     if head.startswith(b"{") or (head.startswith(b"[") and not _TOML_LINE.match(head)):

@@ -13,8 +13,10 @@ from typing import Any, cast
 import numpy as np
 
 from headrace.formats.files import encode_text, read_file, write_file
+from headrace.formats.platform_traces import TraceFiles, write_traces
 from headrace.formats.shapes import shorten
 from headrace.formats.tables import Table, as_number, as_quantity
+from headrace.model.behaviour import Behaviour
 from headrace.model.errors import BadFile, BadPlatform, HeadraceError
 from headrace.model.graph import Floats
 from headrace.model.platform import Contention, Host, Link, Pairs, Platform, Site
@@ -29,9 +31,9 @@ MAX_PAIRED_HOSTS = 2_000
 _LONG_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){32}""")
 
 _TOP = ["name", "contention", "origin", "site", "host", "link", "pairs"]
-_SITE = ["name", "host", "bandwidth", "latency", "uplink", "uplink_latency", "storage"]
-_HOST = ["name", "count", "speed", "cores", "kinds", "load", "memory"]
-_LINK = ["from", "to", "bandwidth", "latency", "shared", "oneway"]
+_SITE = ["name", "host", "bandwidth", "latency", "uplink", "uplink_latency", "storage", "uplink_trace"]
+_HOST = ["name", "count", "speed", "cores", "kinds", "load", "memory", "trace", "arch"]
+_LINK = ["from", "to", "bandwidth", "latency", "shared", "oneway", "trace"]
 _PAIRS = ["bandwidth", "latency"]
 
 
@@ -45,9 +47,10 @@ def read_platform(path: str | Path) -> Platform:
     top = Table(_parse(read_file(path, limit=MAX_BYTES), where), where)
     top.done(_TOP)
     name = top.text("name", Path(path).name.partition(".")[0] or "platform")
-    sites = _sites(top, name)
+    traces = TraceFiles(path)
+    sites = _sites(top, name, traces)
     pairs = _pairs(Table(top.table("pairs"), f"{where}: [pairs]"), sites) if "pairs" in top.values else None
-    links = tuple(_link(table) for table in top.tables("link", "link", _link_label))
+    links = tuple(_link(table, traces) for table in top.tables("link", "link", _link_label))
     try:
         platform = Platform(
             sites,
@@ -64,9 +67,12 @@ def read_platform(path: str | Path) -> Platform:
 
 
 def write_platform(platform: Platform, path: str | Path) -> None:
-    """Write a platform as TOML that `read_platform` reads back to an equal one."""
+    """Write a platform as TOML that `read_platform` reads back to an equal one.
+
+    Traces go to files of their own beside it, before it.
+    """
     try:
-        text = "\n".join(_lines(platform)) + "\n"
+        text = "\n".join(_lines(platform, write_traces(platform, path))) + "\n"
     except HeadraceError as error:
         raise error.at(str(path)) from None
     write_file(path, encode_text(text, str(path)))
@@ -106,7 +112,7 @@ def _link_label(entry: dict[str, Any]) -> str:
     return f"{shorten(entry['from'])} -> {shorten(entry['to'])}" if {"from", "to"} <= entry.keys() else ""
 
 
-def _sites(top: Table, name: str) -> tuple[Site, ...]:
+def _sites(top: Table, name: str, traces: TraceFiles) -> tuple[Site, ...]:
     tables = top.tables("site", "site", _named)
     loose = top.tables("host", "host", _named)
     if tables and loose:
@@ -116,11 +122,11 @@ def _sites(top: Table, name: str) -> tuple[Site, ...]:
     hosts_of = [table.tables("host", "site.host", _named) for table in tables] or [loose]
     _check_counts(top, hosts_of)
     if not tables:
-        hosts = tuple(host for table in loose for host in _hosts(table))
+        hosts = tuple(host for table in loose for host in _hosts(table, traces))
         while any(host.name == name for host in hosts):
             name += "-site"
         return (Site(name, hosts),)
-    return tuple(_site(table, hosts) for table, hosts in zip(tables, hosts_of, strict=True))
+    return tuple(_site(table, hosts, traces) for table, hosts in zip(tables, hosts_of, strict=True))
 
 
 def _check_counts(top: Table, hosts_of: list[list[Table]]) -> None:
@@ -135,24 +141,32 @@ def _check_counts(top: Table, hosts_of: list[list[Table]]) -> None:
             raise table.wrong(f"count = {count} makes {total} hosts", f"at most {limit} {what}")
 
 
-def _site(table: Table, hosts: list[Table]) -> Site:
+def _site(table: Table, hosts: list[Table], traces: TraceFiles) -> Site:
     table.done(_SITE)
+    uplink, latency = table.quantity("uplink", "rate", None), table.quantity("uplink_latency", "time", None)
+    trace = traces.link(table, "uplink_trace", latency or 0.0)
+    if trace is not None:
+        uplink = trace.bandwidth.mean if uplink is None else uplink
+        latency = trace.latency.mean if latency is None else latency
     return Site(
         _required_text(table, "name"),
-        tuple(host for entry in hosts for host in _hosts(entry)),
+        tuple(host for entry in hosts for host in _hosts(entry, traces)),
         bandwidth=table.quantity("bandwidth", "rate", None),
         latency=table.quantity("latency", "time", 0.0),
-        uplink=table.quantity("uplink", "rate", None),
-        uplink_latency=table.quantity("uplink_latency", "time", 0.0),
+        uplink=uplink,
+        uplink_latency=latency or 0.0,
         storage=table.quantity("storage", "size", math.inf),
+        uplink_trace=trace,
     )
 
 
-def _hosts(table: Table) -> Iterator[Host]:
-    _no_trace(table)
+def _hosts(table: Table, traces: TraceFiles) -> Iterator[Host]:
     table.done(_HOST)
+    trace = traces.host(table)
+    load = 0.0 if trace is None else max(0.0, 1.0 - trace.mean)
     name = _required_text(table, "name")
     kinds = {kind: as_number(speed, f"kinds.{kind}", table) for kind, speed in table.table("kinds").items()}
+    arch = table.whole("arch", 0, least=0)
     names = [f"{name}{i + 1}" for i in range(table.whole("count", 1))] if "count" in table.values else [name]
     for each in names:
         yield Host(
@@ -160,24 +174,30 @@ def _hosts(table: Table) -> Iterator[Host]:
             speed=table.number("speed", 1.0),
             cores=table.whole("cores", 1),
             kinds=kinds,
-            load=table.number("load", 0.0),
+            load=table.number("load", load),
             memory=table.quantity("memory", "size", math.inf),
+            trace=trace,
+            arch=arch,
         )
 
 
-def _link(table: Table) -> Link:
-    _no_trace(table)
+def _link(table: Table, traces: TraceFiles) -> Link:
     table.done(_LINK)
-    bandwidth = table.quantity("bandwidth", "rate", None)
+    bandwidth, latency = table.quantity("bandwidth", "rate", None), table.quantity("latency", "time", None)
+    trace = traces.link(table, "trace", latency or 0.0)
+    if trace is not None:
+        bandwidth = trace.bandwidth.mean if bandwidth is None else bandwidth
+        latency = trace.latency.mean if latency is None else latency
     if bandwidth is None:
         raise table.wrong("bandwidth is missing", 'give a rate, such as bandwidth = "10 Mbit/s"')
     return Link(
         _required_text(table, "from"),
         _required_text(table, "to"),
         bandwidth,
-        latency=table.quantity("latency", "time", 0.0),
+        latency=latency or 0.0,
         shared=table.flag("shared"),
         oneway=table.flag("oneway"),
+        trace=trace,
     )
 
 
@@ -216,15 +236,7 @@ def _required_text(table: Table, key: str) -> str:
     return value
 
 
-def _no_trace(table: Table) -> None:
-    if "trace" in table.values:
-        raise table.wrong(
-            f"trace = {shorten(table.values['trace'])}: load and bandwidth over time are not supported here",
-            "give load = ... of a host, or the mean bandwidth of a link, instead",
-        )
-
-
-def _lines(platform: Platform) -> Iterator[str]:
+def _lines(platform: Platform, traces: dict[Behaviour, str]) -> Iterator[str]:
     yield f"name = {_quoted(platform.name)}"
     yield f"contention = {_quoted(platform.contention)}"
     if platform.origin is not None:
@@ -232,9 +244,15 @@ def _lines(platform: Platform) -> Iterator[str]:
     for site in platform.sites:
         yield from ("", "[[site]]", f"name = {_quoted(site.name)}")
         yield from _numbers(site, ("bandwidth", "latency", "uplink", "uplink_latency", "storage"), Site("x"))
+        yield from _trace("uplink_trace", site.uplink_trace, traces)
+        if site.uplink_trace is not None and not site.uplink_latency:
+            yield "uplink_latency = 0.0"
         for host in site.hosts:
             yield from ("", "[[site.host]]", f"name = {_quoted(host.name)}")
-            yield from _numbers(host, ("speed", "cores", "load", "memory"), Host("x"))
+            yield from _numbers(host, ("speed", "cores", "memory", "arch"), Host("x"))
+            if host.load or host.trace is not None:
+                yield f"load = {_number(host.load, 'load')}"
+            yield from _trace("trace", host.trace, traces)
             if host.kinds:
                 kinds = ", ".join(f"{_quoted(kind)} = {_number(v, kind)}" for kind, v in host.kinds.items())
                 yield f"kinds = {{ {kinds} }}"
@@ -242,12 +260,20 @@ def _lines(platform: Platform) -> Iterator[str]:
         yield from ("", "[[link]]", f"from = {_quoted(link.source)}", f"to = {_quoted(link.target)}")
         yield f"bandwidth = {_number(link.bandwidth, 'bandwidth')}"
         yield from _numbers(link, ("latency", "shared", "oneway"), Link("x", "y", 1.0))
+        yield from _trace("trace", link.trace, traces)
+        if link.trace is not None and not link.latency:
+            yield "latency = 0.0"
     if platform.pairs is not None:
         yield from ("", "[pairs]")
         bandwidth = platform.pairs.bandwidth.astype(np.float64)
         np.fill_diagonal(bandwidth, 0.0)  # may hold anything, even nan
         yield f"bandwidth = {_written(bandwidth, 'bandwidth')}"
         yield f"latency = {_written(np.asarray(platform.pairs.latency, np.float64), 'latency')}"
+
+
+def _trace(key: str, trace: Behaviour | None, names: dict[Behaviour, str]) -> Iterator[str]:
+    if trace is not None:
+        yield f"{key} = {_quoted(names[trace])}"
 
 
 def _numbers(value: object, keys: tuple[str, ...], plain: object) -> Iterator[str]:

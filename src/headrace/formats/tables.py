@@ -53,10 +53,10 @@ class Table:
             raise self.wrong(f"{key} is {shorten(value)}", "give true or false")
         return value
 
-    def whole(self, key: str, default: int) -> int:
+    def whole(self, key: str, default: int, *, least: int = 1) -> int:
         value = self.values.get(key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 10**9:
-            raise self.wrong(f"{key} is {shorten(value)}", "give a whole number from 1 to 1000000000")
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= 10**9:
+            raise self.wrong(f"{key} is {shorten(value)}", f"give a whole number from {least} to 1000000000")
         return value
 
     def number(self, key: str, default: float) -> float:

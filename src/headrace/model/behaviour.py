@@ -216,6 +216,8 @@ class _Ledger:
 
     def platform(self) -> Platform:
         """Every cluster and host that ever joins."""
+        if not self.first_host:
+            raise BadPlatform("no host is ever added", where=self.name, hint="add a cluster and a host to it")
         origin = ORIGIN
         while origin in self.first_link or origin in self.first_host:
             origin += "_"

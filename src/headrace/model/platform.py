@@ -211,10 +211,10 @@ class Platform:
 
     @staticmethod
     def read(path: str | Path) -> Platform:
-        """Read a platform file (TOML)."""
-        from headrace.formats.platform_toml import read_platform
+        """Read a platform file: TOML, or a grid description as it is at time 0."""
+        from headrace.formats.reading import read_any_platform
 
-        return read_platform(path)
+        return read_any_platform(path)
 
     @staticmethod
     def local(

@@ -76,6 +76,11 @@ class Trace:
         return math.isfinite(self.length)
 
     @property
+    def steady(self) -> bool:
+        """Whether it never changes."""
+        return bool(self.value.min() == self.value.max())
+
+    @property
     def total(self) -> float:
         """Integral of one round of a series that repeats; inf or 0 for one that holds."""
         last = float(self.value[-1])
@@ -95,6 +100,8 @@ class Trace:
         >>> Trace.steps([1.0, 2.0, 3.0], 5.0).starting(100.0, 4).at(100.0)
         2.0
         """
+        if self.steady:
+            return Trace.constant(float(self.value[0]))
         return replace(self, offset=float(self.time[index % len(self.time)]) - moment)
 
     def at(self, moment: float) -> float:
@@ -120,6 +127,8 @@ class Trace:
         >>> Trace.steps([1.0, 0.0], 5.0).next_step(5.0)
         10.0
         """
+        if self.steady:
+            return math.inf
         where = self._where(moment)
         index = int(np.searchsorted(self.time, where, "right"))
         end = float(self.time[index]) if index < len(self.time) else self.length

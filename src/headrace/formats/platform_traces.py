@@ -1,0 +1,78 @@
+"""The trace files that a platform file names, read and written beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from headrace.formats.beside import beside
+from headrace.formats.pst_behaviour import read_behaviour, write_trace
+from headrace.formats.tables import Table
+from headrace.model.behaviour import Behaviour, LinkTrace, Trace
+from headrace.model.errors import HeadraceError
+from headrace.model.platform import Platform
+
+MAX_TRACES = 10_000
+MAX_STEPS = 20_000_000
+"""Steps of all traces of a platform together."""
+
+
+class TraceFiles:
+    """Reads each file once, within limits."""
+
+    def __init__(self, platform_file: str | Path) -> None:
+        self.platform_file = platform_file
+        self._read: dict[str, Behaviour] = {}
+        self._steps = 0
+
+    def host(self, table: Table, key: str = "trace") -> Trace | None:
+        """The availability that a table names; None if it names none."""
+        found = self._named(table, key)
+        if isinstance(found, LinkTrace):
+            raise table.wrong(f"{key} is the trace of a link", "name one with a single value at each step")
+        if found is not None and float(found.value.max()) > 1.0:
+            raise table.wrong(
+                f"{key} has the value {found.value.max():g}", "give shares of a core, from 0 to 1"
+            )
+        if found is not None and not found.mean > 0:
+            raise table.wrong(f"{key} is 0 all the time", "leave the host out")
+        return found
+
+    def link(self, table: Table, key: str, latency: float) -> LinkTrace | None:
+        """The bandwidth over time that a table names; a file without latencies leaves it as it is."""
+        found = self._named(table, key)
+        if isinstance(found, Trace):
+            found = LinkTrace(found, Trace.constant(latency))
+        if found is not None and not found.bandwidth.mean > 0:
+            raise table.wrong(f"{key} is 0 all the time", "leave the link out")
+        return found
+
+    def _named(self, table: Table, key: str) -> Behaviour | None:
+        name = table.text(key, None)
+        if name is None:
+            return None
+        if name not in self._read:
+            if len(self._read) >= MAX_TRACES:
+                raise table.wrong(f"more than {MAX_TRACES} traces", "let hosts share them")
+            try:
+                behaviour = read_behaviour(beside(self.platform_file, name))
+            except HeadraceError as error:
+                raise error.at(f"{table.where}: {key}") from None
+            self._read[name] = behaviour
+            self._steps += len(behaviour) if isinstance(behaviour, Trace) else len(behaviour.bandwidth)
+            if self._steps > MAX_STEPS:
+                raise table.wrong(f"traces with more than {MAX_STEPS} steps together", "keep fewer steps")
+        return self._read[name]
+
+
+def write_traces(platform: Platform, path: str | Path) -> dict[Behaviour, str]:
+    """Write each trace of a platform once, beside the platform's file; what they are called."""
+    stem = Path(path).name.partition(".")[0] or "platform"
+    found: list[Behaviour | None] = [link.trace for link in platform.links]
+    for site in platform.sites:
+        found += [site.uplink_trace, *(host.trace for host in site.hosts)]
+    names: dict[Behaviour, str] = {}
+    for trace in found:
+        if trace is not None and trace not in names:
+            names[trace] = f"{stem}-{len(names) + 1}.trace"
+            write_trace(trace, Path(path).parent / names[trace])
+    return names

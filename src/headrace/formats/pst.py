@@ -1,0 +1,123 @@
+"""What the three text formats of the parameter-sweep template share: lines, fields, numbers, errors.
+
+Lines that are blank or begin with # are skipped everywhere. Fields stand in angle brackets.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from headrace.formats.files import read_file
+from headrace.formats.shapes import MAX_NUMBER, shorten
+from headrace.model.errors import BadFile
+
+MAX_NAME = 255
+_FIELD = re.compile(r"<([^<>]*)>\s*")
+_HEADER = {"grid": "GridDescription", "work": "WorkDescription"}
+
+
+class Line(NamedTuple):
+    """A line that says something, and its place."""
+
+    number: int
+    text: str
+    file: str
+
+    def wrong(self, problem: str, hint: str) -> BadFile:
+        return BadFile(problem, where=f"{self.file}: line {self.number}", hint=hint)
+
+    def fields(self, text: str) -> list[str]:
+        """The fields <a> <b> ... of a part of the line, without their brackets and outer blanks."""
+        found: list[str] = []
+        at = 0
+        while at < len(text):
+            match = _FIELD.match(text, at)
+            if match is None:
+                raise self.wrong(
+                    f"{shorten(text[at:], 40)} where a field should be", "write fields as <a> <b>"
+                )
+            found.append(match[1].strip())
+            at = match.end()
+        return found
+
+    def whole(self, text: str, what: str, top: int = 10**9) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) <= 18 and int(text) <= top):
+            raise self.wrong(f"{what} is {shorten(text, 40)}", f"give a whole number from 0 to {top}")
+        return int(text)
+
+    def number_in(self, text: str, what: str, top: float = MAX_NUMBER) -> float:
+        try:
+            value = float(text) if text.isascii() and "_" not in text else math.nan
+        except ValueError:
+            value = math.nan
+        if not 0 <= value <= top:
+            raise self.wrong(f"{what} is {shorten(text, 40)}", f"give a number from 0 to {top:g}")
+        return value
+
+    def name(self, text: str, what: str) -> str:
+        if not 0 < len(text) <= MAX_NAME:
+            raise self.wrong(
+                f"{what} is {shorten(text, 40)}", f"give a name of at most {MAX_NAME} characters"
+            )
+        return text
+
+
+def read_lines(path: str | Path, limit: int) -> Iterator[Line]:
+    """The lines of a text file that say something: O(bytes)."""
+    where = str(path)
+    data = read_file(path, limit=limit)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadFile(
+            f"not UTF-8 text: byte 0x{data[error.start]:02x}",
+            where=f"{where}: line {line}",
+            hint="save it as UTF-8",
+        ) from None
+    for number, raw in enumerate(io.StringIO(text), 1):
+        content = raw.strip()
+        if content and not content.startswith("#"):
+            yield Line(number, content, where)
+
+
+def header(lines: Iterator[Line], kind: str, path: str | Path) -> tuple[Line, list[str]]:
+    """The first line: its keyword, version 1, and the numbers that follow."""
+    word = _HEADER[kind]
+    first = next(lines, None)
+    if first is None:
+        raise BadFile("is empty", where=str(path), hint=f"begin with {word} 1")
+    parts = first.text.split()
+    if parts[0] != word:
+        raise first.wrong(f"begins with {shorten(parts[0], 40)}", f"begin with {word} 1")
+    if parts[1:2] != ["1"]:
+        raise first.wrong(f"version is {shorten(' '.join(parts[1:2]), 40)}", f"begin with {word} 1")
+    return first, parts[2:]
+
+
+def pst_kind(head: bytes) -> str | None:
+    """grid or work if a file begins like one, comments and blank lines apart; else None.
+
+    >>> pst_kind(b"# mine\\nWorkDescription 1 2 3"), pst_kind(b"[[site]]")
+    ('work', None)
+    """
+    for line in head.split(b"\n")[:1000]:
+        line = line.strip()
+        if line and not line.startswith(b"#"):
+            words = line.split()
+            return next((kind for kind, word in _HEADER.items() if words[0] == word.encode()), None)
+    return None
+
+
+def written(value: float) -> str:
+    """A number in at most 15 digits: what people write comes back as they wrote it.
+
+    >>> written(600.0), written(0.1 + 0.2), written(1230456.5)
+    ('600', '0.3', '1230456.5')
+    """
+    return f"{value:.15g}"

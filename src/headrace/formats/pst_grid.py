@@ -1,0 +1,138 @@
+"""Grid descriptions of the parameter-sweep template: clusters and hosts that come, change and go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from headrace.formats.beside import beside
+from headrace.formats.files import encode_text, write_file
+from headrace.formats.pst import MAX_NAME, Line, header, read_lines, written
+from headrace.formats.pst_behaviour import read_behaviour, write_behaviour
+from headrace.formats.shapes import shorten
+from headrace.model.behaviour import (
+    AddCluster,
+    AddHost,
+    Behaviour,
+    ChangeCluster,
+    ChangeHost,
+    GridEvent,
+    GridScript,
+    RemoveCluster,
+    RemoveHost,
+    Trace,
+    grid_script,
+)
+from headrace.model.errors import BadFile, HeadraceError
+
+MAX_BYTES = 64_000_000
+MAX_EVENTS = 1_000_000
+MAX_CLUSTERS = 2_000
+MAX_HOSTS = 100_000
+MAX_BEHAVIOURS = 10_000
+MAX_STEPS = 20_000_000
+"""Values of all behaviour files of a grid together."""
+
+_FIELDS = {
+    "ADD_CLUSTER": ("cluster", "behaviour", "offset"),
+    "ADD_HOST": ("cluster", "host", "behaviour", "offset", "architecture"),
+    "REMOVE_CLUSTER": ("cluster",),
+    "REMOVE_HOST": ("host",),
+    "CHANGE_HOST_BEHAVIOR": ("host", "behaviour", "offset"),
+    "CHANGE_CLUSTER_BEHAVIOR": ("cluster", "behaviour", "offset"),
+}
+_NUMBERS = ("offset", "architecture")
+_MAKE: dict[str, Callable[..., GridEvent]] = {
+    "ADD_CLUSTER": AddCluster,
+    "ADD_HOST": AddHost,
+    "REMOVE_CLUSTER": RemoveCluster,
+    "REMOVE_HOST": RemoveHost,
+    "CHANGE_HOST_BEHAVIOR": ChangeHost,
+    "CHANGE_CLUSTER_BEHAVIOR": ChangeCluster,
+}
+_WORD = {make: word for word, make in _MAKE.items()}
+
+
+def read_grid(path: str | Path) -> GridScript:
+    """Read a grid description and the behaviour files that it names, which lie in its folder."""
+    lines = read_lines(path, MAX_BYTES)
+    first, rest = header(lines, "grid", path)
+    if rest:
+        raise first.wrong(f"{shorten(' '.join(rest), 40)} after the version", "begin with GridDescription 1")
+    events: list[GridEvent] = []
+    behaviours: dict[str, Behaviour] = {}
+    steps = 0
+    for line in lines:
+        event = _event(line)
+        events.append(event)
+        steps += _load(event, line, behaviours, Path(path))
+        if steps > MAX_STEPS:
+            raise line.wrong(f"behaviours with more than {MAX_STEPS} values together", "keep fewer values")
+        if len(events) > MAX_EVENTS:
+            raise line.wrong(f"more than {MAX_EVENTS} events", "split the grid")
+    _check_counts(events, str(path))
+    try:
+        return grid_script(events, behaviours, name=Path(path).name.partition(".")[0] or "grid")
+    except HeadraceError as error:
+        raise error.at(str(path)) from None
+
+
+def write_grid(script: GridScript, path: str | Path) -> None:
+    """Write the description and, next to it, a file for each behaviour."""
+    lines = ["GridDescription 1"]
+    for event in script.events:
+        word = _WORD[type(event)]
+        values = (getattr(event, {"architecture": "arch"}.get(f, f)) for f in _FIELDS[word])
+        lines.append(f"{written(event.time)}:{word} " + " ".join(f"<{value}>" for value in values))
+    folder = Path(path).parent
+    for name, behaviour in script.behaviours.items():
+        target = folder / name
+        if not name or Path(name).name != name or set(name) & set("<>\n") or len(name) > MAX_NAME:
+            raise BadFile(
+                f"the behaviour {name!r} cannot be a file next to it",
+                where=str(path),
+                hint="give behaviours plain names",
+            )
+        write_behaviour(behaviour, target)
+    write_file(path, encode_text("\n".join(lines) + "\n", str(path)))
+
+
+def _event(line: Line) -> GridEvent:
+    time, colon, rest = line.text.partition(":")
+    word, _, fields = rest.partition(" ")
+    if not colon:
+        raise line.wrong(f"{shorten(line.text, 40)} has no time", "write <time>:EVENT <a> <b>")
+    if word not in _FIELDS:
+        raise line.wrong(f"the event is {shorten(word, 40)}", f"one of {', '.join(_FIELDS)}")
+    names = _FIELDS[word]
+    values = line.fields(fields)
+    if len(values) != len(names):
+        form = " ".join(f"<{name}>" for name in names)
+        raise line.wrong(f"{word} has {len(values)} fields", f"write {word} {form}")
+    read = [
+        line.whole(value, f"the {name}") if name in _NUMBERS else line.name(value, f"the {name}")
+        for name, value in zip(names, values, strict=True)
+    ]
+    return _MAKE[word](line.number_in(time.strip(), "the time", 1e15), *read)
+
+
+def _load(event: GridEvent, line: Line, behaviours: dict[str, Behaviour], grid: Path) -> int:
+    """Read the behaviour that an event names, if it is not known yet; how many values it has."""
+    if isinstance(event, RemoveCluster | RemoveHost) or event.behaviour in behaviours:
+        return 0
+    if len(behaviours) >= MAX_BEHAVIOURS:
+        raise line.wrong(f"more than {MAX_BEHAVIOURS} behaviours", "let resources share them")
+    try:
+        behaviour = read_behaviour(beside(grid, event.behaviour))
+    except HeadraceError as error:
+        raise error.at(f"{line.file}: line {line.number}") from None
+    behaviours[event.behaviour] = behaviour
+    return len(behaviour) if isinstance(behaviour, Trace) else len(behaviour.bandwidth)
+
+
+def _check_counts(events: list[GridEvent], where: str) -> None:
+    """Refuse absurd numbers before anything is built."""
+    for kind, name, limit in ((AddCluster, "cluster", MAX_CLUSTERS), (AddHost, "host", MAX_HOSTS)):
+        count = len({getattr(event, name) for event in events if isinstance(event, kind)})
+        if count > limit:
+            raise BadFile(f"{count} {name}s, more than {limit}", where=where, hint="describe a smaller grid")
