@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -200,3 +204,40 @@ def test_a_broken_spool_is_noticed(tmp_path):
         file.write_bytes(file.read_bytes()[:-cut])
         with pytest.raises(BadFile):
             list(read_spool(file, 5))
+
+
+ENDLESS = """
+import sys, time
+from pathlib import Path
+from headrace.runtime.filters import App, Reader
+from headrace.runtime.trial import trial
+
+class Endless(Reader):
+    def read(self, out):
+        import os
+        Path(sys.argv[1], "pid").write_text(f"{os.getpid()}\\n")
+        time.sleep(600)
+
+app = App("endless")
+app.filter("endless", Endless)
+trial(app, folder=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_when_the_command_ends_so_do_its_processes_and_files(number, tmp_path):
+    script = ENDLESS.replace("sys.argv[1]", repr(str(tmp_path)))
+    with subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL) as command:
+        pid = int(waited(lambda: (tmp_path / "pid").is_file() and (tmp_path / "pid").read_text().strip()))
+        command.send_signal(number)
+        command.wait()
+    (tmp_path / "pid").unlink()
+    assert waited(lambda: not Path(f"/proc/{pid}").exists() and not list(tmp_path.iterdir()))
+
+
+def waited(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """What the condition gives as soon as it is true."""
+    end = time.monotonic() + seconds
+    while not (value := condition()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return value
