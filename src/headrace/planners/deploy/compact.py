@@ -12,7 +12,9 @@ All rates are MB read a second, except flows between zones and on links, which a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -38,6 +40,22 @@ class Weights:
         knobs = problem.knobs
         least = np.array([knobs.least_share(f.name) for f in problem.pipeline.order])
         return Weights(knobs.host_cost, knobs.spare, least)
+
+
+@dataclass(frozen=True, eq=False)
+class Resource:
+    """Rows that limit what goes through, for telling a user which of them do."""
+
+    kind: Literal["reader", "cpu", "port"]
+    rows: Numbers
+    columns: Numbers
+    """The columns by which the resource is there (an option, hosts in use), one for each row."""
+    amount: Floats
+    """What one of these adds to the right-hand side."""
+    filter: int
+    """Which filter it is about; -1 for all on the host."""
+    classes: Numbers
+    """Which class each row is about; -1 for none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +91,7 @@ class Compact:
     """That every filter has a copy."""
     full_rows: Numbers
     """Whose lower limit keeps the reader at its full rate: without it they are those of the first relaxation."""
+    resources: tuple[Resource, ...]
     limit: Floats
     """[filters, classes] what one host can work off, by cores, ports and the reader's rate."""
 
@@ -90,7 +109,8 @@ def build_compact(rates: Rates, classes: Classes, weights: Weights, *, strict: b
     b = Builder()
     k, g, n_options = rates.n_filters, classes.n, len(rates.readable)
     limit = host_limits(rates, classes)
-    option, read, full_rows = _source_columns(b, rates, classes, weights, strict=strict)
+    option, read, reader = _source_columns(b, rates, classes, weights, strict=strict)
+    full_rows = reader.rows
     work = b.add_columns((k, g), high=np.where(np.arange(k)[:, None] > 0, np.inf, 0.0))
     most = np.where(np.arange(k)[:, None] > 0, classes.size, 0)
     count = b.add_columns((k, g), high=most, cost=-weights.host_cost, whole=True)
@@ -100,9 +120,9 @@ def build_compact(rates: Rates, classes: Classes, weights: Weights, *, strict: b
     host_rows = b.add_rows(g, high=classes.size)  # 15: at most one filter on a host
     b.put(host_rows[None, :], count[1:], 1.0)
     b.put(host_rows[None, :], option[:, None], (classes.share > 0) * classes.size)
-    rows = b.add_rows((k - 1) * g, high=0.0).reshape(k - 1, g)  # 10, 12 for ports, 13
-    b.put(rows, work[1:], 1.0)
-    b.put(rows, count[1:], -limit[1:])
+    limit_rows = b.add_rows((k - 1) * g, high=0.0).reshape(k - 1, g)  # 10, 12 for ports, 13
+    b.put(limit_rows, work[1:], 1.0)
+    b.put(limit_rows, count[1:], -limit[1:])
     power = classes.core * classes.cores
     if strict:  # 11
         rows = b.add_rows(k - 1, low=0.0)
@@ -131,13 +151,14 @@ def build_compact(rates: Rates, classes: Classes, weights: Weights, *, strict: b
         host_rows=host_rows,
         copy_rows=copy_rows,
         full_rows=full_rows,
+        resources=(reader, *_hosts_as_resources(rates, classes, limit_rows, count, limit)),
         limit=limit,
     )
 
 
 def _source_columns(
     b: Builder, rates: Rates, classes: Classes, weights: Weights, *, strict: bool
-) -> tuple[Numbers, Numbers, Numbers]:
+) -> tuple[Numbers, Numbers, Resource]:
     """4, 5 and 5': one option is chosen, and the reader goes at its rate, or at most at it."""
     with np.errstate(divide="ignore"):
         by_port = np.min(
@@ -150,8 +171,20 @@ def _source_columns(
     b.put(b.add_rows(1, low=1.0, high=1.0), option, 1.0)
     rows = b.add_rows(len(readers), low=0.0 if strict else -np.inf, high=0.0)
     b.put(rows, read, 1.0)
-    b.put(rows, option, -(rates.readable if strict else np.minimum(rates.readable, by_port)))
-    return option, read, rows
+    rate = rates.readable if strict else np.minimum(rates.readable, by_port)
+    b.put(rows, option, -rate)
+    return option, read, Resource("reader", rows, option, rate, 0, np.full(len(rows), -1))
+
+
+def _hosts_as_resources(
+    rates: Rates, classes: Classes, rows: Numbers, count: Numbers, limit: Floats
+) -> Iterator[Resource]:
+    """For each filter the classes that its cores limit, and those that its port does."""
+    power = np.minimum(classes.core * classes.cores, rates.most)
+    for k in range(1, rates.n_filters):
+        by_cpu = limit[k] >= power[k]
+        for kind, which in (("cpu", np.flatnonzero(by_cpu)), ("port", np.flatnonzero(~by_cpu))):
+            yield Resource(kind, rows[k - 1, which], count[k, which], limit[k, which], k, which)  # type: ignore[arg-type]
 
 
 def add_totals(b: Builder, k: int, work: Numbers, read: Numbers) -> None:

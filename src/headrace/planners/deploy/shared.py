@@ -13,6 +13,7 @@ from headrace.model.graph import Floats
 from headrace.planners.deploy.classes import Classes
 from headrace.planners.deploy.compact import (
     Compact,
+    Resource,
     Weights,
     add_balance,
     add_flows,
@@ -46,8 +47,13 @@ def build_shared(rates: Rates, classes: Classes, weights: Weights, *, strict: bo
         cost=rates.weight[classes.zone, classes.zone][None, :],
     )
     add_totals(b, k, work, read)
-    _cores(b, rates, classes, weights, read, work, used, strict=strict)
-    _ports(b, rates, classes, read, work, local, used)
+    cores = _cores(b, rates, classes, weights, read, work, used, strict=strict)
+    ports = [
+        _ports(b, rates, classes, ends, read, work, local, used)
+        for ends in (rates.stream_source, rates.stream_target)
+    ]
+    host_rows = b.add_rows(g, high=classes.size)
+    b.put(host_rows, used, 1.0)
     add_balance(b, rates, classes, streams, pairs, between, read, work, local)
     return Compact(
         rates=rates,
@@ -64,9 +70,14 @@ def build_shared(rates: Rates, classes: Classes, weights: Weights, *, strict: bo
         streams=streams,
         pairs=pairs,
         between=between,
-        host_rows=np.empty(0, np.int64),
+        host_rows=host_rows,
         copy_rows=np.empty(0, np.int64),
         full_rows=full_rows,
+        resources=(
+            Resource("reader", full_rows, option, rates.readable, 0, np.full(n_options, -1)),
+            cores,
+            *ports,
+        ),
         limit=np.minimum(classes.core * classes.cores, rates.most),
     )
 
@@ -88,7 +99,7 @@ def _cores(
     used: Numbers,
     *,
     strict: bool,
-) -> None:
+) -> Resource:
     """10 and, in the strict form, 11: every host keeps the spare share of its cores free."""
     busy = _busy(rates, classes)
     spare = 1.0 + weights.spare if strict else 1.0
@@ -96,25 +107,33 @@ def _cores(
     b.put(rows[None, :], work[1:], busy[1:] * spare)
     b.put(rows[None, :], read[:, None], classes.share * classes.size * busy[0])
     b.put(rows, used, -classes.cores)
+    return Resource("cpu", rows, used, classes.cores, -1, np.arange(classes.n))
 
 
 def _ports(
-    b: Builder, rates: Rates, classes: Classes, read: Numbers, work: Numbers, local: Numbers, used: Numbers
-) -> None:
-    """12 for ports: what does not stay on its host passes them. Nothing stays that is not made and used there."""
+    b: Builder,
+    rates: Rates,
+    classes: Classes,
+    ends: Numbers,
+    read: Numbers,
+    work: Numbers,
+    local: Numbers,
+    used: Numbers,
+) -> Resource:
+    """12 for ports, one way: what does not stay on its host passes them. Only what is made there can stay."""
     limited = np.flatnonzero(np.isfinite(classes.port))
-    for ends in (rates.stream_source, rates.stream_target):
-        port = b.add_rows(classes.n, high=0.0)
-        b.put(port[limited], used[limited], -classes.port[limited])
-        for e in np.flatnonzero(rates.stream_rate > 0).tolist():
-            rate = rates.stream_rate[e]
-            stays = b.add_rows(classes.n, high=0.0)
-            b.put(stays, local[e], 1.0)
-            b.put(port[limited], local[e, limited], -1.0)
-            if ends[e] == 0:
-                amount = classes.share * classes.size * rate
-                b.put(stays[None, :], read[:, None], -amount)
-                b.put(port[limited][None, :], read[:, None], amount[:, limited])
-            else:
-                b.put(stays, work[ends[e]], -rate)
-                b.put(port[limited], work[ends[e], limited], rate)
+    port = b.add_rows(len(limited), high=0.0)
+    b.put(port, used[limited], -classes.port[limited])
+    for e in np.flatnonzero(rates.stream_rate > 0).tolist():
+        rate = rates.stream_rate[e]
+        stays = b.add_rows(classes.n, high=0.0)
+        b.put(stays, local[e], 1.0)
+        b.put(port, local[e, limited], -1.0)
+        if ends[e] == 0:
+            amount = classes.share * classes.size * rate
+            b.put(stays[None, :], read[:, None], -amount)
+            b.put(port[None, :], read[:, None], amount[:, limited])
+        else:
+            b.put(stays, work[ends[e]], -rate)
+            b.put(port, work[ends[e], limited], rate)
+    return Resource("port", port, used[limited], classes.port[limited], -1, limited)

@@ -116,8 +116,8 @@ def flows(problem: PipelineProblem, rates: Rates, found: Spread) -> tuple[Flow, 
         sender, receiver = np.concatenate([here, sender]), np.concatenate([here, receiver])
         rate = np.concatenate([stays[here], rate])
         key, inverse = np.unique(sender * len(hosts) + receiver, return_inverse=True)
-        rate = np.bincount(inverse.ravel(), rate, len(key))
-        for pair, amount in zip(key.tolist(), rate.tolist(), strict=True):
+        rates_of = np.bincount(inverse.ravel(), rate, len(key))
+        for pair, amount in zip(key.tolist(), rates_of.tolist(), strict=True):
             if amount > 0:
                 ends = divmod(pair, len(hosts))
                 made.append(Flow(names[a], names[b], hosts[ends[0]], hosts[ends[1]], amount))
