@@ -76,9 +76,9 @@ def test_clusters_copies_and_idle_clusters_are_named():
     [
         (Limit("cpu", "f1", "f1 is slow"), 2),
         (Limit("reader", "f0", "f0 is slow"), 1),
-        (Limit("port", "c1n2 in", "its port is full"), 1),
+        (Limit("port", "f2", "its port is full"), 1),
         (Limit("link", "c1 -> c0", "the link is full"), 2),
-        (Limit("segment", "c1", "the segment is full"), 1),
+        (Limit("segment", "segment of c1", "the segment is full"), 1),
         (Limit("hosts", "", "all hosts are in use"), 0),
     ],
 )

@@ -265,9 +265,8 @@ def _notes(deployment: Deployment, shown: Content, plan: _Plan) -> list[tuple[st
         idle = ", ".join(f"{name} ({hosts} hosts)" for name, hosts in shown.idle[:6])
         more = f" and {len(shown.idle) - 6} more" if len(shown.idle) > 6 else ""
         texts.append((f"Not used: {idle}{more}.", _FAINT))
-    texts.append(
-        (f"A square is {square}, the darker the busier. Widths of flows and numbers on them: MB/s.", _FAINT)
-    )
+    numbers = " and numbers on them" if len(shown.bands) <= _LABELLED_BANDS else ""
+    texts.append((f"A square is {square}, the darker the busier. Widths of flows{numbers}: MB/s.", _FAINT))
     return [(line, paint) for text, paint in texts for line in wrap(clean(text), LABEL_SIZE, room)]
 
 

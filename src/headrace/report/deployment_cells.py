@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from headrace.model.deployment import Deployment, Placement
@@ -16,7 +15,7 @@ class Cell:
     filter: str
     placements: tuple[Placement, ...]
     limits: bool
-    """Whether it is what holds the throughput down, as a whole or by one of its ports."""
+    """Whether its hosts or their ports are what holds the throughput down."""
 
     @property
     def copies(self) -> int:
@@ -79,7 +78,7 @@ def content(deployment: Deployment) -> Content:
         for f in problem.pipeline.order:
             if (site.name, f.name) in by_cell:
                 placed = tuple(by_cell[site.name, f.name])
-                row.cells[f.name] = Cell(site.name, f.name, placed, marked.cell(f.name, placed))
+                row.cells[f.name] = Cell(site.name, f.name, placed, f.name in marked.filters)
         rows.append(row)
     return Content(tuple(rows), _columns(deployment), _bands(deployment, marked), tuple(idle))
 
@@ -91,15 +90,9 @@ class _Marks:
         names: dict[str, set[str]] = {}
         for limit in deployment.limits:
             names.setdefault(limit.kind, set()).add(limit.name)
-        self.filters = names.get("reader", set()) | names.get("cpu", set())
-        self.ports = names.get("port", set())
+        self.filters = names.get("reader", set()) | names.get("cpu", set()) | names.get("port", set())
         self.links = names.get("link", set())
-        self.segments = names.get("segment", set())
-
-    def cell(self, name: str, placements: Iterable[Placement]) -> bool:
-        if name in self.filters:
-            return True
-        return any(f"{p.host} {way}" in self.ports for p in placements for way in ("in", "out"))
+        self.segments = {name.removeprefix("segment of ") for name in names.get("segment", set())}
 
     def between(self, source: str, target: str) -> bool:
         """Whether the link, or an uplink, between two clusters is a limit."""
