@@ -19,9 +19,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headrace.api import plan as plan
     from headrace.api import simulate as simulate
+    from headrace.deploying import deploy as deploy
     from headrace.execution import run as run
     from headrace.model.check import check as check
+    from headrace.model.deployment import Deployment as Deployment
     from headrace.model.errors import HeadraceError as HeadraceError
+    from headrace.model.pipeline import FilterProfile as FilterProfile
+    from headrace.model.pipeline import Knobs as Knobs
+    from headrace.model.pipeline import Pipeline as Pipeline
+    from headrace.model.pipeline import Source as Source
+    from headrace.model.pipeline import Stream as Stream
     from headrace.model.plan import Plan as Plan
     from headrace.model.platform import Host as Host
     from headrace.model.platform import Link as Link
@@ -34,10 +41,17 @@ if TYPE_CHECKING:
 
 _HOME = {
     "plan": "headrace.api",
+    "deploy": "headrace.deploying",
     "run": "headrace.execution",
     "simulate": "headrace.api",
     "check": "headrace.model.check",
+    "Deployment": "headrace.model.deployment",
     "HeadraceError": "headrace.model.errors",
+    "FilterProfile": "headrace.model.pipeline",
+    "Knobs": "headrace.model.pipeline",
+    "Pipeline": "headrace.model.pipeline",
+    "Source": "headrace.model.pipeline",
+    "Stream": "headrace.model.pipeline",
     "Plan": "headrace.model.plan",
     "Host": "headrace.model.platform",
     "Link": "headrace.model.platform",

@@ -1,0 +1,92 @@
+"""What a user of the library calls for pipelines: deploy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from headrace.model.deployment import Deployment
+from headrace.model.errors import BadPlan, UsageError
+from headrace.model.pipeline import Knobs, Pipeline, PipelineProblem, Source
+from headrace.model.platform import Platform
+
+
+def deploy(
+    pipeline: Pipeline,
+    platform: Platform,
+    planner: str = "lpsched",
+    *,
+    sources: Iterable[Source] | None = None,
+    knobs: Knobs | None = None,
+    several_per_host: bool = False,
+    segments: Mapping[str, float] | None = None,
+    loads: Mapping[str, float] | None = None,
+    time: float = 10.0,
+    gap: float = 1e-4,
+    tell: Callable[[str], None] | None = None,
+) -> Deployment:
+    """How many copies of each filter, on which hosts, with which flows; the answer is checked.
+
+    `planner` is lpsched, trivial (one host a filter) or total (all hosts); `time` (seconds) and `gap` are
+    for lpsched: it stops at a proven relative gap, or answers with the best it has. `sources` and `knobs`
+    take the place of the pipeline's own, `loads` that of the platform's: shares of hosts that others use.
+
+    >>> import headrace as hr
+    >>> averager = hr.Pipeline("averager", [
+    ...     hr.FilterProfile("read", seconds=10.0, volume=100.0),
+    ...     hr.FilterProfile("add", seconds=25.0, volume=10.0),
+    ...     hr.FilterProfile("average", seconds=5.0),
+    ... ], sources=[hr.Source("a", {"n1": 1.0})])
+    >>> lab = hr.Platform((hr.Site("lab", tuple(hr.Host(f"n{i}") for i in range(1, 9)), bandwidth=12.5e6),))
+    >>> plan = deploy(averager, lab)
+    >>> plan.form, plan.throughput, {f.name: plan.copies(f.name) for f in averager.filters}
+    ('strict', 10.0, {'read': 1, 'add': 3, 'average': 1})
+    >>> plan.check()
+    []
+    """
+    from headrace.planners.deploy.plan import PLANNERS, deploy_lpsched
+
+    if planner not in PLANNERS:
+        raise UsageError(f"there is no planner {planner!r} of deployments", hint=", ".join(PLANNERS))
+    if sources is not None:
+        pipeline = pipeline.with_sources(sources)
+    problem = PipelineProblem(
+        pipeline,
+        with_loads(platform, loads or {}),
+        pipeline.knobs if knobs is None else knobs,
+        several_per_host,
+        segments or {},
+    )
+    if planner == "lpsched":
+        made = deploy_lpsched(problem, seconds=time, gap=gap, tell=tell)
+    else:
+        made = PLANNERS[planner](problem)
+    broken = made.check()
+    if broken:
+        raise BadPlan(
+            f"{len(broken)} violations: {'; '.join(str(v) for v in broken[:3])}",
+            where=f"deployment by {planner}",
+            hint="please report this with the two files",
+        )
+    return made
+
+
+def with_loads(platform: Platform, loads: Mapping[str, float]) -> Platform:
+    """The same platform, some hosts with another load.
+
+    >>> with_loads(Platform.pairwise([1.0, 1.0], bandwidth=1e6), {"h1": 0.5}).hosts[1].load
+    0.5
+    """
+    known = {h.name for h in platform.hosts}
+    for name in loads:
+        if name not in known:
+            raise UsageError(
+                f"a load for {name!r}, which is no host", where=platform.name, hint="check names"
+            )
+    if not loads:
+        return platform
+    sites = tuple(
+        replace(s, hosts=tuple(replace(h, load=loads.get(h.name, h.load)) for h in s.hosts))
+        for s in platform.sites
+    )
+    return replace(platform, sites=sites)
