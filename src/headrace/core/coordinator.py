@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from headrace.core.residual import rest_of
 from headrace.core.scheduler import Assignment, Problem, Scheduler
 from headrace.model.errors import NoPlan
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, TaskFinished
-from headrace.model.graph import OUTSIDE, Graph, make_graph
+from headrace.model.graph import OUTSIDE, Graph
 from headrace.model.platform import Platform
 
 
@@ -37,35 +38,12 @@ class State:
         graph, platform = self.graph, self.platform.without(self.down)
         if not self.done.any():
             return Problem(graph, platform)
-        keep = np.flatnonzero(~self.done)
-        renumber = np.full(graph.n_tasks, OUTSIDE, np.int32)
-        renumber[keep] = np.arange(len(keep), dtype=np.int32)
-        counts = np.diff(graph.read_ptr)[keep]
-        reads = np.concatenate([graph.reads_of(int(t)) for t in keep]) if len(keep) else np.empty(0, np.int32)
-        producer = np.where(graph.producer >= 0, renumber[graph.producer], OUTSIDE).astype(np.int32)
-        rest = make_graph(
-            work=graph.work[keep],
-            size=graph.size,
-            producer=producer,
-            read_ptr=np.concatenate(([0], np.cumsum(counts))),
-            reads=reads,
-            kind=graph.kind[keep],
-            kinds=graph.kinds,
-            result=graph.result,
-            task_names=tuple(graph.task_names[t] for t in keep.tolist()),
-            item_names=graph.item_names,
-            name=graph.name,
-            cores=graph.cores[keep],
-            release=graph.release[keep],
-            deadline=graph.deadline[keep],
-            homes=graph.homes,
-            goals=graph.goals,
-        )
+        rest, _ = rest_of(graph, ~self.done)
         place = dict(zip((h.name for h in platform.hosts), platform.network.host_place.tolist(), strict=True))
         holders = {
             item: tuple(sorted({place[host] for host in hosts if host in place}))
             for item, hosts in self.holders.items()
-            if producer[item] == OUTSIDE
+            if rest.producer[item] == OUTSIDE
         }
         return Problem(rest, platform, holders)
 

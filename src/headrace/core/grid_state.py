@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
+from headrace.core.beliefs import Beliefs
 from headrace.core.coordinator import State
 from headrace.core.kernels.desk import HERE, Case, Desk
 from headrace.core.residual import rest_of
@@ -18,7 +19,7 @@ from headrace.model.platform import Platform
 class GridState(State):
     """As `State`, with the queues: what is where, how long each host is expected to be busy.
 
-    `seen` gives the platform as it is believed to be at a moment: speeds and bandwidths are estimates.
+    `beliefs` say how long tasks are expected to take. `refs` are case and desk for compiled code.
     """
 
     def __init__(
@@ -27,36 +28,26 @@ class GridState(State):
         platform: Platform,
         case: Case,
         desk: Desk,
-        seen: Callable[[float], Platform],
+        beliefs: Beliefs,
+        refs: tuple[Any, Any],
     ) -> None:
         super().__init__(graph, platform)
         self.case = case
         self.desk = desk
         self.done = desk.done.view(np.bool_)
-        self._seen = seen
-        self._rates: tuple[Platform, Floats] | None = None
+        self.beliefs = beliefs
+        self.refs = refs
+        self.surprised = False
+        """Whether a task took far more or less than predicted since the scheduler was last asked."""
 
     @property
     def running(self) -> Bools:
         """Tasks that run now."""
         return np.asarray(self.desk.run_host >= 0)
 
-    @property
-    def seen(self) -> Platform:
-        """The platform as it is believed to be now."""
-        return self._seen(self.time)
-
     def rates(self) -> Floats:
         """Believed speed of each host for each kind of task now: [kinds, hosts]."""
-        platform = self.seen
-        if self._rates is None or self._rates[0] is not platform:
-            self._rates = (platform, platform.rates(self.graph.kinds))
-        return self._rates[1]
-
-    def predicted(self, tasks: Ints, hosts: Ints) -> Floats:
-        """Seconds that these tasks are expected to take on these hosts."""
-        seconds: Floats = self.graph.work[tasks] / self.rates()[self.graph.kind[tasks], hosts]
-        return seconds
+        return self.beliefs.rates(self.time)
 
     def waiting(self) -> Ints:
         """Ready tasks that no host has, in the order in which they became ready."""
@@ -104,13 +95,15 @@ class GridState(State):
         hosts = self.platform.hosts
         if all(host.name in self.down for host in hosts):
             raise NoPlan("no host is left", where=self.platform.name, hint="let a host join later")
-        platform = self.seen.without(self.down) if self.down else self.seen
+        platform = self.beliefs.platform(self.time)
+        if self.down:
+            platform = platform.without(self.down)
         wanted = (self.desk.done == 0) & (self.desk.run_host < 0)
         if chosen is not None:
             wanted &= chosen
         for host in range(len(hosts)) if keep else ():
             wanted[self.queue(host)[:keep]] = False
-        rest, _ = rest_of(self.graph, wanted)
+        rest, _ = rest_of(self.graph.with_work(self.beliefs.work), wanted)
         busy = self.busy_until(keep)
         number = {host.name: h for h, host in enumerate(platform.hosts)}
         free_at = {

@@ -35,13 +35,15 @@ class Wake:
 
     `every`: after everything that happens. `ready`: when so many ready tasks have no host; with
     `idle`, also when there is one and a host has nothing to do, or will have nothing within `soon`
-    seconds. `off_by`: when a task took this many times what was predicted, or that much less.
+    seconds. `uneven`: when a host has nothing to do and another has tasks queued. `off_by`: when a task
+    took this many times what was predicted, or that much less.
     """
 
     every: bool = False
     ready: int = 0
     idle: bool = False
     soon: float = 0.0
+    uneven: bool = False
     off_by: float = math.inf
 
 

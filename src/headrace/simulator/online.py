@@ -10,14 +10,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from headrace.core.beliefs import Beliefs
 from headrace.core.grid_state import GridState
 from headrace.core.kernels import desk as d
 from headrace.core.kernels.data import deliver_all, withdraw_all
 from headrace.core.kernels.losses import host_joined, host_left, link_joined, link_left, storage_left
-from headrace.core.kernels.refs import case_ref, desk_ref
 from headrace.core.kernels.queues import assign_all, truncate
-from headrace.core.online import ALWAYS, Answer, Delivery, Truncate, Wake
-from headrace.core.scheduler import Assignment
+from headrace.core.kernels.refs import case_ref, desk_ref
+from headrace.core.online import ALWAYS, ON_CHANGES, Answer, Delivery, Truncate, Wake
+from headrace.core.scheduler import Assignment, Follow
 from headrace.model.behaviour import Change
 from headrace.model.errors import HeadraceError, NoPlan, UsageError
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
@@ -27,7 +28,6 @@ from headrace.model.platform import Platform
 from headrace.model.trace import LinkTrace, Trace, pack
 from headrace.simulator.happened import plan_that_happened
 from headrace.simulator.world import state as w
-from headrace.simulator.world.refs import world_ref
 from headrace.simulator.world.advance import (
     FINISHED,
     LOG_FULL,
@@ -39,6 +39,7 @@ from headrace.simulator.world.advance import (
     link_speed_changes,
     settle,
 )
+from headrace.simulator.world.refs import world_ref
 
 LINK_ORDERS = {"in-order": d.IN_ORDER, "out-of-order": d.OUT_OF_ORDER, "hybrid": d.HYBRID}
 
@@ -120,19 +121,18 @@ def simulate_online(
     changes: Sequence[Change] = (),
     real_work: Floats | None = None,
     real_size: Floats | None = None,
-    seen: Callable[[float], Platform] | None = None,
+    beliefs: Beliefs | None = None,
     mechanics: Mechanics | None = None,
     tell: Callable[[float, int], None] = lambda time, done: None,
 ) -> GridRun:
     """Run a program in virtual time under a scheduler that decides while it goes.
 
     `real_work` and `real_size` are what tasks truly take and items truly weigh, where estimates in the
-    graph differ. Hosts and links with traces follow them; `seen` says what the scheduler believes of
-    the platform at a moment.
+    graph differ. Hosts and links with traces follow them; `beliefs` are what the scheduler is told.
     """
     began = clock.perf_counter()
     run = _Run(
-        graph, platform, scheduler, changes, real_work, real_size, seen, mechanics or Mechanics(), tell
+        graph, platform, scheduler, changes, real_work, real_size, beliefs, mechanics or Mechanics(), tell
     )
     run.go()
     return run.outcome(clock.perf_counter() - began)
@@ -149,7 +149,7 @@ class _Run:
         changes: Sequence[Change],
         real_work: Floats | None,
         real_size: Floats | None,
-        seen: Callable[[float], Platform] | None,
+        beliefs: Beliefs | None,
         mechanics: Mechanics,
         tell: Callable[[float, int], None],
     ) -> None:
@@ -176,7 +176,9 @@ class _Run:
         self._set_up_world(real_work, real_size)
         self.host_number = {host.name: h for h, host in enumerate(platform.hosts)}
         self.place_number = {name: p for p, name in enumerate(platform.network.place_names)}
-        self.state = GridState(graph, platform, self.case, self.desk, seen or (lambda now: platform))
+        self.beliefs = beliefs or Beliefs(graph, platform)
+        refs = (self.case_ref, self.desk_ref)
+        self.state = GridState(graph, platform, self.case, self.desk, self.beliefs, refs)
         self.results = int((self.case.goal >= 0).sum())
         self.at_change = 0
         self.read = 0
@@ -198,11 +200,10 @@ class _Run:
         link_trace, link_delay = np.full(links, -1, np.int32), np.full(links, -1, np.int32)
         delay_mean = np.zeros(links)
         self.link_of = _trace_links(platform)
-        for name, link, behaviour in _link_traces(platform):
-            del name
-            link_trace[link] = number(behaviour.bandwidth)
-            link_delay[link] = number(behaviour.latency)
-            delay_mean[link] = behaviour.latency.mean
+        for link, followed in _link_traces(platform):
+            link_trace[link] = number(followed.bandwidth)
+            link_delay[link] = number(followed.latency)
+            delay_mean[link] = followed.latency.mean
         self.new_traces: list[tuple[int, int]] = []
         for change in self.changes:
             behaviour = change.behaviour
@@ -239,7 +240,7 @@ class _Run:
         self._ask(events)
         asked_idle = True
         while True:
-            wake = getattr(self.scheduler, "wake", ALWAYS)
+            wake = _wake_of(self.scheduler)
             until = min(self._next_change(), self._next_time())
             reason = advance(
                 self.case_ref,
@@ -249,6 +250,7 @@ class _Run:
                 self.results,
                 _ready_limit(wake),
                 wake.soon if wake.idle else -1.0,
+                wake.uneven,
                 wake.off_by,
                 asked_idle and not wake.every,
             )
@@ -281,6 +283,8 @@ class _Run:
         if not any(up for up in self.desk.up):
             return 0
         began = clock.perf_counter()
+        self.state.surprised = bool(self.desk.count[d.OFF] > 0)
+        self.desk.count[d.OFF] = 0
         answers = self.scheduler.react(self.state, events)
         self.deciding += clock.perf_counter() - began
         self.asked += 1
@@ -298,7 +302,8 @@ class _Run:
             tasks = np.array([task_number[a.task] for a in chosen], np.int32)
             hosts = np.array([self.host_number[a.host] for a in chosen], np.int32)
             ranks = np.array([a.rank for a in chosen], np.float64)
-            assign_all(self.case_ref, self.desk_ref, tasks, hosts, ranks, self.state.predicted(tasks, hosts))
+            expected = self.beliefs.seconds(self.state.time, tasks, hosts)
+            assign_all(self.case_ref, self.desk_ref, tasks, hosts, ranks, expected)
         sent = [a for a in answers if isinstance(a, Delivery)]
         if sent and self.platform.contention == "fifo":
             deliver_all(
@@ -407,7 +412,12 @@ class _Run:
         """What the log has had since the scheduler was asked, as events; only for those who want everything."""
         world = self.world
         first, self.read = self.read, int(world.log_len[0])
-        if not getattr(self.scheduler, "wake", ALWAYS).every:
+        ended = first + np.flatnonzero(world.log_kind[first : self.read] == w.TASK_ENDED)
+        tasks, hosts_of = world.log_a[ended], world.log_b[ended]
+        if len(ended):
+            took = world.log_time[ended] - self.desk.run_start[tasks]
+            self.beliefs.note(self.state.time, tasks, hosts_of, took)
+        if not _wake_of(self.scheduler).every:
             return []
         names, hosts = self.graph.task_names, self.platform.hosts
         places, items = self.platform.network.place_names, self.graph.item_names
@@ -465,6 +475,12 @@ class _Run:
         )
 
 
+def _wake_of(scheduler: OnlineScheduler) -> Wake:
+    """When it wants to be asked; one that does not say wants to hear of everything."""
+    wake: Wake = getattr(scheduler, "wake", ON_CHANGES if isinstance(scheduler, Follow) else ALWAYS)
+    return wake
+
+
 def _ready_limit(wake: Wake) -> int:
     if wake.every:
         return -1
@@ -481,25 +497,25 @@ def _true_rates(platform: Platform, kinds: Sequence[str], changes: Sequence[Chan
     return rates
 
 
-def _link_traces(platform: Platform) -> list[tuple[str, int, LinkTrace]]:
+def _link_traces(platform: Platform) -> list[tuple[int, LinkTrace]]:
     """Links of the network that follow a trace."""
     found = []
     by_name = {name: k for k, name in enumerate(platform.network.link_names)}
     for site in platform.sites:
         if site.uplink_trace is not None and f"{site.name} uplink" in by_name:
-            found.append((site.name, by_name[f"{site.name} uplink"], site.uplink_trace))
+            found.append((by_name[f"{site.name} uplink"], site.uplink_trace))
     for link in platform.links:
         if link.trace is not None:
             for name in (f"{link.source} -> {link.target}", f"{link.target} -> {link.source}"):
                 if name in by_name:
-                    found.append((name, by_name[name], link.trace))
+                    found.append((by_name[name], link.trace))
     return found
 
 
 def _trace_links(platform: Platform) -> dict[str, tuple[int, ...]]:
     """The links that a change names: a site's uplink, or a link by its own name."""
     names = platform.network.link_names
-    links = {name: (k,) for k, name in enumerate(names)}
+    links: dict[str, tuple[int, ...]] = {name: (k,) for k, name in enumerate(names)}
     for site in platform.sites:
         if f"{site.name} uplink" in links:
             links[site.name] = links[f"{site.name} uplink"]

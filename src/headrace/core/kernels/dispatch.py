@@ -199,9 +199,9 @@ def dispatch(case, desk, now):
             while desk.busy[host] < cores and desk.s_head[host] < 0:
                 if not steal(case, desk, host, now):
                     break
-        if case.rule[DUPLICATE] and desk.count[WAITING] == 0:
-            if desk.busy[host] < cores and desk.q_head[host] < 0:
-                duplicate(case, desk, host, now)
+        idle = desk.busy[host] < cores and desk.q_head[host] < 0
+        if case.rule[DUPLICATE] and idle and desk.count[WAITING] == 0:
+            duplicate(case, desk, host, now)
     if case.rule[REPLICATE] > 0:
         replicate(case, desk, now)
     for queue in range(len(desk.r_head)):

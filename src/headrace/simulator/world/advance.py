@@ -120,7 +120,7 @@ def end_task(case, desk, world, core, off_by):
     host = world.core_host[core]
     took = world.now[0] - (desk.run_start[task] if desk.run_host[task] == host else desk.dup_start[task])
     expected = desk.predicted[task]
-    if took > off_by * expected or off_by * took < expected:
+    if off_by < np.inf and (took > off_by * expected or off_by * took < expected):
         desk.count[OFF] += 1
     write(world, TASK_ENDED, task, host, core - case.core_ptr[host])
     task_done(case, desk, task, host, world.now[0])
@@ -181,6 +181,19 @@ def asks_for_work(case, desk, now, ready, soon):
     return waiting >= ready or (soon >= 0.0 and soon_idle(case, desk, now, soon))
 
 
+@inner
+def is_uneven(case, desk):
+    """Whether a host has a free core and an empty queue while another has tasks waiting in its own."""
+    idle = queued = False
+    for host in range(len(desk.up)):
+        if desk.up[host]:
+            if desk.q_len[host] > 0:
+                queued = True
+            elif desk.busy[host] < case.core_ptr[host + 1] - case.core_ptr[host]:
+                idle = True
+    return idle and queued
+
+
 @entry
 def settle(case, desk, world):
     """Carry out what a change ordered, before anything new is started."""
@@ -238,11 +251,11 @@ def link_speed_changes(case, desk, world, link, trace, delay):
 
 
 @entry
-def advance(case, desk, world, until, results, ready, soon, off_by, muted):
+def advance(case, desk, world, until, results, ready, soon, uneven, off_by, muted):
     """Run until all is done, a time is reached, somebody asks for work, or nothing can happen any more.
 
     Work is asked for when `ready` tasks have no host, or after everything that happens for ready = -1; see
-    core.online.Wake for `soon` and `off_by`. A scheduler that was just asked is not asked again before
+    core.online.Wake for `soon`, `uneven` and `off_by`. A scheduler that was just asked is not asked again before
     something has happened (`muted`).
     O(log of what is under way) for each end, plus O(hosts + links) to look what can start.
     """
@@ -261,7 +274,8 @@ def advance(case, desk, world, until, results, ready, soon, off_by, muted):
         if desk.count[DONE] == tasks and desk.count[DELIVERED] == results:
             return FINISHED
         if happened and (ready < 0 or desk.count[OFF] > 0):
-            desk.count[OFF] = 0
+            return WAKE
+        if not muted and uneven and is_uneven(case, desk):
             return WAKE
         if not muted and ready > 0 and asks_for_work(case, desk, world.now[0], ready, soon):
             return WAKE

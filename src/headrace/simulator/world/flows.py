@@ -27,10 +27,10 @@ def latency_at(case, world, pair, now):
 
 @inner
 def traced(case, world, pair):
+    found = False
     for k in range(case.pair_ptr[pair], case.pair_ptr[pair + 1]):
-        if world.link_trace[case.pair_links[k]] >= 0:
-            return True
-    return False
+        found = found or world.link_trace[case.pair_links[k]] >= 0
+    return found
 
 
 @inner

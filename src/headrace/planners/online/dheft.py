@@ -1,0 +1,19 @@
+"""D-HEFT: a HEFT plan, made again when a run time is far off or hosts come and go."""
+
+from __future__ import annotations
+
+from headrace.core.steering import Rules, Steered
+from headrace.planners.heft import Heft
+
+
+class DHeft(Steered):
+    """The comparator of the macro-dataflow paper (section 5.4).
+
+    A run time that differs from the prediction by a factor of 2, or a change of the grid, makes a new plan
+    for everything that has not begun. Until it is ready, tasks go where the old plan put them. `planning`
+    is the virtual time a plan takes, for each thousand tasks times hosts.
+    """
+
+    def __init__(self, off_by: float = 2.0, planning: float = 0.0) -> None:
+        super().__init__(Heft(), Rules(events="once", hold=True, off_by=off_by, planning=planning))
+        self.name = "dheft"
