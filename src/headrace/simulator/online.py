@@ -442,7 +442,7 @@ class _Run:
     def _stuck(self) -> HeadraceError:
         left = int((self.desk.done == 0).sum())
         return NoPlan(
-            f"after {self.state.time:g} s nothing more can happen and {left} of {self.graph.n_tasks} tasks are not done",
+            f"after {self.state.time:g} s nothing more can happen, with {left} of {self.graph.n_tasks} tasks not done",
             where=f"{self.graph.name} on {self.platform.name}",
             hint="every host may be gone, a link down for good, or a site's storage too small",
         )
