@@ -107,6 +107,11 @@ def _cores(
     b.put(rows[None, :], work[1:], busy[1:] * spare)
     b.put(rows[None, :], read[:, None], classes.share * classes.size * busy[0])
     b.put(rows, used, -classes.cores)
+    for k in range(1, rates.n_filters):  # 13: also a filter that takes no time runs on a host in use
+        if np.isinf(classes.core[k]).any():
+            present = b.add_rows(classes.n, high=0.0)
+            b.put(present, work[k], 1.0)
+            b.put(present, used, -rates.most)
     return Resource("cpu", rows, used, classes.cores, -1, np.arange(classes.n))
 
 

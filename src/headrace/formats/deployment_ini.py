@@ -1,0 +1,132 @@
+"""Deployments as INI: what a runtime needs to start copies and to route what flows between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import cast, get_args
+
+from headrace.formats.sections import (
+    ARROW,
+    Section,
+    plain_name,
+    read_sections,
+    split_arrow,
+    write_sections,
+)
+from headrace.model.deployment import Deployment, Flow, Form, Placement
+from headrace.model.errors import BadFile, BadPlan
+from headrace.model.pipeline import PipelineProblem
+
+MAX_LINES = 20_000_000
+_TOP = (
+    "pipeline",
+    "platform",
+    "planner",
+    "form",
+    "source",
+    "throughput",
+    "predicted_seconds",
+    "objective",
+    "bound",
+    "several_per_host",
+)
+
+
+def write_deployment(deployment: Deployment, path: str | Path) -> None:
+    """Write a deployment that `read_deployment` reads back, without what explains it."""
+    write_sections(path, _sections(deployment, path), "a deployment: copies and share of the work; MB/s")
+
+
+def read_deployment(path: str | Path, problem: PipelineProblem) -> Deployment:
+    """Read a deployment of this problem; rates and busy cores follow from the shares.
+
+    Whether it is a valid one is for its `check` to say.
+    """
+    sections = read_sections(path)
+    top = next((s for s in sections if s.kind == "deployment"), None)
+    if top is None:
+        raise BadFile("it has no [deployment]", where=str(path), hint="see docs/formats.md")
+    top.known(_TOP)
+    form = top.text("form", "strict")
+    if form not in get_args(Form):
+        raise top.wrong(f"form is {form!r}", f"one of {', '.join(get_args(Form))}")
+    throughput = top.number("throughput")
+    objective = top.number("objective", 0.0)
+    placements: list[Placement] = []
+    flows: list[Flow] = []
+    for section in sections:
+        if section.kind == "copies":
+            placements.extend(_placements(section, problem, throughput))
+        elif section.kind == "flow":
+            flows.extend(_flows(section))
+        elif section.kind != "deployment":
+            raise section.wrong("unknown section", "one of deployment, copies, flow")
+    return Deployment(
+        problem=problem,
+        planner=top.text("planner", "unknown"),
+        form=cast(Form, form),
+        source=top.text("source"),
+        throughput=throughput,
+        placements=tuple(placements),
+        flows=tuple(flows),
+        objective=objective,
+        bound=top.number("bound", objective),
+    )
+
+
+def _placements(section: Section, problem: PipelineProblem, throughput: float) -> Iterator[Placement]:
+    name, pipeline = section.name, problem.pipeline
+    if name not in pipeline.index:
+        raise BadPlan(
+            f"there is no filter {name!r}", where=section.where, hint="give the pipeline it was made for"
+        )
+    rate = pipeline.inflow(name) / pipeline.reader.volume * throughput
+    for host in section.values:
+        if host not in problem.hosts:
+            raise BadPlan(
+                f"there is no host {host!r}", where=section.where, hint="give the platform it was made for"
+            )
+        copies, _, share_text = section.text(host).partition(",")
+        pair = Section(section.kind, name, {"copies": copies, "share": share_text}, section.file)
+        share = pair.number("share")
+        yield Placement(
+            name,
+            host,
+            pair.whole("copies", 1, 10**6),
+            share,
+            share * rate,
+            share * throughput / problem.capacity(name, host),
+        )
+
+
+def _flows(section: Section) -> Iterator[Flow]:
+    source_filter, target_filter = section.ends()
+    for ends in section.values:
+        source, target = split_arrow(ends, section)
+        yield Flow(source_filter, target_filter, source, target, section.number(ends))
+
+
+def _sections(d: Deployment, path: str | Path) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+    yield (
+        "deployment",
+        "",
+        {
+            "pipeline": plain_name(d.problem.pipeline.name, path),
+            "platform": plain_name(d.problem.platform.name, path),
+            "planner": d.planner,
+            "form": d.form,
+            "source": plain_name(d.source, path),
+            "throughput": d.throughput,
+            "predicted_seconds": d.predicted_seconds,
+            "objective": d.objective,
+            "bound": d.bound,
+            "several_per_host": d.problem.several_per_host,
+        },
+    )
+    for f in d.problem.pipeline.order:
+        rows = {plain_name(p.host, path): f"{p.copies}, {p.share!r}" for p in d.of(f.name)}
+        yield "copies", plain_name(f.name, path), rows
+    for s in d.problem.pipeline.streams:
+        here = [f for f in d.flows if (f.source_filter, f.target_filter) == (s.source, s.target)]
+        yield "flow", f"{s.source}{ARROW}{s.target}", {f"{f.source}{ARROW}{f.target}": f.rate for f in here}

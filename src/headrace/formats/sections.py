@@ -1,0 +1,215 @@
+"""Files of named sections, as INI or TOML: `[filter clip]`, `[source MG1]`, each with keys and values.
+
+Both give the same sections, so that what a section means is written once. Plain numbers are megabytes, MB/s
+and seconds; text may carry a unit.
+"""
+
+from __future__ import annotations
+
+import configparser
+import difflib
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headrace.formats.files import encode_text, read_file, read_head, write_file
+from headrace.formats.shapes import shorten
+from headrace.model.errors import BadFile, HeadraceError
+from headrace.model.pipeline import MEGABYTE
+from headrace.model.units import quantity
+
+MAX_BYTES = 64_000_000
+MAX_NAME = 255
+ARROW = " -> "
+_KINDS = ("filter", "stream", "source", "cluster", "host", "link", "copies", "flow")
+_INI = re.compile(rb"^[ \t]*\[(?:" + "|".join(_KINDS).encode() + rb")[ \t]+[^\]\n]+\]", re.MULTILINE)
+_UNSAFE = re.compile(r"[\[\]=;#\n\r\t\0]|->|^\s|\s$|^$")
+
+
+def is_ini(path: str | Path) -> bool:
+    """Whether a file holds INI sections of ours: told by its first 64 kB, not by its name."""
+    return _INI.search(read_head(path)) is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """One section: its kind, its name, and its values, each checked when taken."""
+
+    kind: str
+    name: str
+    values: Mapping[str, Any]
+    file: str
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}: [{self.kind}{' ' if self.name else ''}{self.name}]"
+
+    def wrong(self, problem: str, hint: str) -> BadFile:
+        return BadFile(problem, where=self.where, hint=hint)
+
+    def known(self, keys: Sequence[str], *prefixes: str) -> None:
+        """Refuse keys beyond these and those that begin with a prefix, naming the nearest."""
+        for key in self.values:
+            if key not in keys and not any(key.startswith(p) for p in prefixes):
+                near = difflib.get_close_matches(key[:80], keys, n=1)
+                raise self.wrong(f"unknown key {shorten(key)}", near[0] if near else ", ".join(keys))
+
+    def text(self, key: str, default: str = "") -> str:
+        value = self.values.get(key, default)
+        if not isinstance(value, str) or len(value) > MAX_NAME:
+            raise self.wrong(f"{key} is {shorten(value)}", f"give text of at most {MAX_NAME} characters")
+        return value
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """A finite number; required if there is no default."""
+        if key not in self.values:
+            if default is None:
+                raise self.wrong(f"{key} is missing", f"add {key} = ...")
+            return default
+        value = self.values[key]
+        try:
+            number = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise self.wrong(f"{key} is {shorten(value)}", "give a finite number")
+        return number
+
+    def whole(self, key: str, default: int, most: int) -> int:
+        number = self.number(key, default)
+        if number != int(number) or not 1 <= number <= most:
+            raise self.wrong(f"{key} is {shorten(self.values[key])}", f"give a whole number from 1 to {most}")
+        return int(number)
+
+    def mega(self, key: str, what: str, default: float | None = None) -> float:
+        """A size or rate in megabytes: a plain number, or text with a unit."""
+        value = self.values.get(key)
+        if not isinstance(value, str):
+            return self.number(key, default)
+        try:
+            plain = float(value)
+        except ValueError:
+            try:
+                return quantity(value, what) / MEGABYTE
+            except HeadraceError as error:
+                raise self.wrong(f"{key}: {error.problem}", error.hint) from None
+        if not math.isfinite(plain):
+            raise self.wrong(f"{key} is {shorten(value)}", "give a finite number")
+        return plain
+
+    def flag(self, key: str) -> bool:
+        value = self.values.get(key, False)
+        known = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False}
+        known["0"] = False
+        answer = value if isinstance(value, bool) else known.get(str(value).lower())
+        if answer is None:
+            raise self.wrong(f"{key} is {shorten(value)}", "give yes or no")
+        return answer
+
+    def ends(self) -> tuple[str, str]:
+        """The two names of `[stream a -> b]`."""
+        return split_arrow(self.name, self)
+
+
+def split_arrow(text: str, section: Section) -> tuple[str, str]:
+    source, arrow, target = text.partition("->")
+    if not (arrow and source.strip() and target.strip()):
+        raise section.wrong(f"{shorten(text)} does not name two ends", "write them as a -> b")
+    return source.strip(), target.strip()
+
+
+def read_sections(path: str | Path) -> list[Section]:
+    """All sections of an INI or TOML file, in order: O(bytes)."""
+    where = str(path)
+    data = read_file(path, limit=MAX_BYTES)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadFile(f"not UTF-8 text in line {line}", where=where, hint="save it as UTF-8") from None
+    sections = list(_from_ini(text, where) if _INI.search(data) else _from_toml(text, where))
+    for section in sections:
+        if len(section.name) > 2 * MAX_NAME:
+            raise section.wrong("its name is too long", f"at most {MAX_NAME} characters")
+    return sections
+
+
+def _from_ini(text: str, where: str) -> Iterator[Section]:
+    parser = configparser.ConfigParser(
+        delimiters=("=",),
+        comment_prefixes=("#", ";"),
+        inline_comment_prefixes=("#", ";"),
+        interpolation=None,
+        default_section="\0",
+        empty_lines_in_values=False,
+    )
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    try:
+        parser.read_string(text, where)
+    except configparser.Error as error:
+        first = str(error).replace("\n", " ")
+        raise BadFile(f"not a valid INI file: {first[:200]}", where=where, hint="mend it there") from None
+    for title in parser.sections():
+        kind, _, name = title.strip().partition(" ")
+        yield Section(kind, name.strip(), dict(parser.items(title)), where)
+
+
+def _from_toml(text: str, where: str) -> Iterator[Section]:
+    """`[[filter]]` with a name, `[[stream]]` with from and to, `[[source]]` with shares, plain tables."""
+    if re.search(r"(?:[\w-]+[ \t]*\.[ \t]*){32}", text):
+        raise BadFile("a dotted key has more than 32 parts", where=where, hint="use [tables] instead")
+    try:
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadFile(f"neither INI nor TOML: {error}", where=where, hint="mend the file there") from None
+    for kind, value in document.items():
+        entries = value if isinstance(value, list) else [value]
+        for entry in entries:
+            if not isinstance(entry, dict):
+                raise BadFile(
+                    f"{shorten(kind)} is {shorten(entry)}", where=where, hint=f"write it as [[{kind}]]"
+                )
+            yield _toml_section(kind, dict(entry), where)
+
+
+def _toml_section(kind: str, entry: dict[str, Any], where: str) -> Section:
+    if kind in ("stream", "link") and {"from", "to"} <= entry.keys():
+        name = f"{entry.pop('from')}{ARROW}{entry.pop('to')}"
+    elif kind in ("pipeline", "platform", "deployment", "knobs"):
+        name = ""
+    else:
+        name = str(entry.pop("name", ""))
+    for key in [k for k, v in entry.items() if isinstance(v, dict)]:
+        inner = entry.pop(key)
+        entry |= {f"{key} {k}" if key != "shares" else k: v for k, v in inner.items()}
+    return Section(kind, name, entry, where)
+
+
+def write_sections(
+    path: str | Path, sections: Iterable[tuple[str, str, Mapping[str, object]]], comment: str
+) -> None:
+    """Write INI: kind, name and values of each section."""
+    lines = [f"# {comment}"]
+    for kind, name, values in sections:
+        lines += ["", f"[{kind}{' ' if name else ''}{name}]"]
+        lines += [f"{key} = {_value(value)}" for key, value in values.items()]
+    write_file(path, encode_text("\n".join(lines) + "\n", str(path)))
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def plain_name(name: str, path: str | Path) -> str:
+    """The name, if a line of an INI file can carry it."""
+    if _UNSAFE.search(name) or len(name) > MAX_NAME:
+        raise BadFile(
+            f"the name {shorten(name)} cannot stand in an INI file", where=str(path), hint="use another name"
+        )
+    return name
