@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
+    from headrace.simulator.online import GridRun
 
 app = typer.Typer(
     name="headrace",
@@ -132,44 +133,96 @@ def simulate(
     error: Annotated[
         float, typer.Option(help="Run times differ from the estimates by up to this share, either way.")
     ] = 0.0,
+    events: Annotated[
+        str | None,
+        typer.Option(help="When to plan: S1 (every interval), S2, S3 (as the run strays), or once."),
+    ] = None,
+    interval: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Between the first two plans.", min=0)
+    ] = None,
+    horizon: Annotated[
+        str | None, typer.Option(help="How far past the next plan to give work: `tuned`, or in intervals.")
+    ] = None,
+    planning: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Virtual time a plan takes per 1,000 tasks times hosts; work goes on.",
+            min=0,
+        ),
+    ] = None,
+    subset: Annotated[
+        int | None, typer.Option(metavar="TASKS", help="Plan for at most so many at once.", min=0)
+    ] = None,
+    replan: Annotated[
+        str | None, typer.Option(help="Plan anew at once on joins, losses, both or neither.")
+    ] = None,
+    estimates: Annotated[
+        str | None,
+        typer.Option(
+            help="What schedulers are told: user, history, perfect, bounded:0.3, sampled, forecast."
+        ),
+    ] = None,
+    faults: Annotated[
+        str | None,
+        typer.Option(help="Such as kill=2@30%, slow=1*0.5@10%+20%, join=2@50%, cluster=a@40%, link=a@9+5."),
+    ] = None,
+    replicate: Annotated[
+        int | None, typer.Option(metavar="N", help="Copy what every N-th level makes to idle hosts.", min=0)
+    ] = None,
+    links: Annotated[
+        str | None, typer.Option(help="Queues of links: in-order, out-of-order or hybrid.")
+    ] = None,
+    ahead: Annotated[
+        int | None, typer.Option(metavar="N", help="Send inputs for N queued tasks of each host.", min=1)
+    ] = None,
+    steal: Annotated[bool, typer.Option("--steal", help="Idle hosts take work inside their site.")] = False,
+    duplicate: Annotated[
+        bool, typer.Option("--duplicate", help="Idle hosts run copies of tasks that are overdue.")
+    ] = False,
     seed: Annotated[int, typer.Option(help="Seed of what is drawn.")] = 0,
     gantt: GanttOption = None,
     trace: TraceOption = None,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what happened, a line an event.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Carry a plan out in virtual time on the platform and report what happens."""
-    from headrace.api import plan as make_plan
-    from headrace.formats.plan_json import plan_to_dict, read_plan
-    from headrace.model.check import require_valid
-    from headrace.model.units import show_time
-    from headrace.simulator.carry import simulate_plan
+    """Run a program in virtual time: carry a plan out, or let a scheduler decide on a grid that changes."""
+    from headrace.commands.simulate import SimulateOptions, read_grid_or_platform, simulate_program
+    from headrace.formats.plan_json import plan_to_dict
 
-    platform = _platform(on)
+    options = SimulateOptions(
+        scheduler=scheduler,
+        plan=plan_file,
+        error=error,
+        seed=seed,
+        events=events,
+        interval=interval,
+        horizon=horizon,
+        planning=planning,
+        subset=subset,
+        replan=replan,
+        estimates=estimates,
+        faults=faults,
+        replicate=replicate,
+        links=links,
+        ahead=ahead,
+        steal=steal,
+        duplicate=duplicate,
+    )
+    grid = read_grid_or_platform(on)
     source = _program(program)
-    with _working(f"simulating {len(source.tasks):,} tasks on {len(platform.hosts)} hosts"):
-        if plan_file is None:
-            made = make_plan(source, platform, scheduler, seed=seed)
-        else:
-            made = read_plan(plan_file, source.graph, platform)
-            require_valid(source, platform, made)
-        outcome = simulate_plan(made, error=error, seed=seed)
+    with _working(f"simulating {len(source.tasks):,} tasks") as say:
+        outcome = simulate_program(source, grid, options, say)
+    if log is not None:
+        _write_log(outcome.run, log)
     _draw(outcome.happened, gantt, trace)
     if as_json:
-        what = plan_to_dict(outcome.happened)
-        what |= {"planned": made.makespan, "events": outcome.events, "seconds": outcome.seconds}
-        _print_json(what)
-        return
-    _table(
-        [],
-        [
-            ["scheduler", made.scheduler],
-            ["makespan", show_time(outcome.makespan)],
-            ["planned", show_time(made.makespan)],
-            ["lower bound", show_time(made.bound)],
-            ["events", f"{outcome.events:,} in {show_time(outcome.seconds)}"],
-            *[[name, str(path)] for name, path in (("chart", gantt), ("trace", trace)) if path],
-        ],
-    )
+        _print_json(plan_to_dict(outcome.happened) | outcome.facts)
+    else:
+        files = (("chart", gantt), ("trace", trace), ("log", log))
+        _table([], [*outcome.rows, *([name, str(path)] for name, path in files if path)])
 
 
 @app.command()
@@ -421,6 +474,17 @@ def _platform(spec: str) -> Platform:
     from headrace.model.platform import Platform
 
     return Platform.local() if spec == "local" else Platform.read(spec)
+
+
+def _write_log(run: GridRun | None, path: Path) -> None:
+    from headrace.formats.files import write_file
+    from headrace.model.errors import UsageError
+
+    if run is None:
+        raise UsageError(
+            "a plan that is carried out has no log", where="--log", hint="add --events once, or see --json"
+        )
+    write_file(path, ("\n".join(run.log_lines()) + "\n").encode())
 
 
 def _draw(made: Plan, gantt: Path | None, trace: Path | None) -> None:

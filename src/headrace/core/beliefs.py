@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from headrace.model.behaviour import Behaviour
 from headrace.model.errors import UsageError
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.platform import Host, Platform
+from headrace.predict.remaining import left_on_time
 
 _LEAST_SHARE = 1e-9
 """Least time on a host, as a share of the slowest host's: an execution of no time gives no infinite speed."""
@@ -27,6 +29,9 @@ class Beliefs:
     def note(self, now: float, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
         """These tasks have ended on these hosts after so many seconds."""
 
+    def change(self, now: float, what: str, number: int, behaviour: Behaviour) -> None:
+        """A "host" or "link" behaves otherwise from now on; seen only by those who measure."""
+
     def rates(self, now: float) -> Floats:
         """Believed speed for each kind of task on each host: [kinds, hosts]."""
         return self._rates
@@ -39,6 +44,10 @@ class Beliefs:
         """Seconds that these tasks are expected to take on these hosts."""
         expected: Floats = self.work[tasks] / self.rates(now)[self.graph.kind[tasks], hosts]
         return expected
+
+    def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
+        """Seconds until running tasks end; one that is overdue is expected to need a tenth more."""
+        return left_on_time(started, expected, now)
 
 
 class Historic(Beliefs):

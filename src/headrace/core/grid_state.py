@@ -70,21 +70,26 @@ class GridState(State):
     def busy_until(self, keep: int = 0) -> Floats:
         """Seconds from now until each host has a free core, with the first `keep` tasks of its queue done.
 
-        A running task that is overdue is expected to end at once; see predict.remaining for other ways.
+        When running tasks end is a belief.
         """
         desk, case = self.desk, self.case
         busy = np.zeros(len(self.platform.hosts))
+        running = np.flatnonzero(desk.run_host >= 0).astype(np.int32)
+        left = dict(zip(running.tolist(), self._left(running).tolist(), strict=True))
         for host in range(len(busy)):
             on = desk.core_task[case.core_ptr[host] : case.core_ptr[host + 1]]
-            free = [self._left(int(task)) if task >= 0 else 0.0 for task in on]
+            free = [left[task] if task >= 0 else 0.0 for task in on.tolist()]
             for task in self.queue(host)[:keep]:
                 free.sort()
                 free[0] += float(desk.predicted[task])
             busy[host] = min(free)
         return busy
 
-    def _left(self, task: int) -> float:
-        return max(0.0, float(self.desk.run_start[task] + self.desk.predicted[task]) - self.time)
+    def _left(self, tasks: Ints) -> Floats:
+        desk = self.desk
+        return self.beliefs.left(
+            self.time, tasks, desk.run_host[tasks], desk.run_start[tasks], desk.predicted[tasks]
+        )
 
     def problem(self, keep: int = 0, chosen: Bools | None = None) -> Problem:
         """What is left to place: tasks that neither run nor are among the first `keep` of a queue.
@@ -103,7 +108,7 @@ class GridState(State):
             wanted &= chosen
         for host in range(len(hosts)) if keep else ():
             wanted[self.queue(host)[:keep]] = False
-        rest, _ = rest_of(self.graph.with_work(self.beliefs.work), wanted)
+        rest, _ = rest_of(self.beliefs.graph.with_work(self.beliefs.work), wanted)
         busy = self.busy_until(keep)
         number = {host.name: h for h, host in enumerate(platform.hosts)}
         free_at = {

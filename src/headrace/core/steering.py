@@ -144,7 +144,7 @@ class Steered:
         if self.rules.interval is not None and self.rules.interval > 0:
             return self.rules.interval
         work, rates = state.beliefs.work, state.rates()
-        mean = float((work / rates.mean(axis=1)[state.graph.kind]).mean()) if len(work) else 1.0
+        mean = float((work / rates.mean(axis=1)[state.beliefs.graph.kind]).mean()) if len(work) else 1.0
         return max(4.0 * mean, 1e-3)
 
     def _plan(self, state: GridState) -> list[Answer]:

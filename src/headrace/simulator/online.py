@@ -119,21 +119,19 @@ def simulate_online(
     scheduler: OnlineScheduler,
     *,
     changes: Sequence[Change] = (),
-    real_work: Floats | None = None,
-    real_size: Floats | None = None,
+    real: Graph | None = None,
     beliefs: Beliefs | None = None,
     mechanics: Mechanics | None = None,
     tell: Callable[[float, int], None] = lambda time, done: None,
 ) -> GridRun:
     """Run a program in virtual time under a scheduler that decides while it goes.
 
-    `real_work` and `real_size` are what tasks truly take and items truly weigh, where estimates in the
-    graph differ. Hosts and links with traces follow them; `beliefs` are what the scheduler is told.
+    `real` is the same graph with what tasks truly take and items truly weigh, where estimates
+    differ. Hosts and links with traces follow them; `beliefs` are what the scheduler is
+    told.
     """
     began = clock.perf_counter()
-    run = _Run(
-        graph, platform, scheduler, changes, real_work, real_size, beliefs, mechanics or Mechanics(), tell
-    )
+    run = _Run(graph, platform, scheduler, changes, real or graph, beliefs, mechanics or Mechanics(), tell)
     run.go()
     return run.outcome(clock.perf_counter() - began)
 
@@ -147,8 +145,7 @@ class _Run:
         platform: Platform,
         scheduler: OnlineScheduler,
         changes: Sequence[Change],
-        real_work: Floats | None,
-        real_size: Floats | None,
+        real: Graph,
         beliefs: Beliefs | None,
         mechanics: Mechanics,
         tell: Callable[[float, int], None],
@@ -173,7 +170,7 @@ class _Run:
         self.desk = d.make_desk(graph, platform, self.case)
         self.case_ref, self.desk_ref = case_ref(self.case), desk_ref(self.desk)
         self.changes = sorted(changes, key=lambda change: change.time)
-        self._set_up_world(real_work, real_size)
+        self._set_up_world(real)
         self.host_number = {host.name: h for h, host in enumerate(platform.hosts)}
         self.place_number = {name: p for p, name in enumerate(platform.network.place_names)}
         self.beliefs = beliefs or Beliefs(graph, platform)
@@ -185,9 +182,10 @@ class _Run:
         self.asked = 0
         self.deciding = 0.0
 
-    def _set_up_world(self, real_work: Floats | None, real_size: Floats | None) -> None:
+    def _set_up_world(self, real: Graph) -> None:
         platform = self.platform
         traces: list[Trace] = []
+        self.traces = traces
 
         def number(trace: Trace | None) -> int:
             if trace is None:
@@ -195,7 +193,14 @@ class _Run:
             traces.append(trace)
             return len(traces) - 1
 
-        host_trace = np.array([number(host.trace) for host in platform.hosts], np.int32)
+        followed_later = {c.name for c in self.changes if isinstance(c.behaviour, Trace)}
+        shares = [
+            Trace.constant(1.0 - host.load)
+            if host.trace is None and host.name in followed_later
+            else host.trace
+            for host in platform.hosts
+        ]
+        host_trace = np.array([number(share) for share in shares], np.int32)
         links = platform.network.n_links
         link_trace, link_delay = np.full(links, -1, np.int32), np.full(links, -1, np.int32)
         delay_mean = np.zeros(links)
@@ -212,13 +217,11 @@ class _Run:
             else:
                 self.new_traces.append((number(behaviour), -1))
         self.world = w.make_world(
-            self.graph,
+            real,
             platform,
             self.case,
             self.desk,
-            work=self.graph.work if real_work is None else real_work,
-            size=self.graph.size if real_size is None else real_size,
-            rate=_true_rates(platform, self.graph.kinds, self.changes),
+            rate=_true_rates(platform, real.kinds, self.changes),
             table=pack(traces),
             host_trace=host_trace,
             link_trace=link_trace,
@@ -230,11 +233,11 @@ class _Run:
     def go(self) -> None:
         """From the start to the end."""
         events: list[Event] = [Started(0.0)]
-        away = [c for c in self.changes if c.time <= 0.0]
-        here = {c.name for c in away if c.what == "host-up"}
-        ever = {c.name for c in self.changes if c.what == "host-up"}
-        for name in sorted(ever - here, key=self.host_number.__getitem__):
-            self._host_leaves(name)  # comes later
+        for change in self._first_changes():
+            if change.what == "host-up":
+                self._host_leaves(change.name)  # it comes when the script says so
+            elif change.what == "link-up":
+                self._link_change(change._replace(what="link-down"), (-1, -1))
         self._apply_changes(0.0)
         self.read = int(self.world.log_len[0])
         self._ask(events)
@@ -271,6 +274,14 @@ class _Run:
                 news = self._apply_changes(self.state.time)
             answers = self._ask([*self._happenings(), *news])
             asked_idle = reason == WAKE or not answers
+
+    def _first_changes(self) -> list[Change]:
+        """The first thing that happens to each host and link that comes or goes."""
+        first: dict[str, Change] = {}
+        for change in self.changes:
+            if not change.what.endswith("trace"):
+                first.setdefault(change.name, change)
+        return list(first.values())
 
     def _next_change(self) -> float:
         return self.changes[self.at_change].time if self.at_change < len(self.changes) else math.inf
@@ -348,6 +359,7 @@ class _Run:
     def _host_trace(self, name: str, trace: int) -> None:
         host = self.host_number[name]
         host_speed_changes(self.case_ref, self.desk_ref, self.world_ref, host, trace)
+        self.beliefs.change(self.state.time, "host", host, self.traces[trace])
         self._write(w.CHANGED, host)
 
     def _host_leaves(self, name: str) -> bool:
@@ -386,6 +398,7 @@ class _Run:
                 assert isinstance(behaviour, LinkTrace)
                 self.world.link_delay_mean[link] = self._static_delay(change.name)
                 link_speed_changes(self.case_ref, self.desk_ref, self.world_ref, link, *traces)
+                self.beliefs.change(self.state.time, "link", link, behaviour)
                 self._write(w.CHANGED, -1, link)
         site = next((s for s in self.platform.sites if s.name == change.name), None)
         if change.what == "link-down" and site is not None and site.bandwidth is None:
@@ -490,7 +503,7 @@ def _ready_limit(wake: Wake) -> int:
 def _true_rates(platform: Platform, kinds: Sequence[str], changes: Sequence[Change]) -> Floats:
     """Speed of each host for each kind while it is wholly available; hosts with a trace have no other load."""
     rates = platform.rates(kinds)
-    named = {c.name for c in changes if c.what in ("host-up", "host-trace") and c.behaviour is not None}
+    named = {c.name for c in changes if isinstance(c.behaviour, Trace)}
     for h, host in enumerate(platform.hosts):
         if host.trace is not None or host.name in named:
             rates[:, h] /= 1.0 - host.load

@@ -10,6 +10,7 @@ from headrace.core.kernels.desk import (
     ASKED,
     CONTENTION,
     DELIVERED,
+    DROP,
     FIFO,
     HERE,
     HYBRID,
@@ -201,6 +202,7 @@ def drop_copy(case, desk, item, place):
     desk.used[case.place_site[place]] -= case.size[item]
     desk.copies[item] -= 1
     find_holder(desk, item)
+    order(desk, DROP, item, place, -1)
 
 
 @inner

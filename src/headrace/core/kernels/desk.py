@@ -21,7 +21,7 @@ MOST_CELLS = 100_000_000
 ABSENT, ASKED, MOVING, HERE = 0, 1, 2, 3
 
 # Orders to the back end.
-START, MOVE, CANCEL, CUT = 0, 1, 2, 3
+START, MOVE, CANCEL, CUT, DROP = 0, 1, 2, 3, 4
 
 # Where counters lie in `Desk.count`.
 DONE, WAITING, DELIVERED, REQUESTS, MOVES, ORDERS, STOLEN, COPIED, REPLICAS, REDONE, NEWS, OFF = range(12)

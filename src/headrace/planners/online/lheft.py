@@ -49,10 +49,10 @@ class OnlineLHeft:
         rates = state.rates()
         if len(tasks):
             tasks, hosts = place_ready(
-                case, desk, tasks, state.beliefs.work, state.graph.kind, rates, state.time
+                case, desk, tasks, state.beliefs.work, state.beliefs.graph.kind, rates, state.time
             )
         elif self.rebalance:
-            tasks, hosts = rebalance(case, desk, state.beliefs.work, state.graph.kind, rates, state.time)
+            tasks, hosts = rebalance(case, desk, state.beliefs.work, state.beliefs.graph.kind, rates, state.time)
         return self._answers(state, tasks, hosts)
 
     def _answers(self, state: GridState, tasks: Ints, hosts: Ints) -> list[Assignment]:

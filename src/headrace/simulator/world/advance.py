@@ -10,6 +10,7 @@ from headrace.core.kernels.desk import (
     CONTENTION,
     DELIVERED,
     DONE,
+    DROP,
     FAIR,
     MOVE,
     MOVES,
@@ -32,6 +33,7 @@ from headrace.simulator.world.flows import (
     share,
 )
 from headrace.simulator.world.state import (
+    COPY_DROPPED,
     FLOWING,
     LATENCY,
     MOVE_CUT,
@@ -102,6 +104,8 @@ def carry_orders(case, desk, world):
         elif kind == CANCEL:
             take_out(world, case.core_ptr[b] + c)
             write(world, TASK_STOPPED, a, b, c)
+        elif kind == DROP:
+            write(world, COPY_DROPPED, a, b, -1)
         else:
             pair = b * len(desk.place_up) + c
             flowing = case.rule[CONTENTION] == FAIR and world.heap_at[cores + a] < 0

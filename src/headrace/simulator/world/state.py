@@ -15,7 +15,7 @@ from headrace.model.trace import TraceTable
 TASK_STARTED, TASK_ENDED, TASK_STOPPED = 0, 1, 2
 MOVE_STARTED, MOVE_ENDED, MOVE_CUT = 3, 4, 5
 HOST_LEFT, HOST_JOINED, LINK_LEFT, LINK_JOINED, CHANGED = 6, 7, 8, 9, 10
-PLAN_BEGUN, PLAN_READY, STORAGE_LEFT = 11, 12, 13
+PLAN_BEGUN, PLAN_READY, STORAGE_LEFT, STORAGE_JOINED, COPY_DROPPED = 11, 12, 13, 14, 15
 
 LATENCY, FLOWING = 0, 1
 
@@ -75,8 +75,6 @@ def make_world(
     case: Case,
     desk: Desk,
     *,
-    work: Any,
-    size: Any,
     rate: Any,
     table: TraceTable,
     host_trace: Any,
@@ -84,7 +82,7 @@ def make_world(
     link_delay: Any,
     link_delay_mean: Any,
 ) -> World:
-    """Everything at its beginning."""
+    """Everything at its beginning; the graph is the real one."""
     cores, moves = int(case.core_ptr[-1]), len(desk.mv_item)
     pairs = len(case.pair_home)
     links = len(desk.link_up)
@@ -92,10 +90,10 @@ def make_world(
     log = 4 * (graph.n_tasks + graph.n_items) + 1024
     return World(
         now=np.zeros(1),
-        work=np.ascontiguousarray(work, np.float64),
+        work=np.ascontiguousarray(graph.work, np.float64),
         kind=graph.kind,
         rate=np.ascontiguousarray(rate, np.float64),
-        size=np.ascontiguousarray(size, np.float64),
+        size=np.ascontiguousarray(graph.size, np.float64),
         table=table,
         host_trace=host_trace,
         link_trace=link_trace,

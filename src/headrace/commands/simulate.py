@@ -1,0 +1,229 @@
+"""`headrace simulate`: carry a plan out, or run a program under an online scheduler on a grid that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.formats.files import read_head
+from headrace.formats.pst import pst_kind
+from headrace.model.errors import UsageError
+from headrace.model.units import show_time
+
+if TYPE_CHECKING:
+    from headrace.experiment.online import Setting
+    from headrace.model.behaviour import GridScript
+    from headrace.model.plan import Plan
+    from headrace.model.platform import Platform
+    from headrace.model.program import Program
+    from headrace.simulator.online import GridRun
+
+
+@dataclass(frozen=True)
+class SimulateOptions:
+    """What the command line says; None where it says nothing."""
+
+    scheduler: str = "auto"
+    plan: Path | None = None
+    error: float = 0.0
+    seed: int = 0
+    events: str | None = None
+    interval: float | None = None
+    horizon: str | None = None
+    planning: float | None = None
+    subset: int | None = None
+    replan: str | None = None
+    estimates: str | None = None
+    faults: str | None = None
+    replicate: int | None = None
+    links: str | None = None
+    ahead: int | None = None
+    steal: bool = False
+    duplicate: bool = False
+
+    @property
+    def online(self) -> bool:
+        """Whether anything was asked for that needs the coordinator."""
+        given = (
+            self.events,
+            self.interval,
+            self.horizon,
+            self.planning,
+            self.subset,
+            self.replan,
+            self.estimates,
+            self.faults,
+            self.replicate,
+            self.links,
+            self.ahead,
+        )
+        return self.scheduler == "dheft" or self.steal or self.duplicate or any(g is not None for g in given)
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What is printed, drawn and written."""
+
+    happened: Plan
+    facts: dict[str, Any]
+    """For machines, beside the plan that happened."""
+    rows: list[list[str]] = field(default_factory=list)
+    run: GridRun | None = None
+
+
+def read_grid_or_platform(spec: str) -> Platform | GridScript:
+    """A platform, or a grid description with all that happens in it."""
+    from headrace.model.platform import Platform
+
+    if spec == "local":
+        return Platform.local()
+    if pst_kind(read_head(spec).removeprefix(b"\xef\xbb\xbf")) == "grid":
+        from headrace.formats.pst_grid import read_grid
+
+        return read_grid(spec)
+    return Platform.read(spec)
+
+
+def changes_by_itself(grid: Platform | GridScript) -> bool:
+    """Whether hosts or links follow traces, or come and go."""
+    from headrace.model.behaviour import GridScript
+
+    platform, later = (grid.platform, grid.changes) if isinstance(grid, GridScript) else (grid, ())
+    later = tuple(change for change in later if change.time > 0)
+    return bool(
+        later
+        or any(len(h.trace) > 1 for h in platform.hosts if h.trace is not None)
+        or any(len(s.uplink_trace.bandwidth) > 1 for s in platform.sites if s.uplink_trace is not None)
+        or any(len(link.trace.bandwidth) > 1 for link in platform.links if link.trace is not None)
+    )
+
+
+def simulate_program(
+    program: Program, grid: Platform | GridScript, options: SimulateOptions, say: Callable[[str], None]
+) -> Simulated:
+    """Decide which way to simulate, and do it."""
+    online = options.online or changes_by_itself(grid) or program.reality is not None
+    if options.plan is not None and options.online:
+        raise UsageError(
+            "--plan carries a plan out as it is; the other options let a scheduler decide",
+            hint="leave one of them away",
+        )
+    if options.plan is None and online:
+        return _run_online(program, grid, options, say)
+    return _carry_plan(program, grid, options)
+
+
+def setting_of(options: SimulateOptions) -> Setting:
+    """The options as a setting; values that nobody gave keep their defaults."""
+    from headrace.core.steering import Rules
+    from headrace.experiment.online import Setting
+    from headrace.simulator.online import LINK_ORDERS, Mechanics
+
+    rules: dict[str, Any] = {
+        "events": options.events,
+        "interval": options.interval,
+        "horizon": _horizon(options.horizon),
+        "planning": options.planning,
+        "subset": options.subset,
+        "replan": options.replan,
+    }
+    for what, value, known in (
+        ("--events", options.events, ("S1", "S2", "S3", "once")),
+        ("--replan", options.replan, ("joins", "losses", "both", "neither")),
+        ("--links", options.links, tuple(LINK_ORDERS)),
+    ):
+        if value is not None and value not in known:
+            raise UsageError(f"{what} is {value!r}", hint=f"one of {', '.join(known)}")
+    mechanics: dict[str, Any] = {
+        "link_order": options.links,
+        "ahead": options.ahead,
+        "replicate": options.replicate,
+        "steal": options.steal,
+        "duplicate": options.duplicate,
+    }
+    return Setting(
+        rules=Rules(**{k: v for k, v in rules.items() if v is not None}),
+        mechanics=Mechanics(**{k: v for k, v in mechanics.items() if v is not None}),
+        estimates=options.estimates or "user",
+        faults=options.faults or "",
+        error=options.error,
+    )
+
+
+def _horizon(text: str | None) -> float | str | None:
+    if text is None or text == "tuned":
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:
+        raise UsageError(f"--horizon is {text!r}", hint="`tuned`, or a number of intervals such as 1.5")
+    return value
+
+
+def _run_online(
+    program: Program, grid: Platform | GridScript, options: SimulateOptions, say: Callable[[str], None]
+) -> Simulated:
+    from headrace.experiment.online import simulate_grid
+
+    total = len(program.tasks)
+    told = [0.0]
+
+    def tell(time: float, done: int) -> None:
+        if done - told[0] >= max(1, total // 20):
+            told[0] = done
+            say(f"{done:,} of {total:,} tasks done at {show_time(time)}")
+
+    run = simulate_grid(program, grid, options.scheduler, setting_of(options), seed=options.seed, tell=tell)
+    facts = {
+        "events": run.events,
+        "seconds": run.seconds,
+        "asked": run.asked,
+        "plans": run.plans,
+        "redone": run.redone,
+        "replicas": run.replicas,
+        "stolen": run.stolen,
+        "duplicates": run.copied,
+        "bytes_moved": run.bytes_moved,
+    }
+    rows = [
+        ["scheduler", run.scheduler],
+        ["makespan", show_time(run.makespan)],
+        ["lower bound", show_time(run.bound)],
+        ["scheduler asked", f"{run.asked:,} times, {run.plans:,} plans"],
+        ["moved", f"{run.bytes_moved / 1e6:,.1f} MB"],
+        *([["made again", f"{run.redone:,} tasks, because their data was lost"]] if run.redone else []),
+        *([["replicas", f"{run.replicas:,}"]] if run.replicas else []),
+        *([["stolen", f"{run.stolen:,}"]] if run.stolen else []),
+        *([["duplicates", f"{run.copied:,}"]] if run.copied else []),
+        ["events", f"{run.events:,} in {show_time(run.seconds)}"],
+    ]
+    return Simulated(run.happened, facts, rows, run)
+
+
+def _carry_plan(program: Program, grid: Platform | GridScript, options: SimulateOptions) -> Simulated:
+    from headrace.api import plan as make_plan
+    from headrace.formats.plan_json import read_plan
+    from headrace.model.behaviour import GridScript
+    from headrace.model.check import require_valid
+    from headrace.simulator.carry import simulate_plan
+
+    platform = grid.start() if isinstance(grid, GridScript) else grid
+    if options.plan is None:
+        made = make_plan(program, platform, options.scheduler, seed=options.seed)
+    else:
+        made = read_plan(options.plan, program.graph, platform)
+        require_valid(program, platform, made)
+    outcome = simulate_plan(made, error=options.error, seed=options.seed)
+    facts = {"planned": made.makespan, "events": outcome.events, "seconds": outcome.seconds}
+    rows = [
+        ["scheduler", made.scheduler],
+        ["makespan", show_time(outcome.makespan)],
+        ["planned", show_time(made.makespan)],
+        ["lower bound", show_time(made.bound)],
+        ["events", f"{outcome.events:,} in {show_time(outcome.seconds)}"],
+    ]
+    return Simulated(outcome.happened, facts, rows)

@@ -1,0 +1,125 @@
+"""Beliefs from information about hosts and links: perfect, wrong by a share, sampled or forecast."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from headrace.core.beliefs import Beliefs, with_hosts
+from headrace.model.behaviour import Behaviour
+from headrace.model.graph import Floats, Graph, Ints
+from headrace.model.platform import Host, Platform
+from headrace.model.trace import LinkTrace, Trace
+from headrace.predict.information import INTERVAL, Information, Quality, told_work
+
+_LEAST = 1e-3
+"""A host or link that is believed to stand still counts as this slow: it may recover."""
+
+
+class Informed(Beliefs):
+    """What an information service tells about traces; figures are renewed every ten seconds.
+
+    With perfect and bounded information run times of tasks are the real ones (with the error); else the
+    user's. Hosts and links without a trace are as the platform says.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        platform: Platform,
+        real: Graph | None = None,
+        quality: Quality = "perfect",
+        *,
+        error: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        real = real or graph
+        told = real if quality in ("perfect", "bounded") else graph
+        super().__init__(told, platform)
+        self.work = told_work(graph.work, real.work, quality, error=error, seed=seed)
+        self.quality = quality
+        shares = [host.trace or Trace.constant(1.0 - host.load) for host in platform.hosts]
+        self.traces: list[Trace] = shares
+        self._hosts = Information(shares, quality, error=error, seed=seed)
+        self._full = self._rates / np.array([1.0 - host.load for host in platform.hosts])
+        self._links = list(platform.network.link_bandwidth.tolist())
+        network = platform.network
+        self._uplink = {name: k for k, name in enumerate(network.link_names)}
+        bandwidths = [Trace.constant(b) for b in self._links]
+        for number, trace in _traced_links(platform, self._uplink):
+            bandwidths[number] = trace.bandwidth
+        self._bandwidth = Information(bandwidths, quality, error=error, seed=seed + 1)
+        self._moment = -1
+        self._platform = platform
+
+    def change(self, now: float, what: str, number: int, behaviour: Behaviour) -> None:
+        if what == "host" and isinstance(behaviour, Trace):
+            self._hosts.change(number, behaviour, now)
+            self.traces[number] = behaviour
+        elif isinstance(behaviour, LinkTrace):
+            self._bandwidth.change(number, behaviour.bandwidth, now)
+        self._moment = -1
+
+    def rates(self, now: float) -> Floats:
+        self._renew(now)
+        return self._rates
+
+    def platform(self, now: float) -> Platform:
+        self._renew(now)
+        return self._platform
+
+    def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
+        """By the load that was measured since each task began, and what is believed of the time ahead."""
+        rates = self.rates(now)
+        left = np.zeros(len(tasks))
+        for k, (task, host) in enumerate(zip(tasks.tolist(), hosts.tolist(), strict=True)):
+            full = float(self._full[self.graph.kind[task], host])
+            ahead = float(rates[self.graph.kind[task], host]) / full
+            need = float(self.work[task]) / full - self.traces[host].work_between(float(started[k]), now)
+            left[k] = need / ahead if need > 0 else 0.1 * float(expected[k])
+        return left
+
+    def _renew(self, now: float) -> None:
+        moment = math.floor(now / INTERVAL)
+        if moment == self._moment:
+            return
+        self._moment = moment
+        share = np.maximum(self._hosts.at(now), _LEAST)
+        bandwidth = np.maximum(self._bandwidth.at(now), _LEAST * np.array(self._links))
+        self._rates = self._full * share
+
+        def seen(number: int, host: Host) -> Host:
+            load = min(max(0.0, 1.0 - float(share[number])), 1.0 - _LEAST)
+            return replace(host, load=load, trace=None)
+
+        platform = with_hosts(self.base, seen)
+        sites = tuple(
+            site
+            if site.uplink is None
+            else replace(
+                site, uplink=float(bandwidth[self._uplink[f"{site.name} uplink"]]), uplink_trace=None
+            )
+            for site in platform.sites
+        )
+        links = tuple(
+            replace(
+                link, bandwidth=float(bandwidth[self._uplink[f"{link.source} -> {link.target}"]]), trace=None
+            )
+            for link in platform.links
+        )
+        self._platform = replace(platform, sites=sites, links=links)
+
+
+def _traced_links(platform: Platform, number: dict[str, int]) -> list[tuple[int, LinkTrace]]:
+    found = []
+    for site in platform.sites:
+        if site.uplink is not None and site.uplink_trace is not None:
+            found.append((number[f"{site.name} uplink"], site.uplink_trace))
+    for link in platform.links:
+        if link.trace is not None:
+            for name in (f"{link.source} -> {link.target}", f"{link.target} -> {link.source}"):
+                if name in number:
+                    found.append((number[name], link.trace))
+    return found

@@ -1,0 +1,168 @@
+"""A program on a grid that changes, under a scheduler by name: everything a simulated run needs, put together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from headrace.core.beliefs import Beliefs, Historic, with_hosts
+from headrace.core.informed import Informed
+from headrace.core.scheduler import Problem
+from headrace.core.steering import Rules, Steered
+from headrace.model.behaviour import Change, GridScript
+from headrace.model.errors import UsageError
+from headrace.model.graph import Graph
+from headrace.model.platform import Host, Platform
+from headrace.model.program import Program
+from headrace.planners.bounds import lower_bound
+from headrace.planners.registry import make
+from headrace.predict.information import parse_quality
+from headrace.simulator.fault_spec import parse_faults
+from headrace.simulator.online import GridRun, Mechanics, OnlineScheduler, simulate_online
+
+ONLINE = {
+    "workqueue": ("headrace.planners.online.just_in_time", "JustInTime"),
+    "lheft": ("headrace.planners.online.lheft", "OnlineLHeft"),
+    "dheft": ("headrace.planners.online.dheft", "DHeft"),
+}
+"""Schedulers that decide while the program runs; any planner can be steered through a run as well."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a simulated run goes, beside the program, the grid and the scheduler."""
+
+    rules: Rules = field(default_factory=Rules)
+    mechanics: Mechanics = field(default_factory=Mechanics)
+    estimates: str = "user"
+    """user, history, perfect, bounded:SHARE, sampled or forecast."""
+    faults: str = ""
+    error: float = 0.0
+    """Real run times differ from the program's by up to this share, either way."""
+
+
+def make_online(name: str, setting: Setting | None = None, seed: int = 0, **options: Any) -> OnlineScheduler:
+    """An online scheduler by name; a planner is steered by the setting's rules."""
+    from importlib import import_module
+
+    rules = (setting or Setting()).rules
+    if name in ONLINE:
+        module, maker = ONLINE[name]
+        if name == "dheft":
+            options = {"planning": rules.planning, **options}
+        made: OnlineScheduler = getattr(import_module(module), maker)(**options)
+        return made
+    return Steered(make(name, **options), rules, seed)
+
+
+def simulate_grid(
+    program: Program | Graph,
+    grid: Platform | GridScript,
+    scheduler: str | OnlineScheduler,
+    setting: Setting | None = None,
+    *,
+    seed: int = 0,
+    tell: Callable[[float, int], None] = lambda time, done: None,
+    **options: Any,
+) -> GridRun:
+    """Run a program in virtual time on a grid that may change, with the coordinator and an online scheduler.
+
+    >>> import headrace as hr
+    >>> program = hr.Program()
+    >>> done = [program.task(None, work=1.0) for _ in range(6)]
+    >>> lab = hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)
+    >>> simulate_grid(program, lab, "workqueue").makespan
+    2.0
+    """
+    setting = setting or Setting()
+    graph = program.graph if isinstance(program, Program) else program
+    real = _real(program, setting.error, seed)
+    platform = grid if isinstance(grid, Platform) else grid.platform
+    changes: list[Change] = [] if isinstance(grid, Platform) else list(grid.changes)
+    if setting.faults:
+        planned = _planned(graph, grid if isinstance(grid, Platform) else grid.start(), scheduler)
+        changes += parse_faults(setting.faults, platform, planned, seed)
+    made = make_online(scheduler, setting, seed, **options) if isinstance(scheduler, str) else scheduler
+    run = simulate_online(
+        graph,
+        platform,
+        made,
+        changes=changes,
+        real=real,
+        beliefs=_beliefs(setting.estimates, graph, real, platform, seed),
+        mechanics=setting.mechanics,
+        tell=tell,
+    )
+    return replace(run, bound=_bound(real, platform, changes))
+
+
+def _real(program: Program | Graph, error: float, seed: int) -> Graph:
+    real = program.real if isinstance(program, Program) else program
+    if not 0.0 <= error < 1.0:
+        raise UsageError(f"error is {error}", hint="a share from 0 up to, not including, 1, such as 0.2")
+    if error == 0.0:
+        return real
+    factor = np.random.default_rng(seed).uniform(1.0 - error, 1.0 + error, real.n_tasks)
+    return real.with_work(real.work * factor)
+
+
+def _beliefs(estimates: str, graph: Graph, real: Graph, platform: Platform, seed: int) -> Beliefs:
+    if estimates == "user":
+        return Beliefs(graph, platform)
+    if estimates == "history":
+        return Historic(graph, platform)
+    quality, error = parse_quality(estimates)
+    return Informed(graph, platform, real, quality, error=error, seed=seed)
+
+
+def _planned(graph: Graph, platform: Platform, scheduler: str | OnlineScheduler) -> float:
+    """The makespan that shares of time in fault descriptions refer to: HEFT's plan, or the scheduler's own."""
+    name = scheduler if isinstance(scheduler, str) and scheduler not in ONLINE else "heft"
+    return make(name).plan(Problem(graph, platform)).makespan
+
+
+def _bound(real: Graph, platform: Platform, changes: list[Change]) -> float:
+    """No run can be shorter: the bound with every host there all the time and as fast as it ever is."""
+    traces: dict[str, list[float]] = {}
+    links: dict[str, list[float]] = {}
+    for change in changes:
+        behaviour = change.behaviour
+        if behaviour is None:
+            continue
+        if isinstance(behaviour, tuple):
+            links.setdefault(change.name, []).append(float(behaviour.bandwidth.value.max()))
+        else:
+            traces.setdefault(change.name, []).append(float(behaviour.value.max()))
+
+    def fastest(number: int, host: Host) -> Host:
+        seen = [1.0 - host.load] if host.trace is None else [float(host.trace.value.max())]
+        best = max([*seen, *traces.get(host.name, [])])
+        return replace(host, load=min(max(0.0, 1.0 - best), 1.0 - 1e-9), trace=None)
+
+    ideal = with_hosts(platform, fastest)
+    sites = []
+    for site in ideal.sites:
+        if site.uplink is not None:
+            seen = [site.uplink, *links.get(site.name, [])]
+            if site.uplink_trace is not None:
+                seen.append(float(site.uplink_trace.bandwidth.value.max()))
+            least = 0.0 if site.uplink_trace is not None or site.name in links else site.uplink_latency
+            site = replace(site, uplink=max(seen), uplink_latency=least, uplink_trace=None)
+        sites.append(site)
+    free_links = tuple(
+        link
+        if link.trace is None
+        else replace(
+            link,
+            bandwidth=max(link.bandwidth, float(link.trace.bandwidth.value.max())),
+            latency=0.0,
+            trace=None,
+        )
+        for link in ideal.links
+    )
+    bound = lower_bound(Problem(real, replace(ideal, sites=tuple(sites), links=free_links)))
+    return bound if math.isfinite(bound) else 0.0
