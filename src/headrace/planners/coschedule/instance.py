@@ -69,7 +69,9 @@ def instance_of(problem: Problem) -> Instance:
     """Build the arrays and refuse what no plan can do: O(jobs * hosts + items + pairs of places)."""
     graph, platform, network = problem.graph, problem.platform, problem.platform.network
     sets, source, goal = _sets_of(problem)
-    reads, read_ptr = _kept(graph.reads, graph.read_ptr, (source[graph.reads] != NONE) | (graph.producer[graph.reads] >= 0))
+    reads, read_ptr = _kept(
+        graph.reads, graph.read_ptr, (source[graph.reads] != NONE) | (graph.producer[graph.reads] >= 0)
+    )
     reads, read_ptr = _kept(reads, read_ptr, graph.size[reads] > 0)
     writes, write_ptr = _kept(graph.writes, graph.write_ptr, graph.size[graph.writes] > 0)
     free = np.zeros(len(platform.hosts))
@@ -134,7 +136,7 @@ def _kept(values: Ints, ptr: Ints, keep: Bools) -> tuple[Ints, Ints]:
 
 def _require_possible(instance: Instance) -> None:
     """Jobs without a host, files without a way, disks too small for a job or for all results: no plan."""
-    graph, platform = instance.problem.graph, instance.problem.platform
+    graph = instance.problem.graph
     wide = np.flatnonzero(~instance.can_run.any(axis=1))
     if len(wide):
         t = int(wide[0])
@@ -147,9 +149,7 @@ def _require_possible(instance: Instance) -> None:
     reach = reachable(instance)
     for job in np.flatnonzero(~reach.any(axis=1)).tolist():
         raise _impossible(instance, _why_nowhere(instance, job), "add a link, or more storage")
-    for job in range(instance.n):
-        for h in np.flatnonzero(~reach[job]).tolist():
-            instance.seconds[job, h] = np.inf
+    instance.seconds[~reach] = np.inf
     _require_room_for_results(instance)
     from headrace.planners.coschedule.relaxation import least_times
 
@@ -164,51 +164,46 @@ def _require_possible(instance: Instance) -> None:
             f"files where they must be before {float(soonest[t]):.6g} s",
             "give it a later deadline",
         )
-    assert platform is instance.problem.platform
 
 
 def reachable(instance: Instance) -> Bools:
-    """Whether a job can run on a host: its files have a way and fit on the disks they must lie on."""
+    """Whether a job can run on a host: its files have a way and fit on the disks they must lie on.
+
+    O(reads * hosts).
+    """
+    room = instance.storage * (1 + 2 * EXCESS)
+    largest = _largest_files(instance, room)
     reach = instance.can_run.copy()
-    ways, room = instance.ways, instance.storage * (1 + 2 * EXCESS)
-    hosts = range(len(instance.host_place))
-    roomy = np.ones((len(ways.sets), len(ways.sets)), np.bool_)
-    fits: dict[tuple[int, int, float], bool] = {}
-    finite = bool(np.isfinite(instance.storage).any())
-
-    def some_way(s: int, t: int, size: float) -> bool:
-        key = (s, t, size if finite else 0.0)
-        if key not in fits:
-            fits[key] = any(_fits(instance, path, size, room) for path in ways.of(s, t))
-        return fits[key]
-
-    assert roomy.shape
-    for job in range(instance.n):
-        inputs, outputs = instance.inputs(job), instance.outputs(job)
-        held = sum(float(instance.size[i]) for i in (*inputs, *outputs))
-        for h in hosts:
-            if not reach[job, h]:
-                continue
-            p = int(instance.host_place[h])
-            reach[job, h] = (
-                held <= room[instance.site[p]]
-                and all(
-                    some_way(int(instance.source[i]), p, float(instance.size[i]))
-                    for i in inputs
-                    if instance.source[i] != NONE
-                )
-                and all(
-                    some_way(p, int(instance.goal[i]), float(instance.size[i]))
-                    for i in outputs
-                    if instance.goal[i] != NONE
-                )
-            )
+    held = np.zeros(instance.n)
+    for ptr, items, ends in (
+        (instance.read_ptr, instance.reads, instance.source),
+        (instance.write_ptr, instance.writes, instance.goal),
+    ):
+        job = np.repeat(np.arange(instance.n), np.diff(ptr))
+        np.add.at(held, job, instance.size[items])
+        tied = ends[items] != NONE
+        job, items = job[tied], items[tied]
+        sets = ends[items][:, None]
+        into = (
+            largest[sets, instance.host_place]
+            if ends is instance.source
+            else largest[instance.host_place, sets]
+        )
+        np.logical_and.at(reach, job, instance.size[items][:, None] <= into)
+    reach &= held[:, None] <= room[instance.site[instance.host_place]]
     return reach
 
 
-def _fits(instance: Instance, path: int, size: float, room: Floats) -> bool:
-    heads = instance.ways.arcs.head[instance.ways.arcs_of(path)]
-    return bool((size <= room[instance.site[heads]]).all())
+def _largest_files(instance: Instance, room: Floats) -> Floats:
+    """The largest file that some path from one set to another has room for; -1 where there is no path."""
+    ways = instance.ways
+    largest = np.full((len(ways.sets), len(ways.sets)), -1.0)
+    used = np.flatnonzero(np.diff(ways.pair_ptr))
+    for pair in used.tolist():
+        s, t = divmod(pair, len(ways.sets))
+        heads = (instance.site[ways.arcs.head[ways.arcs_of(path)]] for path in ways.of(s, t))
+        largest[s, t] = max(float(room[sites].min(initial=np.inf)) for sites in heads)
+    return largest
 
 
 def _why_nowhere(instance: Instance, job: int) -> str:
@@ -236,7 +231,8 @@ def _why_nowhere(instance: Instance, job: int) -> str:
 def _require_room_for_results(instance: Instance) -> None:
     """Results that can only end at one site must all fit there."""
     sites = [
-        {int(instance.site[p]) for p in instance.ways.sets[g]} if g != NONE else set() for g in instance.goal.tolist()
+        {int(instance.site[p]) for p in instance.ways.sets[g]} if g != NONE else set()
+        for g in instance.goal.tolist()
     ]
     need = np.zeros(len(instance.storage))
     for item, at in enumerate(sites):
@@ -252,4 +248,6 @@ def _require_room_for_results(instance: Instance) -> None:
 
 
 def _impossible(instance: Instance, problem: str, hint: str) -> NoPlan:
-    return NoPlan(problem, where=f"{instance.problem.graph.name} on {instance.problem.platform.name}", hint=hint)
+    return NoPlan(
+        problem, where=f"{instance.problem.graph.name} on {instance.problem.platform.name}", hint=hint
+    )

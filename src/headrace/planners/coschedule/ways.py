@@ -109,7 +109,12 @@ def find_ways(
 
 
 def _best_paths(
-    arcs: Arcs, cost: Floats, out: list[list[int]], sources: tuple[int, ...], targets: tuple[int, ...], relay: bool
+    arcs: Arcs,
+    cost: Floats,
+    out: list[list[int]],
+    sources: tuple[int, ...],
+    targets: tuple[int, ...],
+    relay: bool,
 ) -> tuple[list[tuple[int, list[int]]], bool]:
     """Up to `MOST_WAYS` loop-free paths by cost (ties: fewer arcs, then numbers); whether these are all."""
     there = sorted(set(sources) & set(targets))

@@ -1,0 +1,290 @@
+"""The linear program behind the bound and the first plan: shares of jobs on hosts, flows of files on paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headrace.model.graph import Floats, Ints
+from headrace.planners.coschedule.instance import Instance
+from headrace.planners.coschedule.list_schedule import ANY, Decisions
+from headrace.planners.coschedule.relaxation import (
+    Entries,
+    arc_loads,
+    busy_windows,
+    file_entries,
+    path_bound,
+    weighted_bound,
+)
+
+MOST_SHARES = 400_000
+"""Shares (groups of jobs times hosts) beyond which jobs are grouped roughly: the bound stays right."""
+_FINEST = 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """What the linear program would do."""
+
+    makespan: float
+    """As it estimates it: no bound where idle times were assumed."""
+    share: Floats
+    """[jobs, hosts] which part of each job runs where."""
+    flow: dict[tuple[bool, int, int], dict[int, float]]
+    """Part of the bytes over each path, by (whether they go in, set of sources or goals, place)."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """Jobs that are alike, and one of each group to stand for it."""
+
+    of_job: Ints
+    count: Ints
+    seconds: Floats
+    """[groups, hosts] mean seconds times cores."""
+
+
+class Relaxer:
+    """The linear program of an instance, solved again as one learns for how long resources stay idle.
+
+    O(groups * hosts + paths) variables; later solutions start from the last one.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.head, self.tail = busy_windows(instance)
+        self.single = path_bound(instance)
+        self.bound = self.single
+        self._groups = groups = _grouped(instance)
+        self._rows = rows = _Rows()
+        hosts, links = len(instance.host_place), instance.problem.platform.network.n_links
+        work = float(instance.seconds.min(axis=1).sum())
+        self._scale = max(self.single, work / max(1, int(instance.host_cores.sum())), 1e-12)
+        self._group, self._host = np.nonzero(np.isfinite(groups.seconds))
+        self._top = rows.columns(1)
+        self._share = rows.columns(len(self._group)) + np.arange(len(self._group))
+        for count in groups.count.tolist():
+            rows.row(count, count)
+        rows.put(self._group, self._share, np.ones(len(self._group)))
+        self._resource = np.array([rows.row(-np.inf, 0.0) for _ in range(hosts + links)])
+        rows.put(self._resource, np.full(hosts + links, self._top), -np.ones(hosts + links))
+        load = groups.seconds[self._group, self._host] / instance.host_cores[self._host] / self._scale
+        rows.put(self._resource[self._host], self._share, load)
+        self._flows: dict[tuple[bool, int, int], tuple[list[int], int]] = {}
+        if instance.booked:
+            for entries in file_entries(instance):
+                self._add_flows(entries)
+
+    def solve(self, idle: Floats | None = None) -> Relaxation:
+        """The relaxation with resources busy for at most makespan - idle; the bound comes from what is certain."""
+        known = self.head + self.tail
+        known = np.where(known <= 10 * self.single, known, 0.0)
+        window = known if idle is None else np.maximum(known, idle)
+        for row, seconds in zip(self._resource.tolist(), window.tolist(), strict=True):
+            self._rows.upper[row] = -seconds / self._scale
+        values, duals = self._rows.solve(self._top)
+        price = np.maximum(0.0, -duals[self._resource])
+        self.bound = max(self.bound, weighted_bound(self.instance, price, self.head, self.tail))
+        share = np.zeros(self._groups.seconds.shape)
+        share[self._group, self._host] = (
+            np.maximum(0.0, values[self._share]) / self._groups.count[self._group]
+        )
+        parts = {
+            key: _parts(values[first : first + len(paths)], paths)
+            for key, (paths, first) in self._flows.items()
+        }
+        return Relaxation(float(values[self._top]) * self._scale, share[self._groups.of_job], parts)
+
+    def _add_flows(self, entries: Entries) -> None:
+        """For each class of files and place: what the jobs there need flows over paths, which load links."""
+        instance, rows, groups, ways = self.instance, self._rows, self._groups, self.instance.ways
+        if not len(entries.job):
+            return
+        unit = float(entries.size.mean()) or 1.0
+        owner, link, seconds = arc_loads(instance)
+        link_row = self._resource[len(instance.host_place) :]
+        uses: list[list[tuple[int, float]]] = [[] for _ in range(len(ways.arcs.tail))]
+        for a, l, s in zip(owner.tolist(), link.tolist(), seconds.tolist(), strict=True):
+            uses[a].append((int(link_row[l]), s * unit / self._scale))
+        place = instance.host_place[self._host]
+        for ends in np.unique(entries.ends).tolist():
+            mine = entries.ends == ends
+            need = np.bincount(groups.of_job[entries.job[mine]], entries.size[mine], len(groups.count))
+            need = need / groups.count / unit
+            for p in np.unique(instance.host_place).tolist():
+                paths = list(ways.of(ends, p) if entries.into else ways.of(p, ends))
+                here = (place == p) & (need[self._group] > 0)
+                if not here.any() or not paths or not ways.arcs_of(paths[0]):
+                    continue
+                row = rows.row(0.0, 0.0)
+                rows.put(np.full(int(here.sum()), row), self._share[here], -need[self._group[here]])
+                first = rows.columns(len(paths))
+                self._flows[(entries.into, ends, p)] = (paths, first)
+                for k, path in enumerate(paths):
+                    loads = [use for a in ways.arcs_of(path) for use in uses[a]]
+                    rows.put(
+                        np.array([row, *(r for r, _ in loads)]),
+                        np.full(1 + len(loads), first + k),
+                        np.array([1.0, *(amount for _, amount in loads)]),
+                    )
+
+
+def _parts(values: Floats, paths: list[int]) -> dict[int, float]:
+    total = float(values.sum())
+    return {
+        path: float(v) / total
+        for path, v in zip(paths, values, strict=True)
+        if total > 0 and v > 1e-9 * total
+    }
+
+
+class _Rows:
+    """A linear program put together from arrays: minimise one column, all columns 0 or more."""
+
+    def __init__(self) -> None:
+        self.lower: list[float] = []
+        self.upper: list[float] = []
+        self.n_columns = 0
+        self._entries: list[tuple[Any, Any, Any]] = []
+        self._model: Any = None
+        self._solver: Any = None
+
+    def columns(self, count: int) -> int:
+        first = self.n_columns
+        self.n_columns += count
+        return first
+
+    def row(self, lower: float, upper: float) -> int:
+        self.lower.append(lower)
+        self.upper.append(upper)
+        return len(self.lower) - 1
+
+    def put(self, row: Any, column: Any, value: Any) -> None:
+        self._entries.append((row, column, value))
+
+    def solve(self, target: int) -> tuple[Floats, Floats]:
+        """Values of columns and duals of rows; zeros if the solver gives up.
+
+        Later calls only pass on the upper limits of rows.
+        """
+        from ortools.math_opt.python import mathopt
+
+        if self._solver is None:
+            self._model = mathopt.Model.from_model_proto(self._proto(target))
+            self._solver = mathopt.IncrementalSolver(self._model, mathopt.SolverType.GLOP)
+        else:
+            for number, limit in enumerate(self.upper):
+                constraint = self._model.get_linear_constraint(number)
+                if constraint.upper_bound != limit:
+                    constraint.upper_bound = limit
+        result = self._solver.solve()
+        values, duals = np.zeros(self.n_columns), np.zeros(len(self.lower))
+        if result.solutions and result.solutions[0].primal_solution is not None:
+            for variable, v in result.solutions[0].primal_solution.variable_values.items():
+                values[variable.id] = v
+        if result.solutions and result.solutions[0].dual_solution is not None:
+            for constraint, v in result.solutions[0].dual_solution.dual_values.items():
+                duals[constraint.id] = v
+        return values, duals
+
+    def _proto(self, target: int) -> Any:
+        from ortools.math_opt import model_pb2
+
+        row, column, value = (np.concatenate([e[k] for e in self._entries]) for k in range(3))
+        key = row.astype(np.int64) * self.n_columns + column
+        key, inverse = np.unique(key, return_inverse=True)
+        proto = model_pb2.ModelProto()
+        proto.variables.ids.extend(range(self.n_columns))
+        proto.variables.lower_bounds.extend([0.0] * self.n_columns)
+        proto.variables.upper_bounds.extend([np.inf] * self.n_columns)
+        proto.variables.integers.extend([False] * self.n_columns)
+        proto.linear_constraints.ids.extend(range(len(self.lower)))
+        proto.linear_constraints.lower_bounds.extend(self.lower)
+        proto.linear_constraints.upper_bounds.extend(self.upper)
+        proto.linear_constraint_matrix.row_ids.extend((key // self.n_columns).tolist())
+        proto.linear_constraint_matrix.column_ids.extend((key % self.n_columns).tolist())
+        proto.linear_constraint_matrix.coefficients.extend(np.bincount(inverse, value).tolist())
+        proto.objective.linear_coefficients.ids.append(target)
+        proto.objective.linear_coefficients.values.append(1.0)
+        return proto
+
+
+def _grouped(instance: Instance) -> _Groups:
+    """Jobs with the same run times and files are one group; where groups are too many, roughly the same."""
+    graph = instance.problem.graph
+    seconds = instance.seconds * graph.cores[:, None]
+    columns = [np.where(np.isfinite(seconds), seconds, -1.0)]
+    for entries in file_entries(instance):
+        for s in np.unique(entries.ends).tolist():
+            mine = entries.ends == s
+            columns.append(np.bincount(entries.job[mine], entries.size[mine], instance.n)[:, None])
+    table = np.concatenate(columns, axis=1)
+    grain = _FINEST
+    keys, of_job = np.unique(table, axis=0, return_inverse=True)
+    while len(keys) * seconds.shape[1] > MOST_SHARES and grain > 1:
+        top = np.maximum(table.max(axis=0), 1e-300)
+        grain //= 2
+        keys, of_job = np.unique(np.ceil(table / top * grain), axis=0, return_inverse=True)
+    of_job = of_job.reshape(-1)
+    count = np.bincount(of_job)
+    mean = np.full((len(count), seconds.shape[1]), np.inf)
+    for h in range(seconds.shape[1]):
+        total = np.bincount(of_job, np.where(np.isfinite(seconds[:, h]), seconds[:, h], np.inf))
+        mean[:, h] = total / count
+    return _Groups(of_job.astype(np.int32), count.astype(np.int32), mean)
+
+
+def rounded(instance: Instance, relaxation: Relaxation, order: Ints) -> Decisions:
+    """Each job whole: on the host that has most of it, alike jobs dealt out in proportion; files likewise.
+
+    Jobs are taken in the given order: O(jobs * hosts + files * paths).
+    """
+    host = np.zeros(instance.n, np.int32)
+    owed = np.zeros(len(instance.host_place))
+    share = np.where(instance.can_run, relaxation.share + 1e-12, -1.0)
+    for j in order.tolist():
+        wish = share[j]
+        sure = int(np.argmax(wish))
+        if wish[sure] > 0.999:
+            host[j] = sure
+            continue
+        owed += np.maximum(wish, 0.0)
+        host[j] = int(np.argmax(np.where(wish > 1e-9, owed, -np.inf)))
+        owed[host[j]] -= 1.0
+    in_way = _dealt(
+        instance, relaxation, instance.read_ptr, instance.reads, instance.source, host, order, True
+    )
+    out_way = _dealt(
+        instance, relaxation, instance.write_ptr, instance.writes, instance.goal, host, order, False
+    )
+    return Decisions(order, host, in_way, out_way)
+
+
+def _dealt(
+    instance: Instance,
+    relaxation: Relaxation,
+    ptr: Ints,
+    items: Ints,
+    ends: Ints,
+    host: Ints,
+    order: Ints,
+    into: bool,
+) -> Ints:
+    """The way of each file: paths get bytes in the proportions of the relaxation."""
+    ways = np.full(len(items), ANY, np.int32)
+    sent: dict[tuple[bool, int, int], dict[int, float]] = {}
+    for j in order.tolist():
+        p = int(instance.host_place[host[j]])
+        for e in range(int(ptr[j]), int(ptr[j + 1])):
+            key = (into, int(ends[items[e]]), p)
+            parts = relaxation.flow.get(key)
+            if not parts:
+                continue
+            so_far = sent.setdefault(key, dict.fromkeys(parts, 0.0))
+            path = min(parts, key=lambda q: (so_far[q] / parts[q], q))  # noqa: B023 - used at once
+            so_far[path] += float(instance.size[items[e]])
+            first = instance.ways.of(key[1], p) if into else instance.ways.of(p, key[1])
+            ways[e] = path - first.start
+    return ways

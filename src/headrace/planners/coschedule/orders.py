@@ -1,0 +1,39 @@
+"""Orders in which jobs are placed: simple rules over run times and the times of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from headrace.model.graph import Floats, Ints
+from headrace.planners.coschedule.instance import Instance
+from headrace.planners.coschedule.relaxation import least_times
+
+
+def topological(instance: Instance, key: Floats) -> Ints:
+    """Jobs by key, smallest first, but never before a job whose output they read; ties by number."""
+    graph = instance.problem.graph
+    order: Ints = np.lexsort((np.arange(instance.n), key, graph.level)).astype(np.int32)
+    return order
+
+
+def rules(instance: Instance, host: Ints) -> Iterator[tuple[str, Ints]]:
+    """Named orders, for jobs with these hosts: O(n log n) each."""
+    before, after = least_times(instance)
+    jobs = np.arange(instance.n)
+    run, come, leave = (table[jobs, host] for table in (instance.seconds, before, after))
+    graph = instance.problem.graph
+    due = np.where(np.isfinite(graph.deadline), graph.deadline, 0.0)
+    if np.isfinite(graph.deadline).any():
+        yield "due first", topological(instance, np.where(np.isfinite(graph.deadline), due, np.inf))
+    yield "longest first", topological(instance, -run)
+    yield "longest with way out first", topological(instance, -(run + leave))
+    yield "as given", topological(instance, np.zeros(instance.n))
+    yield "shortest first", topological(instance, run)
+    yield "longest way out first", topological(instance, -leave)
+    yield "shortest way in first", topological(instance, come)
+    yield "way in less way out", topological(instance, come - leave)
+    yield "soonest on its way out", topological(instance, come + run)
+    yield "run for way out", topological(instance, -run / (leave + 1e-9 + 1e-6 * run))
+    yield "released first", topological(instance, graph.release)

@@ -1,0 +1,184 @@
+"""A bound and a plan from a relaxation: jobs split over hosts, files flowing over paths.
+
+Each resource r (a pool of cores, a link) is busy for at most makespan - head - tail, where head is the least time before
+it can first be used and tail the least time after it is last used. Any weights on resources that sum to 1 therefore
+give a bound: the weighted sum of loads, with each job where that costs least, files over the paths that then cost least.
+The linear program gives the weights; the bound is recomputed from them alone and does not rest on the solver.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.model.graph import Floats, Ints
+from headrace.planners.coschedule.instance import NONE, Instance
+
+FAR = 1e30
+"""Stands for a place that cannot be reached."""
+_MOST_PLACES = 200
+"""Prices of all pairs of places take the cube of their number; with more places links are left out."""
+
+
+def shortest(instance: Instance, weight: Floats) -> Floats:
+    """Least sum of weights of arcs from each place to each other: O(places^3)."""
+    arcs, places = instance.ways.arcs, instance.places
+    distance = np.full((places, places), FAR)
+    np.fill_diagonal(distance, 0.0)
+    np.minimum.at(distance, (arcs.tail, arcs.head), weight)
+    for k in range(places):
+        np.minimum(distance, distance[:, k, None] + distance[None, k, :], out=distance)
+    return distance
+
+
+def least_times(instance: Instance) -> tuple[Floats, Floats]:
+    """[jobs, hosts] the least time until all inputs are there, and from the end until all results have arrived."""
+    arcs = instance.ways.arcs
+    latency, slowness = shortest(instance, arcs.latency), shortest(instance, 1.0 / arcs.bandwidth)
+    before = np.zeros(instance.seconds.shape)
+    after = np.zeros(instance.seconds.shape)
+    for entries in file_entries(instance):
+        far = _between(instance, latency, entries)
+        seconds = far + entries.size[:, None] * _between(instance, slowness, entries)
+        np.maximum.at(before if entries.into else after, entries.job, seconds)
+    return before, after
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Files with an end outside: who reads or makes them, their class (set of places) and size."""
+
+    job: Ints
+    ends: Ints
+    size: Floats
+    """Shared among the readers of one item."""
+    into: bool
+
+
+def file_entries(instance: Instance) -> tuple[Entries, Entries]:
+    """Inputs from outside, and results with goals. A file with several readers counts in equal parts."""
+    job = np.repeat(np.arange(instance.n), np.diff(instance.read_ptr))
+    outside = instance.source[instance.reads] != NONE
+    job, items = job[outside], instance.reads[outside]
+    readers = np.bincount(items, minlength=len(instance.size))
+    inputs = Entries(job, instance.source[items], instance.size[items] / np.maximum(1, readers[items]), True)
+    job = np.repeat(np.arange(instance.n), np.diff(instance.write_ptr))
+    wanted = instance.goal[instance.writes] != NONE
+    job, items = job[wanted], instance.writes[wanted]
+    return inputs, Entries(job, instance.goal[items], instance.size[items], False)
+
+
+def _between(instance: Instance, distance: Floats, entries: Entries) -> Floats:
+    """[entries, hosts] least distance between a class of files and the host."""
+    table = np.full((len(instance.ways.sets), len(instance.host_place)), FAR)
+    for s in np.unique(entries.ends).tolist():
+        places = list(instance.ways.sets[s])
+        ways = (
+            distance[places][:, instance.host_place]
+            if entries.into
+            else distance[instance.host_place][:, places].T
+        )
+        table[s] = ways.min(axis=0)
+    rows: Floats = table[entries.ends]
+    return rows
+
+
+def arc_loads(instance: Instance) -> tuple[Ints, Ints, Floats]:
+    """For each use of a link by an arc: (arc, link, seconds the link is busy for a byte)."""
+    arcs = instance.ways.arcs
+    arc = np.repeat(np.arange(len(arcs.tail)), np.diff(arcs.link_ptr)).astype(np.int32)
+    fair = instance.problem.platform.contention == "fair"
+    rate = instance.problem.platform.network.link_bandwidth[arcs.links] if fair else arcs.bandwidth[arc]
+    return arc, arcs.links, 1.0 / rate
+
+
+def busy_windows(instance: Instance) -> tuple[Floats, Floats]:
+    """Least time before each host and link can be used, and after it: [hosts + links]."""
+    before, after = least_times(instance)
+    graph = instance.problem.graph
+    able = instance.can_run
+    hosts = len(instance.host_place)
+    links = instance.problem.platform.network.n_links
+    head, tail = np.zeros(hosts + links), np.zeros(hosts + links)
+    start = np.maximum(np.maximum(before, graph.release[:, None]), instance.host_free)
+    head[:hosts] = np.where(able, start, np.inf).min(axis=0)
+    tail[:hosts] = np.where(able, after, np.inf).min(axis=0)
+    if instance.booked and _single_jobs(instance):
+        _link_windows(instance, start, after, head, tail)
+    head[~np.isfinite(head)] = 0.0
+    tail[~np.isfinite(tail)] = 0.0
+    return head, tail
+
+
+def _single_jobs(instance: Instance) -> bool:
+    """Whether no job reads what another makes: only then is all traffic from sources or to goals."""
+    graph = instance.problem.graph
+    return not bool((graph.producer[instance.reads] >= 0).any())
+
+
+def _link_windows(instance: Instance, start: Floats, after: Floats, head: Floats, tail: Floats) -> None:
+    """An input has its job still to come when it has passed a link; a result had its job before."""
+    hosts = len(instance.host_place)
+    arcs = instance.ways.arcs
+    slow = shortest(instance, 1.0 / arcs.bandwidth)
+    inputs, results = file_entries(instance)
+    least_in = float(inputs.size.min(initial=np.inf))
+    least_out = float(results.size.min(initial=np.inf))
+    done = np.where(instance.can_run, start + instance.seconds, np.inf).min(axis=0)
+    rest = np.where(instance.can_run, instance.seconds + after, np.inf).min(axis=0)
+    sources = sorted({p for s in np.unique(inputs.ends).tolist() for p in instance.ways.sets[s]})
+    goals = sorted({p for s in np.unique(results.ends).tolist() for p in instance.ways.sets[s]})
+    first = np.full((2, len(arcs.tail)), np.inf)
+    last = np.full((2, len(arcs.tail)), np.inf)
+    if sources:
+        first[0] = slow[sources].min(axis=0)[arcs.tail] * least_in
+        last[0] = (slow[:, instance.host_place] * least_in + rest).min(axis=1)[arcs.head]
+    if goals:
+        first[1] = (slow[instance.host_place] * least_out + done[:, None]).min(axis=0)[arcs.tail]
+        last[1] = slow[:, goals].min(axis=1)[arcs.head] * least_out
+    for link in range(len(head) - hosts):
+        using = arcs_on(instance, link)
+        if len(using):
+            head[hosts + link] = float(first[:, using].min())
+            tail[hosts + link] = float(last[:, using].min())
+
+
+def arcs_on(instance: Instance, link: int) -> Ints:
+    arcs = instance.ways.arcs
+    owner = np.repeat(np.arange(len(arcs.tail)), np.diff(arcs.link_ptr))
+    using: Ints = np.unique(owner[arcs.links == link]).astype(np.int32)
+    return using
+
+
+def weighted_bound(instance: Instance, price: Floats, head: Floats, tail: Floats) -> float:
+    """The bound that these weights of hosts and links give; any weights of 0 or more are right.
+
+    O(jobs * hosts + places^3).
+    """
+    total = float(price.sum())
+    if not total > 0 or not instance.n:
+        return 0.0
+    price = np.maximum(price, 0.0) / float(np.maximum(price, 0.0).sum())
+    hosts = len(instance.host_place)
+    graph = instance.problem.graph
+    cost = instance.seconds * graph.cores[:, None] * (price[:hosts] / instance.host_cores)
+    cost[~instance.can_run] = np.inf
+    if instance.booked and instance.places <= _MOST_PLACES:
+        arc, link, seconds = arc_loads(instance)
+        weight = np.bincount(arc, price[hosts + link] * seconds, len(instance.ways.arcs.tail))
+        distance = shortest(instance, weight)
+        for entries in file_entries(instance):
+            np.add.at(cost, entries.job, entries.size[:, None] * _between(instance, distance, entries))
+    load = float(cost.min(axis=1).sum())
+    # A resource that the bound shows to be usable at all may count its head and tail.
+    usable = head + tail <= load
+    return load + float((price * (head + tail))[usable].sum())
+
+
+def path_bound(instance: Instance) -> float:
+    """The longest single job: its files on their way alone, on the host that suits it best."""
+    before, after = least_times(instance)
+    graph = instance.problem.graph
+    start = np.maximum(np.maximum(before, graph.release[:, None]), instance.host_free)
+    return float((start + instance.seconds + after).min(axis=1).max(initial=0.0))
