@@ -27,6 +27,8 @@ _WORDS = {
     w.PLAN_BEGUN: "plan",
     w.PLAN_READY: "planned",
     w.STORAGE_LEFT: "storage-down",
+    w.STORAGE_JOINED: "storage-up",
+    w.COPY_DROPPED: "drop",
 }
 
 
@@ -95,8 +97,10 @@ def log_lines(run: GridRun) -> list[str]:
             what = links[a]
         elif kind == w.CHANGED:
             what = hosts[a] if a >= 0 else links[b]
-        elif kind == w.STORAGE_LEFT:
+        elif kind in (w.STORAGE_LEFT, w.STORAGE_JOINED):
             what = places[a]
+        elif kind == w.COPY_DROPPED:
+            what = f"{items[a]} {places[b]}"
         else:
             what = ""
         lines.append(f"{float(run.log_time[k])!r} {_WORDS[kind]} {what}".rstrip())

@@ -14,7 +14,14 @@ from headrace.core.beliefs import Beliefs
 from headrace.core.grid_state import GridState
 from headrace.core.kernels import desk as d
 from headrace.core.kernels.data import deliver_all, withdraw_all
-from headrace.core.kernels.losses import host_joined, host_left, link_joined, link_left, storage_left
+from headrace.core.kernels.losses import (
+    host_joined,
+    host_left,
+    link_joined,
+    link_left,
+    storage_joined,
+    storage_left,
+)
 from headrace.core.kernels.queues import assign_all, truncate
 from headrace.core.kernels.refs import case_ref, desk_ref
 from headrace.core.online import ALWAYS, ON_CHANGES, Answer, Delivery, Truncate, Wake
@@ -24,7 +31,7 @@ from headrace.model.errors import HeadraceError, NoPlan, UsageError
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
 from headrace.model.graph import Floats, Graph
 from headrace.model.plan import Plan
-from headrace.model.platform import Platform
+from headrace.model.platform import Platform, Site
 from headrace.model.trace import LinkTrace, Trace, pack
 from headrace.simulator.happened import plan_that_happened
 from headrace.simulator.world import state as w
@@ -203,12 +210,10 @@ class _Run:
         host_trace = np.array([number(share) for share in shares], np.int32)
         links = platform.network.n_links
         link_trace, link_delay = np.full(links, -1, np.int32), np.full(links, -1, np.int32)
-        delay_mean = np.zeros(links)
         self.link_of = _trace_links(platform)
         for link, followed in _link_traces(platform):
             link_trace[link] = number(followed.bandwidth)
             link_delay[link] = number(followed.latency)
-            delay_mean[link] = followed.latency.mean
         self.new_traces: list[tuple[int, int]] = []
         for change in self.changes:
             behaviour = change.behaviour
@@ -226,7 +231,7 @@ class _Run:
             host_trace=host_trace,
             link_trace=link_trace,
             link_delay=link_delay,
-            link_delay_mean=delay_mean,
+            link_delay_mean=_static_delays(platform),
         )
         self.world_ref = world_ref(self.world)
 
@@ -235,7 +240,7 @@ class _Run:
         events: list[Event] = [Started(0.0)]
         for change in self._first_changes():
             if change.what == "host-up":
-                self._host_leaves(change.name)  # it comes when the script says so
+                self._host_leaves(change.name, wiped=False)  # it comes when the script says so
             elif change.what == "link-up":
                 self._link_change(change._replace(what="link-down"), (-1, -1))
         self._apply_changes(0.0)
@@ -263,7 +268,9 @@ class _Run:
                 return
             if reason == LOG_FULL:
                 self._lengthen_log()
-                continue
+                asked_idle = False
+                if not wake.every:
+                    continue
             if reason == STUCK:
                 if until == math.inf and not self._unstick():
                     raise self._stuck()
@@ -362,12 +369,12 @@ class _Run:
         self.beliefs.change(self.state.time, "host", host, self.traces[trace])
         self._write(w.CHANGED, host)
 
-    def _host_leaves(self, name: str) -> bool:
+    def _host_leaves(self, name: str, *, wiped: bool = True) -> bool:
         host = self.host_number[name]
         if not self.desk.up[host]:
             return False
         self._room_for_log()
-        host_left(self.case_ref, self.desk_ref, host)
+        host_left(self.case_ref, self.desk_ref, host, wiped)
         settle(self.case_ref, self.desk_ref, self.world_ref)
         self.state.down.add(name)
         self._write(w.HOST_LEFT, host)
@@ -396,21 +403,22 @@ class _Run:
             if change.what != "link-down" and traces[0] >= 0:
                 behaviour = change.behaviour
                 assert isinstance(behaviour, LinkTrace)
-                self.world.link_delay_mean[link] = self._static_delay(change.name)
                 link_speed_changes(self.case_ref, self.desk_ref, self.world_ref, link, *traces)
                 self.beliefs.change(self.state.time, "link", link, behaviour)
                 self._write(w.CHANGED, -1, link)
         site = next((s for s in self.platform.sites if s.name == change.name), None)
-        if change.what == "link-down" and site is not None and site.bandwidth is None:
-            place = self.place_number.get(change.name, -1)
-            if place >= 0 and all(host.name in self.state.down for host in site.hosts):
-                storage_left(self.case_ref, self.desk_ref, place)
+        if site is not None and (site.bandwidth is None or not site.hosts) and self.platform.pairs is None:
+            self._storage_change(change, site)
+
+    def _storage_change(self, change: Change, site: Site) -> None:
+        """A site's common storage goes with its link if none of its hosts is there, and comes back with it."""
+        place = self.place_number[site.name]
+        if change.what == "link-down" and all(host.name in self.state.down for host in site.hosts):
+            if storage_left(self.case_ref, self.desk_ref, place):
                 settle(self.case_ref, self.desk_ref, self.world_ref)
                 self._write(w.STORAGE_LEFT, place)
-
-    def _static_delay(self, site: str) -> float:
-        """The latency that routes through a site's uplink already contain."""
-        return next((s.uplink_latency for s in self.platform.sites if s.name == site), 0.0)
+        elif change.what == "link-up" and storage_joined(self.case_ref, self.desk_ref, place):
+            self._write(w.STORAGE_JOINED, place)
 
     def _room_for_log(self) -> None:
         need = int(self.desk.count[d.MOVES]) + len(self.desk.core_task) + 64
@@ -523,6 +531,19 @@ def _link_traces(platform: Platform) -> list[tuple[int, LinkTrace]]:
                 if name in by_name:
                     found.append((by_name[name], link.trace))
     return found
+
+
+def _static_delays(platform: Platform) -> Floats:
+    """What each link contributes to the latency of routes over it, which its trace replaces."""
+    network = platform.network
+    if platform.pairs is not None:
+        return np.asarray(network.route_latency[~np.eye(network.n_places, dtype=np.bool_)])
+    own = {f"{site.name} uplink": site.uplink_latency for site in platform.sites}
+    for link in platform.links:
+        own[f"{link.source} -> {link.target}"] = link.latency
+        if not link.oneway:
+            own[f"{link.target} -> {link.source}"] = link.latency
+    return np.array([own.get(name, 0.0) for name in network.link_names])
 
 
 def _trace_links(platform: Platform) -> dict[str, tuple[int, ...]]:

@@ -46,7 +46,7 @@ def request(case, desk, item, source, target, rank):
     if desk.present[item * places + target] != ABSENT or not desk.place_up[target]:
         return
     if desk.count[REQUESTS] == len(desk.req_free):
-        purge(desk)
+        purge(case, desk)
     used = desk.count[REQUESTS]
     slot = desk.req_free[len(desk.req_free) - 1 - used]
     desk.count[REQUESTS] = used + 1
@@ -77,16 +77,31 @@ def drop_request(desk, slot):
 
 
 @inner
-def purge(desk):
-    """Drop requests that were served in another way, so that there is room for new ones."""
-    places = len(desk.place_up)
+def purge(case, desk):
+    """Drop requests that were served in another way or serve nobody, so that there is room for new ones."""
     for queue in range(len(desk.r_head)):
         slot = desk.r_head[queue]
         while slot >= 0:
             following = desk.req_next[slot]
-            if desk.present[desk.req_item[slot] * places + desk.req_target[slot]] != ASKED:
+            if not wanted(case, desk, desk.req_item[slot], desk.req_target[slot]):
+                take_back(desk, slot)
+            elif not is_open(desk, slot):
                 drop_request(desk, slot)
             slot = following
+
+
+@inner
+def is_open(desk, slot):
+    """Whether what a request asks for is neither there nor on its way."""
+    return desk.present[desk.req_item[slot] * len(desk.place_up) + desk.req_target[slot]] == ASKED
+
+
+@inner
+def take_back(desk, slot):
+    """Nobody asks for this any more."""
+    if is_open(desk, slot):
+        desk.present[desk.req_item[slot] * len(desk.place_up) + desk.req_target[slot]] = ABSENT
+    drop_request(desk, slot)
 
 
 @inner
@@ -108,10 +123,7 @@ def ask(case, desk, task):
                 best = item
         if best < 0:
             return
-        before = desk.count[REQUESTS]
         request(case, desk, best, desk.holder[best], place, np.nan)
-        if desk.count[REQUESTS] == before:
-            return
 
 
 @inner
@@ -171,18 +183,28 @@ def fits(case, desk, place, size):
     if not case.rule[LIMITED]:
         return True
     site = case.place_site[place]
-    if desk.used[site] + size <= case.storage[site]:
-        return True
-    places = len(desk.place_up)
-    for item in range(len(desk.born)):
+    for other in range(len(desk.place_up)):
         if desk.used[site] + size <= case.storage[site]:
             return True
+        if case.place_site[other] == site and other != case.origin and desk.place_up[other]:
+            make_room(case, desk, other, case.storage[site] - size)
+    return desk.used[site] + size <= case.storage[site]
+
+
+@inner
+def make_room(case, desk, place, most):
+    """Drop copies at a place until its site holds at most so much; as many as there is room to say so."""
+    site = case.place_site[place]
+    places = len(desk.place_up)
+    for item in range(len(desk.born)):
+        full = 2 * desk.count[ORDERS] > len(desk.order_kind)
+        if desk.used[site] <= most or full:
+            return
         at = item * places + place
-        if desk.present[at] == HERE and desk.want[at] == 0 and place != case.origin:
-            spare = desk.copies[item] > 1 or not still_needed(case, desk, item)
+        if desk.present[at] == HERE and desk.want[at] == 0 and place != case.goal[item]:
+            spare = desk.copies[item] > 1 or (case.producer[item] >= 0 and not still_needed(case, desk, item))
             if spare and not being_sent(desk, item, place):
                 drop_copy(case, desk, item, place)
-    return desk.used[site] + size <= case.storage[site]
 
 
 @inner
@@ -196,12 +218,14 @@ def being_sent(desk, item, place):
 
 @inner
 def drop_copy(case, desk, item, place):
-    """Remove a copy that is not needed there."""
+    """Remove a copy that is not needed there; without any, the item would have to be made again."""
     places = len(desk.place_up)
     desk.present[item * places + place] = ABSENT
     desk.used[case.place_site[place]] -= case.size[item]
     desk.copies[item] -= 1
     find_holder(desk, item)
+    if desk.copies[item] == 0:
+        desk.born[item] = 0
     order(desk, DROP, item, place, -1)
 
 
@@ -217,8 +241,8 @@ def find_holder(desk, item):
 
 @inner
 def still_needed(case, desk, item):
-    """Whether a task that has not begun reads it, or it is a result that has not returned."""
-    if case.goal[item] >= 0 and not desk.delivered[item]:
+    """Whether a task that has not begun reads it, or it is a result that has not returned or never will."""
+    if case.kept[item] or (case.goal[item] >= 0 and not desk.delivered[item]):
         return True
     for k in range(case.reader_ptr[item], case.reader_ptr[item + 1]):
         task = case.readers[k]
@@ -292,11 +316,10 @@ def serve_link(case, desk, queue, now):
             return
         following = desk.req_next[slot]
         item, target = desk.req_item[slot], desk.req_target[slot]
-        if desk.present[item * len(desk.place_up) + target] != ASKED:
+        if not is_open(desk, slot):
             drop_request(desk, slot)
         elif not wanted(case, desk, item, target) or not desk.place_up[target]:
-            desk.present[item * len(desk.place_up) + target] = ABSENT
-            drop_request(desk, slot)
+            take_back(desk, slot)
         elif not desk.born[item] or desk.copies[item] == 0:
             looked += 1
             if fifo and in_order:
@@ -399,6 +422,5 @@ def withdraw_all(case, desk):
             item, target = desk.req_item[slot], desk.req_target[slot]
             ready_result = target == case.goal[item] and desk.born[item]
             if not ready_result and not desk.want[item * places + target] > 0:
-                desk.present[item * places + target] = ABSENT
-                drop_request(desk, slot)
+                take_back(desk, slot)
             slot = following

@@ -49,6 +49,8 @@ class Case(NamedTuple):
     level: Any
     goal: Any
     """The place where an item must be in the end; -1 for none."""
+    kept: Any
+    """Results without such a place: they must lie somewhere in the end."""
     free: Any
     """Items that need no transfer: signals, and inputs of a platform that has them everywhere."""
     host_place: Any
@@ -189,6 +191,7 @@ def make_case(
     rule[LIMITED] = bool(np.isfinite(network.storage).any())
     everywhere = (graph.producer == OUTSIDE) & (network.origin == EVERYWHERE)
     everywhere[list(graph.homes.places_by_item(graph, platform))] = False
+    goal = _goals(graph, platform)
     return Case(
         read_ptr=graph.read_ptr,
         reads=graph.reads,
@@ -199,7 +202,8 @@ def make_case(
         producer=graph.producer,
         size=graph.size,
         level=graph.level,
-        goal=_goals(graph, platform),
+        goal=goal,
+        kept=graph.result & (graph.producer != OUTSIDE) & (graph.size > 0) & (goal < 0),
         free=(graph.size == 0) | everywhere,
         host_place=network.host_place,
         core_ptr=np.concatenate(([0], np.cumsum(cores))).astype(np.int32),
@@ -217,12 +221,12 @@ def make_case(
 
 
 def _goals(graph: Graph, platform: Platform) -> Any:
-    """Results return to the origin, or to the first of the sites they are meant for."""
+    """What tasks make returns to the origin if it is a result, or to the first of the sites it is meant for."""
     network = platform.network
     goal = np.where(graph.result & (network.origin != EVERYWHERE), network.origin, -1)
     for item, places in graph.goals.places_by_item(graph, platform).items():
         goal[item] = places[0]
-    goal[graph.size == 0] = -1
+    goal[(graph.size == 0) | (graph.producer == OUTSIDE)] = -1
     return goal.astype(np.int32)
 
 
@@ -285,6 +289,8 @@ def make_desk(graph: Graph, platform: Platform, case: Case) -> Desk:
             present[item * places + np.array(homes)] = HERE
             copies[item] = len(homes)
             holder[item] = homes[0]
+    lies = present.reshape(m, places) == HERE
+    np.add.at(used, platform.network.site, graph.size @ lies)
     reader = np.repeat(np.arange(n), np.diff(graph.read_ptr))
     missing = np.bincount(reader[born[graph.reads] == 0], minlength=n).astype(np.int32)
     desk = Desk(

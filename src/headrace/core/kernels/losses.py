@@ -15,8 +15,10 @@ from headrace.core.kernels.data import (
 )
 from headrace.core.kernels.desk import (
     ABSENT,
+    ASKED,
     CANCEL,
     CUT,
+    DELIVERED,
     DONE,
     HERE,
     MOVES,
@@ -27,7 +29,6 @@ from headrace.core.kernels.jit import entry, inner
 from headrace.core.kernels.queues import (
     change_want,
     into_pool,
-    not_startable,
     out_of_pool,
     unassign,
 )
@@ -110,17 +111,24 @@ def cut(case, desk, move):
 
 @inner
 def vanish(case, desk, item):
-    """No copy is left within reach: readers that have not begun miss it, and its maker runs again if needed."""
+    """No copy is left within reach: its maker runs again if needed.
+
+    Readers that have not begun miss it. They leave the queue they are in, so that none waits there for
+    work that has no host yet; and nobody waits on a link for it.
+    """
     desk.born[item] = 0
+    places = len(desk.place_up)
+    for place in range(places):
+        if desk.present[item * places + place] == ASKED:
+            desk.present[item * places + place] = ABSENT
     for k in range(case.reader_ptr[item], case.reader_ptr[item + 1]):
         task = case.readers[k]
         if desk.done[task] or desk.run_host[task] >= 0:
             continue
+        if desk.assigned[task] >= 0:
+            unassign(case, desk, task)
         if desk.missing[task] == 0:
-            if desk.assigned[task] >= 0:
-                not_startable(desk, desk.assigned[task], task)
-            else:
-                out_of_pool(desk, task)
+            out_of_pool(desk, task)
         desk.missing[task] += 1
     redo(case, desk, item)
 
@@ -195,6 +203,9 @@ def lose_place(case, desk, place, wiped):
             desk.used[case.place_site[place]] -= case.size[item]
         if desk.replica[item] == place:
             desk.replica[item] = -1
+        if case.goal[item] == place:
+            desk.delivered[item] = 0
+            desk.count[DELIVERED] -= 1
         find_holder(desk, item)
         if desk.copies[item] == 0 and not case.free[item]:
             vanish(case, desk, item)
@@ -210,13 +221,18 @@ def regain_place(case, desk, place):
     for item in range(len(desk.born)):
         if desk.present[item * places + place] == HERE:
             desk.copies[item] += 1
+            if case.goal[item] == place:
+                desk.delivered[item] = 1
+                desk.count[DELIVERED] += 1
             if desk.copies[item] == 1:
                 come_back(case, desk, item)
+        elif case.goal[item] == place and desk.copies[item] > 0:
+            request(case, desk, item, desk.holder[item], place, np.nan)
 
 
 @entry
-def host_left(case, desk, host):
-    """A host is gone, with what it ran, and with its data unless its site keeps them."""
+def host_left(case, desk, host, wiped):
+    """A host is gone, with what it ran, and (wiped) for good with its own data, unless its site keeps them."""
     if not desk.up[host]:
         return
     desk.up[host] = 0
@@ -230,7 +246,7 @@ def host_left(case, desk, host):
             kill(case, desk, desk.core_task[core], host)
     desk.backlog[host] = 0.0
     if own:
-        lose_place(case, desk, place, True)
+        lose_place(case, desk, place, wiped)
 
 
 @entry
@@ -247,8 +263,20 @@ def host_joined(case, desk, host, now):
 
 @entry
 def storage_left(case, desk, place):
-    """A site's common storage is out of reach; what it holds is kept."""
+    """A site's common storage is out of reach; what it holds is kept. Whether it was within reach before."""
+    if place == case.origin or not desk.place_up[place]:
+        return False
     lose_place(case, desk, place, False)
+    return True
+
+
+@entry
+def storage_joined(case, desk, place):
+    """A site's common storage is within reach again; whether it was not before."""
+    if desk.place_up[place]:
+        return False
+    regain_place(case, desk, place)
+    return True
 
 
 @entry

@@ -1,0 +1,86 @@
+"""Where copies of data lie in a run that is judged, which are within reach, and how full sites are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from headrace.model.graph import OUTSIDE, Floats, Graph
+from headrace.model.network import EVERYWHERE
+from headrace.model.platform import Platform
+
+
+class Copies:
+    """Places of each item, as the log tells them one after another."""
+
+    def __init__(self, graph: Graph, platform: Platform, size: Floats) -> None:
+        self.graph, self.size = graph, size
+        network = platform.network
+        self.site = network.site.tolist()
+        self.origin = int(network.origin)
+        self.up = [True] * network.n_places
+        self.used = [0.0] * len(network.storage)
+        self.places: list[set[int]] = [set() for _ in range(graph.n_items)]
+        self.goals = graph.goals.places_by_item(graph, platform)
+        homes = graph.homes.places_by_item(graph, platform)
+        outside = (graph.producer == OUTSIDE) & (graph.size > 0)
+        self.everywhere = [
+            bool(outside[i]) and i not in homes and self.origin == EVERYWHERE for i in range(graph.n_items)
+        ]
+        for item in outside.nonzero()[0].tolist():
+            for place in homes.get(item, () if self.origin == EVERYWHERE else (self.origin,)):
+                self.add(item, place)
+
+    def needs_none(self, item: int) -> bool:
+        """Whether an item is wherever it is needed once it exists."""
+        return bool(self.graph.size[item] == 0) or self.everywhere[item]
+
+    def at(self, item: int, place: int) -> bool:
+        """Whether a place that is within reach holds an item."""
+        return self.needs_none(item) or (place in self.places[item] and self.up[place])
+
+    def add(self, item: int, place: int) -> None:
+        if not self.needs_none(item) and place not in self.places[item]:
+            self.places[item].add(place)
+            self.used[self.site[place]] += float(self.size[item])
+
+    def drop(self, item: int, place: int) -> None:
+        if place in self.places[item]:
+            self.places[item].remove(place)
+            self.used[self.site[place]] -= float(self.size[item])
+
+    def reserve(self, place: int, size: float) -> None:
+        """Bytes that are being made at or sent to a place."""
+        self.used[self.site[place]] += size
+
+    def place_gone(self, place: int, *, wiped: bool) -> None:
+        """A place is out of reach; wiped, what it held is lost for good."""
+        self.up[place] = False
+        if wiped:
+            for item in range(self.graph.n_items):
+                self.drop(item, place)
+
+    def place_back(self, place: int) -> None:
+        self.up[place] = True
+
+    def is_lost(self, item: int) -> bool:
+        """Whether no copy is within reach."""
+        return not self.needs_none(item) and not any(self.up[p] for p in self.places[item])
+
+    def must_be_kept(self, item: int) -> bool:
+        """Whether it is a result that a task makes and is not yet (or no more) where it belongs."""
+        if self.graph.producer[item] == OUTSIDE or self.graph.size[item] == 0:
+            return False
+        if item in self.goals:
+            return not any(self.at(item, place) for place in self.goals[item])
+        if not self.graph.result[item]:
+            return False
+        return self.is_lost(item) if self.origin == EVERYWHERE else not self.at(item, self.origin)
+
+    def undelivered(self) -> list[int]:
+        return [item for item in range(self.graph.n_items) if self.must_be_kept(item)]
+
+    def over_full(self, storage: Floats, share: float) -> Iterator[tuple[int, float]]:
+        """Sites that hold more than they can, with how much."""
+        for site, used in enumerate(self.used):
+            if used > storage[site] * (1.0 + share) + share:
+                yield site, used
