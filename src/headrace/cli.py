@@ -420,6 +420,68 @@ def runs(
 
 
 @app.command()
+def deploy(
+    pipeline: Annotated[
+        str, typer.Argument(metavar="PIPELINE", help="INI or TOML file of filters.", show_default=False)
+    ],
+    on: Annotated[
+        str, typer.Option("--on", metavar="PLATFORM", help="INI or TOML file of machines, or `local`.")
+    ],
+    compare: Annotated[
+        str, typer.Option("--compare", metavar="LIST", help="Side by side: trivial,total,lpsched.")
+    ] = "",
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", metavar="HOSTS", help="Where the input is: a,b or a=0.7,b=0.3; again: or."),
+    ] = None,
+    sources: Annotated[
+        Path | None, typer.Option("--sources", metavar="FILE", help="The options for reading the input.")
+    ] = None,
+    load: Annotated[
+        str | None,
+        typer.Option("--load", metavar="FROM", help="Forecast loads: a file, `forecast` (traces), `record`."),
+    ] = None,
+    seconds: Annotated[float, typer.Option("--time", metavar="SECONDS", help="How long to search.")] = 10.0,
+    gap: Annotated[float, typer.Option(help="Stop at this proven distance from the best.")] = 1e-4,
+    several_per_host: Annotated[
+        bool, typer.Option("--several-per-host", help="Filters may share a host.")
+    ] = False,
+    host_cost: Annotated[float | None, typer.Option(help="W_X: MB/s that a host must add.")] = None,
+    cross: Annotated[float | None, typer.Option(help="W_C: weight of flows between clusters.")] = None,
+    spare: Annotated[float | None, typer.Option(help="W_F: share of power to have in reserve.")] = None,
+    least: Annotated[float | None, typer.Option(help="W_MIN: least use of a host.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save the deployment (INI).")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw clusters, copies and flows as SVG.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Deploy a pipeline: how many copies of each filter, on which hosts, with which flows."""
+    from headrace.commands.deploy import DeployOptions, deploy_file, show_deployments
+
+    planners = tuple(name.strip() for name in compare.split(",") if name.strip())
+    options = DeployOptions(
+        on=on,
+        planners=planners or ("lpsched",),
+        sources_file=sources,
+        sources=tuple(source or ()),
+        load=load,
+        time=seconds,
+        gap=gap,
+        several_per_host=several_per_host,
+        host_cost=host_cost,
+        cross=cross,
+        spare=spare,
+        least=least,
+    )
+    with _working(f"deploying {pipeline}") as say:
+        made = deploy_file(pipeline, options, say)
+    show_deployments(made, output=output, plot=plot, as_json=_print_json if as_json else None)
+
+
+@app.command()
 def reproduce(
     figure: Annotated[
         str | None,

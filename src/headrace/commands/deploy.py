@@ -1,0 +1,297 @@
+"""`headrace deploy`: read the files, plan, and say what came out."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from headrace.deploying import deploy
+from headrace.formats.deployment_ini import write_deployment
+from headrace.formats.lpsched_ini import read_sources
+from headrace.formats.machines_ini import Machines, read_machines
+from headrace.model.deployment import Deployment
+from headrace.model.errors import NoPlan, UsageError
+from headrace.model.pipeline import Pipeline, Source
+from headrace.model.platform import Platform
+from headrace.model.units import show_time
+from headrace.report.tables import print_table
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class DeployOptions:
+    """What the command was asked for; None: as the pipeline file has it."""
+
+    on: str
+    planners: tuple[str, ...] = ("lpsched",)
+    sources_file: Path | None = None
+    sources: tuple[str, ...] = ()
+    load: str | None = None
+    time: float = 10.0
+    gap: float = 1e-4
+    several_per_host: bool = False
+    host_cost: float | None = None
+    cross: float | None = None
+    spare: float | None = None
+    least: float | None = None
+
+
+def deploy_file(pipeline_file: str, options: DeployOptions, tell: Tell) -> dict[str, Deployment | NoPlan]:
+    """A deployment by each planner asked for; with several, one that finds none does not end the others."""
+    pipeline = Pipeline.read(pipeline_file)
+    machines = Machines(Platform.local()) if options.on == "local" else read_machines(options.on)
+    chosen = _sources(options)
+    if chosen:
+        pipeline = pipeline.with_sources(chosen)
+    turned = {k: getattr(options, k) for k in ("host_cost", "cross", "spare", "least")}
+    knobs = replace(pipeline.knobs, **{k: v for k, v in turned.items() if v is not None})
+    loads = _loads(options.load, machines.platform)
+    made: dict[str, Deployment | NoPlan] = {}
+    for planner in options.planners:
+        try:
+            with _chatter_on_stderr():
+                made[planner] = deploy(
+                    pipeline,
+                    machines.platform,
+                    planner,
+                    knobs=knobs,
+                    several_per_host=options.several_per_host,
+                    segments=machines.segments,
+                    loads=loads,
+                    time=options.time,
+                    gap=options.gap,
+                    tell=tell,
+                )
+        except NoPlan as error:
+            if len(options.planners) == 1:
+                raise
+            made[planner] = error
+    return made
+
+
+def _sources(options: DeployOptions) -> list[Source]:
+    found = read_sources(options.sources_file) if options.sources_file is not None else []
+    return found + [parse_source(text) for text in options.sources]
+
+
+def parse_source(text: str) -> Source:
+    """
+    >>> parse_source("MG13,MG14").shares, parse_source("a=0.75,b=0.25").shares
+    ({'MG13': 0.5, 'MG14': 0.5}, {'a': 0.75, 'b': 0.25})
+    """
+    parts = [part.strip().partition("=") for part in text.split(",")]
+    try:
+        if any(equal for _, equal, _ in parts):
+            shares = {host.strip(): float(share) for host, _, share in parts}
+        else:
+            shares = {host: 1.0 / len(parts) for host, _, _ in parts}
+    except ValueError:
+        raise UsageError(f"--source {text}", hint="HOST,HOST or HOST=SHARE,HOST=SHARE") from None
+    return Source(text, shares)
+
+
+def _loads(load: str | None, platform: Platform) -> Mapping[str, float]:
+    """Forecast loads: from the platform's traces, the record of runs, or a file."""
+    if load is None:
+        return {}
+    from headrace.predict.availability import forecast_loads, loads_of_executions, loads_of_traces
+
+    if load == "forecast":
+        series = loads_of_traces(platform)
+        if not series:
+            raise UsageError(
+                "no host of the platform has a trace",
+                where="--load forecast",
+                hint="give a load file instead",
+            )
+        return forecast_loads(series)
+    if load == "record":
+        from headrace.record import Record
+
+        with Record.open() as record:
+            known = loads_of_executions(record.measurements())
+        series = {h.name: known[h.name] for h in platform.hosts if h.name in known}
+        if not series:
+            raise UsageError(
+                "the record knows no repeated execution on these hosts",
+                where="--load record",
+                hint="give a load file instead",
+            )
+        return forecast_loads(series)
+    from headrace.formats.loads import read_loads
+
+    return forecast_loads(read_loads(load))
+
+
+@contextmanager
+def _chatter_on_stderr() -> Iterator[None]:
+    """Results go to stdout alone: what a solver library prints there by itself goes to stderr."""
+    sys.stdout.flush()
+    try:
+        kept = os.dup(1)
+    except OSError:  # no stdout at all
+        yield
+        return
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def show_deployments(
+    made: Mapping[str, Deployment | NoPlan],
+    *,
+    output: Path | None,
+    plot: Path | None,
+    as_json: Callable[[dict[str, Any]], None] | None,
+) -> None:
+    """Write the files asked for and print the rest; with several planners lpsched's are written, or the last's."""
+    plans = [d for d in made.values() if isinstance(d, Deployment)]
+    if not plans:
+        raise next(error for error in made.values() if isinstance(error, NoPlan))
+    chosen = next((d for d in plans if d.planner == "lpsched"), plans[-1])
+    if output is not None:
+        write_deployment(chosen, output)
+    if plot is not None:
+        chosen.plot(plot)
+    if as_json is not None:
+        one = to_json(chosen)
+        others = {k: to_json(d) if isinstance(d, Deployment) else {"error": str(d)} for k, d in made.items()}
+        as_json(one if len(made) == 1 else {"deployments": others})
+        return
+    if len(made) > 1:
+        print_table(*comparison(made))
+        return
+    print_table(*filter_rows(chosen))
+    files = [[name, str(path)] for name, path in (("deployment", output), ("picture", plot)) if path]
+    print_table([], summary(chosen) + files)
+
+
+def filter_rows(deployment: Deployment) -> tuple[list[str], list[list[str]]]:
+    """A row for each filter: copies, hosts, how busy they are, what goes in."""
+    rows = []
+    for f in deployment.problem.pipeline.order:
+        here = deployment.of(f.name)
+        busy = sum(p.busy for p in here) / sum(p.copies for p in here)
+        rate = sum(p.rate for p in here)
+        copies = str(deployment.copies(f.name))
+        rows.append([f.name, copies, host_ranges([p.host for p in here]), f"{busy:.0%}", f"{rate:.4g}"])
+    return ["filter", "copies", "hosts", "busy", "MB/s in"], rows
+
+
+def summary(deployment: Deployment) -> list[list[str]]:
+    """What else there is to say, as pairs of words and values."""
+    d, knobs = deployment, deployment.problem.knobs
+    volume = d.problem.pipeline.reader.volume
+    return [
+        ["planned by", f"{d.planner}, {d.form}" if d.planner != d.form else d.planner],
+        ["source", d.source],
+        ["throughput", f"{d.throughput:.4g} MB/s: {volume:.4g} MB in {show_time(d.predicted_seconds)}"],
+        ["hosts used", f"{len(d.hosts_used)} of {len(d.problem.hosts)}"],
+        *[["limited by" if i == 0 else "", limit.text] for i, limit in enumerate(d.limits[:5])],
+        *_price_rows(d),
+        [
+            "knobs",
+            f"W_X {knobs.host_cost:g}, W_C {knobs.cross:g}, W_F {knobs.spare:g}, W_MIN {knobs.least:g}",
+        ],
+        ["objective", f"{d.objective:.6g}, at most {d.bound:.6g} (gap {d.gap:.2%})"],
+        ["planning time", show_time(d.seconds)],
+        *[["note", note] for note in d.notes],
+    ]
+
+
+def _price_rows(d: Deployment) -> Iterator[list[str]]:
+    """What one more host of each kind would bring; nothing is said of hosts that would bring nothing."""
+    useful = [p for p in d.prices if p.gain > 0]
+    for i, p in enumerate(useful[:5]):
+        text = f"like {p.like} in {p.cluster} (power {p.power:.4g}): {p.gain:.4g} MB/s"
+        yield ["one more host" if i == 0 else "", text]
+    if d.prices and not useful:
+        yield ["one more host", "would bring nothing"]
+
+
+def host_ranges(names: Sequence[str], most: int = 6) -> str:
+    """Host names, runs of numbers joined.
+
+    >>> host_ranges(["MG1", "MG2", "MG3", "MG9", "x"])
+    'MG1..3, MG9, x'
+    """
+    runs: list[list[Any]] = []
+    for name in names:
+        match = re.fullmatch(r"(.*?)(\d{1,9})", name)
+        stem, number = (match[1], int(match[2])) if match else (name, None)
+        last = runs[-1] if runs else None
+        if last and number is not None and last[0] == stem and last[2] == number - 1:
+            last[2] = number
+        else:
+            runs.append([stem, number, number])
+    shown = [
+        stem if first is None else f"{stem}{first}" if first == last else f"{stem}{first}..{last}"
+        for stem, first, last in runs
+    ]
+    left = len(shown) - most
+    return ", ".join(shown if left <= 1 else [*shown[:most], f"and {left} more runs"])
+
+
+def comparison(made: Mapping[str, Deployment | NoPlan]) -> tuple[list[str], list[list[str]]]:
+    """Planners side by side."""
+    rows = []
+    for name, d in made.items():
+        if isinstance(d, NoPlan):
+            rows.append([name, f"no plan: {d.problem}", "", "", "", ""])
+            continue
+        copies = " + ".join(str(d.copies(f.name)) for f in d.problem.pipeline.order)
+        hosts = str(len(d.hosts_used))
+        rows.append([name, d.form, f"{d.throughput:.4g}", show_time(d.predicted_seconds), hosts, copies])
+    return ["planner", "form", "MB/s", "time", "hosts", "copies"], rows
+
+
+def to_json(deployment: Deployment) -> dict[str, Any]:
+    """A deployment for machines."""
+    d = deployment
+    knobs = d.problem.knobs
+    return {
+        "pipeline": d.problem.pipeline.name,
+        "platform": d.problem.platform.name,
+        "planner": d.planner,
+        "form": d.form,
+        "source": d.source,
+        "throughput": d.throughput,
+        "predicted_seconds": d.predicted_seconds,
+        "hosts_used": list(d.hosts_used),
+        "copies": {f.name: d.copies(f.name) for f in d.problem.pipeline.order},
+        "objective": d.objective,
+        "bound": d.bound,
+        "gap": d.gap,
+        "seconds": d.seconds,
+        "knobs": {
+            "host_cost": knobs.host_cost,
+            "cross": knobs.cross,
+            "spare": knobs.spare,
+            "least": knobs.least,
+            "least_of": dict(knobs.least_of),
+            "weights": [{"from": a, "to": b, "weight": w} for (a, b), w in knobs.weights.items()],
+        },
+        "limits": [limit._asdict() for limit in d.limits],
+        "prices": [price._asdict() for price in d.prices],
+        "notes": list(d.notes),
+        "placements": [p._asdict() for p in d.placements],
+        "flows": [
+            {
+                "stream": [f.source_filter, f.target_filter],
+                "from": f.source,
+                "to": f.target,
+                "rate": f.rate,
+            }
+            for f in d.flows
+        ],
+    }
