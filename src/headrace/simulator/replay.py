@@ -8,191 +8,161 @@ links are free.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from headrace.model.errors import BadPlan
-from headrace.model.graph import OUTSIDE, Floats, Graph, Ints
-from headrace.model.network import EVERYWHERE
+from headrace.model.errors import BadPlan, UsageError
+from headrace.model.graph import Floats, Ints
+from headrace.model.network import Network
 from headrace.model.plan import Plan
-from headrace.simulator.kernels import carry_out, carry_out_fair
-
-
-@dataclass(frozen=True, eq=False)
-class Dependencies:
-    """Tasks 0..n-1 and transfers n..n+k-1 with their successors (CSR) and numbers of predecessors."""
-
-    ptr: Ints
-    successors: Ints
-    waits: Ints
+from headrace.simulator.ahead import Calls, calls_ahead, no_calls
+from headrace.simulator.dependencies import Dependencies, Holders, dependencies, routes
+from headrace.simulator.kernels.in_time import carry_out_in_time
+from headrace.simulator.kernels.records import LINK, PAIR, STEP
+from headrace.simulator.kernels.walk import carry_out
 
 
 def replay(
-    plan: Plan,
-    *,
-    work: Floats | None = None,
-    holders: Mapping[int, tuple[int, ...]] | None = None,
+    plan: Plan, *, work: Floats | None = None, holders: Holders | None = None, ahead: int | None = None
 ) -> Plan:
     """The plan with the times that follow when it is carried out; `work` replaces the estimated run times.
 
-    O((tasks + transfers) log) to build, then linear, without contention or with fifo links; with fair links
-    every start and end of a transfer shares the bandwidth anew.
+    With `ahead`, the inputs of a task are sent only when the task so many places before it on its core has started,
+    or later; without it, as soon as they can be. To carry one plan out many times, see `Replayer`.
     """
-    graph, platform = plan.graph, plan.platform
-    work = graph.work if work is None else work
-    duration = work / platform.rates(graph.kinds)[graph.kind, plan.host]
-    network = platform.network
-    n, k = graph.n_tasks, len(plan.move_item)
-    if not holders:
-        holders = graph.homes.places_by_item(graph, platform)
-    depends = dependencies(plan, holders)
-    latency = network.route_latency[network.zone[plan.move_source], network.zone[plan.move_target]]
-    size = graph.size[plan.move_item]
-    route_ptr, route_links = _routes(plan)
-    if platform.contention == "fair":
-        start, finish, reached = carry_out_fair(
-            depends.ptr, depends.successors, depends.waits.copy(), np.concatenate((duration, np.zeros(k))),
-            latency, size, route_ptr, route_links, network.link_bandwidth,
-        )  # fmt: skip
-    else:
-        bandwidth = np.minimum(
-            np.minimum(network.port[plan.move_source], network.port[plan.move_target]),
-            network.route_bandwidth[network.zone[plan.move_source], network.zone[plan.move_target]],
+    return Replayer.of(plan, holders=holders, ahead=ahead).replay(work)
+
+
+@dataclass(frozen=True, eq=False)
+class Sharing:
+    """The pairs of places that transfers go between, with their links; see kernels.records."""
+
+    pair_of: Ints
+    pairs: Any
+    steps: Any
+    links: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Replayer:
+    """A plan made ready to be carried out many times, with other run times each time.
+
+    >>> import headrace as hr
+    >>> program = hr.Program()
+    >>> done = [program.task(None, work=1.0) for _ in range(6)]
+    >>> replayer = Replayer.of(hr.plan(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)))
+    >>> replayer.makespan(), replayer.makespan(np.full(6, 3.0))
+    (2.0, 6.0)
+    """
+
+    plan: Plan
+    depends: Dependencies
+    calls: Calls
+    rate: Floats
+    """Of each task on its host."""
+    delay: Floats
+    """Of each transfer: all it takes or, where links are shared, before it has its share."""
+    sharing: Sharing
+    in_time: bool
+    """Whether the order of events matters; else one walk over the dependencies is enough."""
+
+    @staticmethod
+    def of(plan: Plan, *, holders: Holders | None = None, ahead: int | None = None) -> Replayer:
+        """Work out what waits for what: O((tasks + reads + transfers) log)."""
+        if ahead is not None and ahead < 1:
+            raise UsageError(f"ahead is {ahead}", hint="inputs are sent at least 1 task ahead")
+        graph, platform = plan.graph, plan.platform
+        if not holders:
+            holders = graph.homes.places_by_item(graph, platform)
+        fair = platform.contention == "fair"
+        return Replayer(
+            plan,
+            dependencies(plan, holders),
+            no_calls(plan) if ahead is None else calls_ahead(plan, ahead, holders),
+            platform.rates(graph.kinds)[graph.kind, plan.host],
+            _delays(plan, fair),
+            _sharing(plan) if fair else _no_sharing(plan),
+            fair or ahead is not None,
         )
-        seconds = np.concatenate((duration, latency + size / bandwidth))
-        start, finish, reached = carry_out(depends.ptr, depends.successors, depends.waits.copy(), seconds)
-    if reached < n + k:
-        raise BadPlan(
-            f"only {reached} of {n + k} tasks and transfers can be carried out: the rest wait for each other",
-            where=f"plan for {graph.name}",
-            hint="run `headrace check` on the plan to see what it breaks",
+
+    def times(self, work: Floats | None = None) -> tuple[Floats, Floats]:
+        """Start and finish of all tasks, then of all transfers.
+
+        O(tasks + transfers + what waits), and where the order of events matters a logarithm on top; where links are
+        shared, each start and end of a transfer costs as much as there are pairs of places connected with its own.
+        """
+        graph, depends, calls = self.plan.graph, self.depends, self.calls
+        delay = np.concatenate(((graph.work if work is None else work) / self.rate, self.delay))
+        start = np.concatenate((graph.release, np.zeros(len(self.delay))))
+        if self.in_time:
+            sharing = self.sharing
+            start, finish, reached = carry_out_in_time(
+                depends.ptr, depends.successors, depends.waits.copy(), calls.ptr, calls.transfers,
+                calls.called.copy(), delay, start, graph.size[self.plan.move_item], sharing.pair_of,
+                sharing.pairs.copy(), sharing.steps.copy(), sharing.links.copy(),
+            )  # fmt: skip
+        else:
+            start, finish, reached = carry_out(
+                depends.ptr, depends.successors, depends.waits.copy(), delay, start
+            )
+        if reached < len(delay):
+            raise BadPlan(
+                f"only {reached} of {len(delay)} tasks and transfers can be carried out: the rest wait for each other",
+                where=f"plan for {graph.name}",
+                hint="run `headrace check` on the plan to see what it breaks, or send inputs further ahead",
+            )
+        return start, finish
+
+    def makespan(self, work: Floats | None = None) -> float:
+        """When all is over."""
+        return float(self.times(work)[1].max(initial=0.0))
+
+    def replay(self, work: Floats | None = None) -> Plan:
+        """The plan with the times that follow."""
+        n = self.plan.graph.n_tasks
+        start, finish = self.times(work)
+        return replace(
+            self.plan, start=start[:n], finish=finish[:n], move_start=start[n:], move_finish=finish[n:]
         )
-    return replace(plan, start=start[:n], finish=finish[:n], move_start=start[n:], move_finish=finish[n:])
 
 
-def dependencies(plan: Plan, holders: Mapping[int, tuple[int, ...]]) -> Dependencies:
-    """What must come before what, from the plan's decisions alone."""
-    before, after = [], []
-    for pairs in (_core_order(plan), _inputs(plan, holders), _sources(plan, holders), _link_order(plan)):
-        before.append(pairs[0])
-        after.append(pairs[1])
-    total = plan.graph.n_tasks + len(plan.move_item)
-    source = np.concatenate(before).astype(np.int32)
-    target = np.concatenate(after).astype(np.int32)
-    by_source = np.argsort(source, kind="stable")
-    ptr = np.zeros(total + 1, np.int32)
-    np.cumsum(np.bincount(source, minlength=total), out=ptr[1:])
-    waits = np.bincount(target, minlength=total).astype(np.int32)
-    return Dependencies(ptr, target[by_source], waits)
+def _delays(plan: Plan, fair: bool) -> Floats:
+    """Latency, and where links are not shared the time of the bytes; signals take no time."""
+    network, size = plan.platform.network, plan.graph.size[plan.move_item]
+    zones = network.zone[plan.move_source], network.zone[plan.move_target]
+    delay = network.route_latency[zones]
+    if not fair:
+        ports = np.minimum(network.port[plan.move_source], network.port[plan.move_target])
+        delay = delay + size / np.minimum(ports, network.route_bandwidth[zones])
+    return np.where(size > 0, delay, 0.0)
 
 
-def _core_order(plan: Plan) -> tuple[Ints, Ints]:
-    position = np.empty(plan.graph.n_tasks, np.int64)
-    position[plan.graph.order] = np.arange(plan.graph.n_tasks)
-    by_time = np.lexsort((position, plan.finish, plan.start, plan.core, plan.host))
-    same = (np.diff(plan.host[by_time]) == 0) & (np.diff(plan.core[by_time]) == 0)
-    return by_time[:-1][same], by_time[1:][same]
+def _no_sharing(plan: Plan) -> Sharing:
+    alone = np.full(len(plan.move_item), -1, np.int32)
+    return Sharing(alone, np.empty(0, PAIR), np.empty(0, STEP), np.empty(0, LINK))
 
 
-class _Deliveries:
-    """Which transfer brings an item to a place."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.places = plan.platform.network.n_places
-        keys = plan.move_item.astype(np.int64) * self.places + plan.move_target
-        self.order = np.argsort(keys, kind="stable")
-        self.keys = keys[self.order]
-
-    def find(self, item: Ints, place: Ints) -> Ints:
-        """The transfer for each (item, place), or -1."""
-        wanted = item.astype(np.int64) * self.places + place
-        at = np.searchsorted(self.keys, wanted)
-        found = np.full(len(wanted), -1, np.int64)
-        inside = at < len(self.keys)
-        hit = np.flatnonzero(inside)[self.keys[at[inside]] == wanted[inside]]
-        found[hit] = self.order[at[hit]]
-        return found.astype(np.int32)
-
-
-def _suppliers(
-    plan: Plan, item: Ints, place: Ints, holders: Mapping[int, tuple[int, ...]], what: str
-) -> tuple[Ints, Ints]:
-    """For each (item, place) the node after which the item is there: (index, node) of those that have one."""
-    graph, network = plan.graph, plan.platform.network
-    maker = graph.producer[item]
-    made_here = maker != OUTSIDE
-    made_here[made_here] = (network.host_place[plan.host[maker[made_here]]] == place[made_here]) | (
-        graph.size[item[made_here]] == 0
+def _sharing(plan: Plan) -> Sharing:
+    """One pair for each two places with bytes between them; links without a limit do not count."""
+    network: Network = plan.platform.network
+    key = plan.move_source.astype(np.int64) * network.n_places + plan.move_target
+    distinct, pair_of = np.unique(key, return_inverse=True)
+    ptr, way = routes(
+        network,
+        (distinct // network.n_places).astype(np.int32),
+        (distinct % network.n_places).astype(np.int32),
     )
-    there = (maker == OUTSIDE) & (
-        (network.origin == EVERYWHERE) | (place == network.origin) | (graph.size[item] == 0)
-    )
-    if holders:
-        held = {(i, p) for i, places in holders.items() for p in places}
-        for at in np.flatnonzero((maker == OUTSIDE) & (graph.size[item] > 0)).tolist():
-            i, p = int(item[at]), int(place[at])
-            there[at] = (i, p) in held if holders.get(i) else there[at]
-    delivery = _Deliveries(plan).find(item, place)
-    lacking = ~made_here & ~there & (delivery < 0)
-    if lacking.any():
-        at = int(np.flatnonzero(lacking)[0])
-        raise BadPlan(
-            f"item {graph.item_names[item[at]]!r} is needed at {network.place_names[place[at]]!r} {what}, "
-            "but no transfer brings it",
-            where=f"plan for {graph.name}",
-            hint="run `headrace check` on the plan",
-        )
-    node = np.where(made_here, maker, np.where(there, -1, delivery + graph.n_tasks))
-    index = np.flatnonzero(node >= 0)
-    return index.astype(np.int32), node[index].astype(np.int32)
-
-
-def _inputs(plan: Plan, holders: Mapping[int, tuple[int, ...]]) -> tuple[Ints, Ints]:
-    graph: Graph = plan.graph
-    reader = np.repeat(np.arange(graph.n_tasks, dtype=np.int32), np.diff(graph.read_ptr))
-    place = plan.platform.network.host_place[plan.host[reader]]
-    index, node = _suppliers(plan, graph.reads, place, holders, "by a task")
-    return node, reader[index]
-
-
-def _sources(plan: Plan, holders: Mapping[int, tuple[int, ...]]) -> tuple[Ints, Ints]:
-    index, node = _suppliers(plan, plan.move_item, plan.move_source, holders, "for a transfer")
-    return node, index + np.int32(plan.graph.n_tasks)
-
-
-def _link_order(plan: Plan) -> tuple[Ints, Ints]:
-    """Transfers that follow each other on a link that carries one at a time."""
-    if plan.platform.contention != "fifo":
-        return np.empty(0, np.int32), np.empty(0, np.int32)
-    ptr, links = _routes(plan)
-    move = np.repeat(np.arange(len(plan.move_item)), np.diff(ptr))
-    by_time = np.lexsort((move, plan.move_finish[move], plan.move_start[move], links))
-    same = np.diff(links[by_time]) == 0
-    first, second = move[by_time][:-1][same], move[by_time][1:][same]
-    return (first + plan.graph.n_tasks).astype(np.int32), (second + plan.graph.n_tasks).astype(np.int32)
-
-
-def _routes(plan: Plan) -> tuple[Ints, Ints]:
-    """The links of every transfer, as CSR."""
-    network = plan.platform.network
-    zones = len(network.route_bandwidth)
-    at = network.zone[plan.move_source].astype(np.int64) * zones + network.zone[plan.move_target]
-    first, count = network.route_ptr[at], network.route_ptr[at + 1] - network.route_ptr[at]
-    move = np.repeat(np.arange(len(at)), count)
-    inner = (
-        network.route_links[
-            np.repeat(first - np.concatenate(([0], np.cumsum(count)[:-1])), count) + np.arange(len(move))
-        ]
-        if len(move)
-        else np.empty(0, np.int32)
-    )
-    out, into = network.out_port[plan.move_source], network.in_port[plan.move_target]
-    everyone = np.arange(len(at))
-    moves = np.concatenate((everyone[out >= 0], move, everyone[into >= 0]))
-    links = np.concatenate((out[out >= 0], inner, into[into >= 0]))
-    by_move = np.argsort(moves, kind="stable")
-    ptr = np.zeros(len(at) + 1, np.int32)
-    np.cumsum(np.bincount(moves, minlength=len(at)), out=ptr[1:])
-    return ptr, links[by_move].astype(np.int32)
+    owner = np.repeat(np.arange(len(distinct), dtype=np.int32), np.diff(ptr))
+    limited = np.isfinite(network.link_bandwidth[way])
+    steps = np.zeros(int(limited.sum()), STEP)
+    steps["link"], steps["pair"] = way[limited], owner[limited]
+    pairs = np.zeros(len(distinct), PAIR)
+    pairs["last"] = np.cumsum(np.bincount(owner[limited], minlength=len(distinct)))
+    pairs["first"][1:] = pairs["last"][:-1]
+    pairs["root"] = pairs["place"] = -1
+    links = np.zeros(network.n_links, LINK)
+    links["bandwidth"], links["head"] = network.link_bandwidth, -1
+    shares = (pairs["first"] < pairs["last"])[pair_of] & (plan.graph.size[plan.move_item] > 0)
+    return Sharing(np.where(shares, pair_of, -1).astype(np.int32), pairs, steps, links)
