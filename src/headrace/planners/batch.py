@@ -13,20 +13,16 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import replace
 
 import numpy as np
 
 from headrace.core.scheduler import Problem
-from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.planners.batch_grid import grid_of
-from headrace.planners.board import Board, CalendarFull
-from headrace.planners.booking import booked_plan
-from headrace.planners.bounds import lower_bound
-from headrace.planners.kernels.arrays import NO_ROUTE, POOL_FULL
-from headrace.planners.kernels.batch import batch_schedule, free_hosts, return_results, workqueue_schedule
+from headrace.planners.board import Board
+from headrace.planners.booking import booked_plan, with_bound
+from headrace.planners.kernels.batch import batch_schedule, free_hosts, workqueue_schedule
 from headrace.planners.kernels.batch_arrays import (
     FIRST_JUMP,
     STAR,
@@ -71,10 +67,10 @@ def batch_plan(
             free, wave, columns, board.links, board.copies, board.moves, board.log,
             board.scratch, board.placed,
         )  # fmt: skip
-        _judge(outcome, at, problem)
-        _return_results(problem, board, grid)
+        board.judge(outcome, at)
+        board.return_results()
 
-    return _with_bound(booked_plan(problem, name, place_all), problem, began)
+    return with_bound(booked_plan(problem, name, place_all), problem, began)
 
 
 def workqueue_plan(problem: Problem, name: str) -> Plan:
@@ -89,26 +85,10 @@ def workqueue_plan(problem: Problem, name: str) -> Plan:
             _free(problem, board, grid), board.links, board.copies, board.moves, board.log, board.scratch,
             board.placed,
         )  # fmt: skip
-        _judge(outcome, at, problem)
-        _return_results(problem, board, grid)
+        board.judge(outcome, at)
+        board.return_results()
 
-    return _with_bound(booked_plan(problem, name, place_all), problem, began)
-
-
-def _with_bound(plan: Plan, problem: Problem, began: float) -> Plan:
-    return replace(plan, bound=lower_bound(problem), seconds=time.perf_counter() - began)
-
-
-def _judge(outcome: int, at: int, problem: Problem) -> None:
-    if outcome == POOL_FULL:
-        raise CalendarFull
-    if outcome == NO_ROUTE:
-        raise NoPlan(
-            f"task {problem.graph.task_names[at]!r} cannot get its inputs at any host, or its results "
-            "cannot return",
-            where=problem.platform.name,
-            hint="add a [[link]] or uplink so that a route exists",
-        )
+    return with_bound(booked_plan(problem, name, place_all), problem, began)
 
 
 def _inputs(problem: Problem, board: Board, grid: Grid, by_usage: bool) -> Inputs:
@@ -216,18 +196,3 @@ def _columns(graph: Graph, grid: Grid, inputs: Inputs, rule: int) -> Columns:
         new=np.empty(TILE),
         after=np.empty(TILE),
     )
-
-
-def _return_results(problem: Problem, board: Board, grid: Grid) -> None:
-    """Results in the order in which they are made: O(results * log)."""
-    graph = problem.graph
-    if problem.platform.network.origin < 0:
-        return
-    items = np.flatnonzero(graph.result & (graph.producer != OUTSIDE) & (graph.size > 0))
-    items = items[np.lexsort((items, board.placed.finish[graph.producer[items]]))]
-    return_results(
-        items, graph.producer[items], board.arrays.machines, grid, board.arrays.tasks, board.links,
-        board.copies, board.moves, board.scratch, board.placed,
-    )  # fmt: skip
-    if board.links.used[1]:
-        raise CalendarFull

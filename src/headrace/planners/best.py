@@ -13,6 +13,7 @@ from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
 from headrace.planners.auto import best_of_candidates
+from headrace.planners.board import Board
 from headrace.planners.booking import booked_plan, with_bound
 from headrace.planners.bounds import lower_bound
 from headrace.planners.critical import critical_tasks
@@ -77,6 +78,7 @@ def _climbed(
     arrays, graph = arrays_of(problem), problem.graph
     n, hosts = graph.n_tasks, len(problem.platform.hosts)
     best, order, host = plan, order_of(plan), plan.host.copy()
+    waits = _results_should_wait(problem, order, host, arrays)
     critical = critical_tasks(plan, problem.holders)
     for _ in range(steps):
         if time.perf_counter() > until:
@@ -90,7 +92,7 @@ def _climbed(
         else:
             new_order = _earlier(problem, order, task, random)
         try:
-            trial = _decoded(problem, plan.scheduler, new_order, new_host, arrays)
+            trial = _decoded(problem, plan.scheduler, new_order, new_host, arrays, waits)
         except NoPlan:
             continue
         if trial.makespan <= best.makespan:
@@ -101,9 +103,23 @@ def _climbed(
     return replace(best, notes=plan.notes)
 
 
-def _decoded(problem: Problem, name: str, order: Order, host: Ints, arrays: Arrays) -> Plan:
+def _results_should_wait(problem: Problem, order: Order, host: Ints, arrays: Arrays) -> bool:
+    """Whether these decisions make a shorter plan if results return after all inputs are booked."""
+    at_once, later = (_decoded(problem, "", order, host, arrays, waits).makespan for waits in (False, True))
+    return later < at_once
+
+
+def _decoded(
+    problem: Problem, name: str, order: Order, host: Ints, arrays: Arrays, results_wait: bool
+) -> Plan:
     choice = choice_of(problem, forced=host)
-    return booked_plan(problem, name, lambda board: board.place(order, choice), arrays)
+
+    def place_all(board: Board) -> None:
+        board.place(order, choice, results_wait=results_wait)
+        if results_wait:
+            board.return_results()
+
+    return booked_plan(problem, name, place_all, arrays)
 
 
 def _neighbours(problem: Problem, task: int) -> Ints:

@@ -12,7 +12,7 @@ from headrace.model.plan import Plan
 from headrace.planners.kernels.arrays import NO_ROUTE, POOL_FULL, Choice, Copies, Log, Moves, Placed, Scratch
 from headrace.planners.kernels.calendar import new_calendar
 from headrace.planners.kernels.listing import list_schedule
-from headrace.planners.kernels.transfers import add_held
+from headrace.planners.kernels.transfers import add_held, return_results
 from headrace.planners.problem_arrays import Arrays
 
 MANY_READERS = 16
@@ -44,11 +44,17 @@ class Board:
         self.placed = Placed(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n), np.zeros(n))
         add_held(machines, tasks, self.copies)
 
-    def place(self, order: Ints | NDArray[np.int64], choice: Choice) -> None:
-        """Place these tasks in turn; their predecessors must be placed. See `list_schedule`."""
+    def place(self, order: Ints | NDArray[np.int64], choice: Choice, *, results_wait: bool = False) -> None:
+        """Place these tasks in turn; their predecessors must be placed. See `list_schedule`.
+
+        If `results_wait`, results are not sent to the origin yet: `return_results` does that in the end.
+        """
+        tasks = self.arrays.tasks
+        if results_wait:
+            tasks = tasks._replace(result=np.zeros_like(tasks.result))
         outcome, at = list_schedule(
             order.astype(np.int64),
-            self.arrays.tasks,
+            tasks,
             self.arrays.machines,
             choice,
             self.cores,
@@ -59,15 +65,35 @@ class Board:
             self.scratch,
             self.placed,
         )
+        self.judge(outcome, at)
+
+    def judge(self, outcome: int, at: int) -> None:
+        """Raise what the outcome of a compiled loop that got as far as task `at` stands for."""
         if outcome == POOL_FULL:
             raise CalendarFull
         if outcome == NO_ROUTE:
-            name = self.problem.graph.task_names[at]
             raise NoPlan(
-                f"task {name!r} cannot get its inputs at any host, or its results cannot return",
+                f"task {self.problem.graph.task_names[at]!r} cannot get its inputs at any host, or its results "
+                "cannot return",
                 where=self.problem.platform.name,
                 hint="add a [[link]] or uplink so that a route exists",
             )
+
+    def return_results(self) -> None:
+        """All tasks are placed: results go to the origin in the gaps that inputs left, those made first first.
+
+        O(results * log).
+        """
+        graph = self.problem.graph
+        if self.problem.platform.network.origin < 0:
+            return
+        items = np.flatnonzero(graph.result & (graph.producer != OUTSIDE) & (graph.size > 0))
+        items = items[np.lexsort((items, self.placed.finish[graph.producer[items]]))]
+        outcome, at = return_results(
+            items, graph.producer[items], self.arrays.machines, self.arrays.tasks, self.links, self.copies,
+            self.moves, self.scratch, self.placed,
+        )  # fmt: skip
+        self.judge(outcome, at)
 
     def plan(self, name: str) -> Plan:
         """What is on the board as a plan, without bound."""

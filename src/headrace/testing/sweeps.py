@@ -4,34 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.experiment.figures.figure_11 import KB, TASKS_IN_CHUNK, figure_11, tasks_that_share_files
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 
-KB = 1000.0
-CHUNKS, TASKS_IN_CHUNK = 8, 50
-
-
-def figure_11(shared_kb: float, seed: int, shuffled: bool = False) -> tuple[Program, Platform]:
-    """400 tasks in 8 chunks, one file of `shared_kb` KB a chunk, on 3 clusters behind links of 10 KB/s.
-
-    Clusters of 4, 6 and 12 hosts that are available by 100, 70 and 30 %. Each task has two inputs and one
-    output of its own of 8 to 12 KB and runs for 90 to 110 s. `shuffled`: chunks are mixed in the order of tasks.
-
-    >>> program, platform = figure_11(1200, seed=0)
-    >>> len(program.tasks), len(platform.hosts), platform.origin
-    (400, 22, 'origin')
-    """
-    rng = np.random.default_rng([seed, 11])
-    chunk = np.repeat(np.arange(CHUNKS), TASKS_IN_CHUNK)
-    if shuffled:
-        rng.shuffle(chunk)
-    program = _program(f"figure-11-{shared_kb:g}", rng, chunk, np.full(CHUNKS, shared_kb * KB))
-    clusters = [(4, 0.0), (6, 0.3), (12, 0.7)]
-    sites = [
-        Site(f"c{c}", tuple(Host(f"c{c}h{i}", load=load) for i in range(hosts)), uplink=10 * KB)
-        for c, (hosts, load) in enumerate(clusters)
-    ]
-    return program, Platform((*sites, Site("origin")), contention="fifo", origin="origin", name="figure-11")
+__all__ = ["figure_11", "sweep"]
 
 
 def sweep(tasks: int, hosts: int, clusters: int, seed: int) -> tuple[Program, Platform]:
@@ -47,7 +24,7 @@ def sweep(tasks: int, hosts: int, clusters: int, seed: int) -> tuple[Program, Pl
     rng = np.random.default_rng([seed, 12])
     chunk = np.arange(tasks) // TASKS_IN_CHUNK
     sizes = np.round(10 ** rng.uniform(2, 4, int(chunk.max(initial=0)) + 1)) * KB
-    program = _program(f"sweep-{tasks}", rng, chunk, sizes)
+    program = tasks_that_share_files(f"sweep-{tasks}", rng, chunk.tolist(), sizes.tolist())
     sites = []
     for c in range(clusters):
         count = hosts // clusters + (c < hosts % clusters)
@@ -56,20 +33,3 @@ def sweep(tasks: int, hosts: int, clusters: int, seed: int) -> tuple[Program, Pl
         sites.append(Site(f"c{c}", machines, uplink=float(np.round(rng.uniform(50, 500)) * KB)))
     name = f"{hosts}-hosts-{clusters}-clusters"
     return program, Platform((*sites, Site("origin")), contention="fifo", origin="origin", name=name)
-
-
-def _program(name: str, rng: np.random.Generator, chunk: np.ndarray, shared: np.ndarray) -> Program:
-    """A task for each entry of `chunk`, which says whose shared file it reads."""
-    program = Program(name)
-    files = [program.input(f"shared{i}", size=float(size)) for i, size in enumerate(shared)]
-    work = rng.uniform(90, 110, len(chunk))
-    size = rng.uniform(8, 12, (len(chunk), 3)) * KB
-    for t, c in enumerate(chunk.tolist()):
-        own = [program.input(f"in{t}.{i}", size=float(size[t, i])) for i in range(2)]
-        program.task(
-            inputs=[files[c], *own],
-            outputs={f"out{t}": float(size[t, 2])},
-            work=float(work[t]),
-            name=f"t{t}",
-        )
-    return program

@@ -58,7 +58,9 @@ class Ask:
     tell: Callable[[str], None] = field(default=lambda text: None)
 
 
-FIGURES: dict[str, tuple[str, str]] = {}
+FIGURES: dict[str, tuple[str, str]] = {
+    "figure-11": ("figure_11", "ten heuristics for parameter sweeps over the size of shared files"),
+}
 """Name -> (module in this folder, one line)."""
 
 

@@ -18,7 +18,6 @@ from headrace.planners.kernels.batch_arrays import (
     STAR,
 )
 from headrace.planners.kernels.batch_arrivals import arrival_at, by_time, load_inputs
-from headrace.planners.kernels.calendar import book
 from headrace.planners.kernels.columns import (
     best_host_of,
     note_arrivals,
@@ -29,7 +28,7 @@ from headrace.planners.kernels.columns import (
 from headrace.planners.kernels.jit import inner
 from headrace.planners.kernels.jumps import find_jumps
 from headrace.planners.kernels.renewal import renew
-from headrace.planners.kernels.transfers import add_copy, add_move, fetch, route, seconds, slot
+from headrace.planners.kernels.transfers import add_copy, fetch
 
 
 @njit(cache=True)
@@ -369,25 +368,3 @@ def free_hosts(m, grid, free, host):
         second = min(second, max(time, first))
         first = min(first, time)
     free.first[group], free.second[group] = first, second
-
-
-@njit(cache=True)
-def return_results(items, makers, m, grid, tasks, calendar, copies, moves, scratch, placed):
-    """All tasks are placed: results return to the origin in the gaps that inputs left on the links."""
-    for i in range(len(items)):
-        item, maker = np.int64(items[i]), makers[i]
-        there = False
-        node = copies.head[item]
-        while node >= 0:
-            there = there or copies.place[node] == m.origin
-            node = copies.next[node]
-        if there:
-            continue
-        place, begin = grid.places[grid.host_place[placed.host[maker]]], placed.finish[maker]
-        duration = seconds(m, place, m.origin, tasks.size[item])
-        if m.booked:
-            count = route(m, place, m.origin, scratch.links)
-            begin = slot(calendar, scratch.links, count, begin, duration)
-            for link in range(count):
-                book(calendar, scratch.links[link], begin, begin + duration)
-        add_move(moves, item, place, m.origin, begin, begin + duration)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from headrace.planners.kernels.arrays import NO_ROUTE, OK, POOL_FULL
 from headrace.planners.kernels.calendar import book, earliest, unbook
 from headrace.planners.kernels.jit import inner
 
@@ -252,3 +253,26 @@ def deliver(m, tasks, copies, calendar, task, place, time, links, moves):
                 book(calendar, links[k], begin, begin + duration)
         add_move(moves, item, place, m.origin, begin, begin + duration)
         add_copy(m, copies, item, size, m.origin, begin + duration)
+
+
+@njit(cache=True)
+def return_results(items, makers, m, tasks, calendar, copies, moves, scratch, placed):
+    """All tasks are placed: results return to the origin in the gaps that inputs left on the links.
+
+    Returns OK, POOL_FULL or NO_ROUTE, and the task reached.
+    """
+    for i in range(len(items)):
+        item, maker = np.int64(items[i]), makers[i]
+        if held_since(copies, item, m.origin) < np.inf:
+            continue
+        place, begin = m.host_place[placed.host[maker]], placed.finish[maker]
+        duration = seconds(m, place, m.origin, tasks.size[item])
+        if duration == np.inf:
+            return NO_ROUTE, maker
+        if m.booked:
+            count = route(m, place, m.origin, scratch.links)
+            begin = slot(calendar, scratch.links, count, begin, duration)
+            for link in range(count):
+                book(calendar, scratch.links[link], begin, begin + duration)
+        add_move(moves, item, place, m.origin, begin, begin + duration)
+    return (POOL_FULL if calendar.used[1] else OK), -1
