@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from headrace.core.online import Wake
 from headrace.core.scheduler import Assignment
@@ -21,21 +23,19 @@ class JustInTime:
 
     def __init__(self) -> None:
         self.given = 0
+        self._cores: Any = None
 
     def react(self, state: GridState, events: Sequence[Event]) -> list[Assignment]:
         """One task for every free core; O(hosts log hosts + tasks given)."""
         desk, hosts = state.desk, state.platform.hosts
-        rates = state.rates().max(axis=0)
-        free = [
-            h
-            for h, host in enumerate(hosts)
-            if desk.up[h]
-            for _ in range(host.cores - int(desk.busy[h]) - int(desk.q_len[h]))
-        ]
-        free.sort(key=lambda h: (-rates[h], h))
+        if self._cores is None:
+            self._cores = np.array([host.cores for host in hosts])
+        room = np.where(desk.up == 1, self._cores - desk.busy - desk.q_len[:-1], 0)
+        free = np.repeat(np.arange(len(hosts)), np.maximum(room, 0))
+        free = free[np.argsort(-state.rates().max(axis=0)[free], kind="stable")]
         answers = []
         task = int(desk.q_head[-1])
-        for h in free:
+        for h in free.tolist():
             if task < 0:
                 break
             self.given += 1
