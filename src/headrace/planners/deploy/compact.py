@@ -7,7 +7,7 @@ they hold for the class. Conversely a solution that names hosts, averaged over e
 program with the same objective, so both have the same optimum. With F filters, S streams, G classes and Z
 zones there are about 2 F G + S Z² columns.
 
-All rates are MB read a second, except flows between zones and on links, which are MB/s of their stream.
+All rates are rates of reading, except flows between zones and on links, which are those of their stream.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class Compact:
     option: Numbers
     """Columns: 1 for the option by which the input is read."""
     read: Numbers
-    """Columns: MB/s read under each option."""
+    """Columns: the rate of reading under each option."""
     work: Numbers
-    """Columns [filters, classes]: MB read a second worked off; the reader's row is not used."""
+    """Columns [filters, classes]: rate of reading worked off; the reader's row is not used."""
     count: Numbers
     """Columns [filters, classes] of hosts; where filters share hosts the same columns for all filters."""
     local: Numbers
@@ -83,7 +83,7 @@ class Compact:
     pairs: Numbers
     """[pairs, 2] zones between which data can go."""
     between: Numbers
-    """Columns [len(streams), len(pairs)]: MB/s."""
+    """Columns [len(streams), len(pairs)]: flows."""
     link_rows: Numbers
     host_rows: Numbers
     """One for each class: how many hosts it has."""

@@ -42,7 +42,7 @@ def find_limits(problem: PipelineProblem, program: Compact, x: Floats) -> tuple[
         if dual * capacity[j] / answer.objective > NOTABLE:
             name = program.rates.link_names[j]
             kind = "segment" if name.startswith("segment of ") else "link"
-            text = f"{name} is full: {capacity[j]:.4g} MB/s"
+            text = f"{name} is full: {capacity[j] * program.rates.unit:.4g} MB/s"
             parts.append((dual * float(capacity[j]) / answer.objective, Limit(kind, name, text)))  # type: ignore[arg-type]
     parts.sort(key=lambda entry: -entry[0])
     return tuple(limit for _, limit in parts)
@@ -58,7 +58,7 @@ def find_prices(problem: PipelineProblem, program: Compact, option: int) -> tupl
     answer = solve(_most_read(program, linear.with_bounds(low, high)), whole=False)
     if answer.dual is None:
         return ()
-    gain = np.maximum(answer.dual[program.host_rows], 0.0)
+    gain = np.maximum(answer.dual[program.host_rows], 0.0) * program.rates.unit
     gain[gain < 1e-9] = 0.0
     hosts = problem.platform.hosts
     order = np.lexsort((classes.first, -gain))
@@ -75,17 +75,18 @@ def find_prices(problem: PipelineProblem, program: Compact, option: int) -> tupl
     )
 
 
-def shortage(problem: PipelineProblem, program: Compact, option: int, throughput: float) -> str:
+def shortage(problem: PipelineProblem, program: Compact, x: Floats) -> str:
     """Why the reader is held back, in words: the filter that lacks hosts, and by how much."""
     rates = program.rates
-    full = float(rates.readable[option])
+    option = int(np.argmax(x[program.option]))
+    throughput, full = float(x[program.read].sum()), float(rates.readable[option])
     free = np.flatnonzero(rates.share[option] == 0)
     each = (rates.core * rates.cores)[1:, free].mean(axis=1)
     need = np.ceil(full / each * (1 - 1e-9)).astype(np.int64)
     k = int(np.argmax(need))
     others = int(np.delete(need, k).sum())
     name = problem.pipeline.order[k + 1].name
-    rest = f"throughput {throughput / full:.0%} of the reader's {full:.4g} MB/s"
+    rest = f"throughput {throughput / full:.0%} of the reader's {full * rates.unit:.4g} MB/s"
     left = max(len(free) - others, 0)
     if problem.several_per_host or need[k] <= left:
         return f"planned in relaxed form, {rest}"
@@ -107,11 +108,12 @@ def _limit(problem: PipelineProblem, program: Compact, resource: Resource, part:
     name = order[resource.filter] if resource.filter >= 0 else "all filters"
     if resource.kind == "reader":
         j = int(np.argmax(part))
-        full = float(program.rates.readable[j])
-        if resource.amount[j] < full * (1 - 1e-9):
-            text = f"the reader's port carries {resource.amount[j]:.4g} of the {full:.4g} MB/s it could read"
+        full = float(program.rates.readable[j]) * program.rates.unit
+        real = float(resource.amount[j]) * program.rates.unit
+        if real < full * (1 - 1e-9):
+            text = f"the reader's port carries {real:.4g} of the {full:.4g} MB/s it could read"
             return Limit("port", name, text)
-        return Limit("reader", name, f"the reader delivers {resource.amount[j]:.4g} MB/s and no more")
+        return Limit("reader", name, f"the reader delivers {real:.4g} MB/s and no more")
     where = [hosts[program.classes.first[g]].name for g in resource.classes[part > 0].tolist()]
     some = f"{where[0]} and those like it" if len(where) == 1 else f"{where[0]}, {where[1]} and others"
     if resource.kind == "cpu":

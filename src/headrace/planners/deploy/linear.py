@@ -119,14 +119,18 @@ def solve(
     integer = whole and bool(program.whole.any())
     model = mathopt.Model.from_model_proto(_proto(program, integer))
     hints = [] if start is None or not integer else [_hint(mathopt, model, start)]
-    result = mathopt.solve(
-        model,
-        mathopt.SolverType.HIGHS,
-        params=mathopt.SolveParameters(
-            time_limit=timedelta(seconds=max(seconds, 0.05)), highs=_options(gap, nodes)
-        ),
-        model_params=mathopt.ModelSolveParameters(solution_hints=hints),
-    )
+    try:
+        result = mathopt.solve(
+            model,
+            mathopt.SolverType.HIGHS,
+            params=mathopt.SolveParameters(
+                time_limit=timedelta(seconds=max(seconds, 0.05)), highs=_options(gap, nodes)
+            ),
+            model_params=mathopt.ModelSolveParameters(solution_hints=hints),
+        )
+    except (AttributeError, RuntimeError, ValueError) as error:  # MathOpt's own handling of a failure fails
+        reason = error.__context__ or error
+        raise NoPlan(f"the solver failed: {reason}", hint="give it more time, or check the numbers") from None
     return _answer(mathopt, model, result, integer)
 
 

@@ -73,8 +73,7 @@ def deploy_lpsched(
     found = search(loose, seconds=left, gap=gap, tell=tell)
     first = None
     if found.x is not None and float(found.x[loose.read].sum()) > 0:
-        option = int(np.argmax(found.x[loose.option]))
-        notes.append(shortage(problem, loose, option, float(found.x[loose.read].sum())))
+        notes.append(shortage(problem, loose, found.x))
         first = _deployment(case, loose, found, "first relaxation", tuple(notes))
     if first is not None and (problem.several_per_host or _network_suffices(case)):
         return first
@@ -224,7 +223,7 @@ def _assemble(
     return Deployment(
         problem=problem,
         source=problem.sources[where.option].name,
-        throughput=where.throughput,
+        throughput=where.throughput * rates.unit,
         placements=placed,
         flows=moved,
         objective=objective,

@@ -19,15 +19,18 @@ MAX_ZONE_PAIRS = 250_000
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Filters are numbered in pipeline order, the reader first. Rates are MB read a second: what goes in at
-    the reader for one unit of time, also for the filters behind it."""
+    """Filters are numbered in pipeline order, the reader first. Rates are those at which input is read, also for
+    the filters behind the reader. They, ports and links are in multiples of `unit`, so that a solver sees
+    numbers near 1 whatever the size of the data."""
 
+    unit: float
+    """MB/s; a power of 2."""
     core: Floats
     """[filters, hosts] what one core can work off; inf for filters without work."""
     cores: Floats
     """Cores of each host; the reader has one."""
     port: Floats
-    """MB/s of each host's port, in and out each; inf where there is none."""
+    """Each host's port, in and out each; inf where there is none."""
     zone: Numbers
     """The zone of each host: its site, or in a pairwise network itself."""
     stream_source: Numbers
@@ -40,16 +43,16 @@ class Rates:
     share: Floats
     """[options, hosts] of the input."""
     readable: Floats
-    """MB/s that each option can deliver."""
+    """What each option can deliver."""
     weight: Floats
-    """[zones, zones] W_C."""
+    """[zones, zones] W_C of one unit."""
     link_rows: Numbers
     """Links and segments, by number, ..."""
     link_from: Numbers
     """... each with the zones between which it carries flows."""
     link_to: Numbers
     capacity: Floats
-    """MB/s of each link and segment."""
+    """Of each link and segment."""
     link_names: tuple[str, ...]
     routed: Floats
     """[zones, zones] 1 where data can go, and both have hosts."""
@@ -91,10 +94,12 @@ def find_rates(problem: PipelineProblem) -> Rates:
             share[i, place[host]] = part
     with np.errstate(divide="ignore"):
         readable = np.min(np.where(share > 0, core[0] / np.where(share > 0, share, 1.0), np.inf), axis=1)
+    unit = 2.0 ** math.floor(math.log2(float(readable.max())) - 3)
     return Rates(
-        core=core,
+        unit=unit,
+        core=core / unit,
         cores=np.array([float(h.cores) for h in hosts]),
-        port=network.port[network.host_place] / MEGABYTE,
+        port=network.port[network.host_place] / (MEGABYTE * unit),
         zone=zone,
         stream_source=source,
         stream_target=target,
@@ -102,12 +107,12 @@ def find_rates(problem: PipelineProblem) -> Rates:
         rate_in=rate_in,
         rate_out=rate_out,
         share=share,
-        readable=readable,
-        **_between_zones(problem, zone),
+        readable=readable / unit,
+        **_between_zones(problem, zone, unit),
     )
 
 
-def _between_zones(problem: PipelineProblem, zone: Numbers) -> dict[str, Any]:
+def _between_zones(problem: PipelineProblem, zone: Numbers, unit: float) -> dict[str, Any]:
     platform = problem.platform
     network = platform.network
     n = len(network.route_bandwidth)
@@ -143,11 +148,11 @@ def _between_zones(problem: PipelineProblem, zone: Numbers) -> dict[str, Any]:
         capacity.append(bandwidth / MEGABYTE)
         labels.append(f"segment of {site}")
     return {
-        "weight": weight,
+        "weight": weight * unit,
         "link_rows": np.array(rows, np.int64),
         "link_from": np.array([a for a, _ in ends], np.int64),
         "link_to": np.array([b for _, b in ends], np.int64),
-        "capacity": np.array(capacity),
+        "capacity": np.array(capacity) / unit,
         "link_names": tuple(labels),
         "routed": routed.astype(np.float64),
     }

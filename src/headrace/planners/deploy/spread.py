@@ -25,18 +25,18 @@ DUST = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """A deployment in arrays over hosts."""
+    """A deployment in arrays over hosts; rates in the unit of its `Rates`."""
 
     option: int
     throughput: float
     placed: Numbers
     """[filters, hosts] 1 where a filter runs."""
     work: Floats
-    """[filters, hosts] MB read a second worked off."""
+    """[filters, hosts] rate of reading that is worked off."""
     zone_flow: Floats
-    """[streams, zones, zones] MB/s, without what stays on its host."""
+    """[streams, zones, zones] flows, without what stays on its host."""
     local: Floats
-    """[streams, hosts] MB/s that stay on their host."""
+    """[streams, hosts] flows that stay on their host."""
 
 
 def spread(program: Compact, x: Floats) -> Spread:
@@ -83,6 +83,7 @@ def placements(problem: PipelineProblem, rates: Rates, found: Spread) -> tuple[P
     hosts = problem.platform.hosts
     rate_in = rates.rate_in.copy()
     rate_in[0] = 1.0
+    whole = found.throughput * rates.unit * rate_in
     made = []
     for k, h in np.argwhere(found.placed > 0).tolist():
         total = float(found.work[k].sum())
@@ -90,11 +91,7 @@ def placements(problem: PipelineProblem, rates: Rates, found: Spread) -> tuple[P
         busy = done / float(rates.core[k, h])
         share = done / total if total > 0 else 1.0 / int(found.placed[k].sum())
         copies = min(hosts[h].cores, max(1, int(np.ceil(busy * (1 - DUST))))) if k > 0 else 1
-        made.append(
-            Placement(
-                names[k], hosts[h].name, copies, share, share * found.throughput * float(rate_in[k]), busy
-            )
-        )
+        made.append(Placement(names[k], hosts[h].name, copies, share, share * float(whole[k]), busy))
     return tuple(made)
 
 
@@ -120,7 +117,7 @@ def flows(problem: PipelineProblem, rates: Rates, found: Spread) -> tuple[Flow, 
         for pair, amount in zip(key.tolist(), rates_of.tolist(), strict=True):
             if amount > 0:
                 ends = divmod(pair, len(hosts))
-                made.append(Flow(names[a], names[b], hosts[ends[0]], hosts[ends[1]], amount))
+                made.append(Flow(names[a], names[b], hosts[ends[0]], hosts[ends[1]], amount * rates.unit))
     return tuple(made)
 
 
