@@ -20,10 +20,13 @@ Routing = Literal["planned", "round-robin"]
 ROUTINGS: tuple[Routing, ...] = ("planned", "round-robin")
 WINDOW = 16
 """Buffers that are on their way to the copies of a filter on a host, or wait there, at most."""
-_ROUNDS, _LEAST_BUFFERS = 64, 2000
-"""Buffers read for each host of the filter that has most, and in all, unless a size is given."""
+_ROUNDS, _ROUNDS_AT_LEAST = 512, 64
+"""Buffers read for each host of the filter that has most, unless a size is given: many times the window, so
+that copies which cannot keep up have filled theirs long before the end."""
+_USUAL_MOST, _LEAST_BUFFERS = 50_000, 10_000
+"""Beyond so many there are fewer for each host."""
 _MOST_BUFFERS = 2_000_000
-_LOW, _HIGH = 0.3, 0.9
+_LOW, _HIGH = 0.5, 0.95
 """The steady state is taken to last from the first to the second share of the input."""
 
 
@@ -64,8 +67,8 @@ def simulate_deployment(
 ) -> FlowOutcome:
     """Let so many megabytes of input flow through a deployment; the trial run's volume if not given.
 
-    `buffer` is in MB; if not given, so that 2,000 are read, and 64 for each host of the filter with most
-    hosts. Readers keep together, as they do in the plan: none is more than two buffers ahead. Memory
+    `buffer` is in MB; if not given, so that each host of the filter with most hosts gets hundreds of them.
+    Readers keep together, as they do in the plan: none is more than `window` buffers ahead. Memory
     O(flows + hosts * window), time O(buffers * filters * (log hosts + targets of a copy)).
     """
     if routing not in ROUTINGS:
@@ -77,7 +80,7 @@ def simulate_deployment(
     began = time.perf_counter()
     layout = Layout(deployment)
     amount = deployment.problem.pipeline.reader.volume if megabytes is None else megabytes
-    size = amount / max(_LEAST_BUFFERS, _ROUNDS * layout.most_hosts) if buffer is None else buffer
+    size = amount / _buffers(layout.most_hosts) if buffer is None else buffer
     _check_sizes(amount, size)
     ints, reals, at = layout.arrays(amount, window, planned=routing == "planned")
     rate, end, through, events = flow(ints, reals, at, size, _LOW * amount, _HIGH * amount)
@@ -94,18 +97,24 @@ def simulate_deployment(
         makespan=end,
         megabytes=amount,
         buffer=size,
-        host_busy=_busy(layout, reals[at.busy :].tolist(), end),
+        host_busy=_busy(layout, reals[at.done :].tolist(), end),
         link_use=_use(layout, reals[at.carried :].tolist(), end),
         events=int(events),
         seconds=time.perf_counter() - began,
     )
 
 
-def _busy(layout: Layout, busy: list[float], end: float) -> dict[str, float]:
+def _buffers(hosts: int) -> int:
+    """How many to read, where the filter with most hosts has so many."""
+    return max(_LEAST_BUFFERS, min(_ROUNDS * hosts, _USUAL_MOST), _ROUNDS_AT_LEAST * hosts)
+
+
+def _busy(layout: Layout, done: list[float], end: float) -> dict[str, float]:
     """Core seconds over those there were."""
-    hosts = layout.problem.platform.hosts
-    numbers = {name: layout.host[name] for name in layout.deployment.hosts_used}
-    return {name: busy[i] / (end * hosts[i].cores) for name, i in numbers.items()}
+    busy = dict.fromkeys(layout.deployment.hosts_used, 0.0)
+    for placement, megabytes in zip(layout.stations, done, strict=False):
+        busy[placement.host] += megabytes / layout.core_rate(placement)
+    return {name: seconds / (end * layout.problem.hosts[name].cores) for name, seconds in busy.items()}
 
 
 def _use(layout: Layout, carried: list[float], end: float) -> dict[str, float]:

@@ -15,10 +15,8 @@ from numba import njit
 
 inner: Any = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 IDLE, BUSY, BLOCKED = 0, 1, 2
-SEQUENCE, FREE, HOSTS, STATIONS = 0, 1, 2, 3
+SEQUENCE, FREE, IDLERS, SENDERS = 0, 1, 2, 3
 NONE = -1
-_PACE_BUFFERS = 2.0
-"""A reader may be this many of its buffers ahead of the slowest, measured as shares of what each reads."""
 
 
 class Columns(NamedTuple):
@@ -29,7 +27,6 @@ class Columns(NamedTuple):
     where the entries of each row begin in another column.
     """
 
-    station_host: int
     station_place: int
     """Where its data lies."""
     copy_ptr: int
@@ -41,9 +38,6 @@ class Columns(NamedTuple):
     edge_ptr: int
     edge_target: int
     """Planned targets of routers; a router without any sends to all stations of the next filter in turn."""
-    host_ptr: int
-    host_stations: int
-    """The stations of each host, the last filter first: what is downstream goes first."""
     out_port: int
     in_port: int
     zone: int
@@ -64,11 +58,11 @@ class Columns(NamedTuple):
     last_waiting: int
     first_buffer: int
     last_buffer: int
-    cores: int
-    host_marked: int
-    hosts_to_do: int
-    station_marked: int
-    stations_to_do: int
+    may_begin: int
+    idlers: int
+    """Stations of which copies may be able to begin something; senders: to send something."""
+    may_send: int
+    senders: int
     buffer_source: int
     buffer_target: int
     buffer_hop: int
@@ -76,7 +70,7 @@ class Columns(NamedTuple):
     resource_first: int
     resource_last: int
     number: int
-    """SEQUENCE of the last event, first FREE buffer, HOSTS and STATIONS to do."""
+    """SEQUENCE of the last event, first FREE buffer, how many IDLERS and SENDERS there are."""
     rate: int
     """MB/s of one copy."""
     to_read: int
@@ -95,8 +89,8 @@ class Columns(NamedTuple):
     """When each planned target is due, in buffers over weight."""
     begun: int
     """MB that a reader has begun to read."""
-    busy: int
-    """Core seconds of each host."""
+    done: int
+    """MB that a station has taken in."""
     buffer_size: int
     carried: int
     """MB that each resource has carried."""
@@ -106,6 +100,9 @@ class Columns(NamedTuple):
     """Not a column: the number of zones."""
     readers: int
     """Not a column: the number of stations that read."""
+    window: int
+    """Not a column: the buffers that a station has room for, and that a reader may be ahead of the slowest (by
+    two of the one that reads least, if that is more)."""
 
 
 @njit(cache=True)
@@ -122,7 +119,7 @@ def flow(ints, reals, at, size, low, high):
     low_at = math.nan
     rate = math.inf
     for station in range(at.readers):
-        _mark_host(ints, at, ints[at.station_host + station])
+        _let_begin(ints, at, station)
     while True:
         _settle(ints, reals, at, heap, now, size)
         if len(heap) == 0:
@@ -140,19 +137,21 @@ def flow(ints, reals, at, size, low, high):
 
 
 @inner
-def _mark_host(ints, at, host):
-    if not ints[at.host_marked + host]:
-        ints[at.host_marked + host] = True
-        ints[at.hosts_to_do + ints[at.number + HOSTS]] = host
-        ints[at.number + HOSTS] += 1
+def _let_begin(ints, at, station):
+    """Remember that copies of a station may be able to begin something."""
+    if not ints[at.may_begin + station]:
+        ints[at.may_begin + station] = True
+        ints[at.idlers + ints[at.number + IDLERS]] = station
+        ints[at.number + IDLERS] += 1
 
 
 @inner
-def _mark_station(ints, at, station):
-    if not ints[at.station_marked + station]:
-        ints[at.station_marked + station] = True
-        ints[at.stations_to_do + ints[at.number + STATIONS]] = station
-        ints[at.number + STATIONS] += 1
+def _let_send(ints, at, station):
+    """Remember that copies of a station may be able to send something."""
+    if not ints[at.may_send + station]:
+        ints[at.may_send + station] = True
+        ints[at.senders + ints[at.number + SENDERS]] = station
+        ints[at.number + SENDERS] += 1
 
 
 @inner
@@ -165,26 +164,25 @@ def _push(ints, at, heap, moment, what):
 def _settle(ints, reals, at, heap, now, size):
     """Do all that can be done at this moment: first send, then begin work."""
     while True:
-        if ints[at.number + STATIONS] > 0:
-            ints[at.number + STATIONS] -= 1
-            station = ints[at.stations_to_do + ints[at.number + STATIONS]]
-            ints[at.station_marked + station] = False
+        if ints[at.number + SENDERS] > 0:
+            ints[at.number + SENDERS] -= 1
+            station = ints[at.senders + ints[at.number + SENDERS]]
+            ints[at.may_send + station] = False
             _send(ints, reals, at, heap, now, station)
-        elif ints[at.number + HOSTS] > 0:
-            ints[at.number + HOSTS] -= 1
-            host = ints[at.hosts_to_do + ints[at.number + HOSTS]]
-            ints[at.host_marked + host] = False
-            _begin(ints, reals, at, heap, now, host, size)
+        elif ints[at.number + IDLERS] > 0:
+            ints[at.number + IDLERS] -= 1
+            station = ints[at.idlers + ints[at.number + IDLERS]]
+            ints[at.may_begin + station] = False
+            _begin(ints, reals, at, heap, now, station, size)
         else:
             return
 
 
 @inner
 def _finish(ints, reals, at, copy, size):
-    """A copy has worked a buffer off: it gives its core back and has pieces to send. MB that are through."""
+    """A copy has worked a buffer off and has pieces to send. MB that are through."""
     station = ints[at.copy_station + copy]
     taken = reals[at.copy_size + copy]
-    ints[at.cores + ints[at.station_host + station]] += 1
     ints[at.copy_state + copy] = BLOCKED
     first = ints[at.router_ptr + station]
     for router in range(first, ints[at.router_ptr + station + 1]):
@@ -192,8 +190,7 @@ def _finish(ints, reals, at, copy, size):
         pieces = 0 if made <= 0.0 else max(1, math.ceil(made / size - 1e-9))
         ints[at.left + copy * at.streams + router - first] = pieces
         reals[at.piece + copy * at.streams + router - first] = made / max(pieces, 1)
-    _mark_station(ints, at, station)
-    _mark_host(ints, at, ints[at.station_host + station])
+    _let_send(ints, at, station)
     return taken * reals[at.counts + station]
 
 
@@ -222,7 +219,7 @@ def _send(ints, reals, at, heap, now, station):
             done = done and ints[at.left + copy * at.streams + column] == 0
         if done:
             ints[at.copy_state + copy] = IDLE
-            _mark_host(ints, at, ints[at.station_host + station])
+            _let_begin(ints, at, station)
 
 
 @inner
@@ -288,7 +285,7 @@ def _advance(ints, reals, at, heap, now, buffer):
     else:
         ints[at.buffer_next + ints[at.last_buffer + station]] = buffer
     ints[at.last_buffer + station] = buffer
-    _mark_host(ints, at, ints[at.station_host + station])
+    _let_begin(ints, at, station)
 
 
 @inner
@@ -327,33 +324,27 @@ def _deliver(ints, reals, at, heap, now, resource):
 
 
 @inner
-def _begin(ints, reals, at, heap, now, host, size):
-    """Free cores of a host begin work, for the last filters first."""
-    for slot in range(ints[at.host_ptr + host], ints[at.host_ptr + host + 1]):
-        station = ints[at.host_stations + slot]
-        for copy in range(ints[at.copy_ptr + station], ints[at.copy_ptr + station + 1]):
-            if ints[at.cores + host] == 0:
-                return
-            if ints[at.copy_state + copy] != IDLE:
-                continue
-            reads = station < at.readers
-            taken = _read(ints, reals, at, station, size) if reads else _take(ints, reals, at, station)
-            if taken <= 0.0:
-                break
-            seconds = taken / reals[at.rate + station]
-            ints[at.copy_state + copy] = BUSY
-            reals[at.copy_size + copy] = taken
-            ints[at.cores + host] -= 1
-            reals[at.busy + host] += seconds
-            _push(ints, at, heap, now + seconds, copy)
+def _begin(ints, reals, at, heap, now, station, size):
+    """Idle copies begin to work, as long as there is something for them."""
+    reads = station < at.readers
+    for copy in range(ints[at.copy_ptr + station], ints[at.copy_ptr + station + 1]):
+        if ints[at.copy_state + copy] != IDLE:
+            continue
+        if reads and not _may_read(reals, at, station, size):
+            return
+        if not reads and ints[at.first_buffer + station] == NONE:
+            return
+        taken = _read(ints, reals, at, station, size) if reads else _take(ints, reals, at, station)
+        ints[at.copy_state + copy] = BUSY
+        reals[at.copy_size + copy] = taken
+        reals[at.done + station] += taken
+        _push(ints, at, heap, now + taken / reals[at.rate + station], copy)
 
 
 @inner
 def _take(ints, reals, at, station):
-    """The buffer that waits longest: its size, or 0. Its room goes to the router that waits longest for it."""
+    """Take the buffer that waits longest: its size. Its room goes to the router that waits longest for it."""
     buffer = ints[at.first_buffer + station]
-    if buffer == NONE:
-        return 0.0
     ints[at.first_buffer + station] = ints[at.buffer_next + buffer]
     ints[at.buffer_next + buffer] = ints[at.number + FREE]
     ints[at.number + FREE] = buffer
@@ -362,28 +353,40 @@ def _take(ints, reals, at, station):
     if router != NONE:
         ints[at.first_waiting + station] = ints[at.next_waiting + router]
         ints[at.waiting + router] = False
-        _mark_station(ints, at, ints[at.router_station + router])
+        _let_send(ints, at, ints[at.router_station + router])
     return reals[at.buffer_size + buffer]
 
 
 @inner
-def _read(ints, reals, at, station, size):
-    """How much a reader reads next; 0 when all is read, or when it is too far ahead of the others."""
+def _may_read(reals, at, station, size):
+    """Whether something is left to read, and the reader is not too far ahead of the others."""
     whole = reals[at.to_read + station]
-    rest = whole - reals[at.begun + station]
-    if rest <= 1e-9 * whole:
-        return 0.0
-    slowest = 1.0
-    lead = 0.0
+    if whole - reals[at.begun + station] <= 1e-9 * whole:
+        return False
+    least = whole
     for other in range(at.readers):
-        slowest = min(slowest, reals[at.begun + other] / reals[at.to_read + other])
-        lead = max(lead, size / reals[at.to_read + other])
-    if reals[at.begun + station] / whole > slowest + _PACE_BUFFERS * lead:
-        return 0.0
-    was_slowest = reals[at.begun + station] / whole <= slowest
-    taken = min(size, rest)
+        least = min(least, reals[at.to_read + other])
+    lead = size * max(at.window / whole, 2.0 / least)
+    return reals[at.begun + station] / whole <= _slowest(reals, at) + lead
+
+
+@inner
+def _slowest(reals, at):
+    """The share that the reader which is behind all others has begun to read."""
+    slowest = 1.0
+    for reader in range(at.readers):
+        slowest = min(slowest, reals[at.begun + reader] / reals[at.to_read + reader])
+    return slowest
+
+
+@inner
+def _read(ints, reals, at, station, size):
+    """Begin to read a buffer: its size. When the slowest reader does, others may go on."""
+    whole = reals[at.to_read + station]
+    was_slowest = reals[at.begun + station] / whole <= _slowest(reals, at)
+    taken = min(size, whole - reals[at.begun + station])
     reals[at.begun + station] += taken
     for other in range(at.readers if was_slowest else 0):
         if other != station:
-            _mark_host(ints, at, ints[at.station_host + other])
+            _let_begin(ints, at, other)
     return taken

@@ -17,6 +17,8 @@ from headrace.model.pipeline import MEGABYTE
 
 Table = dict[str, NDArray[Any]]
 _GOLDEN = 0.6180339887498949
+_LEAST_CORE = 0.01
+"""A filter on a shared host has at least this part of a core, however little the plan has for it to do."""
 
 
 class Layout:
@@ -72,7 +74,7 @@ class Layout:
         """Two flat arrays, of whole numbers and of amounts, and where each column begins in them."""
         from headrace.simulator.flow_kernels import Columns
 
-        table = self._stations(amount) | self._routers(planned) | self._hosts() | self._network()
+        table = self._stations(amount) | self._routers(planned) | self._network()
         streams = max(1, int(np.diff(self.router_ptr).max()))
         table |= _at_rest(table, window, streams)
         ints = {name: column for name, column in table.items() if column.dtype.kind in "ib"}
@@ -83,6 +85,7 @@ class Layout:
             streams=streams,
             zones=len(self.network.route_bandwidth),
             readers=self.ranges[self.pipeline.reader.name][1],
+            window=window,
         )
         return (
             np.concatenate([c.astype(np.int64) for c in ints.values()]),
@@ -97,9 +100,8 @@ class Layout:
         hosts = np.array([self.host[p.host] for p in self.stations])
         copies = [p.copies for p in self.stations]
         return {
-            "station_host": hosts,
             "station_place": self.network.host_place[hosts],
-            "rate": np.array([self._rate(p) for p in self.stations]),
+            "rate": np.array([self.core_rate(p) for p in self.stations]) * self._core_shares(),
             "to_read": np.array([amount * p.share if self._reads(p) else 0.0 for p in self.stations]),
             "counts": self._counts(),
             "copy_ptr": _pointers(copies),
@@ -107,11 +109,25 @@ class Layout:
             "router_ptr": self.router_ptr,
         }
 
-    def _rate(self, placement: Placement) -> float:
+    def core_rate(self, placement: Placement) -> float:
         """MB/s of its own input that one core works off."""
         per_read = self.pipeline.inflow(placement.filter) / self.pipeline.reader.volume
         capacity = self.problem.capacity(placement.filter, placement.host)
         return capacity * per_read if per_read > 0 else math.inf
+
+    def _core_shares(self) -> Floats:
+        """Of a core, for each copy: all of it; filters that share a host have their planned parts of its cores.
+
+        Cores that the plan leaves idle are theirs in the same proportion.
+        """
+        if not self.problem.several_per_host:
+            return np.ones(len(self.stations))
+        used = np.array([max(p.busy, _LEAST_CORE) for p in self.stations])
+        hosts = np.array([self.host[p.host] for p in self.stations])
+        cores = np.array([h.cores for h in self.problem.platform.hosts])
+        part = used * (cores / np.maximum(np.bincount(hosts, used, len(cores)), _LEAST_CORE))[hosts]
+        shares: Floats = np.minimum(1.0, part / np.array([p.copies for p in self.stations]))
+        return shares
 
     def _counts(self) -> Floats:
         """At filters that take something in and send nothing: MB read for each MB that they take in."""
@@ -151,17 +167,6 @@ class Layout:
                 weight.append(flow.rate)
         return _edges(first[-1], router, target, weight)
 
-    def _hosts(self) -> Table:
-        hosts = [self.host[p.host] for p in self.stations]
-        downstream_first = sorted(
-            range(len(hosts)), key=lambda i: (hosts[i], -self.rank[self.stations[i].filter], i)
-        )
-        return {
-            "host_ptr": _pointers(np.bincount(hosts, minlength=len(self.host)).tolist()),
-            "host_stations": np.array(downstream_first),
-            "cores": np.array([h.cores for h in self.problem.platform.hosts]),
-        }
-
     def _network(self) -> Table:
         route_ptr, route_links = self._routes()
         return {
@@ -197,7 +202,7 @@ def _at_rest(table: Table, window: int, streams: int) -> Table:
     from headrace.simulator.flow_kernels import NONE
 
     stations, copies, routers = (len(table[k]) for k in ("rate", "copy_station", "router_station"))
-    hosts, resources, buffers = len(table["cores"]), len(table["bandwidth"]), stations * window
+    resources, buffers = len(table["bandwidth"]), stations * window
     nowhere = {
         "chosen": routers,
         "next_waiting": routers,
@@ -212,10 +217,10 @@ def _at_rest(table: Table, window: int, streams: int) -> Table:
         "copy_state": copies,
         "left": copies * streams,
         "waiting": routers,
-        "host_marked": hosts,
-        "hosts_to_do": hosts,
-        "station_marked": stations,
-        "stations_to_do": stations,
+        "may_begin": stations,
+        "idlers": stations,
+        "may_send": stations,
+        "senders": stations,
         "buffer_source": buffers,
         "buffer_target": buffers,
         "buffer_hop": buffers,
@@ -225,7 +230,7 @@ def _at_rest(table: Table, window: int, streams: int) -> Table:
         "copy_size": copies,
         "piece": copies * streams,
         "begun": stations,
-        "busy": hosts,
+        "done": stations,
         "buffer_size": buffers,
         "carried": resources,
     }
