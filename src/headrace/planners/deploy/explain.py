@@ -80,19 +80,20 @@ def shortage(problem: PipelineProblem, program: Compact, x: Floats) -> str:
     rates = program.rates
     option = int(np.argmax(x[program.option]))
     throughput, full = float(x[program.read].sum()), float(rates.readable[option])
+    rest = f"planned in relaxed form, throughput {throughput / full:.0%} of the reader's {full * rates.unit:.4g} MB/s"
+    if problem.several_per_host:
+        return rest
     free = np.flatnonzero(rates.share[option] == 0)
     each = (rates.core * rates.cores)[1:, free].mean(axis=1)
     need = np.ceil(full / each * (1 - 1e-9)).astype(np.int64)
     k = int(np.argmax(need))
-    others = int(np.delete(need, k).sum())
+    left = max(len(free) - int(np.delete(need, k).sum()), 0)
+    if need[k] <= left:
+        return rest
     name = problem.pipeline.order[k + 1].name
-    rest = f"throughput {throughput / full:.0%} of the reader's {full * rates.unit:.4g} MB/s"
-    left = max(len(free) - others, 0)
-    if problem.several_per_host or need[k] <= left:
-        return f"planned in relaxed form, {rest}"
     powers = {problem.power(name, problem.platform.hosts[h].name) for h in free.tolist()}
     sort = "of this power" if len(powers) == 1 else "of mean power"
-    return f"filter {name} needs {need[k]} hosts {sort}, {left} are free: planned in relaxed form, {rest}"
+    return f"filter {name} needs {need[k]} hosts {sort}, {left} are free: {rest}"
 
 
 def _most_read(program: Compact, linear: Linear) -> Linear:
