@@ -353,6 +353,9 @@ def run(
             "--scheduler", "-s", help="One of `headrace schedulers`, file.py:Class, or `dask`: no plan."
         ),
     ] = "auto",
+    online: Annotated[
+        bool, typer.Option("--online", help="Decide while it runs, as lheft and dheft do; no plan ahead.")
+    ] = False,
     workers: Annotated[
         int | None, typer.Option(help="Local workers; one a core if not given.", min=1)
     ] = None,
@@ -386,6 +389,7 @@ def run(
     options = RunOptions(
         on=on,
         scheduler=scheduler,
+        online=online,
         workers=workers,
         speeds=speeds,
         emulate=emulate,
@@ -417,6 +421,36 @@ def runs(
         _print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows]})
     else:
         _table(headers, [[_shown(value) for value in row] for row in rows])
+
+
+@app.command()
+def trial(
+    app_spec: Annotated[
+        str,
+        typer.Argument(metavar="APP", help="A pipeline application: file.py:name.", show_default=False),
+    ],
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds of each filter; the quickest counts.")] = 1,
+    clock: Annotated[str, typer.Option(help="wall, or cpu where the machine has other work.")] = "wall",
+    spool: Annotated[str, typer.Option(metavar="SIZE", help="Room for what a stream carries.")] = "4 GB",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save what `deploy` reads (INI).")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Try a pipeline out: run each filter alone, for real, and measure its time, its volume and the host."""
+    from headrace.commands.trial import as_json as to_json
+    from headrace.commands.trial import run_trial, table
+
+    with _working(f"trying {app_spec}") as say:
+        made = run_trial(app_spec, repeats=repeats, clock=clock, spool=spool, output=output, tell=say)
+    if as_json:
+        _print_json(to_json(made))
+        return
+    _table(*table(made))
+    for note in made.notes:
+        typer.echo(f"note: {note}")
+    if output is not None:
+        typer.echo(f"pipeline: {output}")
 
 
 @app.command()
@@ -479,6 +513,31 @@ def deploy(
     with _working(f"deploying {pipeline}") as say:
         made = deploy_file(pipeline, options, say)
     show_deployments(made, output=output, plot=plot, as_json=_print_json if as_json else None)
+
+
+@app.command()
+def campaign(
+    file: Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="Campaign TOML: what to combine.")],
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that simulate; one a core if not given.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the makespans as SVG.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Simulate every combination of applications, grids and schedulers once; go on where it stopped."""
+    from headrace.commands.campaign import as_json as to_json
+    from headrace.commands.campaign import run_campaign_file, table
+
+    with _working(f"running {file}") as say:
+        read, done = run_campaign_file(file, workers, plot, say)
+    if as_json:
+        _print_json(to_json(read, done))
+        return
+    _table(*table(done))
+    if plot is not None:
+        typer.echo(f"picture: {plot}")
 
 
 @app.command()

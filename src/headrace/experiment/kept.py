@@ -29,19 +29,8 @@ class KeptResults:
     """A file of results in the record's folder: $HEADRACE_HOME, or else .headrace here."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        path = Path(folder or os.environ.get("HEADRACE_HOME") or ".headrace").absolute() / "compared.sqlite"
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path, timeout=30)
-            self._connection.execute(
-                "CREATE TABLE IF NOT EXISTS plans (key TEXT PRIMARY KEY, makespan REAL, bound REAL, seconds REAL)"
-            )
-        except (OSError, sqlite3.Error) as error:
-            raise BadFile(
-                f"kept results cannot be read: {error}",
-                where=str(path),
-                hint="move the file away, or set HEADRACE_HOME",
-            ) from None
+        table = "plans (key TEXT PRIMARY KEY, makespan REAL, bound REAL, seconds REAL)"
+        self._connection = open_kept(folder, "compared.sqlite", table)
 
     def get(self, key: str) -> Kept | None:
         found = self._connection.execute(
@@ -60,6 +49,22 @@ class KeptResults:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._connection.close()
+
+
+def open_kept(folder: Path | None, file: str, table: str) -> sqlite3.Connection:
+    """A file of results in the record's folder, with its one table."""
+    path = Path(folder or os.environ.get("HEADRACE_HOME") or ".headrace").absolute() / file
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path, timeout=30)
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
+    except (OSError, sqlite3.Error) as error:
+        raise BadFile(
+            f"kept results cannot be read: {error}",
+            where=str(path),
+            hint="move the file away, or set HEADRACE_HOME",
+        ) from None
+    return connection
 
 
 def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, object], seed: int) -> str:

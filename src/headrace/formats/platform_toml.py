@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -16,8 +14,9 @@ from headrace.formats.files import encode_text, read_file, write_file
 from headrace.formats.platform_traces import TraceFiles, write_traces
 from headrace.formats.shapes import shorten
 from headrace.formats.tables import Table, as_number, as_quantity
+from headrace.formats.toml_text import parse_toml
 from headrace.model.behaviour import Behaviour
-from headrace.model.errors import BadFile, BadPlatform, HeadraceError
+from headrace.model.errors import BadPlatform, HeadraceError
 from headrace.model.graph import Floats
 from headrace.model.platform import Contention, Host, Link, Pairs, Platform, Site
 
@@ -26,9 +25,6 @@ MAX_HOSTS = 100_000
 MAX_SITES = 2_000
 MAX_PAIRED_HOSTS = 2_000
 """A matrix over all pairs of more hosts would not fit in memory."""
-
-# tomllib takes time that grows with the square of a dotted key's length
-_LONG_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){32}""")
 
 _TOP = ["name", "contention", "origin", "site", "host", "link", "pairs"]
 _SITE = ["name", "host", "bandwidth", "latency", "uplink", "uplink_latency", "storage", "uplink_trace"]
@@ -44,7 +40,7 @@ def read_platform(path: str | Path) -> Platform:
     that they share. The network is built too, so that sites without a route are found here.
     """
     where = str(path)
-    top = Table(_parse(read_file(path, limit=MAX_BYTES), where), where)
+    top = Table(parse_toml(read_file(path, limit=MAX_BYTES), where), where)
     top.done(_TOP)
     name = top.text("name", Path(path).name.partition(".")[0] or "platform")
     traces = TraceFiles(path)
@@ -76,32 +72,6 @@ def write_platform(platform: Platform, path: str | Path) -> None:
     except HeadraceError as error:
         raise error.at(str(path)) from None
     write_file(path, encode_text(text, str(path)))
-
-
-def _parse(data: bytes, where: str) -> dict[str, Any]:
-    long_key = _LONG_KEY.search(data)
-    if long_key:
-        line = data.count(b"\n", 0, long_key.start()) + 1
-        raise BadFile(
-            f"a dotted key in line {line} has more than 32 parts", where=where, hint="use [tables] instead"
-        )
-    try:
-        return tomllib.loads(data.decode())
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise BadFile(
-            f"not UTF-8 text: byte 0x{data[error.start]:02x} in line {line}",
-            where=where,
-            hint="save it as UTF-8",
-        ) from None
-    except RecursionError:
-        raise BadFile(
-            "not valid TOML: values are nested too deep",
-            where=where,
-            hint="see docs/formats.md for its shape",
-        ) from None
-    except ValueError as error:
-        raise BadFile(f"not valid TOML: {error}", where=where, hint="mend the file at that place") from None
 
 
 def _named(entry: dict[str, Any]) -> str:

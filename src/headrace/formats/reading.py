@@ -6,6 +6,7 @@ from pathlib import Path
 
 from headrace.formats.files import read_head
 from headrace.formats.pst import pst_kind
+from headrace.model.behaviour import GridScript
 from headrace.model.errors import HeadraceError
 from headrace.model.platform import Platform
 from headrace.model.program import Program
@@ -31,6 +32,17 @@ def read_any_platform(path: str | Path) -> Platform:
             return read_grid(path).start()
         except HeadraceError as error:
             raise error if str(path) in error.where else error.at(str(path)) from None
+    from headrace.formats.platform_toml import read_platform
+
+    return read_platform(path)
+
+
+def read_grid_or_platform(path: str | Path) -> GridScript | Platform:
+    """Platform TOML, or a grid description with all that happens in it."""
+    if pst_kind(_head(path)) == "grid":
+        from headrace.formats.pst_grid import read_grid
+
+        return read_grid(path)
     from headrace.formats.platform_toml import read_platform
 
     return read_platform(path)

@@ -1,0 +1,108 @@
+"""`headrace campaign`: every combination of a campaign file, run once, with a table and a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.model.units import show_size, show_time
+
+if TYPE_CHECKING:
+    from headrace.experiment.campaign import Done
+    from headrace.experiment.campaign_summary import Summary
+    from headrace.formats.campaign_toml import CampaignFile
+
+
+def run_campaign_file(
+    file: Path, workers: int | None, plot: Path | None, tell: Callable[[str], None]
+) -> tuple[CampaignFile, list[Done]]:
+    """Read the campaign, run what is not kept, and draw the picture if one is wanted."""
+    from headrace.experiment.campaign import KeptRuns, run_campaign
+    from headrace.formats.campaign_toml import read_campaign
+    from headrace.model.errors import HeadraceError
+
+    campaign = read_campaign(file)
+    try:
+        with KeptRuns() as kept:
+            done = run_campaign(campaign, kept, workers=workers, tell=tell)
+    except HeadraceError as error:
+        raise error if str(file) in error.where else error.at(str(file)) from None
+    if plot is not None:
+        from headrace.experiment.campaign_summary import pictures, summaries
+        from headrace.report.curves import write_curves
+
+        write_curves(plot, pictures(campaign.applications, summaries(done)))
+    return campaign, done
+
+
+def table(done: Sequence[Done]) -> tuple[list[str], list[list[str]]]:
+    """A row for each group of runs that differ in the seed only; columns that say nothing are left out."""
+    from headrace.experiment.campaign_summary import summaries
+
+    found = summaries(done)
+    always = ("application", "grid", "scheduler")
+    told = [
+        name
+        for name in found[0].group._fields
+        if name in always or len({getattr(s.group, name) for s in found}) > 1
+    ]
+    headers = [*told, "runs", "makespan", "+-", "x best", "moved", "deciding"]
+    return headers, [[*(getattr(s.group, name) for name in told), *_cells(s)] for s in found]
+
+
+def _cells(s: Summary) -> list[str]:
+    runs = f"{s.runs - s.failed} of {s.runs}" if s.failed else str(s.runs)
+    if s.makespan is None or s.relative is None or s.bytes_moved is None or s.deciding is None:
+        return [runs, "no run ended", "", "", "", ""]
+    spread = "" if s.deviation is None else show_time(s.deviation)
+    return [
+        runs,
+        show_time(s.makespan),
+        spread,
+        f"{s.relative:.3f}",
+        show_size(s.bytes_moved),
+        show_time(s.deciding),
+    ]
+
+
+def as_json(campaign: CampaignFile, done: Sequence[Done]) -> dict[str, Any]:
+    """All runs and their summaries, for machines."""
+    from headrace.experiment.campaign_summary import summaries
+
+    return {
+        "campaign": campaign.name,
+        "runs": [
+            {
+                "application": one.run.application.name,
+                "grid": one.run.grid.name,
+                "scheduler": one.run.scheduler,
+                "events": one.run.events,
+                "estimates": one.run.estimates,
+                "faults": one.run.faults,
+                "seed": one.run.seed,
+                "kept": one.kept,
+                **({"error": one.outcome.error} if one.outcome.error else _facts(one)),
+            }
+            for one in done
+        ],
+        "summary": [
+            {
+                **s.group._asdict(),
+                "runs": s.runs,
+                "failed": s.failed,
+                "makespan": s.makespan,
+                "deviation": s.deviation,
+                "relative": s.relative,
+                "bytes_moved": s.bytes_moved,
+                "deciding": s.deciding,
+            }
+            for s in summaries(done)
+        ],
+    }
+
+
+def _facts(one: Done) -> dict[str, Any]:
+    facts = one.outcome._asdict()
+    del facts["error"]
+    return facts

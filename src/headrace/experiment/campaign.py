@@ -1,0 +1,254 @@
+"""Campaigns: every combination of applications, grids, schedulers and settings simulated once, and kept."""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from itertools import product
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from headrace.experiment.campaign_parts import (
+    entry_digest,
+    grid_spec,
+    make_grid,
+    make_program,
+    make_setting,
+    sweep_spec,
+)
+from headrace.experiment.kept import open_kept
+from headrace.experiment.online import ONLINE, Setting, make_online, simulate_grid
+from headrace.formats.campaign_toml import CampaignFile, Entry
+from headrace.model.behaviour import GridScript
+from headrace.model.errors import HeadraceError, NoPlan
+from headrace.model.platform import Platform
+from headrace.model.program import Program
+
+
+class Outcome(NamedTuple):
+    """What is kept of a simulated run; `error` says why there is none."""
+
+    makespan: float = math.nan
+    bound: float = 0.0
+    bytes_moved: float = 0.0
+    plans: int = 0
+    redone: int = 0
+    log_events: int = 0
+    deciding: float = 0.0
+    """Seconds of this machine that the scheduler took."""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One run of a campaign."""
+
+    application: Entry
+    grid: Entry
+    scheduler: str
+    events: str
+    estimates: str
+    faults: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Done:
+    """A combination and what came of it; `kept`: it was known from before."""
+
+    run: Combination
+    outcome: Outcome
+    kept: bool
+
+
+@dataclass(frozen=True)
+class _Job:
+    key: str
+    application: Entry
+    grid: Entry
+    scheduler: str
+    setting: Setting
+    seed: int
+
+
+def combine(campaign: CampaignFile) -> Iterator[Combination]:
+    """Every combination, those of one program and grid next to each other."""
+    for application, grid, seed in product(campaign.applications, campaign.grids, campaign.seeds):
+        for rest in product(campaign.schedulers, campaign.events, campaign.estimates, campaign.faults):
+            yield Combination(application, grid, *rest, seed)
+
+
+def check_campaign(campaign: CampaignFile) -> None:
+    """Find what is wrong before anything runs: names, options, files."""
+    for entry in (*campaign.applications, *campaign.grids):
+        try:
+            _check_entry(entry)
+        except HeadraceError as error:
+            raise error if entry.name in error.where else error.at(f"{entry.name!r}") from None
+    for events, estimates, faults in product(campaign.events, campaign.estimates, campaign.faults):
+        setting = make_setting(campaign, events, estimates, faults)
+    for scheduler in campaign.schedulers:
+        make_online(scheduler, setting)
+
+
+def _check_entry(entry: Entry) -> None:
+    """Refuse what cannot be made; nothing large is made for it, but files are read."""
+    if entry.form == "sweep":
+        sweep_spec(entry)
+    elif entry.form == "grid":
+        grid_spec(entry)
+    elif entry.form != "file":
+        make_program(entry, 0)
+
+
+def run_campaign(
+    campaign: CampaignFile,
+    kept: KeptRuns,
+    *,
+    workers: int | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> list[Done]:
+    """Simulate what is not kept yet, on all cores, and keep each result as soon as it is there.
+
+    Combinations that must give the same (online schedulers do not ask for planning events) run once. A run that
+    fails is reported and not kept. When it is interrupted, what was finished is kept.
+    """
+    check_campaign(campaign)
+    runs = list(combine(campaign))
+    jobs = list(_jobs(campaign, runs))
+    known = {job.key: found for job in jobs if (found := kept.get(job.key)) is not None}
+    before = set(known)
+    todo = list({job.key: job for job in jobs if job.key not in known}.values())
+    tell(f"{len(runs)} runs, {len(runs) - sum(job.key in before for job in jobs)} to do")
+    progress = _Progress(len(todo), tell)
+    for job, outcome in _simulated(todo, workers or os.cpu_count() or 1):
+        known[job.key] = outcome
+        if not outcome.error:
+            kept.put(job.key, campaign.name, outcome)
+        progress.step(f"{job.scheduler} on {job.application.name}, {job.grid.name}: {outcome.makespan:.6g} s")
+    return [Done(run, known[job.key], job.key in before) for run, job in zip(runs, jobs, strict=True)]
+
+
+def _jobs(campaign: CampaignFile, runs: Sequence[Combination]) -> Iterator[_Job]:
+    digests = {id(entry): entry_digest(entry, "application") for entry in campaign.applications}
+    digests |= {id(entry): entry_digest(entry, "grid") for entry in campaign.grids}
+    rest = json.dumps([sorted(campaign.run.items()), version("headrace")])
+    for run in runs:
+        planned = "" if run.scheduler in ONLINE else run.events
+        words = [run.scheduler, planned, run.estimates, run.faults, run.seed, rest]
+        words += [digests[id(run.application)], digests[id(run.grid)]]
+        setting = make_setting(campaign, run.events, run.estimates, run.faults)
+        key = sha256(json.dumps(words).encode()).hexdigest()
+        yield _Job(key, run.application, run.grid, run.scheduler, setting, run.seed)
+
+
+def _simulated(jobs: Sequence[_Job], workers: int) -> Iterator[tuple[_Job, Outcome]]:
+    """Outcomes as they come; in this process if there is no more than one worker or job."""
+    if min(workers, len(jobs)) <= 1:
+        yield from ((job, simulate_job(job)) for job in jobs)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(workers, len(jobs)), context, _leave_interrupts_to_the_parent) as pool:
+        waiting = iter(jobs)
+        running: dict[Future[Outcome], _Job] = {}
+        try:
+            while True:
+                for job in waiting:
+                    running[pool.submit(simulate_job, job)] = job
+                    if len(running) >= 4 * workers:
+                        break
+                if not running:
+                    return
+                for future in sorted(
+                    wait(running, return_when=FIRST_COMPLETED).done, key=lambda f: running[f].key
+                ):
+                    yield running.pop(future), future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def simulate_job(job: _Job) -> Outcome:
+    """One run; a run that cannot end says why."""
+    program, grid = _made(job)
+    try:
+        run = simulate_grid(program, grid, job.scheduler, job.setting, seed=job.seed)
+    except NoPlan as error:
+        return Outcome(error=str(error))
+    return Outcome(
+        makespan=run.makespan,
+        bound=run.bound,
+        bytes_moved=run.bytes_moved,
+        plans=run.plans,
+        redone=run.redone,
+        log_events=run.events,
+        deciding=run.deciding,
+    )
+
+
+_recent: dict[tuple[str, str, int], tuple[Program, GridScript | Platform]] = {}
+"""The program and grid of the latest job: its neighbours have the same."""
+
+
+def _made(job: _Job) -> tuple[Program, GridScript | Platform]:
+    key = (repr(job.application), repr(job.grid), job.seed)
+    if key not in _recent:
+        made = make_program(job.application, job.seed), make_grid(job.grid, job.seed)
+        _recent.clear()
+        _recent[key] = made
+    return _recent[key]
+
+
+class _Progress:
+    """Says how far it is, at most once a second."""
+
+    def __init__(self, total: int, tell: Callable[[str], None]) -> None:
+        self.total, self.tell = total, tell
+        self.done = 0
+        self.began = self.said = time.monotonic()
+
+    def step(self, what: str) -> None:
+        self.done += 1
+        now = time.monotonic()
+        if now - self.said >= 1.0 or self.done == self.total:
+            self.said = now
+            left = (now - self.began) / self.done * (self.total - self.done)
+            self.tell(f"{self.done} of {self.total}, about {left:.0f} s left: {what}")
+
+
+class KeptRuns:
+    """Outcomes of simulated runs in the record's folder: $HEADRACE_HOME, or else .headrace here."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        table = "runs (key TEXT PRIMARY KEY, campaign TEXT, outcome TEXT)"
+        self._connection = open_kept(folder, "campaigns.sqlite", table)
+
+    def get(self, key: str) -> Outcome | None:
+        found = self._connection.execute("SELECT outcome FROM runs WHERE key = ?", (key,)).fetchone()
+        return Outcome(**json.loads(found[0])) if found else None
+
+    def put(self, key: str, campaign: str, outcome: Outcome) -> None:
+        text = json.dumps(outcome._asdict())
+        with self._connection:
+            self._connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?)", (key, campaign, text))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._connection.close()

@@ -1,0 +1,155 @@
+"""The parts of a campaign made real: programs, grids and settings of its entries, and what tells them apart."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from headrace.core.steering import Rules
+from headrace.experiment.dataflow import fft, jacobi, matmul
+from headrace.experiment.distribution import Distribution
+from headrace.experiment.generate import SweepSpec, generate_sweep
+from headrace.experiment.grids import ClusterSpec, GridSpec, SeriesSpec, generate_grid
+from headrace.experiment.online import Setting
+from headrace.formats.campaign_toml import CampaignFile, Entry, Shape, Value
+from headrace.formats.reading import read_any_program, read_grid_or_platform
+from headrace.model.behaviour import GridScript, pack
+from headrace.model.errors import HeadraceError, UsageError
+from headrace.model.graph import Graph
+from headrace.model.platform import Platform
+from headrace.model.program import Program
+from headrace.predict.information import parse_quality
+from headrace.simulator.online import Mechanics
+
+_RULES = ("planning", "planning_fixed", "keep", "subset", "reduce", "replan")
+_MECHANICS = ("link_order", "ahead", "steal", "duplicate", "replicate")
+_GRAPHS: dict[str, Callable[..., Program]] = {"jacobi": jacobi, "fft": fft, "matmul": matmul}
+
+
+def make_program(entry: Entry, seed: int) -> Program:
+    """The program of an entry; only generated sweeps depend on the seed."""
+    try:
+        if entry.file is not None:
+            return read_any_program(entry.file)
+        if entry.form == "sweep":
+            return generate_sweep(sweep_spec(entry), seed, entry.name)
+        program = _GRAPHS[entry.form](**cast(Mapping[str, Any], entry.options))
+    except HeadraceError as error:
+        raise error.at(f"application {entry.name!r}") from None
+    program.name = entry.name
+    return program
+
+
+def make_grid(entry: Entry, seed: int) -> GridScript | Platform:
+    """The grid of an entry; a generated one depends on the seed."""
+    try:
+        if entry.file is not None:
+            return read_grid_or_platform(entry.file)
+        return generate_grid(grid_spec(entry), seed, entry.name)
+    except HeadraceError as error:
+        raise error.at(f"grid {entry.name!r}") from None
+
+
+def sweep_spec(entry: Entry) -> SweepSpec:
+    """What an entry says about a sweep."""
+    return SweepSpec(**{key: _drawn(value) for key, value in entry.options.items()})
+
+
+def grid_spec(entry: Entry) -> GridSpec:
+    """What an entry says about a grid; without clusters, those of the parameter-sweep paper's figure 11."""
+    options: dict[str, Any] = dict(entry.options)
+    if entry.clusters:
+        options["clusters"] = tuple(
+            ClusterSpec(**{key: _series(value) for key, value in cluster.items()})
+            for cluster in entry.clusters
+        )
+    return GridSpec(**options)
+
+
+def _drawn(value: Value) -> Any:
+    return Distribution(cast(Any, value.name), value.a, value.b) if isinstance(value, Shape) else value
+
+
+def _series(value: Value) -> Any:
+    if not isinstance(value, Shape):
+        return value
+    if value.name in ("constant", "stable"):
+        return SeriesSpec()
+    return SeriesSpec(cast(Any, value.name), value.a, value.b)
+
+
+def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: str) -> Setting:
+    """How a run goes: planning events as S1, S1:60 (seconds), S2, S3 or once; the rest as the campaign says."""
+    name, _, interval = events.partition(":")
+    try:
+        seconds = float(interval) if interval else None
+    except ValueError:
+        raise UsageError(
+            f"events are {events!r}", where=campaign.name, hint="S1, S1:60 (every 60 s), S2, S3 or once"
+        ) from None
+    if estimates not in ("user", "history"):
+        parse_quality(estimates)
+    run: dict[str, Any] = dict(campaign.run)
+    return Setting(
+        rules=Rules(
+            events=cast(Any, name), interval=seconds, **{key: run[key] for key in _RULES if key in run}
+        ),
+        mechanics=Mechanics(**{key: run[key] for key in _MECHANICS if key in run}),
+        estimates=estimates,
+        faults=faults,
+        error=float(run.get("error", 0.0)),
+    )
+
+
+def entry_digest(entry: Entry, what: str) -> str:
+    """The same for two entries that make the same program or grid of a seed, whatever they are called."""
+    digest = hashlib.sha256()
+    if entry.file is None:
+        words = (entry.form, sorted(entry.options.items()), [sorted(c.items()) for c in entry.clusters])
+        digest.update(json.dumps(words).encode())
+    elif what == "application":
+        program = make_program(entry, 0)
+        for graph in (program.graph, program.real):
+            _add_graph(digest, graph)
+    else:
+        _add_grid(digest, make_grid(entry, 0))
+    return digest.hexdigest()
+
+
+def _add_graph(digest: Any, graph: Graph) -> None:
+    digest.update(json.dumps([list(graph.kinds), list(graph.task_names), list(graph.item_names)]).encode())
+    for array in (
+        graph.work,
+        graph.kind,
+        graph.size,
+        graph.producer,
+        graph.read_ptr,
+        graph.reads,
+        graph.result,
+    ):
+        digest.update(array.tobytes() + b"|")
+
+
+def _add_grid(digest: Any, grid: GridScript | Platform) -> None:
+    """Everything that a grid holds: its traces as numbers, the rest as text."""
+    platform = grid if isinstance(grid, Platform) else grid.platform
+    changes = () if isinstance(grid, Platform) else grid.changes
+    traces = [host.trace for host in platform.hosts]
+    links = [site.uplink_trace for site in platform.sites] + [link.trace for link in platform.links]
+    behaviours = [change.behaviour for change in changes]
+    for behaviour in (*traces, *links, *behaviours):
+        series = () if behaviour is None else behaviour if isinstance(behaviour, tuple) else (behaviour,)
+        for array in pack(series):
+            digest.update(array.tobytes() + b"|")
+    sites = [
+        replace(site, uplink_trace=None, hosts=tuple(replace(h, trace=None) for h in site.hosts))
+        for site in platform.sites
+    ]
+    bare = [replace(link, trace=None) for link in platform.links]
+    events = [(change.time, change.what, change.name) for change in changes]
+    digest.update(repr((sites, bare, platform.contention, platform.origin, events)).encode())
+    if platform.pairs is not None:
+        digest.update(platform.network.link_bandwidth.tobytes() + platform.network.route_latency.tobytes())
