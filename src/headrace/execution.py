@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 import numpy as np
 
-from headrace.core.scheduler import Follow, Planner, Problem, assignments_of
+from headrace.core.scheduler import Follow, Planner, Problem, Scheduler, assignments_of
+from headrace.core.steering import Rules
 from headrace.model.check import require_valid
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
 from headrace.model.events import Event, TaskFinished
@@ -89,6 +90,7 @@ def run(
     record: str | Path | None = None,
     output: str | Path = ".",
     learn: bool = True,
+    online: bool = False,
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
 ) -> Run:
@@ -96,8 +98,9 @@ def run(
 
     The plan knows what earlier runs measured (`learn`), everything that happens goes to the record, and
     results with a path are written relative to `output`, the others to the record's folder. A task that fails
-    does not raise: see `Run.failure`. `scheduler="dask"` leaves the placing to the engine. `planned` hears
-    the plan before the run, `observe` every event.
+    does not raise: see `Run.failure`. `scheduler="dask"` leaves the placing to the engine. With `online`
+    (always for "dheft") the scheduler decides while the program runs, as in a simulation; else a plan is
+    made first. `planned` hears the plan before the run, `observe` every event.
     """
     from headrace.record import Record
     from headrace.runtime.results import write_results
@@ -107,7 +110,7 @@ def run(
         _cluster(on, workers, speeds, stretch, tls) as cluster,
     ):
         graph, platform = _estimates(program, cluster.platform, book if learn else None)
-        plan, policy, name = _policy(scheduler, graph, platform)
+        plan, policy, name = _policy(scheduler, graph, platform, online)
         planned(plan)
         with book.begin(program.name, graph, platform, name, plan) as entry:
 
@@ -161,10 +164,15 @@ def _estimates(program: Program, platform: Platform, book: Record | None) -> tup
 
 
 def _policy(
-    scheduler: str | Planner, graph: Graph, platform: Platform
-) -> tuple[Plan | None, Follow | None, str]:
+    scheduler: str | Planner, graph: Graph, platform: Platform, online: bool
+) -> tuple[Plan | None, Scheduler | None, str]:
     if scheduler == ENGINE:
         return None, None, ENGINE
+    if isinstance(scheduler, str) and (online or scheduler == "dheft"):
+        from headrace.experiment.online import Setting, make_online
+
+        policy = make_online(scheduler, Setting(rules=Rules(events="once", hold=True)))
+        return None, cast(Scheduler, policy), policy.name
     planner = make(scheduler) if isinstance(scheduler, str) else scheduler
     plan = planner.plan(Problem(graph, platform))
     require_valid(graph, platform, plan)

@@ -21,6 +21,7 @@ from headrace.model.units import show_size, show_time
 class RunOptions:
     on: str
     scheduler: str
+    online: bool
     workers: int | None
     speeds: str | None
     emulate: bool
@@ -56,6 +57,7 @@ def run_program(
             program,
             options.on,
             options.scheduler,
+            online=options.online,
             workers=options.workers,
             speeds=_speeds(options.speeds),
             stretch=1.0

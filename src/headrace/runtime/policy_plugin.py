@@ -153,7 +153,9 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.pin: dict[str, Assignment] = {}
         self.to_apply: dict[Key, str] = {}
         assert self.policy is not None
-        self.coordinator = Coordinator(unpack(self.policy), self.graph, self.platform)
+        from headrace.core.live import coordinator_for  # compiled code, which not every run needs
+
+        self.coordinator = coordinator_for(unpack(self.policy), self.graph, self.platform)
         self.policy_name = self.coordinator.scheduler.name
         absent = [HostLeft(0.0, h.name) for h in self.platform.hosts if h.name not in self.address]
         self.planned_for = [h.name for h in self.platform.hosts if h.name in self.address]

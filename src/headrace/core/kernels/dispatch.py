@@ -29,13 +29,14 @@ from headrace.core.kernels.desk import (
     STRICT,
     WAITING,
 )
-from headrace.core.kernels.jit import inner
+from headrace.core.kernels.jit import entry, inner
 from headrace.core.kernels.losses import leave_core, output_size
 from headrace.core.kernels.queues import (
     change_want,
     count_lacking,
     forget,
     make_startable,
+    out_of_pool,
 )
 
 
@@ -136,6 +137,8 @@ def duplicate(case, desk, host, now):
             chosen, latest = task, due
     if chosen < 0 or not fits(case, desk, place, output_size(case, chosen)):
         return
+    if count_lacking(case, desk, chosen, place) > 0:  # to make room has cost one of them
+        return
     core = free_core(case, desk, host)
     desk.dup_host[chosen] = host
     desk.dup_core[chosen] = core
@@ -219,6 +222,12 @@ def task_done(case, desk, task, host, now):
         order(desk, CANCEL, task, loser, core)
         leave_core(case, desk, task, not copy)
     leave_core(case, desk, task, False)
+    made(case, desk, task, host, now)
+
+
+@inner
+def made(case, desk, task, host, now):
+    """A task is done, and what it makes lies where it ran."""
     desk.done[task] = 1
     desk.count[DONE] += 1
     desk.corrected[host] = now
@@ -234,3 +243,48 @@ def task_done(case, desk, task, host, now):
         if case.rule[REPLICATE] > 0 and not case.free[item] and case.level[task] % case.rule[REPLICATE] == 0:
             desk.wish[desk.wish_at[1] % len(desk.wish)] = item
             desk.wish_at[1] += 1
+
+
+@inner
+def is_uneven(case, desk):
+    """Whether a host has nothing to do while another has more tasks than cores."""
+    idle = queued = False
+    for host in range(len(desk.up)):
+        if desk.up[host]:
+            cores = case.core_ptr[host + 1] - case.core_ptr[host]
+            held = desk.q_len[host] + desk.busy[host]
+            queued = queued or held > cores
+            idle = idle or (desk.q_len[host] == 0 and desk.busy[host] < cores)
+    return idle and queued
+
+
+@entry
+def uneven_now(case, desk):
+    """As `is_uneven`, for Python."""
+    return is_uneven(case, desk)
+
+
+@entry
+def note_done(case, desk, task, host, now):
+    """News from workers that have their own queues: a task is done on a host, wherever it was expected."""
+    if desk.done[task] or not desk.up[host]:
+        return
+    if desk.assigned[task] >= 0:
+        queue = desk.assigned[task]
+        forget(case, desk, task)
+        desk.backlog[queue] -= desk.predicted[task]
+        change_want(case, desk, task, case.host_place[queue], -1)
+    elif desk.missing[task] == 0:
+        out_of_pool(desk, task)
+    for k in range(case.read_ptr[task], case.read_ptr[task + 1]):
+        desk.usage[case.reads[k]] -= 1
+    made(case, desk, task, host, now)
+
+
+@entry
+def note_moved(case, desk, item, place):
+    """News from workers that fetch data themselves: a copy has arrived at a place."""
+    at = item * len(desk.place_up) + place
+    if not case.free[item] and desk.born[item] and desk.place_up[place] and desk.present[at] != HERE:
+        desk.used[case.place_site[place]] += case.size[item]
+        add_copy(case, desk, item, place)

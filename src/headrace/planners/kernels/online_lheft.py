@@ -112,7 +112,12 @@ def rebalance(case, desk, work, kind, rates, now):
             continue
         longest, length = -1, 0.0
         for other in range(hosts):
-            if desk.up[other] and desk.q_len[other] > 0:
+            held = desk.q_len[other] + desk.busy[other]
+            if (
+                desk.up[other]
+                and desk.q_len[other] > 0
+                and held > case.core_ptr[other + 1] - case.core_ptr[other]
+            ):
                 left = queue_left(case, desk, other, now)
                 taken = False
                 for k in range(moved):

@@ -19,7 +19,7 @@ from headrace.core.kernels.desk import (
     START,
     WAITING,
 )
-from headrace.core.kernels.dispatch import dispatch, task_done
+from headrace.core.kernels.dispatch import dispatch, is_uneven, task_done
 from headrace.core.kernels.jit import entry, inner
 from headrace.simulator.world.agenda import put, take_out
 from headrace.simulator.world.flows import (
@@ -183,19 +183,6 @@ def asks_for_work(case, desk, now, ready, soon):
     if waiting == 0:
         return False
     return waiting >= ready or (soon >= 0.0 and soon_idle(case, desk, now, soon))
-
-
-@inner
-def is_uneven(case, desk):
-    """Whether a host has a free core and an empty queue while another has tasks waiting in its own."""
-    idle = queued = False
-    for host in range(len(desk.up)):
-        if desk.up[host]:
-            if desk.q_len[host] > 0:
-                queued = True
-            elif desk.busy[host] < case.core_ptr[host + 1] - case.core_ptr[host]:
-                idle = True
-    return idle and queued
 
 
 @entry

@@ -1,0 +1,127 @@
+"""The coordinator of real runs under schedulers that decide while the program runs.
+
+The workers keep their own queues and fetch data themselves; here is what the scheduler needs to know about
+them, in the same arrays that a simulated run has. So the same scheduler object runs in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from headrace.core.beliefs import Historic
+from headrace.core.coordinator import Coordinator
+from headrace.core.grid_state import GridState
+from headrace.core.kernels import desk as d
+from headrace.core.kernels.dispatch import note_done, note_moved, uneven_now
+from headrace.core.kernels.losses import host_joined, host_left
+from headrace.core.kernels.queues import assign_all, truncate
+from headrace.core.kernels.refs import case_ref, desk_ref
+from headrace.core.online import ALWAYS, Answer, Truncate, Wake
+from headrace.core.scheduler import Assignment, Scheduler
+from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
+from headrace.model.graph import Graph
+from headrace.model.platform import Platform
+
+
+class LiveCoordinator(Coordinator):
+    """Events of real workers in, assignments out; the scheduler is asked when its `wake` says so.
+
+    A ready task waits for nothing else than the scheduler here, so it is asked as soon as there is one.
+    """
+
+    def __init__(self, scheduler: Scheduler, graph: Graph, platform: Platform) -> None:
+        self.scheduler = scheduler
+        self.case = d.make_case(graph, platform)
+        self.desk = d.make_desk(graph, platform, self.case)
+        self.refs = (case_ref(self.case), desk_ref(self.desk))
+        self.beliefs = Historic(graph, platform)
+        self.grid = GridState(graph, platform, self.case, self.desk, self.beliefs, self.refs)
+        self.state = self.grid
+        self.host_number = {host.name: h for h, host in enumerate(platform.hosts)}
+        self.wake: Wake = getattr(scheduler, "wake", ALWAYS)
+
+    def handle(self, events: Sequence[Event]) -> list[Assignment]:
+        """Take note of what happened and ask the scheduler if it wants to be asked."""
+        changed = False
+        self.grid.surprised = False
+        for event in events:
+            changed |= self._tell(event)
+        self.desk.count[d.ORDERS] = 0  # orders to stop what ran on a lost host: it is lost anyway
+        if all(self.desk.up == 0) or not (changed or self._asks()):
+            return []
+        answers: list[Any] = []
+        for _ in range(2 if self.wake.ready else 1):  # what was placed may leave more to place
+            before = int(self.desk.q_len[-1])
+            found = self.scheduler.react(self.grid, list(events))
+            answers += self._keep(found)
+            if not found or int(self.desk.q_len[-1]) in (0, before):
+                break
+        return answers
+
+    def _asks(self) -> bool:
+        if self.wake.every or self.grid.surprised:
+            return True
+        due = float(getattr(self.scheduler, "next_time", np.inf))
+        if self.grid.time >= due:
+            return True
+        waits = int(self.desk.q_len[-1]) > 0 and (self.wake.ready > 0 or self.wake.idle)
+        return waits or (self.wake.uneven and bool(uneven_now(*self.refs)))
+
+    def _tell(self, event: Event) -> bool:
+        """Put one event into the arrays; whether the scheduler must hear of it."""
+        state = self.grid
+        state.time = max(state.time, event.time)
+        match event:
+            case TaskFinished(task=task, host=host) if host not in state.down:
+                self._finished(event, state.task_number[task], self.host_number.get(host, -1))
+            case DataMoved(item=name, target=target) if target not in state.down:
+                if target in self.host_number:
+                    place = int(self.case.host_place[self.host_number[target]])
+                    note_moved(*self.refs, state.item_number[name], place)
+            case HostLeft(host=host) if host in self.host_number:
+                host_left(*self.refs, self.host_number[host], True)
+                state.down.add(host)
+                return True
+            case HostJoined(host=host) if host in self.host_number:
+                host_joined(*self.refs, self.host_number[host], event.time)
+                state.down.discard(host)
+                return True
+            case Started():
+                return True
+        return False
+
+    def _finished(self, event: TaskFinished, task: int, host: int) -> None:
+        if host < 0 or self.desk.done[task]:
+            return
+        took = max(0.0, event.time - event.start)
+        expected = float(self.desk.predicted[task])
+        off_by = self.wake.off_by
+        if off_by < np.inf and (took > off_by * expected or off_by * took < expected):
+            self.grid.surprised = True
+        note_done(*self.refs, task, host, event.time)
+        one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
+        self.beliefs.note(event.time, *one)
+
+    def _keep(self, answers: Sequence[Answer]) -> list[Assignment]:
+        """Note the answers in the queues; workers hear of the assignments only."""
+        for answer in answers:
+            if isinstance(answer, Truncate):
+                truncate(*self.refs, answer.keep)
+        chosen = [answer for answer in answers if isinstance(answer, Assignment)]
+        if chosen:
+            tasks = np.array([self.grid.task_number[a.task] for a in chosen], np.int32)
+            hosts = np.array([self.host_number[a.host] for a in chosen], np.int32)
+            ranks = np.array([a.rank for a in chosen], np.float64)
+            expected = self.beliefs.seconds(self.grid.time, tasks, hosts)
+            assign_all(*self.refs, tasks, hosts, ranks, expected)
+        return chosen
+
+
+def coordinator_for(scheduler: Scheduler, graph: Graph, platform: Platform) -> Coordinator:
+    """The coordinator that a scheduler needs: with queues for one that says when to wake it."""
+    if hasattr(scheduler, "wake"):
+        return LiveCoordinator(scheduler, graph, platform)
+    return Coordinator(scheduler, graph, platform)
