@@ -13,6 +13,7 @@ from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.platform import Host, Platform
 from headrace.model.trace import LinkTrace, Trace
 from headrace.predict.information import INTERVAL, Information, Quality, told_work
+from headrace.predict.remaining import OVERDUE_SHARE, left_by_load
 
 _LEAST = 1e-3
 """A host or link that is believed to stand still counts as this slow: it may recover."""
@@ -77,8 +78,14 @@ class Informed(Beliefs):
         for k, (task, host) in enumerate(zip(tasks.tolist(), hosts.tolist(), strict=True)):
             full = float(self._full[self.graph.kind[task], host])
             ahead = float(rates[self.graph.kind[task], host]) / full
-            need = float(self.work[task]) / full - self.traces[host].work_between(float(started[k]), now)
-            left[k] = need / ahead if need > 0 else 0.1 * float(expected[k])
+            left[k] = left_by_load(
+                float(started[k]),
+                float(self.work[task]) / full,
+                now,
+                self.traces[host],
+                ahead,
+                overdue=OVERDUE_SHARE * float(expected[k]),
+            )
         return left
 
     def _renew(self, now: float) -> None:
