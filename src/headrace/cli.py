@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.model.errors import HeadraceError
+from headrace.model.errors import HeadraceError, UsageError
 
 if TYPE_CHECKING:
+    from headrace.commands.simulate import SimulateOptions
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
@@ -181,6 +182,12 @@ def simulate(
         bool, typer.Option("--duplicate", help="Idle hosts run copies of tasks that are overdue.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of what is drawn.")] = 0,
+    runs: Annotated[
+        int | None, typer.Option(min=1, help="Repeat with so many seeds and report the makespans.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="With --runs: draw the makespans as SVG.")
+    ] = None,
     gantt: GanttOption = None,
     trace: TraceOption = None,
     log: Annotated[
@@ -213,6 +220,13 @@ def simulate(
     )
     grid = read_grid_or_platform(on)
     source = _program(program)
+    if runs is not None:
+        _simulate_runs(
+            source, grid, options, runs, {"plot": plot, "gantt": gantt, "trace": trace, "log": log}, as_json
+        )
+        return
+    if plot is not None:
+        raise UsageError("--plot draws many runs", hint="add --runs 1000, or use --gantt")
     with _working(f"simulating {len(source.tasks):,} tasks") as say:
         outcome = simulate_program(source, grid, options, say)
     if log is not None:
@@ -581,6 +595,31 @@ def reproduce(
         typer.echo(f"picture: {plot}")
 
 
+def _simulate_runs(
+    program: Program,
+    grid: Any,
+    options: SimulateOptions,
+    runs: int,
+    files: dict[str, Path | None],
+    as_json: bool,
+) -> None:
+    from headrace.commands.simulate_runs import median_run, simulate_runs
+
+    if files["log"] is not None:
+        raise UsageError("--log is of one run", hint="simulate with one of the seeds, without --runs")
+    with _working(f"simulating {len(program.tasks):,} tasks {runs:,} times") as say:
+        repeated = simulate_runs(program, grid, options, runs, say)
+    if files["plot"] is not None:
+        repeated.plot(files["plot"], f"{program.name} under {repeated.scheduler}")
+    if files["gantt"] is not None or files["trace"] is not None:
+        _draw(median_run(program, grid, options, repeated), files["gantt"], files["trace"])
+    if as_json:
+        _print_json(repeated.json())
+    else:
+        names = {"plot": "picture", "gantt": "chart of the median run", "trace": "trace of the median run"}
+        _table([], [*repeated.rows(), *([names[n], str(path)] for n, path in files.items() if path)])
+
+
 def _program(spec: str) -> Program:
     from headrace.formats.python_program import is_python_program, load_python_program
     from headrace.formats.reading import read_any_program
@@ -599,7 +638,6 @@ def _platform(spec: str) -> Platform:
 
 def _write_log(run: GridRun | None, path: Path) -> None:
     from headrace.formats.files import write_file
-    from headrace.model.errors import UsageError
 
     if run is None:
         raise UsageError(

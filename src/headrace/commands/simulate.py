@@ -104,15 +104,20 @@ def simulate_program(
     program: Program, grid: Platform | GridScript, options: SimulateOptions, say: Callable[[str], None]
 ) -> Simulated:
     """Decide which way to simulate, and do it."""
-    online = options.online or changes_by_itself(grid) or program.reality is not None
+    if is_online(program, grid, options):
+        return _run_online(program, grid, options, say)
+    return _carry_plan(program, grid, options)
+
+
+def is_online(program: Program, grid: Platform | GridScript, options: SimulateOptions) -> bool:
+    """Whether a scheduler decides during the run; else a plan is carried out as it is."""
     if options.plan is not None and options.online:
         raise UsageError(
             "--plan carries a plan out as it is; the other options let a scheduler decide",
             hint="leave one of them away",
         )
-    if options.plan is None and online:
-        return _run_online(program, grid, options, say)
-    return _carry_plan(program, grid, options)
+    online = options.online or changes_by_itself(grid) or program.reality is not None
+    return options.plan is None and online
 
 
 def setting_of(options: SimulateOptions) -> Setting:
@@ -205,18 +210,9 @@ def _run_online(
 
 
 def _carry_plan(program: Program, grid: Platform | GridScript, options: SimulateOptions) -> Simulated:
-    from headrace.api import plan as make_plan
-    from headrace.formats.plan_json import read_plan
-    from headrace.model.behaviour import GridScript
-    from headrace.model.check import require_valid
     from headrace.simulator.carry import simulate_plan
 
-    platform = grid.start() if isinstance(grid, GridScript) else grid
-    if options.plan is None:
-        made = make_plan(program, platform, options.scheduler, seed=options.seed)
-    else:
-        made = read_plan(options.plan, program.graph, platform)
-        require_valid(program, platform, made)
+    made = made_or_read(program, grid, options)
     outcome = simulate_plan(made, error=options.error, seed=options.seed)
     facts = {"planned": made.makespan, "events": outcome.events, "seconds": outcome.seconds}
     rows = [
@@ -227,3 +223,18 @@ def _carry_plan(program: Program, grid: Platform | GridScript, options: Simulate
         ["events", f"{outcome.events:,} in {show_time(outcome.seconds)}"],
     ]
     return Simulated(outcome.happened, facts, rows)
+
+
+def made_or_read(program: Program, grid: Platform | GridScript, options: SimulateOptions) -> Plan:
+    """The plan to carry out: the one in the file, which must be valid, or else the scheduler's."""
+    from headrace.api import plan as make_plan
+    from headrace.formats.plan_json import read_plan
+    from headrace.model.behaviour import GridScript
+    from headrace.model.check import require_valid
+
+    platform = grid.start() if isinstance(grid, GridScript) else grid
+    if options.plan is None:
+        return make_plan(program, platform, options.scheduler, seed=options.seed)
+    made = read_plan(options.plan, program.graph, platform)
+    require_valid(program, platform, made)
+    return made

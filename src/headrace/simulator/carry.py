@@ -10,7 +10,7 @@ import numpy as np
 from headrace.model.errors import UsageError
 from headrace.model.graph import Floats, Graph
 from headrace.model.plan import Plan
-from headrace.simulator.replay import replay
+from headrace.simulator.replay import Replayer, replay
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,17 +33,45 @@ class Simulation:
         return 2 * (len(self.happened.start) + len(self.happened.move_start))
 
 
-def simulate_plan(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:
+def simulate_plan(plan: Plan, *, error: float = 0.0, seed: int = 0, ahead: int | None = None) -> Simulation:
     """Carry a plan out; each run time is off by a factor drawn evenly from 1 - error to 1 + error.
 
-    With no error the makespan is the plan's, under every kind of contention.
+    With no error and no `ahead` (see `replay`) the makespan is the plan's, under every kind of contention.
     """
-    if not 0.0 <= error < 1.0:
-        raise UsageError(f"error is {error}", hint="a share from 0 up to, not including, 1, such as 0.2")
+    _check_error(error)
     began = time.perf_counter()
     graph = plan.graph if error == 0.0 else plan.graph.with_work(_drawn(plan.graph, error, seed))
-    happened = replay(plan, work=graph.work)
+    happened = replay(plan, work=graph.work, ahead=ahead)
     return Simulation(plan, replace(happened, graph=graph), time.perf_counter() - began)
+
+
+class PlanOnce:
+    """The makespan of a plan, carried out with the run times of a seed: what `simulate_plan` gives, many times over.
+
+    What waits for what is worked out once.
+
+    >>> import headrace as hr
+    >>> program = hr.Program()
+    >>> done = [program.task(None, work=1.0) for _ in range(6)]
+    >>> plan = hr.plan(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6))
+    >>> once = PlanOnce(plan, error=0.5)
+    >>> once(3) == simulate_plan(plan, error=0.5, seed=3).makespan, once(3) == once(4)
+    (True, False)
+    """
+
+    def __init__(self, plan: Plan, *, error: float = 0.0, ahead: int | None = None) -> None:
+        _check_error(error)
+        self.error = error
+        self.replayer = Replayer.of(plan, ahead=ahead)
+
+    def __call__(self, seed: int) -> float:
+        graph = self.replayer.plan.graph
+        return self.replayer.makespan(graph.work if self.error == 0.0 else _drawn(graph, self.error, seed))
+
+
+def _check_error(error: float) -> None:
+    if not 0.0 <= error < 1.0:
+        raise UsageError(f"error is {error}", hint="a share from 0 up to, not including, 1, such as 0.2")
 
 
 def _drawn(graph: Graph, error: float, seed: int) -> Floats:

@@ -30,7 +30,8 @@ def replay(
     """The plan with the times that follow when it is carried out; `work` replaces the estimated run times.
 
     With `ahead`, the inputs of a task are sent only when the task so many places before it on its core has started,
-    or later; without it, as soon as they can be. To carry one plan out many times, see `Replayer`.
+    or later; without it, as soon as they can be. Under fifo the plan has the order on links, and `ahead` is an error.
+    To carry one plan out many times, see `Replayer`.
     """
     return Replayer.of(plan, holders=holders, ahead=ahead).replay(work)
 
@@ -74,6 +75,12 @@ class Replayer:
         if ahead is not None and ahead < 1:
             raise UsageError(f"ahead is {ahead}", hint="inputs are sent at least 1 task ahead")
         graph, platform = plan.graph, plan.platform
+        if ahead is not None and platform.contention == "fifo":
+            raise UsageError(
+                "where links carry one transfer at a time, the plan has the order of transfers, and no ahead",
+                where=f"plan for {graph.name}",
+                hint="leave ahead away, or use contention none or fair",
+            )
         if not holders:
             holders = graph.homes.places_by_item(graph, platform)
         fair = platform.contention == "fair"
@@ -111,7 +118,7 @@ class Replayer:
             raise BadPlan(
                 f"only {reached} of {len(delay)} tasks and transfers can be carried out: the rest wait for each other",
                 where=f"plan for {graph.name}",
-                hint="run `headrace check` on the plan to see what it breaks, or send inputs further ahead",
+                hint="run `headrace check` on the plan to see what it breaks",
             )
         return start, finish
 

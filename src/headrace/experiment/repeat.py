@@ -1,0 +1,156 @@
+"""One simulation many times, each with a seed of its own: the makespans it gives."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from headrace.model.errors import NoPlan, UsageError
+from headrace.model.graph import Floats
+
+SimulateOnce: TypeAlias = Callable[[int], float]
+"""From a seed to the makespan of the run that it gives; NoPlan if that run never ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class Makespans:
+    """The makespans of many runs: `values[i]` is that of seed `seed + i`, inf if the run never ended.
+
+    >>> runs = Makespans(np.array([3.0, 1.0, 2.0, 9.0]), seed=7)
+    >>> runs.least, runs.median, runs.at(0.95), runs.worst, runs.mean
+    (1.0, 2.0, 9.0, 9.0, 3.75)
+    >>> runs.seed_at(0.5), runs.seed_at(1.0)
+    (9, 10)
+    """
+
+    values: Floats
+    seed: int
+    seconds: float = 0.0
+    """Time all runs took together."""
+
+    @property
+    def runs(self) -> int:
+        return len(self.values)
+
+    @property
+    def failed(self) -> int:
+        """Runs that never ended."""
+        return int(np.isinf(self.values).sum())
+
+    def at(self, share: float) -> float:
+        """The least makespan that at least this share of the runs did not exceed; one that did happen."""
+        return float(np.sort(self.values)[self._rank(share)])
+
+    def seed_at(self, share: float) -> int:
+        """The seed of a run with the makespan `at(share)`; the first, if there are several."""
+        return self.seed + int(np.flatnonzero(self.values == self.at(share))[0])
+
+    @property
+    def least(self) -> float:
+        return float(self.values.min())
+
+    @property
+    def median(self) -> float:
+        return self.at(0.5)
+
+    @property
+    def mean(self) -> float:
+        return float(self.values.mean())
+
+    @property
+    def worst(self) -> float:
+        return float(self.values.max())
+
+    def _rank(self, share: float) -> int:
+        return max(0, math.ceil(share * self.runs * (1 - 1e-12)) - 1)
+
+
+def repeat(
+    simulate_once: SimulateOnce,
+    runs: int,
+    seed: int = 0,
+    *,
+    workers: int | None = None,
+    processes: bool = False,
+    tell: Callable[[int], None] = lambda done: None,
+) -> Makespans:
+    """Simulate with seeds `seed`, `seed` + 1, ... on all cores; `tell` hears how many runs are done.
+
+    The makespans do not depend on the number of workers. Workers are threads, which suits simulations that spend
+    their time in compiled code, or `processes`, to which `simulate_once` must be picklable.
+
+    >>> repeat(lambda seed: seed % 3 + 1.0, runs=4, seed=10, workers=2).values.tolist()
+    [2.0, 3.0, 1.0, 2.0]
+    """
+    if runs < 1:
+        raise UsageError(f"{runs} runs", hint="repeat at least once")
+    began = time.perf_counter()
+    workers = min(workers or os.cpu_count() or 1, runs)
+    values = np.empty(runs)
+    # The first run is made here: what has to be compiled is compiled once, and what is wrong is said at once.
+    values[0] = _makespans(simulate_once, seed, seed + 1)[0]
+    step = max(1, min(100, math.ceil((runs - 1) / (8 * workers))))
+    parts = [(at, min(at + step, runs)) for at in range(1, runs, step)]
+    done = 1
+    with _workers(simulate_once, workers, processes) as submit:
+        waiting = {submit(seed + first, seed + last): (first, last) for first, last in parts}
+        for future in as_completed(waiting):
+            first, last = waiting[future]
+            values[first:last] = future.result()
+            done += last - first
+            tell(done)
+    return Makespans(values, seed, time.perf_counter() - began)
+
+
+def _makespans(simulate_once: SimulateOnce, first: int, last: int) -> list[float]:
+    """Of the seeds from the first up to, not including, the last."""
+    made = []
+    for seed in range(first, last):
+        try:
+            made.append(simulate_once(seed))
+        except NoPlan:
+            made.append(math.inf)
+    return made
+
+
+@contextmanager
+def _workers(
+    simulate_once: SimulateOnce, workers: int, processes: bool
+) -> Iterator[Callable[[int, int], Future[list[float]]]]:
+    """What gives a stretch of seeds to a worker; when it is left early, what has not begun is dropped."""
+    pool: Executor
+    if processes:
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(workers, context, _hold, (simulate_once,))
+    else:
+        pool = ThreadPoolExecutor(workers)
+    try:
+        if processes:
+            yield lambda first, last: pool.submit(_held_makespans, first, last)
+        else:
+            yield lambda first, last: pool.submit(_makespans, simulate_once, first, last)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_held: list[SimulateOnce] = []
+"""In a worker process: what to simulate. It is sent once, not with each stretch of seeds."""
+
+
+def _hold(simulate_once: SimulateOnce) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers itself
+    _held.append(simulate_once)
+
+
+def _held_makespans(first: int, last: int) -> list[float]:
+    return _makespans(_held[0], first, last)
