@@ -498,6 +498,9 @@ def deploy(
     cross: Annotated[float | None, typer.Option(help="W_C: weight of flows between clusters.")] = None,
     spare: Annotated[float | None, typer.Option(help="W_F: share of power to have in reserve.")] = None,
     least: Annotated[float | None, typer.Option(help="W_MIN: least use of a host.")] = None,
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Let buffers flow in virtual time; also dealt out in turn.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Save the deployment (INI).")
     ] = None,
@@ -526,7 +529,14 @@ def deploy(
     )
     with _working(f"deploying {pipeline}") as say:
         made = deploy_file(pipeline, options, say)
-    show_deployments(made, output=output, plot=plot, as_json=_print_json if as_json else None)
+        happened = None
+        if simulate:
+            from headrace.commands.deploy_simulated import simulate_deployments
+
+            happened = simulate_deployments(made, say)
+    show_deployments(
+        made, output=output, plot=plot, as_json=_print_json if as_json else None, simulated=happened
+    )
 
 
 @app.command()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from headrace.commands.deploy_simulated import Outcomes, simulated_cells, simulated_json, simulated_rows
 from headrace.deploying import deploy
 from headrace.formats.deployment_ini import write_deployment
 from headrace.formats.lpsched_ini import read_sources
@@ -153,6 +154,7 @@ def show_deployments(
     output: Path | None,
     plot: Path | None,
     as_json: Callable[[dict[str, Any]], None] | None,
+    simulated: Mapping[str, Outcomes] | None = None,
 ) -> None:
     """Write the files asked for and print the rest; with several planners lpsched's are written, or the last's."""
     plans = [d for d in made.values() if isinstance(d, Deployment)]
@@ -163,17 +165,29 @@ def show_deployments(
         write_deployment(chosen, output)
     if plot is not None:
         chosen.plot(plot)
+    happened = simulated or {}
     if as_json is not None:
-        one = to_json(chosen)
-        others = {k: to_json(d) if isinstance(d, Deployment) else {"error": str(d)} for k, d in made.items()}
-        as_json(one if len(made) == 1 else {"deployments": others})
+        shown = {
+            k: _with_simulated(to_json(d), happened.get(k))
+            if isinstance(d, Deployment)
+            else {"error": str(d)}
+            for k, d in made.items()
+        }
+        as_json(next(iter(shown.values())) if len(made) == 1 else {"deployments": shown})
         return
     if len(made) > 1:
-        print_table(*comparison(made))
+        print_table(*comparison(made, happened))
         return
     print_table(*filter_rows(chosen))
     files = [[name, str(path)] for name, path in (("deployment", output), ("picture", plot)) if path]
-    print_table([], summary(chosen) + files)
+    rows = summary(chosen)
+    for outcomes in happened.values():
+        rows[3:3] = simulated_rows(outcomes)  # below what is planned
+    print_table([], rows + files)
+
+
+def _with_simulated(shown: dict[str, Any], outcomes: Outcomes | None) -> dict[str, Any]:
+    return shown | {"simulated": simulated_json(outcomes)} if outcomes else shown
 
 
 def filter_rows(deployment: Deployment) -> tuple[list[str], list[list[str]]]:
@@ -242,17 +256,23 @@ def host_ranges(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(shown if left <= 1 else [*shown[:most], f"and {left} more runs"])
 
 
-def comparison(made: Mapping[str, Deployment | NoPlan]) -> tuple[list[str], list[list[str]]]:
-    """Planners side by side."""
+def comparison(
+    made: Mapping[str, Deployment | NoPlan], simulated: Mapping[str, Outcomes]
+) -> tuple[list[str], list[list[str]]]:
+    """Planners side by side; with what the simulation says, if there was one."""
+    more = ["simulated", "round robin"] if simulated else []
     rows = []
     for name, d in made.items():
         if isinstance(d, NoPlan):
-            rows.append([name, f"no plan: {d.problem}", "", "", "", ""])
+            rows.append([name, f"no plan: {d.problem}", "", "", "", "", *([""] * len(more))])
             continue
         copies = " + ".join(str(d.copies(f.name)) for f in d.problem.pipeline.order)
         hosts = str(len(d.hosts_used))
-        rows.append([name, d.form, f"{d.throughput:.4g}", show_time(d.predicted_seconds), hosts, copies])
-    return ["planner", "form", "MB/s", "time", "hosts", "copies"], rows
+        cells = simulated_cells(simulated.get(name)) if simulated else []
+        rows.append(
+            [name, d.form, f"{d.throughput:.4g}", show_time(d.predicted_seconds), hosts, copies, *cells]
+        )
+    return ["planner", "form", "MB/s", "time", "hosts", "copies", *more], rows
 
 
 def to_json(deployment: Deployment) -> dict[str, Any]:

@@ -1,0 +1,59 @@
+"""`headrace deploy --simulate`: what the deployments do in virtual time, and what dealing buffers out in turn loses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headrace.model.deployment import Deployment
+from headrace.model.errors import NoPlan
+from headrace.simulator.flow import ROUTINGS, FlowOutcome, simulate_deployment
+
+Outcomes = Mapping[str, FlowOutcome]
+"""By routing."""
+
+
+def simulate_deployments(
+    made: Mapping[str, Deployment | NoPlan], tell: Callable[[str], None]
+) -> dict[str, Outcomes]:
+    """Both ways of routing, for each planner that found a deployment."""
+    happened: dict[str, Outcomes] = {}
+    for planner, deployment in made.items():
+        if isinstance(deployment, Deployment):
+            tell(f"simulating {planner}'s deployment")
+            happened[planner] = {r: simulate_deployment(deployment, r) for r in ROUTINGS}
+    return happened
+
+
+def simulated_rows(outcomes: Outcomes) -> list[list[str]]:
+    """Pairs of words and values, for a table about one deployment."""
+    words = {"planned": "simulated", "round-robin": "round robin"}
+    return [[words[routing], _text(outcome)] for routing, outcome in outcomes.items()]
+
+
+def simulated_cells(outcomes: Outcomes | None) -> list[str]:
+    """The same for a row of a table of planners."""
+    return [f"{outcomes[r].throughput:.4g}" if outcomes else "" for r in ROUTINGS]
+
+
+def simulated_json(outcomes: Outcomes) -> dict[str, Any]:
+    """The same for machines."""
+    return {
+        routing: {
+            "throughput": o.throughput,
+            "of_planned": o.of_planned,
+            "makespan": o.makespan,
+            "megabytes": o.megabytes,
+            "buffer": o.buffer,
+            "events": o.events,
+            "seconds": o.seconds,
+            "host_busy": o.host_busy,
+            "link_use": o.link_use,
+        }
+        for routing, o in outcomes.items()
+    }
+
+
+def _text(outcome: FlowOutcome) -> str:
+    how = "routed as planned" if outcome.routing == "planned" else "buffers dealt out in turn"
+    return f"{outcome.throughput:.4g} MB/s, {outcome.of_planned:.1%} of the plan ({how})"
