@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.model.behaviour import Behaviour
 from headrace.model.errors import UsageError
-from headrace.model.graph import Floats, Graph, Ints
+from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Host, Platform
 from headrace.predict.remaining import left_on_time
 
@@ -44,6 +44,10 @@ class Beliefs:
         """Seconds that these tasks are expected to take on these hosts."""
         expected: Floats = self.work[tasks] / self.rates(now)[self.graph.kind[tasks], hosts]
         return expected
+
+    def sizes(self, done: Bools) -> Floats:
+        """Believed bytes of each item, when these tasks have ended."""
+        return self.graph.size
 
     def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
         """Seconds until running tasks end; one that is overdue is expected to need a tenth more."""

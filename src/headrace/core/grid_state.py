@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,8 @@ class GridState(State):
             wanted &= chosen
         for host in range(len(hosts)) if keep else ():
             wanted[self.queue(host)[:keep]] = False
-        rest, _ = rest_of(self.beliefs.graph.with_work(self.beliefs.work), wanted)
+        believed = replace(self.beliefs.graph, work=self.beliefs.work, size=self.beliefs.sizes(self.done))
+        rest, _ = rest_of(believed, wanted)
         busy = self.busy_until(keep)
         number = {host.name: h for h, host in enumerate(platform.hosts)}
         free_at = {

@@ -9,10 +9,11 @@ import numpy as np
 
 from headrace.core.beliefs import Beliefs, with_hosts
 from headrace.model.behaviour import Behaviour
-from headrace.model.graph import Floats, Graph, Ints
+from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Host, Platform
 from headrace.model.trace import LinkTrace, Trace
 from headrace.predict.information import INTERVAL, Information, Quality, told_work
+from headrace.predict.outputs import predicted_sizes
 from headrace.predict.remaining import OVERDUE_SHARE, left_by_load
 
 _LEAST = 1e-3
@@ -41,6 +42,8 @@ class Informed(Beliefs):
         super().__init__(told, platform)
         self.work = told_work(graph.work, real.work, quality, error=error, seed=seed)
         self.quality = quality
+        self._real_size = real.size
+        self._sizes_differ = not np.array_equal(told.size, real.size)
         shares = [host.trace or Trace.constant(1.0 - host.load) for host in platform.hosts]
         self.traces: list[Trace] = shares
         self._hosts = Information(shares, quality, error=error, seed=seed)
@@ -70,6 +73,12 @@ class Informed(Beliefs):
     def platform(self, now: float) -> Platform:
         self._renew(now)
         return self._platform
+
+    def sizes(self, done: Bools) -> Floats:
+        """Measured where the maker has ended; what is still to be made is foretold by regression over that."""
+        if not self._sizes_differ:
+            return self.graph.size
+        return predicted_sizes(self.graph, done, self._real_size)
 
     def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
         """By the load that was measured since each task began, and what is believed of the time ahead."""
