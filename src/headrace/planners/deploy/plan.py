@@ -191,8 +191,8 @@ def _deployment(
 ) -> Deployment:
     x = found.x
     assert x is not None
-    if form != "second relaxation":
-        x = prefer(program, x)
+    if form != "second relaxation" and found.proven:
+        x = prefer(program, x, seconds=case.seconds)
     where = spread(program, x)
     return _assemble(
         case.problem,

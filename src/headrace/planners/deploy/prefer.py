@@ -14,10 +14,10 @@ MOST_COLUMNS = 400
 """Whole columns beyond which ties are left as they are."""
 NODES = 500
 """Branch and bound looks at no more than this for a nicer solution, so that the answer is always the same."""
-SECONDS = 5.0
+MOST_SECONDS = 5.0
 
 
-def prefer(program: Compact, x: Floats) -> Floats:
+def prefer(program: Compact, x: Floats, *, seconds: float) -> Floats:
     """A solution as good as `x` in which hosts are taken in order, or `x` if none was found."""
     linear = program.linear
     if int(linear.whole.sum()) > MOST_COLUMNS:
@@ -35,7 +35,7 @@ def prefer(program: Compact, x: Floats) -> Floats:
         row_low=np.append(linear.row_low, value - slack),
         row_high=np.append(linear.row_high, np.inf),
     )
-    answer = solve(ranked, seconds=SECONDS, nodes=NODES, start=x)
+    answer = solve(ranked, seconds=min(seconds, MOST_SECONDS), nodes=NODES, start=x)
     if answer.x is None:
         return x
     low, high = linear.low.copy(), linear.high.copy()
