@@ -185,6 +185,7 @@ def test_a_run_that_cannot_end_is_told_and_not_kept(
         ({"events": ("S9",)}, "S9"),
         ({"events": ("S1:often",)}, "often"),
         ({"estimates": ("exact",)}, "exact"),
+        ({"faults": ("", "kill=nobody@3")}, "nobody"),
         ({"applications": (Entry("a", "sweep", {"pattern": "pairwise", "files": 1}),)}, "pairs of 1"),
         ({"applications": (Entry("f", "fft", {"points": 100}),)}, "points is 100"),
         ({"applications": (Entry("f", "file", file=Path("nowhere.pst")),)}, "nowhere.pst"),

@@ -33,6 +33,7 @@ from headrace.model.behaviour import GridScript
 from headrace.model.errors import HeadraceError, NoPlan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.simulator.fault_spec import parse_faults
 
 
 class Outcome(NamedTuple):
@@ -95,6 +96,9 @@ def check_campaign(campaign: CampaignFile) -> None:
             _check_entry(entry)
         except HeadraceError as error:
             raise error if entry.name in error.where else error.at(f"{entry.name!r}") from None
+    for grid, faults in product(campaign.grids, filter(None, campaign.faults)):
+        made = make_grid(grid, 0)
+        parse_faults(faults, made if isinstance(made, Platform) else made.platform, planned=1.0)
     for events, estimates, faults in product(campaign.events, campaign.estimates, campaign.faults):
         setting = make_setting(campaign, events, estimates, faults)
     for scheduler in campaign.schedulers:
