@@ -60,6 +60,7 @@ class Ask:
 
 FIGURES: dict[str, tuple[str, str]] = {
     "figure-11": ("figure_11", "ten heuristics for parameter sweeps over the size of shared files"),
+    "lpsched": ("lpsched", "copies of filters on three clusters, planned by LPSched, Trivial and Total"),
 }
 """Name -> (module in this folder, one line)."""
 
