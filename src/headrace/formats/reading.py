@@ -6,6 +6,7 @@ from pathlib import Path
 
 from headrace.formats.files import read_head
 from headrace.formats.pst import pst_kind
+from headrace.formats.sections import is_ini
 from headrace.model.behaviour import GridScript
 from headrace.model.errors import HeadraceError
 from headrace.model.platform import Platform
@@ -24,7 +25,11 @@ def read_any_program(path: str | Path) -> Program:
 
 
 def read_any_platform(path: str | Path) -> Platform:
-    """Platform TOML, or a grid description of the parameter-sweep template as it is at time 0."""
+    """Platform TOML, INI, or a grid description of the parameter-sweep template as it is at time 0."""
+    if is_ini(path):
+        from headrace.formats.machines_ini import read_machines
+
+        return read_machines(path).platform
     if pst_kind(_head(path)) == "grid":
         from headrace.formats.pst_grid import read_grid
 

@@ -10,7 +10,6 @@ import configparser
 import difflib
 import math
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 from headrace.formats.files import encode_text, read_file, read_head, write_file
 from headrace.formats.shapes import shorten
+from headrace.formats.toml_text import parse_toml
 from headrace.model.errors import BadFile, HeadraceError
 from headrace.model.pipeline import MEGABYTE
 from headrace.model.units import quantity
@@ -131,7 +131,7 @@ def read_sections(path: str | Path) -> list[Section]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise BadFile(f"not UTF-8 text in line {line}", where=where, hint="save it as UTF-8") from None
-    sections = list(_from_ini(text, where) if _INI.search(data) else _from_toml(text, where))
+    sections = list(_from_ini(text, where) if _INI.search(data) else _from_toml(text.encode(), where))
     for section in sections:
         if len(section.name) > 2 * MAX_NAME:
             raise section.wrong("its name is too long", f"at most {MAX_NAME} characters")
@@ -158,14 +158,9 @@ def _from_ini(text: str, where: str) -> Iterator[Section]:
         yield Section(kind, name.strip(), dict(parser.items(title)), where)
 
 
-def _from_toml(text: str, where: str) -> Iterator[Section]:
+def _from_toml(data: bytes, where: str) -> Iterator[Section]:
     """`[[filter]]` with a name, `[[stream]]` with from and to, `[[source]]` with shares, plain tables."""
-    if re.search(r"(?:[\w-]+[ \t]*\.[ \t]*){32}", text):
-        raise BadFile("a dotted key has more than 32 parts", where=where, hint="use [tables] instead")
-    try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise BadFile(f"neither INI nor TOML: {error}", where=where, hint="mend the file there") from None
+    document = parse_toml(data, where)
     for kind, value in document.items():
         entries = value if isinstance(value, list) else [value]
         for entry in entries:

@@ -10,11 +10,11 @@ from headrace.model.graph import Floats
 from headrace.planners.deploy.compact import Compact
 from headrace.planners.deploy.linear import solve
 
-MOST_COLUMNS = 400
+MOST_COLUMNS = 150
 """Whole columns beyond which ties are left as they are."""
-NODES = 500
+NODES = 200
 """Branch and bound looks at no more than this for a nicer solution, so that the answer is always the same."""
-MOST_SECONDS = 5.0
+MOST_SECONDS = 2.0
 
 
 def prefer(program: Compact, x: Floats, *, seconds: float) -> Floats:
