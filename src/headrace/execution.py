@@ -171,7 +171,7 @@ def _policy(
     if isinstance(scheduler, str) and (online or scheduler == "dheft"):
         from headrace.experiment.online import Setting, make_online
 
-        policy = make_online(scheduler, Setting(rules=Rules(events="once", hold=True)))
+        policy = make_online(scheduler, Setting(rules=Rules(events="once", hold=True, planning=0.05)))
         return None, cast(Scheduler, policy), policy.name
     planner = make(scheduler) if isinstance(scheduler, str) else scheduler
     plan = planner.plan(Problem(graph, platform))

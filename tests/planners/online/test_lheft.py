@@ -1,0 +1,127 @@
+"""L-HEFT as it runs: ranks, locality, buffering, rebalancing, joins and losses."""
+
+import numpy as np
+import pytest
+
+import headrace as hr
+from headrace.experiment.dataflow import jacobi
+from headrace.experiment.online import Setting, simulate_grid
+from headrace.model.behaviour import Change
+from headrace.model.check import check
+from headrace.model.errors import UsageError
+from headrace.planners.online.just_in_time import JustInTime
+from headrace.planners.online.lheft import OnlineLHeft
+from headrace.simulator.online import Mechanics, simulate_online
+
+
+def test_a_task_that_needs_no_traffic_stays_with_its_data():
+    program = hr.Program()
+    first = [program.task(None, name=f"a{i}", outputs={f"x{i}": 1e9}, work=1.0) for i in range(4)]
+    for i, made in enumerate(first):
+        program.task(None, name=f"b{i}", inputs=[made], outputs=[f"y{i}"], work=1.0)
+    lab = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
+    run = simulate_online(program.graph, lab, OnlineLHeft(rebalance=False))
+    host = dict(zip(program.graph.task_names, run.happened.host.tolist(), strict=True))
+    assert all(host[f"a{i}"] == host[f"b{i}"] for i in range(4))
+    assert run.bytes_moved == 0
+
+
+def test_lower_levels_and_less_traffic_go_first():
+    program = hr.Program()
+    big = program.task(None, name="big", outputs={"big.out": 1e6}, work=1.0)
+    small = program.task(None, name="small", outputs={"small.out": 1e3}, work=1.0)
+    program.task(None, name="much", inputs=[big, small], outputs=["m"], work=1.0)
+    program.task(None, name="none", inputs=[big], outputs=["n"], work=1.0)
+    lab = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
+    run = simulate_online(program.graph, lab, OnlineLHeft())
+    start = dict(zip(program.graph.task_names, run.happened.start.tolist(), strict=True))
+    assert start["none"] <= start["much"]
+
+
+def test_tail_of_a_long_queue_moves_to_an_idle_host():
+    program = hr.Program()
+    source = program.task(None, name="source", outputs={"x": 1e6}, work=1.0)
+    for i in range(40):
+        program.task(None, name=f"r{i}", inputs=[source], outputs=[f"y{i}"], work=5.0)
+    lab = hr.Platform.pairwise([1.0] * 4, bandwidth=1e6)
+    still = simulate_online(program.graph, lab, OnlineLHeft(rebalance=False))
+    moved = simulate_online(program.graph, lab, OnlineLHeft(rebalance=True))
+    assert len(np.unique(still.happened.host)) == 1
+    assert len(np.unique(moved.happened.host)) == 4
+    assert moved.makespan < 0.5 * still.makespan
+
+
+def test_buffered_tasks_are_placed_together():
+    program = jacobi(iterations=4, pieces=16)
+    lab = hr.Platform.pairwise([1.0] * 4, bandwidth=1e9)
+    one = simulate_online(program.graph, lab, OnlineLHeft(buffer=1, rebalance=False))
+    many = simulate_online(program.graph, lab, OnlineLHeft(buffer=64, rebalance=False))
+    assert many.asked < one.asked
+    assert check(program.graph, lab, many.happened) == []
+
+
+def test_a_joining_host_is_used_at_once():
+    program = jacobi(iterations=20, pieces=16)
+    lab = hr.Platform.pairwise([1.0] * 3, bandwidth=1e9)
+    whole = simulate_online(program.graph, lab, OnlineLHeft()).makespan
+    run = simulate_online(program.graph, lab, OnlineLHeft(), changes=[Change(0.3 * whole, "host-up", "h2")])
+    mine = run.happened.start[run.happened.host == 2]
+    assert len(mine)
+    assert mine.min() < 0.4 * whole
+
+
+def test_a_loss_repeats_no_more_than_back_to_the_replicas():
+    program = jacobi(iterations=30, pieces=16)
+    lab = hr.Platform.pairwise([1.0] * 4, bandwidth=1e9)
+    whole = simulate_online(program.graph, lab, OnlineLHeft()).makespan
+    lost = [Change(0.8 * whole, "host-down", "h3")]
+    bare = simulate_online(program.graph, lab, OnlineLHeft(), changes=lost)
+    kept = simulate_online(program.graph, lab, OnlineLHeft(), changes=lost, mechanics=Mechanics(replicate=3))
+    assert kept.replicas > 0
+    assert bare.redone > 0
+    assert kept.redone < bare.redone
+
+
+def test_just_in_time_leaves_no_host_idle_while_tasks_wait():
+    program = hr.Program()
+    for i in range(20):
+        program.task(None, name=f"t{i}", outputs=[f"y{i}"], work=1.0 + i % 3)
+    lab = hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)
+    run = simulate_online(program.graph, lab, JustInTime())
+    last_start = float(run.happened.start.max())
+    for host in (0, 1):
+        mine = run.happened.host == host
+        begin, end = np.sort(run.happened.start[mine]), np.sort(run.happened.finish[mine])
+        assert np.all(begin[1:] - end[:-1] < 1e-9) or begin[-1] >= last_start
+
+
+def test_history_corrects_what_the_user_says_wrongly():
+    program = hr.Program()
+    for i in range(60):
+        program.task(None, name=f"t{i}", kind="slow-here", outputs=[f"y{i}"], work=1.0)
+    lab = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
+    slow = [Change(0.0, "host-trace", "h1", hr_trace(0.1))]
+    told = simulate_grid(program, lab, "lheft", Setting())
+    assert told.makespan == pytest.approx(30.0)
+    naive = simulate_online(program.graph, lab, OnlineLHeft(rebalance=False), changes=slow)
+    from headrace.core.beliefs import Historic
+
+    learned = simulate_online(
+        program.graph,
+        lab,
+        OnlineLHeft(buffer=4, rebalance=False),
+        changes=slow,
+        beliefs=Historic(program.graph, lab),
+    )
+    assert learned.makespan <= naive.makespan
+
+
+def hr_trace(share):
+    from headrace.model.trace import Trace
+
+    return Trace.constant(share)
+
+
+def test_a_buffer_of_nothing_is_refused():
+    with pytest.raises(UsageError, match="buffer is 0"):
+        OnlineLHeft(buffer=0)
