@@ -33,6 +33,12 @@ def test_programs_and_plans(tmp_path: Path) -> None:
         (' \n{"format" : "headrace-plan-1"', "plan"),
         ("[1, 2]", "program"),
         ('["a"]', "program"),
+        ("# mine\n\nWorkDescription 1 0 0\n", "program"),
+        ("GridDescription 1\n", "platform"),
+        ("12\n100\n", "behaviour"),
+        ("2 60\n100\n", "behaviour"),
+        ("HeadraceTrace 1 hold\n0 1\n", "behaviour"),
+        ('schedulers = ["a"]\n[[application]]\n', "campaign"),
     ],
 )
 def test_by_first_bytes(text: str, kind: str, tmp_path: Path) -> None:

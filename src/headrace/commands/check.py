@@ -42,6 +42,10 @@ def check_files(files: list[str]) -> list[dict[str, Any]]:
         elif kind == "platform":
             platform = seen.platforms[file] = read_any_platform(file)
             seen.say(file, kind, _platform_line(platform))
+        elif kind == "campaign":
+            seen.say(file, kind, _campaign_line(file))
+        elif kind == "behaviour":
+            seen.say(file, kind, _behaviour_line(file))
         else:
             program = load_python_program(file) if is_python_program(file) else read_any_program(file)
             seen.programs[file] = program
@@ -99,6 +103,27 @@ def _program_line(program: Program) -> str:
         f"{show_size(float(graph.size[outside].sum()))} from outside), "
         f"{int(graph.level.max(initial=-1)) + 1} levels, {show_time(float(graph.work.sum()))} of work"
     )
+
+
+def _campaign_line(file: str) -> str:
+    from headrace.formats.campaign_toml import combinations, read_campaign
+
+    read = read_campaign(file)
+    return (
+        f"{combinations(read):,} runs: {len(read.applications)} applications, {len(read.grids)} grids, "
+        f"{len(read.schedulers)} schedulers, {len(read.seeds)} seeds"
+    )
+
+
+def _behaviour_line(file: str) -> str:
+    from headrace.formats.pst_behaviour import read_behaviour
+
+    read = read_behaviour(file)
+    what = "a link" if isinstance(read, tuple) else "a host"
+    series = read[0] if isinstance(read, tuple) else read
+    end = f"repeats after {show_time(series.length)}" if series.repeats else "holds its last value"
+    mean = f"{show_size(series.mean)}/s" if isinstance(read, tuple) else f"{series.mean:.1%}"
+    return f"{what}, {len(series):,} steps, mean {mean}, {end}"
 
 
 def _platform_line(platform: Platform) -> str:

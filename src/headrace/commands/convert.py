@@ -38,6 +38,10 @@ def convert_file(source: str, target: Path, to: str | None, program: str | None,
     kind = "program" if is_python_program(source) else detect(source)
     if kind == "platform":
         _choose({"platform": write_platform}, form, "a platform")(read_any_platform(source), target)
+    elif kind in ("campaign", "behaviour"):
+        raise UsageError(
+            f"a {kind} cannot be converted", where=source, hint="give a program, platform or plan"
+        )
     elif kind == "plan":
         writers = _plan_writers()
         if form == "wfformat" and to is None:

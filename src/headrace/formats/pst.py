@@ -18,6 +18,9 @@ from headrace.model.errors import BadFile
 
 MAX_NAME = 255
 _FIELD = re.compile(r"<([^<>]*)>\s*")
+TRACE = "HeadraceTrace"
+"""The first word of our own layout of behaviours."""
+_COUNT = re.compile(rb"\d{1,18}(?:\s+[\d.eE+-]{1,30})?")
 _HEADER = {"grid": "GridDescription", "work": "WorkDescription"}
 
 
@@ -101,15 +104,17 @@ def header(lines: Iterator[Line], kind: str, path: str | Path) -> tuple[Line, li
 
 
 def pst_kind(head: bytes) -> str | None:
-    """grid or work if a file begins like one, comments and blank lines apart; else None.
+    """grid, work or behaviour if a file begins like one, comments and blank lines apart; else None.
 
-    >>> pst_kind(b"# mine\\nWorkDescription 1 2 3"), pst_kind(b"[[site]]")
-    ('work', None)
+    >>> pst_kind(b"# mine\\nWorkDescription 1 2 3"), pst_kind(b"12\\n100\\n"), pst_kind(b"[[site]]")
+    ('work', 'behaviour', None)
     """
     for line in head.split(b"\n")[:1000]:
         line = line.strip()
         if line and not line.startswith(b"#"):
             words = line.split()
+            if words[0] == TRACE.encode() or _COUNT.fullmatch(line):
+                return "behaviour"
             return next((kind for kind, word in _HEADER.items() if words[0] == word.encode()), None)
     return None
 

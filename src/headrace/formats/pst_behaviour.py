@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from headrace.formats.files import encode_text, write_file
-from headrace.formats.pst import Line, read_lines, written
+from headrace.formats.pst import TRACE, Line, read_lines, written
 from headrace.formats.shapes import shorten
 from headrace.model.behaviour import Behaviour, LinkTrace, Trace
 from headrace.model.errors import BadFile, BadPlatform, HeadraceError
@@ -24,7 +24,6 @@ INTERVAL = 5.0
 """Seconds between the values of a behaviour file that does not say otherwise."""
 MAX_BYTES = 16_000_000
 MAX_VALUES = 500_000
-OWN = "HeadraceTrace"
 
 
 def read_behaviour(path: str | Path) -> Behaviour:
@@ -37,7 +36,7 @@ def read_behaviour(path: str | Path) -> Behaviour:
         raise first.wrong(f"{len(rows)} values, more than {MAX_VALUES}", "keep fewer values, further apart")
     words = first.text.split()
     try:
-        return _own(first, words, rows) if words[0] == OWN else _classic(first, words, rows)
+        return _own(first, words, rows) if words[0] == TRACE else _classic(first, words, rows)
     except BadPlatform as error:
         raise BadFile(error.problem, where=str(path), hint=error.hint) from None
 
@@ -77,7 +76,7 @@ def _classic(first: Line, words: list[str], rows: list[Line]) -> Behaviour:
 
 def _own(first: Line, words: list[str], rows: list[Line]) -> Behaviour:
     length, offset = math.inf, 0.0
-    form = f"begin with {OWN} 1 hold, or {OWN} 1 repeat SECONDS; offset SECONDS may follow"
+    form = f"begin with {TRACE} 1 hold, or {TRACE} 1 repeat SECONDS; offset SECONDS may follow"
     if len(words) < 3 or words[1] != "1" or words[2] not in ("hold", "repeat"):
         raise first.wrong(f"begins with {shorten(first.text, 60)}", form)
     rest = words[3:]
@@ -148,7 +147,7 @@ def _classic_lines(behaviour: Behaviour, interval: float) -> list[str]:
 def _own_lines(behaviour: Behaviour) -> list[str]:
     series = (behaviour,) if isinstance(behaviour, Trace) else _together(behaviour)
     first = series[0]
-    head = f"{OWN} 1 " + (f"repeat {first.length!r}" if first.repeats else "hold")
+    head = f"{TRACE} 1 " + (f"repeat {first.length!r}" if first.repeats else "hold")
     if first.offset != 0.0:
         head += f" offset {first.offset!r}"
     columns = [first.time.tolist(), *(s.value.tolist() for s in series)]

@@ -1,0 +1,90 @@
+"""Grids, sweeps and campaigns from the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cli.command import headrace
+
+DATA = Path(__file__).parents[1] / "formats" / "data" / "pst"
+CAMPAIGN = """
+schedulers = ["workqueue", "minmin"]
+[[application]]
+tasks = 6
+files = 2
+[[application]]
+name = "given"
+file = "sweep.pst"
+[[grid]]
+[[grid.cluster]]
+hosts = 2
+[[grid.cluster]]
+hosts = 1
+arch = 2
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(DATA, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "campaign.toml").write_text(CAMPAIGN)
+    return tmp_path
+
+
+def test_check_says_what_files_are(folder: Path) -> None:
+    files = ("sweep.pst", "grid.pst", "loaded_2", "stable_1Mb", "campaign.toml")
+    ended = headrace("check", *files, "--json", cwd=folder)
+    assert ended.code == 0, ended.err
+    found = {f["file"]: (f["kind"], f["summary"]) for f in json.loads(ended.out)["files"]}
+    assert found["sweep.pst"][0] == "program"
+    assert found["grid.pst"][0] == "platform"
+    assert found["loaded_2"] == ("behaviour", "a host, 6 steps, mean 30.0%, repeats after 30 s")
+    assert found["stable_1Mb"] == ("behaviour", "a link, 1 steps, mean 1 MB/s, repeats after 5 s")
+    assert found["campaign.toml"] == ("campaign", "4 runs: 2 applications, 1 grids, 2 schedulers, 1 seeds")
+
+
+def test_plan_check_and_convert(folder: Path) -> None:
+    assert (
+        headrace("plan", "sweep.pst", "--on", "grid.pst", "-s", "minmin", "-o", "p.json", cwd=folder).code
+        == 0
+    )
+    assert "valid" in headrace("check", "p.json", cwd=folder).out
+    assert headrace("convert", "grid.pst", "grid.toml", cwd=folder).out == "grid.toml: platform\n"
+    assert headrace("convert", "sweep.pst", "again.pst", cwd=folder).code == 0
+    again = headrace("plan", "again.pst", "--on", "grid.toml", "-s", "minmin", "--json", cwd=folder)
+    first = json.loads((folder / "p.json").read_text())
+    assert json.loads(again.out)["makespan"] == pytest.approx(first["makespan"])
+    refused = headrace("convert", "loaded_2", "x.toml", cwd=folder)
+    assert refused.code == 2
+    assert "a behaviour cannot be converted" in refused.err
+
+
+def test_bad_files_end_with_code_2_and_one_line(folder: Path) -> None:
+    (folder / "bad.pst").write_text("GridDescription 1\n0:ADD_CLUSTER <c> <stable_50> <0>\n")
+    for args in (("check", "bad.pst"), ("plan", "sweep.pst", "--on", "bad.pst")):
+        ended = headrace(*args, cwd=folder)
+        assert ended.code == 2
+        assert "'stable_50' describes a host" in ended.err
+        assert ended.err.count("\n") == 1
+    (folder / "campaign.toml").write_text(CAMPAIGN.replace("minmin", "minmax"))
+    ended = headrace("campaign", "campaign.toml", cwd=folder)
+    assert ended.code == 2
+    assert "minmax" in ended.err
+    assert not (folder / "p.svg").exists()
+
+
+def test_a_campaign_runs_draws_and_is_kept(folder: Path) -> None:
+    ended = headrace("campaign", "campaign.toml", "--plot", "p.svg", "--json", cwd=folder, timeout=240)
+    assert ended.code == 0, ended.err
+    told = json.loads(ended.out)
+    assert len(told["runs"]) == len(told["summary"]) == 4
+    assert not any(run["kept"] for run in told["runs"])
+    assert "4 runs, 4 to do" in ended.err
+    assert (folder / "p.svg").read_text().startswith("<svg")
+    again = headrace("campaign", "campaign.toml", cwd=folder)
+    assert "4 runs, 0 to do" in again.err
+    assert "given" in again.out
