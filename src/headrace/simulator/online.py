@@ -13,7 +13,7 @@ import numpy as np
 from headrace.core.beliefs import Beliefs
 from headrace.core.grid_state import GridState
 from headrace.core.kernels import desk as d
-from headrace.core.kernels.data import deliver_all, withdraw_all
+from headrace.core.kernels.data import deliver_all, unblock, withdraw_all
 from headrace.core.kernels.losses import (
     host_joined,
     host_left,
@@ -49,6 +49,9 @@ from headrace.simulator.world.advance import (
 from headrace.simulator.world.refs import world_ref
 
 LINK_ORDERS = {"in-order": d.IN_ORDER, "out-of-order": d.OUT_OF_ORDER, "hybrid": d.HYBRID}
+
+MOST_IN_VAIN = 100
+"""How often a scheduler may be asked while nothing is under way and nothing comes of it."""
 
 
 class OnlineScheduler(Protocol):
@@ -185,6 +188,7 @@ class _Run:
         self.state = GridState(graph, platform, self.case, self.desk, self.beliefs, refs)
         self.results = int((self.case.goal >= 0).sum())
         self.at_change = 0
+        self.lines = self.in_vain = 0
         self.read = 0
         self.asked = 0
         self.deciding = 0.0
@@ -276,11 +280,22 @@ class _Run:
                     raise self._stuck()
                 asked_idle = False
                 continue
+            if self._waits_in_vain(reason):
+                raise self._stuck()
             news: list[Event] = []
             if reason == TIME and self._next_change() <= self.state.time:
                 news = self._apply_changes(self.state.time)
             answers = self._ask([*self._happenings(), *news])
             asked_idle = reason == WAKE or not answers
+
+    def _waits_in_vain(self, reason: int) -> bool:
+        """Whether a scheduler that wants to be asked from time to time has changed nothing for long."""
+        lines = int(self.world.log_len[0])
+        quiet = reason == TIME and lines == self.lines and self._next_change() == math.inf
+        nothing = int(self.world.heap_len[0]) == 0 and int(self.world.n_active[0]) == 0
+        self.in_vain = self.in_vain + 1 if quiet and nothing else 0
+        self.lines = lines
+        return self.in_vain > MOST_IN_VAIN and not unblock(self.case_ref, self.desk_ref)
 
     def _first_changes(self) -> list[Change]:
         """The first thing that happens to each host and link that comes or goes."""
@@ -453,12 +468,12 @@ class _Run:
         return events
 
     def _unstick(self) -> bool:
-        """Nothing can happen: ask the scheduler about tasks that nobody has; whether that helps."""
-        if self.desk.count[d.WAITING] == 0:
-            return False
-        before = self.asked, int(self.desk.count[d.WAITING])
-        self._ask([])
-        return int(self.desk.count[d.WAITING]) < before[1]
+        """Nothing can happen: ask the scheduler about tasks that nobody has, and loosen queues; whether that helps."""
+        waiting = int(self.desk.count[d.WAITING])
+        if waiting:
+            self._ask([])
+        fewer = int(self.desk.count[d.WAITING]) < waiting
+        return fewer or self._next_time() < math.inf or unblock(self.case_ref, self.desk_ref)
 
     def _stuck(self) -> HeadraceError:
         left = int((self.desk.done == 0).sum())

@@ -60,18 +60,18 @@ def _crash(platform: Platform, rng: Rng, horizon: float) -> list[Change]:
 
 def _slow_down(platform: Platform, rng: Rng, horizon: float) -> list[Change]:
     changes = [
-        Change(_moment(rng, horizon), "host-trace", host.name, _availability(rng, horizon))
+        Change(_moment(rng, horizon), "host-trace", host.name, availability(rng, horizon))
         for host in platform.hosts
         for _ in range(int(rng.integers(0, 3)))
     ]
     network = platform.network
     for link in rng.permutation(network.n_links)[:6].tolist():
-        trace = _link_behaviour(rng, horizon, float(network.link_bandwidth[link]))
+        trace = link_behaviour(rng, horizon, float(network.link_bandwidth[link]))
         changes.append(Change(_moment(rng, horizon), "link-trace", network.link_names[link], trace))
     return changes
 
 
-def _availability(rng: Rng, horizon: float) -> Trace:
+def availability(rng: Rng, horizon: float) -> Trace:
     """Steps of all sorts, with stretches of nothing, that repeat or hold; never nothing for good."""
     steps = int(rng.integers(1, 6))
     value = rng.uniform(0.05, 1.0, steps)
@@ -83,9 +83,10 @@ def _availability(rng: Rng, horizon: float) -> Trace:
     return Trace(time, value, length, float(rng.uniform(0.0, 0.5) * horizon))
 
 
-def _link_behaviour(rng: Rng, horizon: float, bandwidth: float) -> LinkTrace:
-    rate = _availability(rng, horizon)
-    delay = _availability(rng, horizon)
+def link_behaviour(rng: Rng, horizon: float, bandwidth: float) -> LinkTrace:
+    """A share of the bandwidth, and a latency that is up to a twentieth of the horizon."""
+    rate = availability(rng, horizon)
+    delay = availability(rng, horizon)
     return LinkTrace(
         Trace(rate.time, rate.value * bandwidth, rate.length, rate.offset),
         Trace(delay.time, delay.value * 0.05 * horizon, delay.length, delay.offset),
@@ -105,7 +106,8 @@ def _cluster_loss(platform: Platform, rng: Rng, horizon: float) -> list[Change]:
     sites = [site for site in platform.sites if site.hosts]
     lost = sites[int(rng.integers(len(sites)))]
     down = _moment(rng, horizon)
-    returns = len(sites) == 1 or rng.random() < 0.6
+    at_origin = platform.origin in (lost.name, *(host.name for host in lost.hosts))
+    returns = len(sites) == 1 or at_origin or rng.random() < 0.6
     changes = [Change(down, "host-down", host.name) for host in lost.hosts]
     changes.append(Change(down, "link-down", lost.name))
     if returns:

@@ -335,7 +335,10 @@ def serve_link(case, desk, queue, now):
             ):
                 return
             source = best_source(case, desk, item, target)
-            if source >= 0 and fits(case, desk, target, case.size[item]):
+            if source >= 0:  # to make room may cost the copy at the source, if there are others
+                room = fits(case, desk, target, case.size[item])
+                source = best_source(case, desk, item, target) if room else -1
+            if source >= 0:
                 begin_move(case, desk, slot, source, now)
             elif fifo and in_order:
                 return
@@ -409,6 +412,29 @@ def deliver_all(case, desk, items, sources, targets, ranks):
     for k in range(len(items)):
         if not case.free[items[k]]:
             request(case, desk, items[k], sources[k], targets[k], ranks[k])
+
+
+@entry
+def unblock(case, desk):
+    """When nothing else can happen: send for the inputs of every queued task, whatever is queued before it,
+    and let no link wait for what does not exist. Whether that changed anything."""
+    changed = False
+    for queue in range(len(desk.r_head)):
+        slot = desk.r_head[queue]
+        while slot >= 0:
+            following = desk.req_next[slot]
+            if is_open(desk, slot) and desk.copies[desk.req_item[slot]] == 0:
+                take_back(desk, slot)
+                changed = True
+            slot = following
+    for host in range(len(desk.up)):
+        task = desk.q_head[host]
+        while task >= 0:
+            if not desk.asked[task]:
+                ask(case, desk, task)
+                changed = True
+            task = desk.q_next[task]
+    return changed
 
 
 @entry

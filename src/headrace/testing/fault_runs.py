@@ -1,0 +1,178 @@
+"""One simulated run for each seed and profile of faults, with everything the simulator can do; judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from headrace.core.scheduler import Follow
+from headrace.core.steering import Rules, Steered
+from headrace.model.behaviour import Change
+from headrace.model.check_case import Violation
+from headrace.model.errors import HeadraceError
+from headrace.model.graph import OUTSIDE, Graph
+from headrace.model.platform import CONTENTIONS, Platform
+from headrace.model.sited import SiteLists
+from headrace.planners.heft import Heft
+from headrace.planners.online.dheft import DHeft
+from headrace.planners.online.just_in_time import JustInTime
+from headrace.planners.online.lheft import OnlineLHeft
+from headrace.planners.xsufferage import ExtendedSufferage
+from headrace.simulator.online import GridRun, Mechanics, simulate_online
+from headrace.testing.faults import Profile, Rng, Slow, availability, faults, link_behaviour
+from headrace.testing.generate import NETWORKS, ORIGINS, SHAPES, random_platform, random_program
+from headrace.testing.invariants import judge
+from headrace.testing.wild import Wild
+
+SCHEDULERS = ("workqueue", "wild", "lheft", "heft", "dheft", "xsufferage")
+ALONE = ("workqueue", "wild")
+"""Those that use no compiled code outside the coordinator's."""
+
+
+@dataclass(frozen=True)
+class FaultCase:
+    """A run to be simulated, by seed and profile; made by `fault_case`."""
+
+    seed: int
+    graph: Graph
+    real: Graph
+    platform: Platform
+    changes: Sequence[Change]
+    scheduler: Any
+    mechanics: Mechanics
+    tight: bool
+    """Whether storage may be too small for the run to end."""
+
+    def __str__(self) -> str:
+        return (
+            f"seed {self.seed}: {self.graph.name} on {self.platform.name}, {self.scheduler.name}, "
+            f"{self.mechanics}"
+        )
+
+
+def fault_case(seed: int, profile: Profile, schedulers: Sequence[str] = SCHEDULERS) -> FaultCase:
+    """Shapes, networks, contentions, origins, schedulers and the coordinator's ways, drawn by the seed.
+
+    >>> case = fault_case(3, "crash", schedulers=["workqueue"])
+    >>> case.changes == fault_case(3, "crash", schedulers=["workqueue"]).changes
+    True
+    """
+    rng = np.random.default_rng([seed, 5])
+    graph = random_program(seed, int(rng.integers(1, 25)), SHAPES[int(rng.integers(5))]).graph
+    total = float(graph.size.sum())
+    tight = bool(rng.random() < 0.15)
+    share = float(rng.uniform(1.0, 3.0)) if tight else 40.0
+    platform = random_platform(
+        seed,
+        NETWORKS[int(rng.integers(5))],
+        contention=CONTENTIONS[int(rng.integers(3))],
+        hosts=int(rng.integers(1, 7)),
+        origin=ORIGINS[int(rng.integers(3))],
+        storage=share * total if tight or rng.random() < 0.3 else np.inf,
+    )
+    horizon = float(graph.work.sum()) / len(platform.hosts) + 5.0
+    if rng.random() < 0.3:
+        platform = _with_traces(platform, rng, horizon)
+    changes = faults(platform, profile, seed, horizon)
+    if rng.random() < 0.3:
+        graph = _with_homes_and_goals(graph, platform, changes, rng)
+    real = graph
+    if rng.random() < 0.4:
+        real = graph.with_work(graph.work * 10 ** rng.uniform(-1.0, 1.0, graph.n_tasks))
+        if not np.isfinite(platform.network.storage).any():
+            real = real.with_size(graph.size * 10 ** rng.uniform(-0.5, 0.5, graph.n_items))
+    mechanics = _mechanics(rng)
+    scheduler = _scheduler(schedulers[seed % len(schedulers)], seed, mechanics, rng, horizon)
+    if profile == "slow-planning" and not isinstance(scheduler, Steered):
+        scheduler = Slow(scheduler, float(rng.uniform(0.01, 0.3)) * horizon)
+    return FaultCase(seed, graph, real, platform, changes, scheduler, mechanics, tight)
+
+
+def run_case(case: FaultCase) -> GridRun:
+    """The simulated run; NoPlan where nothing can happen any more."""
+    return simulate_online(
+        case.graph,
+        case.platform,
+        case.scheduler,
+        changes=case.changes,
+        real=case.real,
+        mechanics=case.mechanics,
+    )
+
+
+def violations_of(case: FaultCase) -> list[Violation]:
+    """What is wrong with the run of a case. That it cannot go on is wrong too, unless storage is tight."""
+    try:
+        run = run_case(case)
+    except HeadraceError as problem:
+        return [] if case.tight else [Violation("progress", str(problem))]
+    return judge(run, case.changes, real=case.real, duplicates=case.mechanics.duplicate)
+
+
+def _mechanics(rng: Rng) -> Mechanics:
+    return Mechanics(
+        link_order=("in-order", "out-of-order", "hybrid")[int(rng.integers(3))],
+        ahead=int(rng.integers(1, 4)),
+        steal=bool(rng.random() < 0.3),
+        duplicate=bool(rng.random() < 0.3),
+        replicate=int(rng.integers(0, 3)),
+        strict=bool(rng.random() < 0.2),
+    )
+
+
+def _scheduler(name: str, seed: int, mechanics: Mechanics, rng: Rng, horizon: float) -> Any:
+    if name == "workqueue":
+        return JustInTime()
+    if name == "wild":
+        return Wild(seed, ordered=mechanics.strict)
+    if name == "lheft":
+        return OnlineLHeft(buffer=int(rng.integers(1, 9)))
+    if name == "heft":
+        return Follow(Heft())
+    if name == "dheft":
+        return DHeft(planning=float(rng.choice([0.0, 0.5 * horizon])))
+    events = ("S1", "S2", "S3")[int(rng.integers(3))]
+    cost = float(rng.choice([0.0, 0.1, 0.5])) * horizon
+    return Steered(
+        ExtendedSufferage(), Rules(events=events, planning_fixed=cost, keep=int(rng.integers(0, 3))), seed
+    )
+
+
+def _with_traces(platform: Platform, rng: Rng, horizon: float) -> Platform:
+    """Some hosts and links follow traces from the start."""
+    sites = []
+    for site in platform.sites:
+        hosts = tuple(
+            replace(host, trace=availability(rng, horizon)) if rng.random() < 0.5 else host
+            for host in site.hosts
+        )
+        site = replace(site, hosts=hosts)
+        if site.uplink is not None and rng.random() < 0.5:
+            site = replace(site, uplink_trace=link_behaviour(rng, horizon, site.uplink))
+        sites.append(site)
+    links = tuple(
+        replace(link, trace=link_behaviour(rng, horizon, link.bandwidth)) if rng.random() < 0.5 else link
+        for link in platform.links
+    )
+    return replace(platform, sites=tuple(sites), links=links)
+
+
+def _with_homes_and_goals(graph: Graph, platform: Platform, changes: Sequence[Change], rng: Rng) -> Graph:
+    """Some inputs lie at, and some results go to, sites or hosts that nothing happens to."""
+    touched = {change.name for change in changes if not change.what.endswith("trace")}
+    touched |= {site.name for site in platform.sites for host in site.hosts if host.name in touched}
+    safe = [name for name in platform.place_of if name not in touched]
+    if not safe:
+        return graph
+
+    def some(items: Any) -> SiteLists:
+        chosen = [int(i) for i in items if rng.random() < 0.5]
+        return SiteLists.of_items({i: (safe[int(rng.integers(len(safe)))],) for i in chosen}, graph.n_items)
+
+    outside = np.flatnonzero((graph.producer == OUTSIDE) & (graph.size > 0))
+    return replace(
+        graph, homes=some(outside), goals=some(np.flatnonzero(graph.result & (graph.producer >= 0)))
+    )
