@@ -18,7 +18,7 @@ from headrace.formats.toml_text import parse_toml
 from headrace.model.behaviour import Behaviour
 from headrace.model.errors import BadPlatform, HeadraceError
 from headrace.model.graph import Floats
-from headrace.model.platform import Contention, Host, Link, Pairs, Platform, Site
+from headrace.model.platform import Contention, Host, Link, Pairs, Platform, Routing, Site
 
 MAX_BYTES = 64_000_000
 MAX_HOSTS = 100_000
@@ -26,7 +26,7 @@ MAX_SITES = 2_000
 MAX_PAIRED_HOSTS = 2_000
 """A matrix over all pairs of more hosts would not fit in memory."""
 
-_TOP = ["name", "contention", "origin", "site", "host", "link", "pairs"]
+_TOP = ["name", "contention", "routing", "origin", "site", "host", "link", "pairs"]
 _SITE = ["name", "host", "bandwidth", "latency", "uplink", "uplink_latency", "storage", "uplink_trace"]
 _HOST = ["name", "count", "speed", "cores", "kinds", "load", "memory", "trace", "arch"]
 _LINK = ["from", "to", "bandwidth", "latency", "shared", "oneway", "trace"]
@@ -55,6 +55,7 @@ def read_platform(path: str | Path) -> Platform:
             cast(Contention, top.text("contention", "none")),
             top.text("origin", None),
             name,
+            cast(Routing, top.text("routing", "quickest")),
         )
         _ = platform.network
     except HeadraceError as error:
@@ -153,7 +154,9 @@ def _hosts(table: Table, traces: TraceFiles) -> Iterator[Host]:
 
 def _link(table: Table, traces: TraceFiles) -> Link:
     table.done(_LINK)
-    bandwidth, latency = table.quantity("bandwidth", "rate", None), table.quantity("latency", "time", None)
+    endless = table.values.get("bandwidth") == math.inf
+    bandwidth = math.inf if endless else table.quantity("bandwidth", "rate", None)
+    latency = table.quantity("latency", "time", None)
     trace = traces.link(table, "trace", latency or 0.0)
     if trace is not None:
         bandwidth = trace.bandwidth.mean if bandwidth is None else bandwidth
@@ -209,6 +212,8 @@ def _required_text(table: Table, key: str) -> str:
 def _lines(platform: Platform, traces: dict[Behaviour, str]) -> Iterator[str]:
     yield f"name = {_quoted(platform.name)}"
     yield f"contention = {_quoted(platform.contention)}"
+    if platform.routing != "quickest":
+        yield f"routing = {_quoted(platform.routing)}"
     if platform.origin is not None:
         yield f"origin = {_quoted(platform.origin)}"
     for site in platform.sites:
@@ -228,7 +233,7 @@ def _lines(platform: Platform, traces: dict[Behaviour, str]) -> Iterator[str]:
                 yield f"kinds = {{ {kinds} }}"
     for link in platform.links:
         yield from ("", "[[link]]", f"from = {_quoted(link.source)}", f"to = {_quoted(link.target)}")
-        yield f"bandwidth = {_number(link.bandwidth, 'bandwidth')}"
+        yield f"bandwidth = {'inf' if link.bandwidth == math.inf else _number(link.bandwidth, 'bandwidth')}"
         yield from _numbers(link, ("latency", "shared", "oneway"), Link("x", "y", 1.0))
         yield from _trace("trace", link.trace, traces)
         if link.trace is not None and not link.latency:

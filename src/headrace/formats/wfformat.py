@@ -14,9 +14,10 @@ What a document means here:
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,9 @@ def write_program(program: Program, path: str | Path) -> None:
     """Write a program as WfFormat 1.5; the same program gives the same bytes.
 
     Python functions are written by their kind alone. Kinds that are not one plain word go to `category`
-    instead of `command.program`; a declared result is marked `"result": true`. Both are keys of ours that
-    other readers skip.
+    instead of `command.program`; a declared result is marked `"result": true`, `sites` of a file say where it
+    lies or must come to, and tasks may have `cores`, `release` and `deadline`. These are keys of ours that other
+    readers skip.
     """
     text = json.dumps(_document(program), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_file(path, encode_text(text + "\n", str(path)))
@@ -64,6 +66,9 @@ class _Row:
     outputs: list[str]
     parents: list[str]
     children: list[str]
+    cores: int = 1
+    release: float = 0.0
+    deadline: float = math.inf
 
 
 @dataclass(slots=True)
@@ -124,9 +129,12 @@ def _split_parts(workflow: Workflow) -> _Parts:
             raise _twice("task", entry.id, f"workflow.execution.tasks[{i}].id")
         executed[entry.id] = entry
     items: dict[str, Data] = {}
+    sited: dict[str, tuple[str, ...]] = {}
     for i, file in enumerate(specification.files):
         if file.id in items:
             raise _twice("file", file.id, f"workflow.specification.files[{i}].id")
+        if file.sites:
+            sited[file.id] = tuple(file.sites)
         items[file.id] = Data(file.id, file.size, result=file.result)
     rows = []
     for i, task in enumerate(specification.tasks):
@@ -139,7 +147,14 @@ def _split_parts(workflow: Workflow) -> _Parts:
             )
         command = run.command.program if run.command else None
         kind = _kind(command, task.category, task.name or task.id)
-        rows.append(_Row(task.id, kind, run.runtime, task.inputs, task.outputs, task.parents, task.children))
+        row = _Row(task.id, kind, run.runtime, task.inputs, task.outputs, task.parents, task.children)
+        row.cores, row.release = task.cores, task.release
+        row.deadline = math.inf if task.deadline is None else task.deadline
+        rows.append(row)
+    written = {item for row in rows for item in row.outputs}
+    for name, sites in sited.items():
+        old = items[name]
+        items[name] = replace(old, result=True, goals=sites) if name in written else replace(old, homes=sites)
     return _Parts(rows, items, known, place, "inputFiles", "outputFiles")
 
 
@@ -210,7 +225,9 @@ def _add_tasks(program: Program, parts: _Parts) -> None:
         makers = {maker[item] for item in inputs if item in maker}
         after = tuple(task for task in before[i] if task not in makers)
         outputs = tuple(dict.fromkeys(name_of[item] for item in row.outputs))
-        program.tasks[row.name] = Task(row.name, row.work, inputs, outputs, row.kind, None, after)
+        program.tasks[row.name] = Task(
+            row.name, row.work, inputs, outputs, row.kind, None, after, row.cores, row.release, row.deadline
+        )
 
 
 def _listed_edges(parts: _Parts) -> list[dict[str, None]]:
@@ -275,11 +292,13 @@ def _document(program: Program) -> dict[str, Any]:
             "outputFiles": list(task.outputs),
         }
         | ({} if _PLAIN_WORD.fullmatch(task.kind) else {"category": task.kind})
+        | _asked(task)
         for task in program.tasks.values()
     ]
     files = [
         {"id": item.name, "sizeInBytes": int(item.size) if item.size.is_integer() else item.size}
         | ({"result": True} if item.result else {})
+        | ({"sites": list(item.homes or item.goals)} if item.homes or item.goals else {})
         for item in program.data.values()
     ]
     runs = [
@@ -293,6 +312,13 @@ def _document(program: Program) -> dict[str, Any]:
             "execution": {"makespanInSeconds": 0, "executedAt": "1970-01-01T00:00:00Z", "tasks": runs},
         },
     }
+
+
+def _asked(task: Task) -> dict[str, Any]:
+    """What a task asks for beyond one core at any time."""
+    asked: dict[str, Any] = {"cores": task.cores} if task.cores > 1 else {}
+    asked |= {"release": task.release} if task.release > 0 else {}
+    return asked | ({"deadline": task.deadline} if math.isfinite(task.deadline) else {})
 
 
 def _command(task: Task) -> dict[str, Any]:

@@ -31,6 +31,10 @@ class SplitTask:
     children: Names = field(default_factory=list)
     inputs: Annotated[Names, Field(alias="inputFiles")] = field(default_factory=list)
     outputs: Annotated[Names, Field(alias="outputFiles")] = field(default_factory=list)
+    cores: Annotated[int, Field(ge=1, le=10**6)] = 1
+    """Headrace's own: cores of one host, earliest start and latest end."""
+    release: Amount = 0.0
+    deadline: Amount | None = None
 
 
 @dataclass(slots=True)
@@ -39,6 +43,8 @@ class SplitFile:
     size: Annotated[Amount, Field(alias="sizeInBytes")]
     result: bool = False
     """Headrace's own mark of a declared result."""
+    sites: Names = field(default_factory=list)
+    """Headrace's own: where a file from outside lies, or where a result must come to one of."""
 
 
 @dataclass(slots=True)

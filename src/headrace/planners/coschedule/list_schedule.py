@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.kernels.board import Case, Choices, new_copies, new_outcome, new_scratch
-from headrace.planners.coschedule.kernels.schedule import FAILED, clear, place_all, spread
+from headrace.planners.coschedule.kernels.schedule import FAILED, LATE, clear, place_some, spread
 from headrace.planners.coschedule.kernels.steps import new_steps
 from headrace.planners.kernels.calendar import new_calendar
 
@@ -79,6 +80,30 @@ class Lister:
         self._make_board()
 
     @property
+    def full(self) -> bool:
+        """Whether there was too little room for bookings: what was placed does not count then."""
+        return bool(self.calendar.used[1] or self.steps.used[1])
+
+    def clear(self, choices: Choices) -> None:
+        """An empty board."""
+        clear(self.case, choices, *self.board)
+
+    def place(self, choices: Choices, first: int, last: int, end: float, late: float) -> tuple[float, float]:
+        """Place the jobs at these positions of the order after those before: latest end, sum of lateness."""
+        placed = place_some(self.case, choices, first, last, end, late, *self.board, self.scratch)
+        return float(placed[0]), float(placed[1])
+
+    def kept(self) -> list[list[Any]]:
+        """The board as it is: O(its size)."""
+        return [[array.copy() for array in part] for part in self.board]
+
+    def restore(self, board: list[list[Any]]) -> None:
+        """Put the board back as it was kept."""
+        for part, old in zip(self.board, board, strict=True):
+            for array, values in zip(part, old, strict=True):
+                array[:] = values
+
+    @property
     def board(self) -> tuple[Any, ...]:
         return self.calendar, self.steps, self.copies, self.outcome
 
@@ -86,20 +111,24 @@ class Lister:
         """Makespan, plus a penalty for late jobs; FAILED or more if some job cannot be placed."""
         while True:
             choices = decisions.choices()
-            clear(self.case, choices, *self.board)
-            value = float(place_all(self.case, choices, 0, len(decisions.order), *self.board, self.scratch))
-            if not (self.calendar.used[1] or self.steps.used[1]):
-                return value
+            self.clear(choices)
+            end, late = self.place(choices, 0, len(decisions.order), 0.0, 0.0)
+            if not self.full:
+                return end + LATE * late
             self.grow()
 
-    def idle(self) -> Floats:
-        """How long each host (mean over cores) and link was idle before its end, in the schedule made last."""
+    def idle(self, placed: Ints, jobs: Ints | None = None, first_move: int = 0) -> Floats:
+        """How long each host (mean over cores) and link was idle before its end, in the schedule made last.
+
+        `placed` are the jobs in it; with `jobs` and the number of their first transfer, only these count as busy.
+        """
+        jobs = placed if jobs is None else jobs
         instance, outcome = self.instance, self.outcome
         hosts, links = len(instance.host_place), instance.problem.platform.network.n_links
         end, busy = np.zeros(hosts + links), np.zeros(hosts + links)
-        held = (outcome.finish - outcome.start) * instance.problem.graph.cores
-        np.maximum.at(end, outcome.host, outcome.finish)
-        np.add.at(busy, outcome.host, held / instance.host_cores[outcome.host])
+        held = ((outcome.finish - outcome.start) * instance.problem.graph.cores)[jobs]
+        np.maximum.at(end, outcome.host[placed], outcome.finish[placed])
+        np.add.at(busy, outcome.host[jobs], held / instance.host_cores[outcome.host[jobs]])
         arcs, count = instance.ways.arcs, int(outcome.count[0])
         arc = outcome.move_arc[:count]
         uses = np.diff(arcs.link_ptr)[arc]
@@ -107,8 +136,9 @@ class Lister:
         step = np.arange(len(move)) - np.repeat(np.cumsum(uses) - uses, uses)
         link = hosts + arcs.links[arcs.link_ptr[arc][move] + step]
         np.maximum.at(end, link, outcome.move_finish[move])
-        np.add.at(busy, link, (outcome.move_finish - outcome.move_start)[move])
-        left: Floats = np.where(busy > 0, end - busy, 0.0)
+        late = move >= first_move if len(jobs) else np.zeros(len(move), np.bool_)
+        np.add.at(busy, link[late], (outcome.move_finish - outcome.move_start)[move[late]])
+        left: Floats = np.where(end > 0, end - busy, 0.0)
         return left
 
     def spread(self) -> float:
@@ -186,8 +216,6 @@ def first_cores(graph: Graph, host_cores: Ints, host: Ints, start: Floats, finis
     core = np.zeros(len(host), np.int32)
     order = np.lexsort((np.arange(len(host)), finish, start, host))
     last, busy, free = -1, list[tuple[float, list[int]]](), list[int]()
-    import heapq
-
     for t in order.tolist():
         if host[t] != last:
             last = int(host[t])

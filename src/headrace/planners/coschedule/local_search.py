@@ -2,45 +2,168 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
-from headrace.planners.coschedule.kernels.search import LIST, search
-from headrace.planners.coschedule.list_schedule import Decisions, Lister
+from headrace.model.graph import Floats
+from headrace.planners.coschedule.kernels.schedule import FAILED, LATE
+from headrace.planners.coschedule.list_schedule import ANY, Decisions, Lister
 
-BLOCK = 64
-"""Trials between looks at the clock; a multiple of nothing, results do not depend on it."""
+SPREAD = 0.02
+"""Weight of when pools and links are last busy, next to the makespan."""
+LIST = 40
+"""A trial is taken if it is no worse than what was current so many trials ago."""
+BOARDS = 32
+"""Boards that are kept along the order, so that a trial begins where the order first changed."""
+MOST_KEPT = 2e8
+"""Bytes of boards that are kept."""
+_NEAR = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The board when the order had been placed up to some position."""
+
+    board: list[list[Any]]
+    end: float
+    late: float
 
 
 class Search:
     """Late-acceptance search from given decisions; the sequence of trials follows from the seed alone.
 
-    `first` leaves the jobs before that position in the order as they are.
+    `first` leaves the jobs before that position in the order as they are. A trial costs a list schedule from the
+    first change on; where disks are finite, a whole one.
     """
 
     def __init__(self, lister: Lister, start: Decisions, seed: int, first: int = 0) -> None:
         self.lister = lister
-        self._now, self._kept, self.best = start.copy(), start.copy(), start.copy()
+        self.best = start.copy()
+        self._now = start.copy()
         self._first = first
-        self._state = np.array([(seed * 2654435761 + 88172645463325252) % 2**63 + 1], np.uint64)
-        value = lister.value(start)
-        score = value + 0.02 * lister.spread()
-        self._history = np.full(LIST, score)
-        self._numbers = np.array([0.0, score, value, value])
+        self._random = np.random.default_rng(seed)
+        self._turn = 0
+        self._boards: list[_Kept] = []
+        self._make_room()
+        self.value = self._value_now = self._value(0)
+        self._score = self.value + SPREAD * lister.spread()
+        self._history: Floats = np.full(LIST, self._score)
 
-    @property
-    def value(self) -> float:
-        return float(self._numbers[2])
+    def _make_room(self) -> None:
+        n = len(self._now.order)
+        each = sum(array.nbytes for part in self.lister.board for array in part)
+        count = max(1, min(BOARDS, n, int(MOST_KEPT / each)))
+        self._width = -(-n // count)
+        self._boards = []
 
     def run(self, trials: int) -> None:
-        """Make so many trials: O(trials * list schedule)."""
+        """Make so many trials."""
         if len(self._now.order) - self._first < 2:
             return
-        target = self._numbers[0] + trials
-        while self._numbers[0] < target:
-            too_small = search(
-                self.lister.case, self._now.choices(), self._kept.choices(), self.best.choices(), self._first,
-                int(target - self._numbers[0]), self._state, self._history, self._numbers,
-                *self.lister.board, self.lister.scratch,
-            )  # fmt: skip
-            if too_small:
-                self.lister.grow()
+        for _ in range(trials):
+            self._trial()
+
+    def _trial(self) -> None:
+        changed, undo = self._change()
+        value = self._value(changed)
+        score = value + SPREAD * self.lister.spread()
+        slot = self._turn % LIST
+        self._turn += 1
+        if score <= self._history[slot] or score <= self._score:
+            self._score, self._value_now = score, value
+            del self._boards[changed // self._width + 1 :]
+            if value < self.value * (1 - 1e-12):
+                self.value = value
+                self.best = self._now.copy()
+        else:
+            for array, at, old in undo:
+                array[at] = old
+        self._history[slot] = self._score
+
+    def _value(self, changed: int) -> float:
+        """The value of the decisions, new from a position on; boards up to it are kept for later trials."""
+        lister, n = self.lister, len(self._now.order)
+        if lister.case.stored:
+            return lister.value(self._now)
+        choices = self._now.choices()
+        while True:
+            at = min(len(self._boards) - 1, changed // self._width)
+            if at < 0:
+                lister.clear(choices)
+                end, late, at = 0.0, 0.0, 0
+                self._boards.append(_Kept(lister.kept(), end, late))
+            else:
+                lister.restore(self._boards[at].board)
+                end, late = self._boards[at].end, self._boards[at].late
+            while at < changed // self._width and end < FAILED:
+                end, late = lister.place(choices, at * self._width, (at + 1) * self._width, end, late)
+                at += 1
+                if end < FAILED:
+                    self._boards.append(_Kept(lister.kept(), end, late))
+            if end < FAILED:
+                end, late = lister.place(choices, at * self._width, n, end, late)
+            if not lister.full:
+                return end + LATE * late
+            lister.grow()
+            self._make_room()
+
+    def _position(self) -> int:
+        """A position, towards the end more often: jobs placed late fill gaps, and are quickly tried."""
+        n = len(self._now.order)
+        return n - 1 - int(self._random.integers(0, n - self._first, 2).min())
+
+    def _late_position(self) -> int:
+        """One time in two the position of a job that ends late."""
+        position = self._position()
+        if self._random.random() < 0.5:
+            done, order = self.lister.outcome.done, self._now.order
+            for _ in range(12):
+                if done[order[position]] >= 0.97 * self._value_now:
+                    break
+                position = self._position()
+        return position
+
+    def _change(self) -> tuple[int, list[tuple[Any, Any, Any]]]:
+        """Change the decisions in one of five ways; the first position that is new, and how to undo it."""
+        now, random = self._now, self._random
+        kind = int(random.integers(10))
+        i, k = self._late_position(), self._position()
+        if kind <= 1:
+            n = len(now.order)
+            k = min(n - 1, max(self._first, i + int(random.integers(-_NEAR, _NEAR + 1))))
+        a, b = int(now.order[i]), int(now.order[k])
+        if kind <= 4:
+            low, high = min(i, k), max(i, k) + 1
+            undo = [(now.order, slice(low, high), now.order[low:high].copy())]
+            if kind == 4:
+                now.order[i], now.order[k] = b, a
+            else:
+                now.order[low:high] = np.roll(now.order[low:high], -1 if i < k else 1)
+            return low, undo
+        if kind <= 6:
+            able = np.flatnonzero(self.lister.instance.can_run[a])
+            return i, self._move(a, int(random.choice(able)))
+        if kind <= 8:
+            to_a, to_b = int(now.host[b]), int(now.host[a])
+            seconds = self.lister.instance.seconds
+            if not (np.isfinite(seconds[a, to_a]) and np.isfinite(seconds[b, to_b])):
+                return max(i, k), []
+            return min(i, k), self._move(a, to_a) + self._move(b, to_b)
+        return i, self._reroute(a, draw=True)
+
+    def _move(self, job: int, host: int) -> list[tuple[Any, Any, Any]]:
+        undo = [(self._now.host, job, int(self._now.host[job])), *self._reroute(job, draw=False)]
+        self._now.host[job] = host
+        return undo
+
+    def _reroute(self, job: int, *, draw: bool) -> list[tuple[Any, Any, Any]]:
+        """Other ways for the files of a job: drawn ones, or whichever arrive first."""
+        instance = self.lister.instance
+        undo = []
+        for ways, ptr in ((self._now.in_way, instance.read_ptr), (self._now.out_way, instance.write_ptr)):
+            at = slice(int(ptr[job]), int(ptr[job + 1]))
+            undo.append((ways, at, ways[at].copy()))
+            ways[at] = self._random.integers(ANY, 8, at.stop - at.start) if draw else ANY
+        return undo

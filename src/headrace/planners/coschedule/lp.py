@@ -41,6 +41,7 @@ class _Groups:
     """Jobs that are alike, and one of each group to stand for it."""
 
     of_job: Ints
+    """-1 for jobs that do not count."""
     count: Ints
     seconds: Floats
     """[groups, hosts] mean seconds times cores."""
@@ -52,15 +53,17 @@ class Relaxer:
     O(groups * hosts + paths) variables; later solutions start from the last one.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, jobs: Ints | None = None) -> None:
+        """`jobs` are those that count, all if not given; then there is no bound."""
         self.instance = instance
+        self._jobs = np.arange(instance.n, dtype=np.int32) if jobs is None else jobs
         self.head, self.tail = busy_windows(instance)
         self.single = path_bound(instance)
         self.bound = self.single
-        self._groups = groups = _grouped(instance)
+        self._groups = groups = _grouped(instance, self._jobs)
         self._rows = rows = _Rows()
         hosts, links = len(instance.host_place), instance.problem.platform.network.n_links
-        work = float(instance.seconds.min(axis=1).sum())
+        work = float(instance.seconds[self._jobs].min(axis=1).sum())
         self._scale = max(self.single, work / max(1, int(instance.host_cores.sum())), 1e-12)
         self._group, self._host = np.nonzero(np.isfinite(groups.seconds))
         self._top = rows.columns(1)
@@ -86,7 +89,8 @@ class Relaxer:
             self._rows.upper[row] = -seconds / self._scale
         values, duals = self._rows.solve(self._top)
         price = np.maximum(0.0, -duals[self._resource])
-        self.bound = max(self.bound, weighted_bound(self.instance, price, self.head, self.tail))
+        if len(self._jobs) == self.instance.n:
+            self.bound = max(self.bound, weighted_bound(self.instance, price, self.head, self.tail))
         share = np.zeros(self._groups.seconds.shape)
         share[self._group, self._host] = (
             np.maximum(0.0, values[self._share]) / self._groups.count[self._group]
@@ -95,7 +99,14 @@ class Relaxer:
             key: _parts(values[first : first + len(paths)], paths)
             for key, (paths, first) in self._flows.items()
         }
-        return Relaxation(float(values[self._top]) * self._scale, share[self._groups.of_job], parts)
+        shares = np.zeros(self.instance.seconds.shape)
+        shares[self._jobs] = share[self._groups.of_job[self._jobs]]
+        return Relaxation(float(values[self._top]) * self._scale, shares, parts)
+
+    @property
+    def size(self) -> int:
+        """Variables."""
+        return self._rows.n_columns
 
     def _add_flows(self, entries: Entries) -> None:
         """For each class of files and place: what the jobs there need flows over paths, which load links."""
@@ -106,11 +117,11 @@ class Relaxer:
         owner, link, seconds = arc_loads(instance)
         link_row = self._resource[len(instance.host_place) :]
         uses: list[list[tuple[int, float]]] = [[] for _ in range(len(ways.arcs.tail))]
-        for a, l, s in zip(owner.tolist(), link.tolist(), seconds.tolist(), strict=True):
-            uses[a].append((int(link_row[l]), s * unit / self._scale))
+        for a, at, s in zip(owner.tolist(), link.tolist(), seconds.tolist(), strict=True):
+            uses[a].append((int(link_row[at]), s * unit / self._scale))
         place = instance.host_place[self._host]
         for ends in np.unique(entries.ends).tolist():
-            mine = entries.ends == ends
+            mine = (entries.ends == ends) & (groups.of_job[entries.job] >= 0)
             need = np.bincount(groups.of_job[entries.job[mine]], entries.size[mine], len(groups.count))
             need = need / groups.count / unit
             for p in np.unique(instance.host_place).tolist():
@@ -211,7 +222,7 @@ class _Rows:
         return proto
 
 
-def _grouped(instance: Instance) -> _Groups:
+def _grouped(instance: Instance, jobs: Ints) -> _Groups:
     """Jobs with the same run times and files are one group; where groups are too many, roughly the same."""
     graph = instance.problem.graph
     seconds = instance.seconds * graph.cores[:, None]
@@ -220,7 +231,8 @@ def _grouped(instance: Instance) -> _Groups:
         for s in np.unique(entries.ends).tolist():
             mine = entries.ends == s
             columns.append(np.bincount(entries.job[mine], entries.size[mine], instance.n)[:, None])
-    table = np.concatenate(columns, axis=1)
+    table = np.concatenate(columns, axis=1)[jobs]
+    seconds = seconds[jobs]
     grain = _FINEST
     keys, of_job = np.unique(table, axis=0, return_inverse=True)
     while len(keys) * seconds.shape[1] > MOST_SHARES and grain > 1:
@@ -229,11 +241,13 @@ def _grouped(instance: Instance) -> _Groups:
         keys, of_job = np.unique(np.ceil(table / top * grain), axis=0, return_inverse=True)
     of_job = of_job.reshape(-1)
     count = np.bincount(of_job)
+    group = np.full(instance.n, -1, np.int32)
+    group[jobs] = of_job
     mean = np.full((len(count), seconds.shape[1]), np.inf)
     for h in range(seconds.shape[1]):
         total = np.bincount(of_job, np.where(np.isfinite(seconds[:, h]), seconds[:, h], np.inf))
         mean[:, h] = total / count
-    return _Groups(of_job.astype(np.int32), count.astype(np.int32), mean)
+    return _Groups(group, count.astype(np.int32), mean)
 
 
 def rounded(instance: Instance, relaxation: Relaxation, order: Ints) -> Decisions:
@@ -283,7 +297,7 @@ def _dealt(
             if not parts:
                 continue
             so_far = sent.setdefault(key, dict.fromkeys(parts, 0.0))
-            path = min(parts, key=lambda q: (so_far[q] / parts[q], q))  # noqa: B023 - used at once
+            path = min(parts, key=lambda q: (so_far[q] / parts[q], q))
             so_far[path] += float(instance.size[items[e]])
             first = instance.ways.of(key[1], p) if into else instance.ways.of(p, key[1])
             ways[e] = path - first.start

@@ -182,3 +182,13 @@ def path_bound(instance: Instance) -> float:
     graph = instance.problem.graph
     start = np.maximum(np.maximum(before, graph.release[:, None]), instance.host_free)
     return float((start + instance.seconds + after).min(axis=1).max(initial=0.0))
+
+
+def quick_bound(instance: Instance) -> float:
+    """The longest job, and work spread over all cores by their speed: no linear program, O(jobs * hosts)."""
+    head, tail = busy_windows(instance)
+    hosts = len(instance.host_place)
+    price = np.zeros(len(head))
+    able = np.where(instance.can_run, instance.seconds, np.nan)
+    price[:hosts] = instance.host_cores / np.nan_to_num(np.nanmean(able, axis=0), nan=np.inf)
+    return max(path_bound(instance), weighted_bound(instance, price, head, tail))

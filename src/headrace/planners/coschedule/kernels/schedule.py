@@ -1,4 +1,4 @@
-"""A whole list schedule, and a search over orders, hosts and ways that judges each by such a schedule."""
+"""A whole list schedule: an empty board, and jobs placed one after another."""
 
 from __future__ import annotations
 
@@ -90,14 +90,12 @@ def _puller(case, steps, job):
 
 
 @njit(cache=True)
-def place_all(case, choices, first, last, calendar, steps, copies, outcome, scratch):
-    """Place the jobs order[first:last]; returns the makespan so far plus what deadlines are missed by.
+def place_some(case, choices, first, last, last_end, late, calendar, steps, copies, outcome, scratch):
+    """Place the jobs order[first:last] after others; returns the latest end and the sum of lateness.
 
-    FAILED and more if a job could not be placed, less so the later that happens. One job costs
+    If a job cannot be placed the end is FAILED or more, less so the later that happens. One job costs
     O(hops * log bookings) where disks are ample.
     """
-    last_end = 0.0
-    late = 0.0
     for position in range(first, last):
         job = choices.order[position]
         host, free = choices.host[job], 0.0
@@ -106,10 +104,10 @@ def place_all(case, choices, first, last, calendar, steps, copies, outcome, scra
         placed = place_job(case, choices, job, host, free, calendar, steps, copies, outcome, scratch)
         if not placed or calendar.used[1] or steps.used[1]:
             outcome.count[1] = job
-            return FAILED * (1.0 + (last - position) / (last - first))
+            return FAILED * (1.0 + (len(choices.order) - position) / len(choices.order)), late
         last_end = max(last_end, outcome.done[job])
         late += max(0.0, outcome.done[job] - case.deadline[job])
-    return last_end + LATE * late
+    return last_end, late
 
 
 @njit(cache=True)

@@ -1,0 +1,97 @@
+"""A long queue planned step by step: each chunk starts from what the chunks before it left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headrace.model.graph import Floats, Ints
+from headrace.planners.coschedule.instance import Instance
+from headrace.planners.coschedule.kernels.schedule import FAILED
+from headrace.planners.coschedule.list_schedule import Decisions, undecided_ways
+from headrace.planners.coschedule.local_search import Search
+from headrace.planners.coschedule.lp import Relaxer, rounded
+from headrace.planners.coschedule.orders import rules, topological
+
+if TYPE_CHECKING:
+    from headrace.planners.coschedule.planner import Improving
+
+ROUNDS = 3
+"""How often the relaxation of a chunk learns from the idle times that its list schedule shows."""
+
+
+def chunked(improving: Improving, size: int) -> Decisions:
+    """Decisions for so many jobs at a time, in the order given; those of earlier chunks stay.
+
+    What earlier chunks leave booked and idle goes into the relaxation of the next.
+    """
+    instance, lister = improving.instance, improving.lister
+    given = topological(instance, np.zeros(instance.n))
+    decided = Decisions(given, instance.seconds.argmin(axis=1).astype(np.int32), **undecided_ways(instance))
+    parts = -(-instance.n // size)
+    budget = max(0.0, improving.left) / parts
+    for first in range(0, instance.n, size):
+        jobs = given[first : first + size]
+        moves = 0
+        idle = None
+        if first:
+            lister.value(replace(decided, order=decided.order[:first]))
+            idle, moves = lister.idle(decided.order[:first], jobs[:0]), int(lister.outcome.count[0])
+        best = _best_of_rounds(improving, decided, jobs, first, moves, idle)
+        search = Search(lister, best, instance.problem.seed, first)
+        if search.value < FAILED:
+            search.run(int(budget / improving.cost()))
+            best = search.best
+        order = np.concatenate((best.order, given[len(best.order) :]))
+        decided = replace(best, order=order)
+        improving.left -= budget
+    return decided
+
+
+def _best_of_rounds(
+    improving: Improving, decided: Decisions, jobs: Ints, first: int, moves: int, idle: Floats | None
+) -> Decisions:
+    """The best list schedule of a chunk after the chunks before it."""
+    instance, lister = improving.instance, improving.lister
+    relaxer = Relaxer(instance, jobs)
+    best, value = decided, np.inf
+    for _ in range(ROUNDS):
+        relaxation = relaxer.solve(idle)
+        here, least = idle, np.inf
+        for order in _orders(instance, rounded(instance, relaxation, jobs).host, jobs):
+            for trial in (rounded(instance, relaxation, order), None):
+                decisions = _joined(instance, decided, trial, order, first)
+                makespan = lister.value(decisions)
+                if makespan < least and trial is not None:
+                    here, least = lister.idle(decisions.order, jobs, moves), makespan
+                if makespan < value:
+                    best, value = decisions, makespan
+        if here is None or value >= FAILED:
+            break
+        idle = here if idle is None else 0.5 * (idle + here)
+    return best
+
+
+def _orders(instance: Instance, host: Ints, jobs: Ints) -> Iterator[Ints]:
+    """The rules, each with the jobs of the chunk alone."""
+    chosen = np.zeros(instance.n, np.bool_)
+    chosen[jobs] = True
+    for _, order in rules(instance, host):
+        yield order[chosen[order]]
+
+
+def _joined(
+    instance: Instance, decided: Decisions, chunk: Decisions | None, order: Ints, first: int
+) -> Decisions:
+    """Decisions up to and with a chunk; without any for it, its jobs run where they are soonest by themselves."""
+    host, in_way, out_way = decided.host.copy(), decided.in_way.copy(), decided.out_way.copy()
+    if chunk is not None:
+        host[order] = chunk.host[order]
+        for j in order.tolist():
+            reads = slice(int(instance.read_ptr[j]), int(instance.read_ptr[j + 1]))
+            writes = slice(int(instance.write_ptr[j]), int(instance.write_ptr[j + 1]))
+            in_way[reads], out_way[writes] = chunk.in_way[reads], chunk.out_way[writes]
+    return Decisions(np.concatenate((decided.order[:first], order)), host, in_way, out_way)

@@ -1,0 +1,106 @@
+"""What the co-scheduling paper compares with: one site, equal loads, jobs pulled by idle cores."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from headrace.core.scheduler import Problem
+from headrace.model.errors import NoPlan, UsageError
+from headrace.model.graph import Ints
+from headrace.model.plan import Plan
+from headrace.planners.coschedule.instance import Instance, instance_of
+from headrace.planners.coschedule.kernels.schedule import FAILED
+from headrace.planners.coschedule.list_schedule import Decisions, Lister, undecided_ways
+from headrace.planners.coschedule.orders import topological
+from headrace.planners.coschedule.planner import empty_plan, equal_hosts, no_room, notes_of, too_late
+from headrace.planners.coschedule.relaxation import quick_bound
+
+
+class Local:
+    """All jobs at one site, as given: the site that is named, or the one where that ends first."""
+
+    name = "local"
+
+    def __init__(self, site: str | None = None) -> None:
+        self.site = site
+
+    def plan(self, problem: Problem) -> Plan:
+        began = time.perf_counter()
+        if not problem.graph.n_tasks:
+            return empty_plan(problem, self.name)
+        instance = instance_of(problem)
+        tried = [_decided(instance, _within(instance, s)) for s in self._sites(instance)]
+        if not tried:
+            raise NoPlan(
+                "no site can run all jobs",
+                where=problem.platform.name,
+                hint="use a scheduler for several sites",
+            )
+        return _best(instance, tried, self.name, began)
+
+    def _sites(self, instance: Instance) -> list[int]:
+        """Sites with hosts that can run every job."""
+        platform = instance.problem.platform
+        at = instance.site[instance.host_place]
+        if self.site is not None and self.site not in [s.name for s in platform.sites]:
+            raise UsageError(
+                f"there is no site {self.site!r}", hint=f"one of {', '.join(s.name for s in platform.sites)}"
+            )
+        able = [s for s in np.unique(at).tolist() if instance.can_run[:, at == s].any(axis=1).all()]
+        return [s for s in able if self.site in (None, platform.sites[s].name)]
+
+
+class EqualLoad:
+    """Jobs, as given, to the host whose work per core stays least; inputs are there before a job starts."""
+
+    name = "equal-load"
+
+    def plan(self, problem: Problem) -> Plan:
+        began = time.perf_counter()
+        if not problem.graph.n_tasks:
+            return empty_plan(problem, self.name)
+        instance = instance_of(problem)
+        return _best(instance, [_decided(instance, equal_hosts(instance))], self.name, began)
+
+
+class Pull:
+    """Each idle core takes the next job, as given, and waits for its input, held all the while."""
+
+    name = "pull"
+
+    def plan(self, problem: Problem) -> Plan:
+        began = time.perf_counter()
+        if not problem.graph.n_tasks:
+            return empty_plan(problem, self.name)
+        instance = instance_of(problem)
+        host = instance.seconds.argmin(axis=1).astype(np.int32)
+        return _best(instance, [replace(_decided(instance, host), pull=True)], self.name, began)
+
+
+def _within(instance: Instance, site: int) -> Ints:
+    """Equal loads on the hosts of one site."""
+    away = instance.site[instance.host_place] != site
+    seconds = np.where(away, np.inf, instance.seconds)
+    return equal_hosts(replace(instance, seconds=seconds))
+
+
+def _decided(instance: Instance, host: Ints) -> Decisions:
+    return Decisions(topological(instance, np.zeros(instance.n)), host, **undecided_ways(instance))
+
+
+def _best(instance: Instance, tried: list[Decisions], name: str, began: float) -> Plan:
+    """The plan of the decisions with the least makespan; ties: the first."""
+    lister = Lister(instance)
+    values = [lister.value(decisions) for decisions in tried]
+    best = int(np.argmin(values))
+    if values[best] >= FAILED:
+        lister.value(tried[best])
+        raise no_room(instance, int(lister.outcome.count[1]))
+    plan = lister.plan(tried[best], name)
+    if values[best] > plan.makespan * (1 + 1e-9) + 1e-6:
+        raise too_late(instance, plan)
+    took = time.perf_counter() - began
+    return replace(plan, bound=quick_bound(instance), seconds=took, notes=notes_of(instance.problem))

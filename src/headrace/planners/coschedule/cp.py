@@ -1,0 +1,316 @@
+"""The exact model, for problems that are small: one CP-SAT model of hosts, ways, times and disks together."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from headrace.model.graph import Floats
+from headrace.model.plan import Plan
+from headrace.planners.coschedule.instance import NONE, Instance
+from headrace.planners.coschedule.list_schedule import first_cores
+
+MOST_CHOICES = 1_200
+"""Jobs times hosts plus files times arcs up to which the model is tried."""
+_UNITS = (1.0, 0.5, 0.1, 0.01, 0.001)
+"""Units of time that are tried for being exact."""
+_TICKS = 1 << 24
+"""Ticks of the horizon where no unit is exact."""
+_MOST_TICKS = 1 << 40
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A plan that is better than the one given, if there is one; a proven bound; work done."""
+
+    plan: Plan | None
+    bound: float
+    work: float
+    impossible: bool = False
+
+
+def fits(instance: Instance) -> bool:
+    """Whether the model is small enough."""
+    files = len(np.unique(instance.reads)) + len(instance.writes)
+    return instance.n * len(instance.host_place) + files * len(instance.ways.arcs.tail) <= MOST_CHOICES
+
+
+def solve(instance: Instance, start: Plan | None, bound: float, limit: float) -> Answer:
+    """Improve on a plan for so many units of deterministic time; one thread, so the answer is always the same."""
+    from ortools.sat.python import cp_model
+
+    ticks = _ticks(instance, start)
+    model = _Model(instance, ticks, start, bound)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.random_seed = instance.problem.seed % 2**31
+    solver.parameters.max_deterministic_time = limit
+    solver.parameters.max_time_in_seconds = 3 * limit + 5  # only a machine that is far too slow meets it
+    status = solver.solve(model.model)
+    work = float(solver.response_proto.deterministic_time) + 0.02
+    if status == cp_model.INFEASIBLE:
+        # Nothing is better than the plan given; without one there is none at all, if the numbers are exact.
+        proven = start.makespan if start is not None and ticks.exact and model.proves else 0.0
+        return Answer(None, proven, work, start is None and ticks.exact)
+    proven = 0.0
+    if model.proves:
+        lost = 0.0 if ticks.exact else model.operations * ticks.unit
+        proven = max(0.0, solver.best_objective_bound * ticks.unit - lost)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return Answer(None, proven, work)
+    return Answer(model.plan(solver), proven, work)
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Time in whole numbers: a moment is so many units, durations are rounded up."""
+
+    unit: float
+    exact: bool
+    horizon: int
+
+    def up(self, seconds: float) -> int:
+        return math.ceil(seconds / self.unit - (1e-6 if self.exact else 1e-9))
+
+
+def _ticks(instance: Instance, start: Plan | None) -> Ticks:
+    """The coarsest unit of which all durations are multiples, or a fine one."""
+    graph, arcs = instance.problem.graph, instance.ways.arcs
+    items = np.unique(np.concatenate((instance.reads, instance.writes)))
+    moves = arcs.latency[None, :] + instance.size[items][:, None] / arcs.bandwidth[None, :]
+    values = np.concatenate(
+        (
+            instance.seconds[instance.can_run],
+            moves.ravel(),
+            graph.release,
+            graph.deadline[np.isfinite(graph.deadline)],
+            instance.host_free,
+        )
+    )
+    if start is not None:
+        total = start.makespan
+    else:
+        slowest = np.where(instance.can_run, instance.seconds, 0.0).max(axis=1)
+        hops = instance.places * (len(instance.reads) + len(instance.writes))
+        latest = max(float(graph.release.max(initial=0.0)), float(instance.host_free.max(initial=0.0)))
+        total = latest + float(slowest.sum()) + hops * float(moves.max(initial=0.0))
+    for unit in _UNITS:
+        whole = values / unit
+        if (
+            np.all(np.abs(whole - np.round(whole)) <= 1e-9 * np.maximum(1.0, whole))
+            and total / unit < _MOST_TICKS
+        ):
+            return Ticks(unit, True, math.ceil(total / unit + 1e-6))
+    unit = total / _TICKS
+    slack = 4 * (instance.n + len(instance.reads) + len(instance.writes)) * instance.places
+    return Ticks(unit, False, _TICKS + slack)
+
+
+class _Model:
+    """Variables and constraints; see docs/model.md for what they say."""
+
+    def __init__(self, instance: Instance, ticks: Ticks, start: Plan | None, bound: float) -> None:
+        from ortools.sat.python import cp_model
+
+        self.instance, self.ticks = instance, ticks
+        self.model: Any = cp_model.CpModel()
+        graph = instance.problem.graph
+        self._grain = self._byte_grain()
+        self.proves = instance.problem.platform.contention != "fair" and self._grain[1]
+        self.makespan = self.model.new_int_var(0, ticks.horizon, "makespan")
+        self.on: list[dict[int, Any]] = []
+        self.begin: list[Any] = []
+        self.end: list[Any] = []
+        self._pool: list[list[tuple[Any, int]]] = [[] for _ in instance.host_place]
+        self._busy: list[list[Any]] = [[] for _ in range(instance.problem.platform.network.n_links)]
+        self._disk: list[list[tuple[Any, int]]] = [[] for _ in instance.storage]
+        self.moves: dict[tuple[int, int], tuple[Any, Any]] = {}
+        self.operations = instance.n + 1
+        for job in range(instance.n):
+            self._add_job(job)
+        read = {i: [] for i in np.unique(instance.reads).tolist()}  # type: dict[int, list[int]]
+        for job in range(instance.n):
+            for i in instance.inputs(job):
+                read[i].append(job)
+        for item in sorted({*read, *instance.writes.tolist()}):
+            self._add_item(item, read.get(item, []), int(graph.producer[item]))
+        self._add_resources()
+        self.model.add(self.makespan >= max(0, math.floor(bound / ticks.unit + 1e-6)))
+        if start is not None:
+            self._hint(start)
+        self.model.minimize(self.makespan)
+
+    def _byte_grain(self) -> tuple[float, bool]:
+        """Bytes a whole number stands for, and whether nothing is lost by that."""
+        sizes = self.instance.size
+        finite = self.instance.storage[np.isfinite(self.instance.storage)]
+        if not len(finite):
+            return 1.0, True
+        top = float(max(finite.max(), sizes.max(initial=0.0)))
+        for grain in (1.0, 0.5, 0.1, 0.01):
+            whole = np.concatenate((sizes, finite)) / grain
+            if top / grain < 2**50 and np.allclose(whole, np.round(whole), rtol=0, atol=1e-6):
+                return grain, True
+        return top / 2**40, False
+
+    def _add_job(self, job: int) -> None:
+        model, ticks, instance = self.model, self.ticks, self.instance
+        graph = instance.problem.graph
+        hosts = np.flatnonzero(instance.can_run[job]).tolist()
+        release = ticks.up(float(graph.release[job]))
+        begin = model.new_int_var(release, ticks.horizon, f"begin{job}")
+        end = model.new_int_var(0, self._due(job), f"end{job}")
+        on = {h: model.new_bool_var(f"on{job},{h}") for h in hosts}
+        model.add_exactly_one(on.values())
+        for h, chosen in on.items():
+            seconds = ticks.up(float(instance.seconds[job, h]))
+            interval = model.new_optional_interval_var(begin, seconds, end, chosen, f"run{job},{h}")
+            self._pool[h].append((interval, int(graph.cores[job])))
+            if instance.host_free[h] > 0:
+                model.add(begin >= ticks.up(float(instance.host_free[h]))).only_enforce_if(chosen)
+        model.add(self.makespan >= end)
+        self.on.append(on)
+        self.begin.append(begin)
+        self.end.append(end)
+
+    def _due(self, job: int) -> int:
+        deadline = float(self.instance.problem.graph.deadline[job])
+        if not math.isfinite(deadline):
+            return self.ticks.horizon
+        return min(self.ticks.horizon, math.floor(deadline / self.ticks.unit + 1e-6))
+
+    def _at(self, job: int, place: int) -> list[Any]:
+        """Whether a job runs at a place: at most one of these is true."""
+        return [chosen for h, chosen in self.on[job].items() if self.instance.host_place[h] == place]
+
+    def _add_item(self, item: int, readers: list[int], maker: int) -> None:
+        """Where copies are, which transfers bring them, when they are there, and the room they take."""
+        instance, model, ticks = self.instance, self.model, self.ticks
+        arcs, places = instance.ways.arcs, instance.places
+        homes = set(instance.ways.sets[instance.source[item]]) if instance.source[item] != NONE else set()
+        size = float(instance.size[item])
+        has = [model.new_bool_var(f"has{item},{p}") for p in range(places)]
+        ready = [model.new_int_var(0, ticks.horizon, f"ready{item},{p}") for p in range(places)]
+        since = [model.new_int_var(0, ticks.horizon, f"since{item},{p}") for p in range(places)]
+        until = [model.new_int_var(0, ticks.horizon, f"until{item},{p}") for p in range(places)]
+        depth = [model.new_int_var(0, places, f"depth{item},{p}") for p in range(places)]
+        into: list[list[Any]] = [[] for _ in range(places)]
+        for a in range(len(arcs.tail)):
+            p, q = int(arcs.tail[a]), int(arcs.head[a])
+            if q in homes:
+                continue
+            self.operations += 1
+            used = model.new_bool_var(f"move{item},{a}")
+            start = model.new_int_var(0, ticks.horizon, f"start{item},{a}")
+            seconds = ticks.up(float(arcs.latency[a]) + size / float(arcs.bandwidth[a]))
+            into[q].append(used)
+            model.add_implication(used, has[p])
+            model.add(start >= ready[p]).only_enforce_if(used)
+            model.add(ready[q] == start + seconds).only_enforce_if(used)
+            model.add(since[q] == start).only_enforce_if(used)
+            model.add(until[p] >= start + seconds).only_enforce_if(used)
+            model.add(depth[q] >= depth[p] + 1).only_enforce_if(used)
+            model.add(self.makespan >= start + seconds).only_enforce_if(used)
+            if instance.booked:
+                interval = model.new_optional_fixed_size_interval_var(start, seconds, used, f"busy{item},{a}")
+                for link in arcs.links[arcs.link_ptr[a] : arcs.link_ptr[a + 1]].tolist():
+                    self._busy[link].append(interval)
+            self.moves[(item, a)] = (used, start)
+        goals = set(instance.ways.sets[instance.goal[item]]) if instance.goal[item] != NONE else set()
+        if goals:
+            model.add(sum(has[p] for p in sorted(goals)) == 1)
+        for p in range(places):
+            if p in homes:
+                model.add(has[p] == 1)
+                model.add(ready[p] == 0)
+                model.add(since[p] == 0)
+            else:
+                made = [] if maker < 0 else self._at(maker, p)
+                model.add(sum(into[p]) + sum(made) == has[p])
+                for here in made:
+                    model.add(ready[p] == self.end[maker]).only_enforce_if(here)
+                    model.add(since[p] == self.begin[maker]).only_enforce_if(here)
+                model.add(until[p] >= ready[p]).only_enforce_if(has[p])
+            for job in readers:
+                for here in self._at(job, p):
+                    model.add_implication(here, has[p])
+                    model.add(self.begin[job] >= ready[p]).only_enforce_if(here)
+                    model.add(until[p] >= self.end[job]).only_enforce_if(here)
+            if p in goals:
+                model.add(until[p] == ticks.horizon).only_enforce_if(has[p])
+                if maker >= 0:
+                    model.add(ready[p] <= self._due(maker)).only_enforce_if(has[p])
+            site = int(instance.site[p])
+            if np.isfinite(instance.storage[site]):
+                length = model.new_int_var(0, ticks.horizon, f"length{item},{p}")
+                held = model.new_optional_interval_var(since[p], length, until[p], has[p], f"held{item},{p}")
+                self._disk[site].append((held, math.ceil(size / self._grain[0] - 1e-6)))
+
+    def _add_resources(self) -> None:
+        model, instance = self.model, self.instance
+        for h, jobs in enumerate(self._pool):
+            if jobs:
+                model.add_cumulative([i for i, _ in jobs], [c for _, c in jobs], int(instance.host_cores[h]))
+        for intervals in self._busy:
+            if len(intervals) > 1:
+                model.add_no_overlap(intervals)
+        for site, held in enumerate(self._disk):
+            if held:
+                room = math.floor(float(instance.storage[site]) / self._grain[0] + 1e-6)
+                model.add_cumulative([i for i, _ in held], [s for _, s in held], room)
+
+    def _hint(self, plan: Plan) -> None:
+        """Begin near a plan that is known."""
+        unit = self.ticks.unit
+        model, arcs = self.model, self.instance.ways.arcs
+        for job, on in enumerate(self.on):
+            for h, chosen in on.items():
+                model.add_hint(chosen, int(plan.host[job]) == h)
+            model.add_hint(self.begin[job], min(self.ticks.horizon, math.ceil(plan.start[job] / unit)))
+        moved = {
+            (int(i), int(p), int(q)): float(s)
+            for i, p, q, s in zip(
+                plan.move_item, plan.move_source, plan.move_target, plan.move_start, strict=True
+            )
+        }
+        for (item, a), (used, start) in self.moves.items():
+            at = moved.get((item, int(arcs.tail[a]), int(arcs.head[a])))
+            model.add_hint(used, at is not None)
+            if at is not None:
+                model.add_hint(start, min(self.ticks.horizon, math.ceil(at / unit)))
+
+    def plan(self, solver: Any) -> Plan:
+        """The solution as a plan; durations are the real ones."""
+        instance, unit = self.instance, self.ticks.unit
+        graph, arcs = instance.problem.graph, instance.ways.arcs
+        host = np.array(
+            [next(h for h, chosen in on.items() if solver.boolean_value(chosen)) for on in self.on], np.int32
+        )
+        start: Floats = np.array([solver.value(b) for b in self.begin]) * unit
+        finish = start + instance.seconds[np.arange(instance.n), host]
+        used = [
+            (item, a, solver.value(s) * unit)
+            for (item, a), (u, s) in self.moves.items()
+            if solver.boolean_value(u)
+        ]
+        item = np.array([i for i, _, _ in used], np.int32)
+        arc = np.array([a for _, a, _ in used], np.int32)
+        begin = np.array([s for _, _, s in used], np.float64)
+        return Plan(
+            graph=graph,
+            platform=instance.problem.platform,
+            scheduler="coschedule",
+            host=host,
+            core=first_cores(graph, instance.host_cores, host, start, finish),
+            start=start,
+            finish=finish,
+            move_item=item,
+            move_source=arcs.tail[arc] if len(arc) else item,
+            move_target=arcs.head[arc] if len(arc) else item,
+            move_start=begin,
+            move_finish=begin
+            + (arcs.latency[arc] + instance.size[item] / arcs.bandwidth[arc] if len(arc) else 0.0),
+        )

@@ -1,0 +1,288 @@
+"""The planner `coschedule`: relaxation, list schedules, search, and an exact solver for what is small."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from headrace.core.scheduler import Problem
+from headrace.model.errors import NoPlan, UsageError
+from headrace.model.graph import OUTSIDE, Ints
+from headrace.model.network import EVERYWHERE
+from headrace.model.plan import NO_MOVES, Plan
+from headrace.planners.coschedule.instance import Instance, instance_of
+from headrace.planners.coschedule.kernels.schedule import FAILED
+from headrace.planners.coschedule.list_schedule import Decisions, Lister, undecided_ways
+from headrace.planners.coschedule.local_search import Search
+from headrace.planners.coschedule.lp import Relaxer, rounded
+from headrace.planners.coschedule.orders import rules, topological
+from headrace.planners.coschedule.relaxation import least_times
+
+Tell = Callable[[float, float, float], None]
+"""Hears seconds passed, makespan and bound whenever either gets better."""
+ROUNDS = 6
+"""How often the relaxation learns from the idle times of the best list schedule."""
+LARGE = 20_000
+"""Jobs beyond which they are planned in chunks if nobody says otherwise."""
+FIRST_SEARCH = 2.0
+"""Seconds of search before the exact model is tried."""
+MOST_SOLVING = 60.0
+"""Seconds of work for the exact model; the search goes on after it."""
+_OPTIMAL = 1.0 + 1e-9
+
+
+class Coschedule:
+    """Where jobs run, how their files travel and when, planned together.
+
+    A linear program over shares of jobs and flows of files gives a bound and a first plan; list schedules of it tell
+    how long resources stay idle, and the program is solved again with that. A late-acceptance search follows, and an
+    exact model where the problem is small. The steps follow from the problem and its seed alone, and the time only says
+    how many are made: more time never gives a worse plan. A machine so slow that twice the time passes stops early.
+    """
+
+    name = "coschedule"
+
+    def __init__(
+        self,
+        time: float = 20.0,
+        chunk: int | None = None,
+        tell: Tell = lambda seconds, makespan, bound: None,
+    ) -> None:
+        if not 0 < time < 1e6:
+            raise UsageError(f"time is {time}", hint="give seconds above 0, such as 20")
+        if chunk is not None and chunk < 1:
+            raise UsageError(f"chunk is {chunk}", hint="give a number of jobs, such as 200")
+        self.time = time
+        self.chunk = chunk
+        self.tell = tell
+
+    def plan(self, problem: Problem) -> Plan:
+        began = time.perf_counter()
+        if not problem.graph.n_tasks:
+            return empty_plan(problem, self.name)
+        instance = instance_of(problem)
+        improving = Improving(instance, began, self.time, self.tell)
+        chunk = self.chunk or (LARGE if instance.n > LARGE else None)
+        if chunk is not None and chunk < instance.n:
+            from headrace.planners.coschedule.chunks import chunked
+
+            relaxer = Relaxer(instance)
+            relaxer.solve()
+            improving.prove(relaxer.bound)
+            decisions = chunked(improving, chunk)
+            improving.offer(improving.lister.value(decisions), decisions)
+        else:
+            improving.run()
+        return improving.finished(self.name)
+
+
+class Improving:
+    """The best plan so far, what is proven, and how much time is left; counts work, not seconds."""
+
+    def __init__(self, instance: Instance, began: float, seconds: float, tell: Tell) -> None:
+        self.instance = instance
+        self.lister = Lister(instance)
+        self.began = began
+        self.seconds = seconds
+        self.tell = tell
+        self.bound = 0.0
+        self.value = np.inf
+        self.decisions: Decisions | None = None
+        self.exact: Plan | None = None
+        self.left = 0.85 * seconds
+        """Seconds of work left, as estimated for a machine of ordinary speed."""
+
+    def cost(self, count: int = 1) -> float:
+        """Seconds that so many list schedules take."""
+        instance = self.instance
+        files = len(instance.reads) + len(instance.writes)
+        return count * (5e-6 + 2.0e-6 * instance.n + 1.2e-6 * files)
+
+    @property
+    def overdue(self) -> bool:
+        return time.perf_counter() - self.began > 2 * self.seconds + 1
+
+    @property
+    def optimal(self) -> bool:
+        return self.value <= self.bound * _OPTIMAL
+
+    def prove(self, bound: float) -> None:
+        if bound > self.bound:
+            self.bound = bound
+            self._say()
+
+    def offer(self, value: float, decisions: Decisions | None = None, exact: Plan | None = None) -> bool:
+        """Take decisions (or a plan) if they are better."""
+        if value >= self.value * (1 - 1e-12):
+            return False
+        self.value = value
+        self.decisions = None if decisions is None else decisions.copy()
+        self.exact = exact
+        self._say()
+        return True
+
+    def _say(self) -> None:
+        if self.value < FAILED:
+            self.tell(time.perf_counter() - self.began, self.value, self.bound)
+
+    def run(self) -> None:
+        """All steps in turn, as long as there is time and the plan is not proven to be best."""
+        self._simple()
+        if not self.optimal and self.left > 0:
+            self._relaxed()
+        if self.optimal or self.left <= 0 or self.overdue:
+            return
+        search = None
+        if self.decisions is not None and self.value < FAILED:
+            search = Search(self.lister, self.decisions, self.instance.problem.seed)
+            self._search(search, min(self.left, FIRST_SEARCH))
+        if not self.optimal and self.left > 0:
+            self._solved()
+        if search is not None:
+            self._search(search, self.left)
+
+    def _simple(self) -> None:
+        """An answer at once, by list schedules of simple decisions."""
+        for decisions in simple_starts(self.instance):
+            self.left -= self.cost()
+            self.offer(self.lister.value(decisions), decisions)
+            if self.left < 0 and self.value < FAILED:
+                return
+
+    def _relaxed(self) -> None:
+        relaxer = Relaxer(self.instance)
+        idle = None
+        plain = np.arange(self.instance.n, dtype=np.int32)
+        for _ in range(ROUNDS):
+            relaxation = relaxer.solve(idle)
+            self.prove(relaxer.bound)
+            here, value = None, np.inf
+            for _, order in rules(self.instance, rounded(self.instance, relaxation, plain).host):
+                decisions = rounded(self.instance, relaxation, order)
+                trial = self.lister.value(decisions)
+                if trial < value:
+                    here, value = self.lister.idle(order), trial
+                self.offer(trial, decisions)
+            self.left -= self.cost(12) + 2e-6 * relaxer.size + 0.01
+            if self.left < 0 or self.optimal or here is None:
+                return
+            idle = here if idle is None else 0.5 * (idle + here)
+
+    def _solved(self) -> None:
+        """The exact model, where it is not too large."""
+        from headrace.planners.coschedule.cp import fits, solve
+
+        if not fits(self.instance):
+            return
+        limit = min(self.left, MOST_SOLVING)
+        start = None if self.value >= FAILED else self._plan("")
+        answer = solve(self.instance, start, self.bound, limit)
+        self.left -= answer.work
+        if answer.plan is not None:
+            self.offer(answer.plan.makespan, None, answer.plan)
+        self.prove(min(answer.bound, self.value))
+        if answer.impossible and self.value >= FAILED:
+            raise NoPlan(
+                "no plan keeps storage and deadlines: the exact model has no solution",
+                where=f"{self.instance.problem.graph.name} on {self.instance.problem.platform.name}",
+                hint="give more storage or later deadlines",
+            )
+
+    def _search(self, search: Search, seconds: float) -> None:
+        block = max(1, int(0.25 / self.cost()))
+        trials = int(seconds / self.cost())
+        while trials > 0 and not self.overdue and not self.optimal:
+            search.run(min(block, trials))
+            trials -= block
+            self.left -= self.cost(block)
+            self.offer(search.value, search.best)
+
+    def _plan(self, name: str) -> Plan:
+        if self.exact is not None:
+            return self.exact
+        assert self.decisions is not None
+        return self.lister.plan(self.decisions, name)
+
+    def finished(self, name: str) -> Plan:
+        """The plan with its bound; an error if none keeps storage and deadlines."""
+        if self.value >= FAILED:
+            raise no_room(self.instance, int(self.lister.outcome.count[1]))
+        plan = self._plan(name)
+        if self.value > plan.makespan * (1 + 1e-9) + 1e-6:
+            raise too_late(self.instance, plan)
+        bound = min(self.bound, plan.makespan)
+        took = time.perf_counter() - self.began
+        return replace(plan, scheduler=name, bound=bound, seconds=took, notes=notes_of(self.instance.problem))
+
+
+def simple_starts(instance: Instance) -> Iterator[Decisions]:
+    """Answers at once: jobs where each is soonest done, equal loads, pulled jobs, everything on one host."""
+    before, after = least_times(instance)
+    own = (before + instance.seconds + after).argmin(axis=1).astype(np.int32)
+    for _, order in rules(instance, own):
+        yield Decisions(order, own, **undecided_ways(instance))
+    given = topological(instance, np.zeros(instance.n))
+    yield Decisions(given, equal_hosts(instance), **undecided_ways(instance))
+    yield Decisions(given, own, **undecided_ways(instance), pull=True)
+    whole = np.flatnonzero(instance.can_run.all(axis=0))
+    power = instance.host_cores[whole] / np.maximum(instance.seconds[:, whole].sum(axis=0), 1e-300)
+    for h in whole[np.argsort(-power, kind="stable")][:8].tolist():
+        host = np.full(instance.n, h, np.int32)
+        longest = topological(instance, -instance.seconds[:, h])
+        for order in (longest, given):
+            yield Decisions(order, host, **undecided_ways(instance))
+
+
+def equal_hosts(instance: Instance) -> Ints:
+    """Each job, as given, to the host whose work per core stays least: O(jobs * hosts)."""
+    load = instance.host_free.copy()
+    host = np.zeros(instance.n, np.int32)
+    cores = instance.problem.graph.cores
+    for j in topological(instance, np.zeros(instance.n)).tolist():
+        after = load + instance.seconds[j] * cores[j] / instance.host_cores
+        host[j] = int(np.argmin(after))
+        load[host[j]] = after[host[j]]
+    return host
+
+
+def no_room(instance: Instance, job: int) -> NoPlan:
+    graph, platform = instance.problem.graph, instance.problem.platform
+    small = [s.name for s in platform.sites if np.isfinite(s.storage)]
+    return NoPlan(
+        f"found no plan in which the files of all jobs fit on the disks: {graph.task_names[job]!r} finds no room",
+        where=f"{graph.name} on {platform.name}",
+        hint=f"give more storage to {', '.join(small[:6])}, or more --time",
+    )
+
+
+def too_late(instance: Instance, plan: Plan) -> NoPlan:
+    graph = instance.problem.graph
+    ends = plan.finish.copy()
+    made = graph.producer[plan.move_item]
+    np.maximum.at(ends, made[made >= 0], plan.move_finish[made >= 0])
+    job = int(np.argmax(ends - graph.deadline))
+    return NoPlan(
+        f"found no plan that keeps all deadlines: {graph.task_names[job]!r} is due at {float(graph.deadline[job]):.6g} s "
+        f"and done at {float(ends[job]):.6g} s",
+        where=f"{graph.name} on {instance.problem.platform.name}",
+        hint="give later deadlines, or more --time",
+    )
+
+
+def notes_of(problem: Problem) -> tuple[str, ...]:
+    """What a reader of the plan should know."""
+    graph, network = problem.graph, problem.platform.network
+    lying = (graph.producer == OUTSIDE) & (graph.size > 0)
+    lying[list(problem.holders)] = False
+    if network.origin == EVERYWHERE and lying.any():
+        return ("inputs from outside are taken to be everywhere",)
+    return ()
+
+
+def empty_plan(problem: Problem, name: str) -> Plan:
+    """The plan of a program without tasks."""
+    none, moments = np.zeros(0, np.int32), np.zeros(0)
+    return Plan(problem.graph, problem.platform, name, none, none, moments, moments, **NO_MOVES)
