@@ -189,6 +189,9 @@ class _Run:
         self.results = int((self.case.goal >= 0).sum())
         self.at_change = 0
         self.lines = self.in_vain = 0
+        self.last_time = -1.0
+        self.untold: list[Event] = []
+        """What happened while there was no host to plan for."""
         self.read = 0
         self.asked = 0
         self.deciding = 0.0
@@ -291,10 +294,12 @@ class _Run:
     def _waits_in_vain(self, reason: int) -> bool:
         """Whether a scheduler that wants to be asked from time to time has changed nothing for long."""
         lines = int(self.world.log_len[0])
-        quiet = reason == TIME and lines == self.lines and self._next_change() == math.inf
-        nothing = int(self.world.heap_len[0]) == 0 and int(self.world.n_active[0]) == 0
-        self.in_vain = self.in_vain + 1 if quiet and nothing else 0
-        self.lines = lines
+        quiet = reason == TIME and lines == self.lines
+        under_way = int(self.world.heap_len[0]) + int(self.world.n_active[0]) > 0
+        for_ever = self._next_change() == math.inf and not under_way
+        stands = self.state.time == self.last_time
+        self.in_vain = self.in_vain + 1 if quiet and (for_ever or stands) else 0
+        self.lines, self.last_time = lines, self.state.time
         return self.in_vain > MOST_IN_VAIN and not unblock(self.case_ref, self.desk_ref)
 
     def _first_changes(self) -> list[Change]:
@@ -309,12 +314,15 @@ class _Run:
         return self.changes[self.at_change].time if self.at_change < len(self.changes) else math.inf
 
     def _next_time(self) -> float:
-        return float(getattr(self.scheduler, "next_time", math.inf))
+        """When the scheduler wants to be asked; without a host there is nothing to ask."""
+        return float(getattr(self.scheduler, "next_time", math.inf)) if self.desk.up.any() else math.inf
 
     def _ask(self, events: Sequence[Event]) -> int:
         """What the scheduler answers is put into the queues; how much that was."""
-        if not any(up for up in self.desk.up):
+        self.untold.extend(events)
+        if not self.desk.up.any():
             return 0
+        events, self.untold = self.untold, []
         began = clock.perf_counter()
         self.state.surprised = bool(self.desk.count[d.OFF] > 0)
         self.desk.count[d.OFF] = 0
