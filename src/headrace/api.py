@@ -14,6 +14,9 @@ from headrace.model.program import Program
 from headrace.planners.registry import DEFAULT, make
 from headrace.simulator.carry import Simulation, simulate_plan
 
+_UNPLANNED = ("storage", "result", "release", "deadline", "cores", "more")
+"""Rules that most planners do not plan for: a plan that breaks only these is their limit, not a fault."""
+
 
 def plan(
     program: Program | Graph,
@@ -35,11 +38,15 @@ def plan(
     planner = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
     made = planner.plan(Problem(graph, platform, seed=seed))
     broken = check(graph, platform, made, limit=3)
-    if broken and all(violation.rule in ("storage", "more") for violation in broken):
+    if broken and all(violation.rule in _UNPLANNED for violation in broken):
+        storage = broken[0].rule == "storage"
+        kept = "fits the storage" if storage else f"keeps the rule {broken[0].rule!r}"
         raise NoPlan(
-            f"{planner.name} found no plan that fits the storage: {broken[0].message}",
+            f"{planner.name} found no plan that {kept}: {broken[0].message}",
             where=platform.name,
-            hint="give the site more storage, or try another scheduler",
+            hint="give the site more storage, or try another scheduler"
+            if storage
+            else "try the scheduler coschedule",
         )
     if broken:
         require_valid(graph, platform, made)

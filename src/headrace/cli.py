@@ -91,7 +91,15 @@ def plan(
     scheduler: SchedulerOption = "auto",
     seconds: Annotated[
         float | None,
-        typer.Option("--time", metavar="SECONDS", help="How long `best` may search; 10 if not given."),
+        typer.Option(
+            "--time",
+            metavar="SECONDS",
+            help="How long `best` (else 10) or `coschedule` (else 20) may search.",
+        ),
+    ] = None,
+    chunk: Annotated[
+        int | None,
+        typer.Option(metavar="JOBS", help="With `coschedule`: plan so many jobs at a time.", min=1),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of schedulers that draw.")] = 0,
     output: Annotated[
@@ -109,9 +117,11 @@ def plan(
     source = _program(program)
     with _working(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts") as say:
         options: dict[str, Any] = {} if seconds is None else {"time": seconds}
-        if scheduler == "best":
+        options |= {} if chunk is None else {"chunk": chunk}
+        if scheduler in ("best", "coschedule"):
             options["tell"] = lambda passed, makespan, bound: say(
-                f"{passed:.1f} s: makespan {makespan:.6g} s, bound {bound:.6g} s, gap {makespan / bound - 1:.2%}"
+                f"{passed:.1f} s: makespan {makespan:.6g} s, bound {bound:.6g} s"
+                + (f", gap {makespan / bound - 1:.2%}" if bound > 0 else "")
             )
         made = make_plan(source, platform, scheduler, seed=seed, **options)
     if output is not None:

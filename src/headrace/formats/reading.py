@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from headrace.formats.files import read_head
+from headrace.formats.jobs_csv import is_jobs_csv
 from headrace.formats.pst import pst_kind
 from headrace.formats.sections import is_ini
 from headrace.model.behaviour import GridScript
@@ -14,7 +15,11 @@ from headrace.model.program import Program
 
 
 def read_any_program(path: str | Path) -> Program:
-    """WfFormat JSON, or an application description of the parameter-sweep template."""
+    """WfFormat JSON, a CSV table of jobs, or an application description of the parameter-sweep template."""
+    if is_jobs_csv(_head(path)):
+        from headrace.formats.jobs_csv import read_jobs
+
+        return read_jobs(path)
     if pst_kind(_head(path)) == "work":
         from headrace.formats.pst_work import read_work
 

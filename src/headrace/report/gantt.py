@@ -13,6 +13,7 @@ from headrace.model.platform import Platform
 from headrace.model.units import show_size, show_time
 from headrace.report.chart import AWAY, FAILED, TRANSFER, Bar, Chart, Lane, Mark
 from headrace.report.packing import pack
+from headrace.report.resources import by_resource, resource_chart
 from headrace.report.svg import chart_svg
 
 __all__ = ["Bar", "Chart", "Lane", "Mark", "chart_svg", "plan_chart", "run_chart", "write_gantt"]
@@ -83,8 +84,9 @@ def run_chart(
 
 
 def write_gantt(plan: Plan, path: str | Path) -> None:
-    """Draw a plan as an SVG file."""
-    write_file(path, chart_svg(plan_chart(plan)).encode())
+    """Draw a plan as an SVG file: by core, or by pool, link and disk where files have sites."""
+    chart = resource_chart(plan) if by_resource(plan) else plan_chart(plan)
+    write_file(path, chart_svg(chart).encode())
 
 
 def _core(host: str, core: int) -> str:

@@ -7,6 +7,7 @@ from typing import TextIO
 
 from headrace.model.plan import Plan
 from headrace.model.units import show_size, show_time
+from headrace.report.resources import by_resource, resource_rows
 from headrace.report.text import clean
 
 WIDE = 160
@@ -26,6 +27,8 @@ def summary(plan: Plan) -> list[tuple[str, str]]:
         ("data moved", f"{show_size(plan.bytes_moved)} in {len(plan.move_item):,} transfers"),
         ("planning time", show_time(plan.seconds)),
     ]
+    if by_resource(plan):
+        rows += resource_rows(plan)
     return rows + [("note", note) for note in plan.notes]
 
 

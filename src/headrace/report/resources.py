@@ -1,0 +1,194 @@
+"""A plan by resource: pools of cores, links, disks - in a few lines and as a chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.model.graph import Floats, Ints
+from headrace.model.plan import Plan
+from headrace.model.units import show_size, show_time
+from headrace.report.chart import TRANSFER, Bar, Chart, Lane, Mark
+
+_BANDS = ((1.0, "full"), (0.75, "over 75 %"), (0.5, "over 50 %"), (0.25, "over 25 %"), (0.0, "up to 25 %"))
+"""Colours of pools and disks, by how much of them is in use."""
+
+
+def by_resource(plan: Plan) -> bool:
+    """Whether a plan is best shown by pools, links and disks: its files have sites, or go link by link."""
+    graph = plan.graph
+    return plan.platform.routing == "links" or bool(len(graph.homes.index) or len(graph.goals.index))
+
+
+def resource_rows(plan: Plan) -> list[tuple[str, str]]:
+    """Jobs by site, the busiest link and the fullest disk, as (name, value)."""
+    sites, network = plan.platform.sites, plan.platform.network
+    at = network.site[network.host_place[plan.host]]
+    counts = np.bincount(at, minlength=len(sites))
+    jobs = ", ".join(
+        f"{site.name} {count:,}" for site, count in zip(sites, counts.tolist(), strict=True) if site.hosts
+    )
+    rows = [("jobs by site", jobs)]
+    busy = np.zeros(network.n_links)
+    for link, start, finish, _ in link_uses(plan):
+        busy[link] += finish - start
+    if len(busy) and busy.max() > 0 and network.link_names:
+        most = int(np.argmax(busy))
+        share = busy[most] / plan.makespan
+        rows.append(
+            ("busiest link", f"{network.link_names[most]}, busy {share:.1%} of {show_time(plan.makespan)}")
+        )
+    disks = [(level.peak / sites[s].storage, s, level) for s, level in disk_levels(plan)]
+    if disks:
+        share, s, level = max(disks, key=lambda disk: (disk[0], -disk[1]))
+        rows.append(
+            (
+                "fullest disk",
+                f"{sites[s].name}, {show_size(level.peak)} of {show_size(sites[s].storage)} ({share:.1%})",
+            )
+        )
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """How much is in use from each moment to the next."""
+
+    moment: Floats
+    amount: Floats
+
+    @property
+    def peak(self) -> float:
+        return float(self.amount.max(initial=0.0))
+
+
+def level_of(start: Floats, finish: Floats, amount: Floats) -> Level:
+    """Sums of amounts over time: O(n log n).
+
+    >>> level = level_of(np.array([0.0, 1.0]), np.array([2.0, 3.0]), np.array([5.0, 7.0]))
+    >>> level.moment.tolist(), level.amount.tolist()
+    ([0.0, 1.0, 2.0, 3.0], [5.0, 12.0, 7.0, 0.0])
+    """
+    moment, at = np.unique(np.concatenate((start, finish)), return_inverse=True)
+    change = np.bincount(at.ravel(), np.concatenate((amount, -amount)), len(moment))
+    return Level(moment, np.cumsum(change))
+
+
+def link_uses(plan: Plan) -> Iterator[tuple[int, float, float, int]]:
+    """(link, start, finish, transfer) for each link that a transfer with bytes uses."""
+    network = plan.platform.network
+    for k in range(len(plan.move_item)):
+        if plan.graph.size[plan.move_item[k]] > 0:
+            for link in network.route(int(plan.move_source[k]), int(plan.move_target[k])):
+                yield link, float(plan.move_start[k]), float(plan.move_finish[k]), k
+
+
+def disk_levels(plan: Plan) -> list[tuple[int, Level]]:
+    """What each site with finite storage holds over time, by the rules of the model."""
+    network = plan.platform.network
+    held = _held(plan)
+    found = []
+    for s in np.flatnonzero(np.isfinite(network.storage)).tolist():
+        here = network.site[held.place] == s
+        found.append((s, level_of(held.since[here], held.until[here], held.size[here])))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    place: Ints
+    since: Floats
+    until: Floats
+    size: Floats
+
+
+def _held(plan: Plan) -> _Held:
+    """Every copy with the time it takes room, as `check` counts it."""
+    graph, network = plan.graph, plan.platform.network
+    place = network.host_place[plan.host]
+    spans: dict[tuple[int, int], list[float]] = {}
+    homes = graph.homes.places_by_item(graph, plan.platform)
+    goals = graph.goals.places_by_item(graph, plan.platform)
+    for i in np.flatnonzero((graph.producer < 0) & (graph.size > 0)).tolist():
+        lies = homes.get(i, () if network.origin < 0 else (network.origin,))
+        spans |= {(i, p): [0.0, 0.0] for p in lies}
+    for i in np.flatnonzero((graph.producer >= 0) & (graph.size > 0)).tolist():
+        t = int(graph.producer[i])
+        spans[i, int(place[t])] = [float(plan.start[t]), float(plan.finish[t])]
+    for k in range(len(plan.move_item)):
+        key = int(plan.move_item[k]), int(plan.move_target[k])
+        spans[key] = [float(plan.move_start[k]), float(plan.move_finish[k])]
+    for k in range(len(plan.move_item)):
+        _extend(spans, int(plan.move_item[k]), int(plan.move_source[k]), float(plan.move_finish[k]))
+    for t in range(graph.n_tasks):
+        for i in graph.reads_of(t).tolist():
+            _extend(spans, i, int(place[t]), float(plan.finish[t]))
+    for (i, p), span in spans.items():
+        if p in goals.get(i, ()) or (graph.result[i] and p == network.origin):
+            span[1] = plan.makespan
+    keys = list(spans)
+    return _Held(
+        np.array([p for _, p in keys], np.int32),
+        np.array([spans[key][0] for key in keys]),
+        np.array([spans[key][1] for key in keys]),
+        graph.size[[i for i, _ in keys]] if keys else np.zeros(0),
+    )
+
+
+def _extend(spans: dict[tuple[int, int], list[float]], item: int, place: int, until: float) -> None:
+    if (item, place) in spans:
+        spans[item, place][1] = max(spans[item, place][1], until)
+
+
+def resource_chart(plan: Plan) -> Chart:
+    """A lane for each pool of cores, link and finite disk: O((jobs + transfers) log)."""
+    bars: list[Bar] = []
+    lanes: list[Lane] = []
+    for h, host in enumerate(plan.platform.hosts):
+        here = plan.host == h
+        level = level_of(plan.start[here], plan.finish[here], plan.graph.cores[here].astype(float))
+        lanes.append(Lane(f"pool {host.name}", f"{host.name}: {host.cores} cores"))
+        bars += _level_bars(f"pool {host.name}", level, host.cores, lambda x: f"{x:.0f} cores")
+    names = plan.platform.network.link_names
+    used = sorted({link for link, _, _, _ in link_uses(plan)})
+    lanes += [Lane(f"link {link}", names[link] if names else f"link {link}") for link in used]
+    bars += [
+        Bar(f"link {link}", start, finish, plan.graph.item_names[plan.move_item[k]], TRANSFER)
+        for link, start, finish, k in link_uses(plan)
+    ]
+    for s, level in disk_levels(plan):
+        site = plan.platform.sites[s]
+        lanes.append(Lane(f"disk {s}", f"{site.name}: {show_size(site.storage)}"))
+        bars += _level_bars(f"disk {s}", level, site.storage, show_size)
+    makespan = plan.makespan
+    marks = [Mark(makespan, f"makespan {show_time(makespan)}")]
+    if 0 < plan.bound <= makespan:
+        marks.append(Mark(plan.bound, f"lower bound {show_time(plan.bound)}", dashed=True))
+    title = f"{plan.graph.name} on {plan.platform.name}, planned by {plan.scheduler}"
+    return Chart(title, tuple(lanes), tuple(bars), makespan, tuple(marks), plan.notes)
+
+
+def _level_bars(lane: str, level: Level, most: float, show: object) -> Iterator[Bar]:
+    """Bars of one colour for each stretch within one band of use; the label says the most in it."""
+    assert callable(show)
+    share = level.amount / most
+    band = [
+        next(i for i, (floor, _) in enumerate(_BANDS) if x >= floor - 1e-9) if x > 1e-12 else -1
+        for x in share
+    ]
+    first = 0
+    for k in range(1, len(band) + 1):
+        if k == len(band) or band[k] != band[first]:
+            if band[first] >= 0 and first < len(level.moment) - 1:
+                until = level.moment[min(k, len(level.moment) - 1)]
+                top = float(level.amount[first:k].max())
+                yield Bar(
+                    lane,
+                    float(level.moment[first]),
+                    float(until),
+                    f"up to {show(top)}",
+                    _BANDS[band[first]][1],
+                )
+            first = k
