@@ -120,3 +120,22 @@ def test_a_platform_in_ini_is_one_for_every_command(folder: Path) -> None:
     from headrace.model.platform import Platform
 
     assert len(Platform.read(folder / "ufmg.ini").hosts) == 19
+
+
+def test_check_judges_deployments(folder: Path) -> None:
+    made = headrace(
+        "deploy", "microscope.ini", "--on", "maryland.ini", "--host-cost", "0.2", "-o", "d.ini", cwd=folder
+    )
+    assert made.code == 0, made.err
+    good = headrace("check", "microscope.ini", "maryland.ini", "d.ini", cwd=folder)
+    assert good.code == 0, good.err
+    assert "5 filters (Reader, Decompress, Clip, Zoom, View)" in good.out
+    assert "12.5 MB/s on 45 hosts: valid" in good.out
+    path = folder / "d.ini"
+    path.write_text(path.read_text().replace("MD33 = 1, ", "MD47 = 1, "))
+    bad = headrace("check", "microscope.ini", "maryland.ini", "d.ini", cwd=folder)
+    assert bad.code == 2
+    assert "13: " in bad.out
+    alone = headrace("check", "d.ini", cwd=folder)
+    assert alone.code == 2
+    assert "headrace check PIPELINE PLATFORM d.ini" in alone.err

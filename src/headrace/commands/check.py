@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headrace.commands.check_pipelines import judge_deployment, pipeline_line
 from headrace.formats.detect import detect
 from headrace.formats.plan_json import files_of_plan, read_plan
 from headrace.formats.python_program import is_python_program, load_python_program
 from headrace.formats.reading import read_any_platform, read_any_program
 from headrace.model.check import check
 from headrace.model.errors import BadPlan, UsageError
+from headrace.model.pipeline import Pipeline
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.model.units import show_size, show_time
@@ -21,6 +23,8 @@ from headrace.model.units import show_size, show_time
 class _Seen:
     programs: dict[str, Program] = field(default_factory=dict)
     platforms: dict[str, Platform] = field(default_factory=dict)
+    platform_files: dict[str, str] = field(default_factory=dict)
+    pipelines: dict[str, Pipeline] = field(default_factory=dict)
     findings: list[dict[str, Any]] = field(default_factory=list)
 
     def say(self, file: str, kind: str, summary: str, violations: list[str] | None = None) -> None:
@@ -31,17 +35,23 @@ def check_files(files: list[str]) -> list[dict[str, Any]]:
     """Read every file and judge every plan; a broken file raises, a broken plan lists its violations.
 
     A plan is judged with the program and platform given next to it or, if there are none, with those it
-    names.
+    names; a deployment with the pipeline and platform given next to it.
     """
     seen = _Seen()
-    plans = []
+    plans, deployments = [], []
     for file in files:
         kind = "program" if is_python_program(file) else detect(file)
         if kind == "plan":
             plans.append(file)
         elif kind == "platform":
             platform = seen.platforms[file] = read_any_platform(file)
+            seen.platform_files[file] = file
             seen.say(file, kind, _platform_line(platform))
+        elif kind == "pipeline":
+            pipeline = seen.pipelines[file] = Pipeline.read(file)
+            seen.say(file, kind, pipeline_line(pipeline))
+        elif kind == "deployment":
+            deployments.append(file)
         elif kind == "campaign":
             seen.say(file, kind, _campaign_line(file))
         elif kind == "behaviour":
@@ -52,6 +62,11 @@ def check_files(files: list[str]) -> list[dict[str, Any]]:
             seen.say(file, kind, _program_line(program))
     for file in plans:
         _check_plan(file, seen)
+    for file in deployments:
+        summary, violations = judge_deployment(
+            file, _one(seen.pipelines, "pipeline", file), _one(seen.platform_files, "platform", file)
+        )
+        seen.say(file, "deployment", summary, violations)
     return seen.findings
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import cast, get_args
 
+from headrace.formats.lpsched_ini import knob_values, read_knobs
 from headrace.formats.sections import (
     ARROW,
     Section,
@@ -41,6 +43,8 @@ def write_deployment(deployment: Deployment, path: str | Path) -> None:
 def read_deployment(path: str | Path, problem: PipelineProblem) -> Deployment:
     """Read a deployment of this problem; rates and busy cores follow from the shares.
 
+    Its own knobs, and whether filters share hosts, take the place of the problem's.
+
     Whether it is a valid one is for its `check` to say.
     """
     sections = read_sections(path)
@@ -51,6 +55,9 @@ def read_deployment(path: str | Path, problem: PipelineProblem) -> Deployment:
     form = top.text("form", "strict")
     if form not in get_args(Form):
         raise top.wrong(f"form is {form!r}", f"one of {', '.join(get_args(Form))}")
+    problem = replace(
+        problem, knobs=read_knobs(sections, problem.knobs), several_per_host=top.flag("several_per_host")
+    )
     throughput = top.number("throughput")
     objective = top.number("objective", 0.0)
     placements: list[Placement] = []
@@ -60,8 +67,8 @@ def read_deployment(path: str | Path, problem: PipelineProblem) -> Deployment:
             placements.extend(_placements(section, problem, throughput))
         elif section.kind == "flow":
             flows.extend(_flows(section))
-        elif section.kind != "deployment":
-            raise section.wrong("unknown section", "one of deployment, copies, flow")
+        elif section.kind not in ("deployment", "knobs"):
+            raise section.wrong("unknown section", "one of deployment, knobs, copies, flow")
     return Deployment(
         problem=problem,
         planner=top.text("planner", "unknown"),
@@ -124,6 +131,7 @@ def _sections(d: Deployment, path: str | Path) -> Iterator[tuple[str, str, Mappi
             "several_per_host": d.problem.several_per_host,
         },
     )
+    yield "knobs", "", knob_values(d.problem.knobs, path)
     for f in d.problem.pipeline.order:
         rows = {plain_name(p.host, path): f"{p.copies}, {p.share!r}" for p in d.of(f.name)}
         yield "copies", plain_name(f.name, path), rows

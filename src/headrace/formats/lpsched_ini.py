@@ -37,7 +37,7 @@ def read_pipeline(path: str | Path) -> Pipeline:
             section.known(("name",))
             name = section.text("name", name)
     try:
-        return Pipeline(name, filters, streams or None, _sources(sections), _knobs(sections))
+        return Pipeline(name, filters, streams or None, _sources(sections), read_knobs(sections))
     except HeadraceError as error:
         raise error.at(str(path)) from None
 
@@ -94,10 +94,11 @@ def _sources(sections: list[Section]) -> list[Source]:
     return found
 
 
-def _knobs(sections: list[Section]) -> Knobs:
+def read_knobs(sections: list[Section], default: Knobs | None = None) -> Knobs:
+    """The knobs of a file, or those given where it has none."""
     section = next((s for s in sections if s.kind == "knobs"), None)
     if section is None:
-        return Knobs()
+        return default or Knobs()
     section.known(_KNOBS, "least ", "cross ")
     plain = Knobs()
     return Knobs(
@@ -128,10 +129,13 @@ def _sections(pipeline: Pipeline, path: str | Path) -> Iterator[tuple[str, str, 
     for source in pipeline.sources:
         shares = {plain_name(host, path): share for host, share in source.shares.items()}
         yield "source", plain_name(source.name, path), shares
-    knobs = pipeline.knobs
-    weights: dict[str, object] = {key: getattr(knobs, key) for key in _KNOBS}
-    weights |= {f"least {plain_name(name, path)}": share for name, share in knobs.least_of.items()}
-    weights |= {
+    yield "knobs", "", knob_values(pipeline.knobs, path)
+
+
+def knob_values(knobs: Knobs, path: str | Path) -> dict[str, object]:
+    """The lines of a section of knobs."""
+    values: dict[str, object] = {key: getattr(knobs, key) for key in _KNOBS}
+    values |= {f"least {plain_name(name, path)}": share for name, share in knobs.least_of.items()}
+    return values | {
         f"cross {plain_name(a, path)}{ARROW}{plain_name(b, path)}": w for (a, b), w in knobs.weights.items()
     }
-    yield "knobs", "", weights
