@@ -250,9 +250,9 @@ def _squares(cell: Cell, most: int, x: float, y: float, colour: str) -> Iterator
 
 
 def _names(placements: Sequence[Placement]) -> str:
-    """The hosts: one, two, or the first and the last."""
+    """The hosts: up to three, or the first and the last."""
     hosts = [clean(p.host) for p in placements]
-    return ", ".join(hosts) if len(hosts) <= 2 else f"{hosts[0]} … {hosts[-1]}"
+    return ", ".join(hosts) if len(hosts) <= 3 else f"{hosts[0]} … {hosts[-1]}"
 
 
 def _notes(deployment: Deployment, shown: Content, plan: _Plan) -> list[tuple[str, str]]:
