@@ -29,10 +29,8 @@ class TraceFiles:
         found = self._named(table, key)
         if isinstance(found, LinkTrace):
             raise table.wrong(f"{key} is the trace of a link", "name one with a single value at each step")
-        if found is not None and float(found.value.max()) > 1.0:
-            raise table.wrong(
-                f"{key} has the value {found.value.max():g}", "give shares of a core, from 0 to 1"
-            )
+        if found is not None and found.peak > 1.0:
+            raise table.wrong(f"{key} has the value {found.peak:g}", "give shares of a core, from 0 to 1")
         if found is not None and not found.mean > 0:
             raise table.wrong(f"{key} is 0 all the time", "leave the host out")
         return found

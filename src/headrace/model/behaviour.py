@@ -294,10 +294,8 @@ class _Ledger:
         found = self._behaviour(event)
         if not isinstance(found, Trace):
             raise self.wrong(event, f"{event.behaviour!r} describes a link", "name the behaviour of a host")
-        if float(found.value.max()) > 1.0:
-            raise self.wrong(
-                event, f"{event.behaviour!r} has {found.value.max()} > 1", "give shares of a core"
-            )
+        if found.peak > 1.0:
+            raise self.wrong(event, f"{event.behaviour!r} has {found.peak} > 1", "give shares of a core")
         return found
 
     def _link_trace(self, event: AddCluster | ChangeCluster) -> LinkTrace:

@@ -281,10 +281,8 @@ def _validate(platform: Platform) -> None:
                 raise wrong(f"cores is {host.cores}", where, "give 1 or more")
             if host.arch < 0:
                 raise wrong(f"arch is {host.arch}", where, "give 0 or more")
-            if host.trace is not None and float(host.trace.value.max()) > 1.0:
-                raise wrong(
-                    f"its trace has {host.trace.value.max()}", where, "give shares of a core, up to 1"
-                )
+            if host.trace is not None and host.trace.peak > 1.0:
+                raise wrong(f"its trace has {host.trace.peak}", where, "give shares of a core, up to 1")
     sites = {s.name for s in platform.sites}
     for link in platform.links:
         where = f"link {link.source!r} -> {link.target!r}"

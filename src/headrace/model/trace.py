@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,10 @@ class Trace:
     offset: float = 0.0
     area: Floats = field(init=False, repr=False)
     """Integral of the series from its beginning to each `time`."""
+    peak: float = field(init=False, repr=False)
+    """The largest value."""
+    steady: bool = field(init=False, repr=False)
+    """Whether it never changes."""
 
     def __post_init__(self) -> None:
         time = np.array(self.time, np.float64)
@@ -43,6 +48,8 @@ class Trace:
         for name, array in (("time", time), ("value", value), ("area", area)):
             array.setflags(write=False)
             object.__setattr__(self, name, array)
+        object.__setattr__(self, "peak", float(value.max()))
+        object.__setattr__(self, "steady", float(value.min()) == self.peak)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Trace) and self._key() == other._key()
@@ -76,11 +83,6 @@ class Trace:
         return math.isfinite(self.length)
 
     @property
-    def steady(self) -> bool:
-        """Whether it never changes."""
-        return bool(self.value.min() == self.value.max())
-
-    @property
     def total(self) -> float:
         """Integral of one round of a series that repeats; inf or 0 for one that holds."""
         last = float(self.value[-1])
@@ -102,7 +104,9 @@ class Trace:
         """
         if self.steady:
             return Trace.constant(float(self.value[0]))
-        return replace(self, offset=float(self.time[index % len(self.time)]) - moment)
+        moved = copy(self)  # with the same arrays, which nobody can change
+        object.__setattr__(moved, "offset", float(self.time[index % len(self.time)]) - moment)
+        return moved
 
     def at(self, moment: float) -> float:
         """The value at a moment; at a step, the one that begins there."""
