@@ -8,7 +8,7 @@ import numpy as np
 
 from headrace.model.graph import Bools, Ints
 from headrace.model.plan import Plan
-from headrace.simulator.dependencies import Holders, as_lists, by_core, inputs, places_before, sources
+from headrace.simulator.dependencies import Needs, as_lists, places_before
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,30 +26,30 @@ def no_calls(plan: Plan) -> Calls:
     return Calls(zeros, np.empty(0, np.int32), np.ones(len(plan.move_item), np.bool_))
 
 
-def calls_ahead(plan: Plan, ahead: int, holders: Holders) -> Calls:
+def calls_ahead(plan: Plan, needed: Needs, ahead: int) -> Calls:
     """A task calls for the inputs of the task `ahead` places after it on its core.
 
     The first tasks of a core need no call for theirs. A transfer for several tasks starts at the first call; one
     that brings an item on its way to other places is called for with those that take it on. Transfers that no
-    task needs, such as results on their way back, need no call. O(transfers * hops + reads log).
+    task needs, such as results on their way back, need no call. O(reads * hops).
     """
     n, k = plan.graph.n_tasks, len(plan.move_item)
-    later, earlier = places_before(plan, by_core(plan), ahead)
+    later, earlier = places_before(plan, needed.by_core, ahead)
     caller = np.full(n, -1, np.int32)
     caller[later] = earlier
-    node, reader = inputs(plan, holders)
-    transfer, task = node[node >= n] - np.int32(n), caller[reader[node >= n]]
-    came_from, onward = sources(plan, holders)
     supplier = np.full(k, -1, np.int32)
+    came_from, onward = needed.sources
     by_transfer = came_from >= n
     supplier[onward[by_transfer] - n] = came_from[by_transfer] - n
-    pairs = new = np.unique(transfer.astype(np.int64) * (n + 1) + task + 1)
-    while len(new):
-        before = supplier[new // (n + 1)]
-        passed_on = before[before >= 0].astype(np.int64) * (n + 1) + (new % (n + 1))[before >= 0]
-        new = np.setdiff1d(passed_on, pairs)
-        pairs = np.union1d(pairs, new)
-    transfer, task = (pairs // (n + 1)).astype(np.int32), (pairs % (n + 1) - 1).astype(np.int32)
+    node, reader = needed.inputs
+    found = [(node[node >= n] - np.int32(n), caller[reader[node >= n]])]
+    # An item passes no place twice in a plan that can be carried out.
+    for _ in range(plan.platform.network.n_places):
+        before = supplier[found[-1][0]]
+        if not (before >= 0).any():
+            break
+        found.append((before[before >= 0], found[-1][1][before >= 0]))
+    transfer, task = (np.concatenate(part) for part in zip(*found, strict=True))
     called = np.ones(k, np.bool_)
     called[transfer] = False
     called[transfer[task < 0]] = True

@@ -25,12 +25,33 @@ class Dependencies:
     waits: Ints
 
 
-def dependencies(plan: Plan, holders: Holders) -> Dependencies:
-    """What must come before what: tasks on a core, inputs, sources of transfers, links that carry one at a time.
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """What a plan's decisions say: who waits for which data, and the order of tasks on each core."""
 
-    O((tasks + reads + transfers) log).
-    """
-    edges = [_core_order(plan), inputs(plan, holders), sources(plan, holders)]
+    inputs: Edges
+    """The task or transfer after which each task has each of its inputs, and the task."""
+    sources: Edges
+    """The task or transfer after which each transfer has its item at the source, and the transfer's node."""
+    by_core: Ints
+    """All tasks, those of a core together and in the order of their times."""
+
+
+def needs(plan: Plan, holders: Holders) -> Needs:
+    """O((tasks + reads + transfers) log)."""
+    deliveries = _Deliveries(plan)
+    return Needs(_inputs(plan, holders, deliveries), _sources(plan, holders, deliveries), by_core(plan))
+
+
+def dependencies(plan: Plan, holders: Holders) -> Dependencies:
+    """What must come before what: tasks on a core, inputs, sources of transfers, links that carry one at a time."""
+    return in_lists(plan, needs(plan, holders))
+
+
+def in_lists(plan: Plan, needed: Needs) -> Dependencies:
+    """The same from what is needed: O((tasks + reads + transfers) log)."""
+    later, earlier = places_before(plan, needed.by_core, 1)
+    edges = [(earlier, later), needed.inputs, needed.sources]
     if plan.platform.contention == "fifo":
         edges.append(_link_order(plan))
     if (plan.graph.cores > 1).any():
@@ -66,11 +87,6 @@ def places_before(plan: Plan, ordered: Ints, places: int) -> tuple[Ints, Ints]:
     first, second = ordered[:-places], ordered[places:]
     same = (plan.host[first] == plan.host[second]) & (plan.core[first] == plan.core[second])
     return second[same], first[same]
-
-
-def _core_order(plan: Plan) -> Edges:
-    later, earlier = places_before(plan, by_core(plan), 1)
-    return earlier, later
 
 
 def _held_cores(plan: Plan) -> Edges:
@@ -113,7 +129,9 @@ class _Deliveries:
         return found.astype(np.int32)
 
 
-def _suppliers(plan: Plan, item: Ints, place: Ints, holders: Holders, what: str) -> tuple[Ints, Ints]:
+def _suppliers(
+    plan: Plan, item: Ints, place: Ints, holders: Holders, deliveries: _Deliveries, what: str
+) -> tuple[Ints, Ints]:
     """For each (item, place) the node after which the item is there: (index, node) of those that have one."""
     graph, network = plan.graph, plan.platform.network
     maker = graph.producer[item]
@@ -129,7 +147,7 @@ def _suppliers(plan: Plan, item: Ints, place: Ints, holders: Holders, what: str)
         for at in np.flatnonzero((maker == OUTSIDE) & (graph.size[item] > 0)).tolist():
             i, p = int(item[at]), int(place[at])
             there[at] = (i, p) in held if holders.get(i) else there[at]
-    delivery = _Deliveries(plan).find(item, place)
+    delivery = deliveries.find(item, place)
     lacking = ~made_here & ~there & (delivery < 0)
     if lacking.any():
         at = int(np.flatnonzero(lacking)[0])
@@ -144,18 +162,16 @@ def _suppliers(plan: Plan, item: Ints, place: Ints, holders: Holders, what: str)
     return index.astype(np.int32), node[index].astype(np.int32)
 
 
-def inputs(plan: Plan, holders: Holders) -> Edges:
-    """The task or transfer after which each task has each of its inputs, and the task."""
+def _inputs(plan: Plan, holders: Holders, deliveries: _Deliveries) -> Edges:
     graph: Graph = plan.graph
     reader = np.repeat(np.arange(graph.n_tasks, dtype=np.int32), np.diff(graph.read_ptr))
     place = plan.platform.network.host_place[plan.host[reader]]
-    index, node = _suppliers(plan, graph.reads, place, holders, "by a task")
+    index, node = _suppliers(plan, graph.reads, place, holders, deliveries, "by a task")
     return node, reader[index]
 
 
-def sources(plan: Plan, holders: Holders) -> Edges:
-    """The task or transfer after which each transfer has its item at the source, and the transfer's node."""
-    index, node = _suppliers(plan, plan.move_item, plan.move_source, holders, "for a transfer")
+def _sources(plan: Plan, holders: Holders, deliveries: _Deliveries) -> Edges:
+    index, node = _suppliers(plan, plan.move_item, plan.move_source, holders, deliveries, "for a transfer")
     return node, index + np.int32(plan.graph.n_tasks)
 
 

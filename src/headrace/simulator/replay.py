@@ -18,7 +18,7 @@ from headrace.model.graph import Floats, Ints
 from headrace.model.network import Network
 from headrace.model.plan import Plan
 from headrace.simulator.ahead import Calls, calls_ahead, no_calls
-from headrace.simulator.dependencies import Dependencies, Holders, dependencies, routes
+from headrace.simulator.dependencies import Dependencies, Holders, in_lists, needs, routes
 from headrace.simulator.kernels.in_time import carry_out_in_time
 from headrace.simulator.kernels.records import LINK, PAIR, STEP
 from headrace.simulator.kernels.walk import carry_out
@@ -84,10 +84,11 @@ class Replayer:
         if not holders:
             holders = graph.homes.places_by_item(graph, platform)
         fair = platform.contention == "fair"
+        needed = needs(plan, holders)
         return Replayer(
             plan,
-            dependencies(plan, holders),
-            no_calls(plan) if ahead is None else calls_ahead(plan, ahead, holders),
+            in_lists(plan, needed),
+            no_calls(plan) if ahead is None else calls_ahead(plan, needed, ahead),
             platform.rates(graph.kinds)[graph.kind, plan.host],
             _delays(plan, fair),
             _sharing(plan) if fair else _no_sharing(plan),
@@ -155,7 +156,9 @@ def _sharing(plan: Plan) -> Sharing:
     """One pair for each two places with bytes between them; links without a limit do not count."""
     network: Network = plan.platform.network
     key = plan.move_source.astype(np.int64) * network.n_places + plan.move_target
-    distinct, pair_of = np.unique(key, return_inverse=True)
+    ordered = np.sort(key)
+    distinct = ordered[np.diff(ordered, prepend=-1) > 0]
+    pair_of = np.searchsorted(distinct, key)
     ptr, way = routes(
         network,
         (distinct // network.n_places).astype(np.int32),
