@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench import best, demo, large, overhead, planning, start
+from bench import best, demo, deploy, large, overhead, planning, start
 
 if __name__ == "__main__":
     start.main()
@@ -10,4 +10,6 @@ if __name__ == "__main__":
     planning.main("heft")
     best.main(10.0)
     large.main()
+    flow.main()
     demo.main()
+    deploy.main()
