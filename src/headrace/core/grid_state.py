@@ -118,7 +118,7 @@ class GridState(State):
             for h, host in enumerate(hosts)
             if busy[h] > 0 and host.name in number
         }
-        return Problem(rest, platform, self._holders(rest, platform), free_at)
+        return Problem(rest, platform, self._holders(rest, platform), free_at, bounded=False)
 
     def _holders(self, rest: Graph, platform: Platform) -> dict[int, tuple[int, ...]]:
         """Where items that exist or are being made lie, by the numbers of the platform that is left."""

@@ -20,7 +20,9 @@ class Problem:
     """A program to be placed on a platform, from scratch or in the middle of a run.
 
     `holders` says at which places an item from outside lies, for items that do not simply lie at the
-    platform's origin (the homes that a program gives its items are added); `free_at` when each host can first be used (0 where nothing is said).
+    platform's origin (the homes that a program gives its items are added); `free_at` when each host can
+    first be used (0 where nothing is said). Nobody reads the lower bound of a plan that is made again and
+    again in a run: with `bounded` false it is not computed.
     """
 
     graph: Graph
@@ -28,6 +30,7 @@ class Problem:
     holders: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     free_at: Mapping[int, float] = field(default_factory=dict)
     seed: int = 0
+    bounded: bool = True
 
     def __post_init__(self) -> None:
         if len(self.graph.homes.index):

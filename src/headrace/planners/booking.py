@@ -67,5 +67,6 @@ def _carried_out(plan: Plan, problem: Problem) -> Plan:
 
 
 def with_bound(plan: Plan, problem: Problem, began: float) -> Plan:
-    """The plan with its bound and planning time."""
-    return replace(plan, bound=lower_bound(problem), seconds=time.perf_counter() - began)
+    """The plan with its bound, if the problem asks for one, and planning time."""
+    bound = lower_bound(problem) if problem.bounded else 0.0
+    return replace(plan, bound=bound, seconds=time.perf_counter() - began)
