@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 ENGINE = "dask"
 """The scheduler name that leaves the placing to the engine."""
 
+_PAUSE = 5.0
+"""Seconds between plans of a real run that surprises ask for: handing a plan out takes time as well."""
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -171,7 +174,7 @@ def _policy(
     if isinstance(scheduler, str) and (online or scheduler == "dheft"):
         from headrace.experiment.online import Setting, make_online
 
-        policy = make_online(scheduler, Setting(rules=Rules(events="once", hold=True, planning=0.05)))
+        policy = make_online(scheduler, Setting(rules=Rules(events="once", hold=True, pause=_PAUSE)))
         return None, cast(Scheduler, policy), policy.name
     planner = make(scheduler) if isinstance(scheduler, str) else scheduler
     plan = planner.plan(Problem(graph, platform))

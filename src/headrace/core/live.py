@@ -106,7 +106,8 @@ class LiveCoordinator(Coordinator):
         self.beliefs.note(event.time, *one)
 
     def _keep(self, answers: Sequence[Answer]) -> list[Assignment]:
-        """Note the answers in the queues; workers hear of the assignments only."""
+        """Note the answers in the queues; workers hear only of tasks that get another host."""
+        before = self.desk.assigned.copy()
         for answer in answers:
             if isinstance(answer, Truncate):
                 truncate(*self.refs, answer.keep)
@@ -117,6 +118,7 @@ class LiveCoordinator(Coordinator):
             ranks = np.array([a.rank for a in chosen], np.float64)
             expected = self.beliefs.seconds(self.grid.time, tasks, hosts)
             assign_all(*self.refs, tasks, hosts, ranks, expected)
+            chosen = [a for a, t, h in zip(chosen, tasks, hosts, strict=True) if before[t] != h]
         return chosen
 
 

@@ -54,6 +54,8 @@ class Rules:
     """Changes of the grid after which a plan is made at once."""
     off_by: float = math.inf
     """A task that took this many times what was foreseen, or that much less, asks for a new plan."""
+    pause: float = 0.0
+    """Least seconds between a plan and one that surprises ask for."""
     idle: bool = True
     """A host with nothing to do while tasks wait asks for a new plan."""
     threshold: float = 0.3
@@ -134,7 +136,7 @@ class Steered:
         if self._must(events) or state.time >= self._next_event - 1e-9:
             return True
         nobody_has = int(state.desk.q_len[-1]) > 0
-        if state.surprised:
+        if state.surprised and state.time >= self._last_plan + self.rules.pause:
             return True
         nothing_moves = not (state.desk.run_host >= 0).any()
         pause = 0.25 * self._interval if self.rules.events != "once" else 0.0

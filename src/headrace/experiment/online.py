@@ -53,7 +53,7 @@ def make_online(name: str, setting: Setting | None = None, seed: int = 0, **opti
     if name in ONLINE:
         module, maker = ONLINE[name]
         if name == "dheft":
-            options = {"planning": rules.planning, **options}
+            options = {"planning": rules.planning, "pause": rules.pause, **options}
         made: OnlineScheduler = getattr(import_module(module), maker)(**options)
         return made
     return Steered(make(name, **options), rules, seed)

@@ -11,9 +11,10 @@ class DHeft(Steered):
 
     A run time that differs from the prediction by a factor of 2, or a change of the grid, makes a new plan
     for everything that has not begun. Until it is ready, tasks go where the old plan put them. `planning`
-    is the virtual time a plan takes, for each thousand tasks times hosts.
+    is the virtual time a plan takes, for each thousand tasks times hosts; `pause` the least seconds between
+    plans, for real runs, where making and handing out a plan takes its own time.
     """
 
-    def __init__(self, off_by: float = 2.0, planning: float = 0.0) -> None:
+    def __init__(self, off_by: float = 2.0, planning: float = 0.0, pause: float = 0.0) -> None:
         super().__init__(Heft(), Rules(events="once", hold=True, off_by=off_by, planning=planning))
         self.name = "dheft"

@@ -52,7 +52,9 @@ class OnlineLHeft:
                 case, desk, tasks, state.beliefs.work, state.beliefs.graph.kind, rates, state.time
             )
         elif self.rebalance:
-            tasks, hosts = rebalance(case, desk, state.beliefs.work, state.beliefs.graph.kind, rates, state.time)
+            tasks, hosts = rebalance(
+                case, desk, state.beliefs.work, state.beliefs.graph.kind, rates, state.time
+            )
         return self._answers(state, tasks, hosts)
 
     def _answers(self, state: GridState, tasks: Ints, hosts: Ints) -> list[Assignment]:

@@ -1,0 +1,49 @@
+"""The schedulers that decide while a program runs, on real workers: the objects that simulations use."""
+
+from __future__ import annotations
+
+import pytest
+
+from headrace.core.steering import Rules, Steered
+from headrace.experiment.online import simulate_grid
+from headrace.model.events import HostLeft
+from headrace.planners.online.dheft import DHeft
+from headrace.planners.online.just_in_time import JustInTime
+from headrace.planners.online.lheft import OnlineLHeft
+from headrace.planners.registry import make
+from headrace.runtime.cluster import open_local
+
+from .tasks import finished, killer, layered
+
+
+def schedulers():
+    held = Rules(events="once", hold=True)
+    return [JustInTime(), OnlineLHeft(), DHeft(pause=0.2), Steered(make("minmin"), held)]
+
+
+@pytest.mark.parametrize("scheduler", schedulers(), ids=lambda s: s.name)
+def test_the_answer_is_right_and_hosts_share_the_work(scheduler):
+    program, answer = layered(8, 5, 0.01)
+    with open_local(3) as cluster:
+        outcome = cluster.execute(program, scheduler, timeout=120)
+    assert outcome.results == {"answer": answer}
+    assert len({e.host for e in finished(outcome.events)}) > 1
+
+
+@pytest.mark.parametrize("scheduler", schedulers(), ids=lambda s: s.name)
+def test_a_killed_worker_does_not_change_the_answer(scheduler):
+    program, answer = layered(8, 6, 0.02)
+    with open_local(3) as cluster:
+        outcome = cluster.execute(program, scheduler, killer(cluster.pids, {12: "w2"}), timeout=120)
+    assert outcome.results == {"answer": answer}
+    assert [e.host for e in outcome.events if isinstance(e, HostLeft)] == ["w2"]
+
+
+def test_the_same_object_runs_in_simulation_and_for_real():
+    program, answer = layered(6, 4, 0.01)
+    scheduler = OnlineLHeft()
+    with open_local(2) as cluster:
+        simulated = simulate_grid(program, cluster.platform, scheduler)
+        outcome = cluster.execute(program, scheduler, timeout=120)
+    assert outcome.results == {"answer": answer}
+    assert len(simulated.happened.start) == len(program.tasks)
