@@ -16,5 +16,7 @@ class DHeft(Steered):
     """
 
     def __init__(self, off_by: float = 2.0, planning: float = 0.0, pause: float = 0.0) -> None:
-        super().__init__(Heft(), Rules(events="once", hold=True, off_by=off_by, planning=planning))
+        super().__init__(
+            Heft(), Rules(events="once", hold=True, off_by=off_by, planning=planning, pause=pause)
+        )
         self.name = "dheft"
