@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench import best, demo, deploy, large, overhead, planning, start
+from bench import best, demo, deploy, flow, large, overhead, planning, start
 
 if __name__ == "__main__":
     start.main()
