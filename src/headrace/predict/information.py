@@ -64,6 +64,8 @@ class Information:
         self.error = error if quality == "bounded" else 0.0
         self.seed, self.interval, self.horizon = seed, interval, horizon
         self._traces = list(traces)
+        self._still = [trace.steady for trace in self._traces]
+        """Resources that have never changed: every measurement of them was and will be the same."""
         self._measured = [-1] * len(self._traces)
         """Number of the latest measurement of each resource."""
         self._samples = [_Mean() for _ in self._traces]
@@ -72,6 +74,7 @@ class Information:
     def change(self, resource: int, trace: Trace, now: float) -> None:
         """A resource behaves otherwise from now on; what was measured before counts on."""
         self._measure(resource, now)
+        self._still[resource] = False
         self._traces[resource] = trace
 
     def at(self, now: float) -> Floats:
@@ -91,6 +94,8 @@ class Information:
     def _one(self, k: int, now: float) -> float:
         if self.quality in ("perfect", "bounded"):
             return self._traces[k].work_between(now, now + self.horizon) / self.horizon
+        if self._still[k]:
+            return float(self._traces[k].value[0])
         self._measure(k, now)
         if self.quality == "sampled":
             return self._samples[k].value
