@@ -283,24 +283,30 @@ class _Run:
                     raise self._stuck()
                 asked_idle = False
                 continue
-            if self._waits_in_vain(reason):
-                raise self._stuck()
+            if self._is_quiet(reason):
+                if unblock(self.case_ref, self.desk_ref):
+                    asked_idle = True
+                    continue
+                self.in_vain += 1
+                if self.in_vain > MOST_IN_VAIN:
+                    raise self._stuck()
             news: list[Event] = []
             if reason == TIME and self._next_change() <= self.state.time:
                 news = self._apply_changes(self.state.time)
             answers = self._ask([*self._happenings(), *news])
             asked_idle = reason == WAKE or not answers
 
-    def _waits_in_vain(self, reason: int) -> bool:
-        """Whether a scheduler that wants to be asked from time to time has changed nothing for long."""
+    def _is_quiet(self, reason: int) -> bool:
+        """Whether nothing has begun since the scheduler was asked, and nothing is to come by itself."""
         lines = int(self.world.log_len[0])
-        quiet = reason == TIME and lines == self.lines
+        quiet = lines == self.lines
         under_way = int(self.world.heap_len[0]) + int(self.world.n_active[0]) > 0
         for_ever = self._next_change() == math.inf and not under_way
-        stands = self.state.time == self.last_time
-        self.in_vain = self.in_vain + 1 if quiet and (for_ever or stands) else 0
+        stands = reason == TIME and self.state.time == self.last_time
         self.lines, self.last_time = lines, self.state.time
-        return self.in_vain > MOST_IN_VAIN and not unblock(self.case_ref, self.desk_ref)
+        if not quiet:
+            self.in_vain = 0
+        return quiet and (for_ever or stands)
 
     def _first_changes(self) -> list[Change]:
         """The first thing that happens to each host and link that comes or goes."""

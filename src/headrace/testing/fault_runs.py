@@ -85,7 +85,8 @@ def fault_case(seed: int, profile: Profile, schedulers: Sequence[str] = SCHEDULE
         if not np.isfinite(platform.network.storage).any():
             real = real.with_size(graph.size * 10 ** rng.uniform(-0.5, 0.5, graph.n_items))
     mechanics = _mechanics(rng)
-    scheduler = _scheduler(schedulers[seed % len(schedulers)], seed, mechanics, rng, horizon)
+    name = schedulers[int(rng.integers(len(schedulers)))]
+    scheduler = _scheduler(name, seed, mechanics, rng, horizon)
     if profile == "slow-planning" and not isinstance(scheduler, Steered):
         scheduler = Slow(scheduler, float(rng.uniform(0.01, 0.3)) * horizon)
     return FaultCase(seed, graph, real, platform, changes, scheduler, mechanics, tight)

@@ -23,6 +23,7 @@ from headrace.core.kernels.desk import (
     MOVING,
     ORDERS,
     REQUESTS,
+    STRICT,
 )
 from headrace.core.kernels.jit import entry, inner
 from headrace.core.kernels.queues import into_pool, link_in, link_out, make_startable
@@ -416,8 +417,8 @@ def deliver_all(case, desk, items, sources, targets, ranks):
 
 @entry
 def unblock(case, desk):
-    """When nothing else can happen: send for the inputs of every queued task, whatever is queued before it,
-    and let no link wait for what does not exist. Whether that changed anything."""
+    """When nothing is under way: send for the inputs of every queued task, whatever is queued before it, let
+    no link wait for what does not exist, and no task for one that is behind it. Whether that changed anything."""
     changed = False
     for queue in range(len(desk.r_head)):
         slot = desk.r_head[queue]
@@ -431,9 +432,16 @@ def unblock(case, desk):
         task = desk.q_head[host]
         while task >= 0:
             if not desk.asked[task]:
+                before = desk.count[REQUESTS]
                 ask(case, desk, task)
-                changed = True
+                changed = changed or desk.count[REQUESTS] > before
             task = desk.q_next[task]
+        first = desk.s_head[host]
+        if first >= 0 and first != desk.q_head[host] and case.rule[STRICT]:
+            desk.rank[first] = desk.rank[desk.q_head[host]]
+            link_out(desk.q_next, desk.q_prev, desk.q_head, desk.q_tail, host, first)
+            link_in(desk.q_next, desk.q_prev, desk.q_head, desk.q_tail, host, first, -1)
+            changed = True
     return changed
 
 
