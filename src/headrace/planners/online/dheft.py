@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from headrace.core.scheduler import Problem
 from headrace.core.steering import Rules, Steered
+from headrace.model.plan import Plan
 from headrace.planners.heft import Heft
 
 
@@ -20,3 +24,7 @@ class DHeft(Steered):
             Heft(), Rules(events="once", hold=True, off_by=off_by, planning=planning, pause=pause)
         )
         self.name = "dheft"
+
+    def plan(self, problem: Problem) -> Plan:
+        """The plan it starts with: HEFT's."""
+        return replace(self.planner.plan(problem), scheduler=self.name)
