@@ -185,9 +185,10 @@ BAD_PIPELINES = {
     "unknown key": (PIPELINE.replace("seconds = 25", "seconds = 25\nvolum = 1"), "unknown key 'volum'"),
     "unknown section": (PIPELINE + "[filtre x]\n", "unknown section"),
     "no name": (PIPELINE + "[filter]\nseconds = 1\n", "no name"),
-    "twice": (PIPELINE + "[filter add]\nseconds = 1\n", "already exists"),
+    "twice": (PIPELINE + "[filter add]\nseconds = 1\n", "there twice"),
+    "key twice": (PIPELINE.replace("seconds = 25", "seconds = 25\nseconds = 3"), "line 7 is .seconds = 3"),
     "stream without ends": (PIPELINE + "[stream read]\n", "two ends"),
-    "no section": ("[filter a]\nseconds 3\n", "not a valid INI"),
+    "no section": ("[filter a]\nseconds 3\n", "line 2 is .seconds 3"),
     "neither": ("{]", "not valid TOML"),
     "knob": (PIPELINE + "[knobs]\nhost_costs = 1\n", "unknown key 'host_costs'"),
 }
@@ -298,3 +299,23 @@ def test_bad_loads(text: str, message: str, tmp_path: Path) -> None:
 def test_loads_in_any_order_and_with_any_separator(tmp_path: Path) -> None:
     path = written(tmp_path, "l.txt", "n1 10 0.5\nn1 0 0.25\n\nn2;0.75\n")
     assert read_loads(path) == {"n1": [(0, 0.25), (10, 0.5)], "n2": [(0, 0.75)]}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"[filter" + b" " * 400_000 + b"\n", "not valid TOML"),
+        (b" " * 400_000 + b"[filter a]\nseconds = " + b" " * 400_000 + b"#\n", "seconds is ''"),
+        (b"[filter " + b"a" * 400_000 + b"]\n", "400000 characters"),
+        (
+            b"[filter a]\n" + b"".join(b"[stream a -> b%d]\n" % i for i in range(10_001)),
+            "seconds is missing|10001 streams",
+        ),
+        (PIPELINE.encode() + b"".join(b"[source s%d]\nn1=1\n" % i for i in range(201)), "202 sources"),
+        (b"".join(b"[filter f%d]\nseconds=1\n" % i for i in range(1_001)), "1001 filters"),
+    ],
+)
+def test_hostile_files_end_quickly(data: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.ini").write_bytes(data)
+    with pytest.raises(BadFile, match=message):
+        read_pipeline(tmp_path / "bad.ini")

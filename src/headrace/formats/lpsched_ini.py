@@ -17,7 +17,8 @@ from headrace.model.errors import BadFile, HeadraceError
 from headrace.model.pipeline import FilterProfile, Knobs, Pipeline, Source, Stream
 
 MAX_FILTERS = 1_000
-MAX_SOURCES = 10_000
+MAX_STREAMS = 10_000
+MAX_SOURCES = 200
 _FILTER = ("seconds", "volume", "power", "kind")
 _KNOBS = ("host_cost", "cross", "spare", "least")
 _SECTIONS = ("pipeline", "filter", "stream", "source", "knobs")
@@ -31,6 +32,8 @@ def read_pipeline(path: str | Path) -> Pipeline:
     streams = [_stream(s) for s in sections if s.kind == "stream"]
     if len(filters) > MAX_FILTERS:
         raise BadFile(f"{len(filters)} filters", where=str(path), hint=f"at most {MAX_FILTERS}")
+    if len(streams) > MAX_STREAMS:
+        raise BadFile(f"{len(streams)} streams", where=str(path), hint=f"at most {MAX_STREAMS}")
     name = Path(path).name.partition(".")[0] or "pipeline"
     for section in sections:
         if section.kind == "pipeline":
@@ -90,7 +93,7 @@ def _sources(sections: list[Section]) -> list[Source]:
         Source(s.name, {host: s.number(host) for host in s.values}) for s in sections if s.kind == "source"
     ]
     if len(found) > MAX_SOURCES:
-        raise sections[0].wrong(f"{len(found)} sources", f"at most {MAX_SOURCES}")
+        raise BadFile(f"{len(found)} sources", where=sections[0].file, hint=f"at most {MAX_SOURCES}")
     return found
 
 

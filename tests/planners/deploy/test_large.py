@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headrace.model.pipeline import PipelineProblem
+from headrace.model.pipeline import PipelineProblem, Source
 from headrace.planners.deploy import search as searching
 from headrace.planners.deploy.classes import find_classes
 from headrace.planners.deploy.compact import Weights, build_compact
@@ -70,3 +70,16 @@ def test_a_time_limit_leaves_the_best_found_and_its_gap() -> None:
     assert made.check() == []
     assert made.bound >= made.objective > 0
     assert made.gap < 0.5
+
+
+def test_many_sources_are_looked_at_by_promise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thirty copies of the input, one of them on faster hosts: that one is found, and the bound covers all."""
+    monkeypatch.setattr(searching, "DIRECT", 0)
+    problem = mixed_machines(120, 3, 3, seed=2)
+    hosts = [h.name for h in problem.platform.hosts]
+    speed = {h.name: h.speed for h in problem.platform.hosts}
+    pipeline = problem.pipeline.with_sources([Source(h, {h: 1.0}) for h in hosts[10:40]])
+    made = deploy_lpsched(PipelineProblem(pipeline, problem.platform), seconds=20.0, gap=0.01)
+    assert made.check() == []
+    assert made.gap < 0.02
+    assert speed[made.source] >= np.quantile([speed[h] for h in hosts[10:40]], 0.5)

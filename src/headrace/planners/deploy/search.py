@@ -24,6 +24,8 @@ ROUNDING_SHARE = 0.6
 """Share of the time that rounding may take."""
 MORE_HOSTS = 2
 """Idle hosts beside those of the relaxation that rounding may use, for each filter and zone."""
+MOST_OPTIONS = 12
+"""Options for reading that rounding looks at; with more, those that look best when all are taken in parts."""
 WHOLE = 1e-6
 
 Tell = Callable[[str], None]
@@ -87,17 +89,27 @@ def relax(program: Compact) -> Linear:
 
 
 def _round_options(program: Compact, *, end: float, gap: float, tell: Tell | None) -> Found:
-    """Bound every option, then round them from the most promising on while they can still win."""
+    """Bound options one by one, then round them from the most promising on while they can still win."""
     relaxed = relax(program) if program.spare == 0 else program.linear
-    bounds = []
-    for i in range(len(program.option)):
+    options = list(range(len(program.option)))
+    bounds: list[tuple[float, int, Floats | None]] = []
+    top = -np.inf
+    if len(options) > MOST_OPTIONS:
+        together = solve(relaxed, whole=False, seconds=max(end - time.monotonic(), 1.0))
+        top = -np.inf if together.status == "infeasible" else together.bound
+        part = np.zeros(len(options)) if together.x is None else together.x[program.option]
+        order = np.lexsort((-program.rates.readable, -part))
+        options = order[:MOST_OPTIONS].tolist() if together.status != "infeasible" else []
+    for i in options:
         low, high = _only_option(program, relaxed, i)
         left = end - time.monotonic()
         answer = solve(relaxed.with_bounds(low, high), whole=False, seconds=max(left, 1.0))
         if answer.status != "infeasible":
             bounds.append((answer.bound if answer.x is not None else np.inf, i, answer.x))
     bounds.sort(key=lambda entry: (-entry[0], entry[1]))
-    best = Found(None, -np.inf, bounds[0][0] if bounds else -np.inf, not bounds)
+    best = Found(
+        None, -np.inf, max(top, bounds[0][0] if bounds else -np.inf), not bounds and np.isneginf(top)
+    )
     for bound, i, x in bounds:
         if x is None or best.objective >= bound - gap * abs(bound) or time.monotonic() > end:
             continue
