@@ -65,7 +65,7 @@ class Reader(Filter):
     """A filter without streams coming in: where the data begins."""
 
     def prepare(self, work: Work) -> None:
-        """Make or fetch this copy's share of the input, before the unit begins and the clock starts."""
+        """Make or fetch this copy's share of the input in `work.folder`, before the clock starts."""
 
     def read(self, out: Output) -> None:
         """Read the share of the input that `init` was told of, and send it buffer by buffer."""

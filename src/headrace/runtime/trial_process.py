@@ -6,6 +6,7 @@ It lives as long as its standard input is open. What it measured goes into a fil
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -110,6 +111,7 @@ def _round(app: App, name: str, folder: Path, settings: dict[str, Any]) -> dict[
             work = Work(unit.name, unit.settings, Path(scratch))
             if isinstance(copy, Reader):
                 copy.prepare(work)
+                forget_cached(work.folder)
             incoming = _counted(_incoming(app, name, folder, number), counts)
             watch.start()
             cycle(copy, work, watch.outside(incoming), SpoolOutput(app, name, writers, watch))
@@ -119,6 +121,17 @@ def _round(app: App, name: str, folder: Path, settings: dict[str, Any]) -> dict[
             sent[stream] = sent.get(stream, 0) + writer.size
             counts["buffers_out"] += writer.buffers
     return {"wall": watch.wall, "cpu": watch.cpu, "sent": sent} | counts
+
+
+def forget_cached(folder: Path) -> None:
+    """Let what was prepared be read from the disk, not from memory, where the system can be told so."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _writers(app: App, name: str, folder: Path, unit: int, limit: int) -> dict[str, SpoolWriter]:
