@@ -23,7 +23,7 @@ from headrace.planners.problem_arrays import Arrays, arrays_of, choice_of
 Tell = Callable[[float, float, float], None]
 """Hears seconds passed, makespan and bound whenever the plan gets better."""
 _SHARE = 0.85
-"""Of the time, for improving; the moves that fit are counted beforehand, on a machine of ordinary speed."""
+"""Of the time, for improving; what fits is counted as on a machine of ordinary speed."""
 _OPTIMAL = 1.0 + 1e-9
 
 
@@ -32,7 +32,7 @@ class Best:
 
     Without contention: simulated annealing on order and hosts, moves on the critical path. With it: single
     tasks are moved to other hosts and positions, every trial booked and carried out under the platform's own
-    rule. The number of moves follows from the time and the size of the problem, and moves from the seed alone:
+    rule. How long the search is follows from work that is counted, not measured, and moves from the seed alone:
     the same call gives the same plan. A machine so slow that twice the time passes cuts the search short.
     """
 
@@ -56,25 +56,17 @@ class Best:
         tell(plan.makespan)
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
             improve = annealed if can_anneal(problem) else _climbed
-            steps = _steps(problem, self.time * _SHARE)
-            plan = improve(problem, plan, steps, problem.seed, began + 2 * self.time + 1, tell)
+            plan = improve(problem, plan, self.time * _SHARE, problem.seed, began + 2 * self.time + 1, tell)
         note = f"began with the plan of {first}"
         return with_bound(replace(plan, scheduler=self.name, notes=(*plan.notes, note)), problem, began)
 
 
-def _steps(problem: Problem, seconds: float) -> int:
-    """How many moves fit into a time."""
-    graph = problem.graph
-    size = graph.n_tasks + len(graph.reads)
-    cost = 0.8e-6 + 3.2e-9 * size if can_anneal(problem) else 0.25e-3 + 1e-6 * size
-    return max(1, int(seconds / cost))
-
-
 def _climbed(
-    problem: Problem, plan: Plan, steps: int, seed: int, until: float, tell: Callable[[float], None]
+    problem: Problem, plan: Plan, seconds: float, seed: int, until: float, tell: Callable[[float], None]
 ) -> Plan:
     """Move single tasks to other hosts and earlier positions as long as the plan does not get worse."""
     random = np.random.default_rng(seed)
+    steps = max(1, int(seconds / (1e-3 + 1.5e-6 * (problem.graph.n_tasks + len(problem.graph.reads)))))
     arrays, graph = arrays_of(problem), problem.graph
     n, hosts = graph.n_tasks, len(problem.platform.hosts)
     best, order, host = plan, order_of(plan), plan.host.copy()

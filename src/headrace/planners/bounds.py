@@ -48,16 +48,6 @@ def lower_bound(problem: Problem) -> float:
     return max(path, _area_bound(problem, rate, head, tail), _origin_bound(problem))
 
 
-def least_after(problem: Problem) -> Floats:
-    """The least time from the end of each task to the end of everything."""
-    graph = problem.graph
-    if affordable(problem):
-        after: Floats = before_and_after(problem, quickest_at_places(problem))[1].min(axis=1)
-        return after
-    rate = problem.platform.rates(graph.kinds)
-    return _heads_and_tails(problem, graph.work / rate.max(axis=1)[graph.kind])[1]
-
-
 def _heads_and_tails(problem: Problem, shortest: Floats) -> tuple[Floats, Floats]:
     """The least time before each task can begin and after it has finished, wherever it runs."""
     graph, network = problem.graph, problem.platform.network

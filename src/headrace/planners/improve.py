@@ -14,8 +14,9 @@ from headrace.model.graph import OUTSIDE, Floats
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import Plan
 from headrace.planners.booking import booked_plan
-from headrace.planners.bounds import least_after
-from headrace.planners.kernels.annealing import BLOCK, Fixed, Solution, Trial, anneal, restart
+from headrace.planners.kernels.annealing import anneal, restart
+from headrace.planners.kernels.search_arrays import BLOCK, Fixed, Solution, Trial
+from headrace.planners.priorities import from_ready_queue
 from headrace.planners.problem_arrays import arrays_of, choice_of
 
 Order: TypeAlias = NDArray[np.int64]
@@ -23,6 +24,8 @@ _WARMEST, _LEAST_WARM, _COLD = 0.01, 1e-4, 1e-6
 """Temperatures as shares of the makespan."""
 _SWEEPS = 5000
 """Moves for each task that allow the warmest start; with fewer there is no time to cool down from it."""
+_MOST_ROUNDS = 4
+"""With time for several searches from the warmest start, so many are made, all from the first plan."""
 _CHUNKS = 100
 """Calls of the compiled loop: between them the clock is read and progress is told."""
 _MOST_ENTRIES = 50_000_000
@@ -36,23 +39,33 @@ def can_anneal(problem: Problem) -> bool:
 
 
 def annealed(
-    problem: Problem, plan: Plan, steps: int, seed: int, until: float, tell: Callable[[float], None]
+    problem: Problem, plan: Plan, seconds: float, seed: int, until: float, tell: Callable[[float], None]
 ) -> Plan:
-    """The best plan found from `plan` in `steps` moves, or until the clock says `until`; never a worse one.
+    """The best plan found from `plan` by `seconds` of moves, or until the clock says `until`; never a worse one.
 
-    The moves depend on the seed alone, so the same steps give the same plan.
+    The seconds are counted, not measured (see kernels.search_arrays), and moves depend on the seed alone: the
+    same call gives the same plan, unless the clock cuts it short.
     """
     search = _Search(problem, plan, seed)
-    sweeps = steps / problem.graph.n_tasks
-    start = min(_WARMEST, max(_LEAST_WARM, _WARMEST * sweeps / _SWEEPS))
-    for chunk in range(_CHUNKS):
-        warm, cold = (start * (_COLD / start) ** ((chunk + end) / _CHUNKS) for end in (0, 1))
-        if search.run(max(1, steps // _CHUNKS), warm, cold):
-            tell(search.best)
-        if time.perf_counter() > until:
-            break
+    sweeps = seconds / _seconds_a_move(problem) / problem.graph.n_tasks
+    rounds = min(_MOST_ROUNDS, max(1, int(sweeps / _SWEEPS / 2)))
+    start = min(_WARMEST, max(_LEAST_WARM, _WARMEST * (sweeps / _SWEEPS) ** 2))
+    chunks = _CHUNKS // rounds
+    for number in range(rounds):
+        search.begin(plan)
+        for chunk in range(chunks):
+            warm, cold = (start * (_COLD / start) ** ((chunk + end) / chunks) for end in (0, 1))
+            if search.run(seconds * (number + (chunk + 1) / chunks) / rounds, warm, cold):
+                tell(search.best)
+            if time.perf_counter() > until:
+                break
     better = search.plan(plan.scheduler)
     return better if better.makespan < plan.makespan else plan
+
+
+def _seconds_a_move(problem: Problem) -> float:
+    """Roughly, to know how many moves there will be."""
+    return 1.5e-6 + 0.5e-7 * float(np.sqrt(problem.graph.n_tasks + len(problem.graph.reads)))
 
 
 class _Search:
@@ -61,44 +74,54 @@ class _Search:
         cores = sum(h.cores for h in problem.platform.hosts)
         self.problem = problem
         self.fixed = _fixed(problem)
-        self.best_order = order_of(plan)
+        self.best_finish = plan.finish.copy()
         self.best_host = plan.host.astype(np.int64)
         self.trial = Trial(
-            np.zeros(cores),
-            np.zeros(cores, np.int64),
-            np.zeros(n),
-            np.zeros(n),
-            np.full(n, -1),
-            np.zeros(n, np.int64),
-            np.zeros(n, np.int64),
+            finish=np.zeros(n),
+            core=np.zeros(n, np.int64),
+            inside=np.full(cores, -1),
+            choice=np.zeros(2, np.int64),
+            marked=np.zeros(n, np.bool_),
+            path=np.zeros(n, np.int64),
+            work=np.zeros(1),
         )
-        blocks = (n - 1) // BLOCK + 1
         self.solution = Solution(
-            self.best_order.copy(),
-            np.zeros(n, np.int64),
-            self.best_host.copy(),
-            np.zeros(n),
-            np.zeros(n),
-            np.full(n, -1),
-            np.zeros((blocks, cores)),
-            np.full((blocks, cores), -1),
+            order=order_of(plan),
+            position=np.zeros(n, np.int64),
+            host=self.best_host.copy(),
+            core=np.zeros(n, np.int64),
+            before=np.full(n, -1),
+            next=np.full(n, -1),
+            first=np.full(cores, -1),
+            last=np.full(((n - 1) // BLOCK + 1, cores), -1),
+            finish=np.zeros(n),
+            over=np.zeros(n),
+            cause=np.full(n, -1),
+            rest=np.zeros(n),
         )
-        for host, since in problem.free_at.items():
-            self.solution.free[0, self.fixed.core_ptr[host] : self.fixed.core_ptr[host + 1]] = since
         self.state = np.array([0x9E3779B97F4A7C15 ^ (seed + 1)], np.uint64)
-        self.makespan = self.best = float(restart(self.fixed, self.solution, self.trial))
+        self.makespan = self.best = float("inf")
 
-    def run(self, steps: int, warm: float, cold: float) -> bool:
-        """Some moves at these temperatures; True if a better solution was found."""
+    def begin(self, plan: Plan) -> None:
+        """Search from the decisions of a plan; the best solution so far is kept."""
+        self.solution.order[:] = order_of(plan)
+        self.solution.host[:] = plan.host
+        self.makespan = float(restart(self.fixed, self.solution, self.trial))
+        if self.makespan < self.best:
+            self.best = self.makespan
+            self.best_finish[:], self.best_host[:] = self.solution.finish, self.solution.host
+
+    def run(self, until: float, warm: float, cold: float) -> bool:
+        """Moves at these temperatures until so much work is done; True if a better solution was found."""
         before = self.best
         self.makespan, self.best = anneal(
             self.fixed,
             self.solution,
             self.trial,
-            self.best_order,
+            self.best_finish,
             self.best_host,
             self.state,
-            steps,
+            until,
             warm * self.best,
             cold * self.best,
             self.makespan,
@@ -107,9 +130,11 @@ class _Search:
         return self.best < before
 
     def plan(self, name: str) -> Plan:
-        """The best solution as a plan: tasks placed in the same order, in gaps where they fit."""
+        """The best solution as a plan: tasks placed in the order of their starts, in gaps where they fit."""
+        seconds = self.fixed.seconds[np.arange(len(self.best_host)), self.fixed.speed_of[self.best_host]]
+        order = from_ready_queue(self.problem.graph, seconds - self.best_finish)
         choice = choice_of(self.problem, forced=self.best_host.astype(np.int32))
-        return booked_plan(self.problem, name, lambda board: board.place(self.best_order, choice))
+        return booked_plan(self.problem, name, lambda board: board.place(order, choice))
 
 
 def order_of(plan: Plan) -> Order:
@@ -129,11 +154,13 @@ def _fixed(problem: Problem) -> Fixed:
     after_ptr = np.concatenate(([0], np.cumsum(np.bincount(maker[inside], minlength=graph.n_tasks))))
     speeds, speed_of = np.unique(platform.rates(graph.kinds), axis=1, return_inverse=True)
     latency, per_byte = _between_places(problem)
+    cores = [h.cores for h in platform.hosts]
     return Fixed(
         seconds=graph.work[:, None] / speeds[graph.kind],
         speed_of=speed_of.astype(np.int64).ravel(),
         place_of=network.host_place.astype(np.int64),
-        core_ptr=np.concatenate(([0], np.cumsum([h.cores for h in platform.hosts]))),
+        core_ptr=np.concatenate(([0], np.cumsum(cores))),
+        free_at=np.repeat([float(problem.free_at.get(h, 0.0)) for h in range(len(cores))], cores),
         latency=latency,
         per_byte=per_byte,
         read_ptr=read_ptr,
@@ -143,7 +170,7 @@ def _fixed(problem: Problem) -> Fixed:
         back=_way_back(problem, latency, per_byte),
         after_ptr=after_ptr,
         after=reader[inside][by_maker],
-        tail=least_after(problem),
+        after_size=graph.size[graph.reads[inside]][by_maker],
     )
 
 

@@ -1,78 +1,24 @@
 """Simulated annealing over (order of tasks, host of each task) where links are not limited.
 
-A solution is decoded by appending: each task, in order, starts when a core of its host is free and its inputs
-have arrived. Every left-shifted schedule has an order that gives it. Moves are made on the critical path.
+A solution is decoded by appending: each task, in order, starts when its core is free and its inputs have arrived.
+Every left-shifted schedule has an order that gives it. Moves are made on the critical path. A move is screened
+first; what an accepted one changes is settled task by task.
 """
 
 from __future__ import annotations
-
-from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from headrace.planners.kernels.jit import inner
+from headrace.planners.kernels.screening import may_pass
+from headrace.planners.kernels.search_arrays import BLOCK, MOVE
+from headrace.planners.kernels.settling import compute_finish, compute_rest, settle
 
-BLOCK = 64
-"""Free times of cores are kept every so many positions, so that a move need not start from the beginning."""
-
-
-class Fixed(NamedTuple):
-    """What does not change during the search."""
-
-    seconds: Any
-    """[tasks, speeds] run time of each task on each kind of host."""
-    speed_of: Any
-    """The column of `seconds` for each host."""
-    place_of: Any
-    core_ptr: Any
-    latency: Any
-    """[places, places]; 0 on the diagonal, inf where there is no route."""
-    per_byte: Any
-    """[places, places] seconds per byte; 0 on the diagonal."""
-    read_ptr: Any
-    maker: Any
-    """For each read of an item that another task makes: that task. Others are in `outside`."""
-    size: Any
-    """For each of these reads: bytes."""
-    outside: Any
-    """[1 or tasks, places] when what a task reads from outside can be at each place."""
-    back: Any
-    """[1 or tasks, places] how long a task's results take to return from each place."""
-    after_ptr: Any
-    after: Any
-    """For each task: the tasks that read from it."""
-    tail: Any
-    """The least time from the end of each task to the end of everything."""
-
-
-class Solution(NamedTuple):
-    """The current solution and what follows from it."""
-
-    order: Any
-    position: Any
-    host: Any
-    finish: Any
-    over: Any
-    """When a task has ended and its results have returned."""
-    cause: Any
-    """The task that each task had to wait for last, or -1."""
-    free: Any
-    """[blocks, cores] when each core is free before the block's first position."""
-    last: Any
-    """[blocks, cores] the last task of each core by then."""
-
-
-class Trial(NamedTuple):
-    """Room for one decoding; between trials `finish` is that of the solution."""
-
-    free: Any
-    last: Any
-    finish: Any
-    over: Any
-    cause: Any
-    core: Any
-    path: Any
+ON_PATH = 0.95
+"""Share of moves that are made on the critical path."""
+REACH = 256
+"""A task moves by at most so many positions at a time."""
 
 
 @inner
@@ -87,78 +33,11 @@ def _random(state):
 
 
 @inner
-def _decode(f, s, t, first, limit):
-    """Times of all tasks from the block of position `first` on; stops as soon as `limit` must be passed.
-
-    Returns the latest end among these positions, or inf, and the position reached. O(tasks after the block *
-    (reads + cores of a host)).
-    """
-    order, host, place_of, core_ptr = s.order, s.host, f.place_of, f.core_ptr
-    read_ptr, maker, size, latency, per_byte = f.read_ptr, f.maker, f.size, f.latency, f.per_byte
-    finish, over, cause, free, last, tail = t.finish, t.over, t.cause, t.free, t.last, f.tail
-    one_outside, one_back = f.outside.shape[0] == 1, f.back.shape[0] == 1
-    block = first // BLOCK
-    free[:] = s.free[block]
-    last[:] = s.last[block]
-    latest = 0.0
-    for i in range(block * BLOCK, len(order)):
-        task = order[i]
-        h = host[task]
-        place = place_of[h]
-        ready, why = f.outside[0 if one_outside else task, place], -1
-        for k in range(read_ptr[task], read_ptr[task + 1]):
-            a = maker[k]
-            source = place_of[host[a]]
-            since = finish[a]
-            if source != place and size[k] > 0.0:
-                since += latency[source, place] + size[k] * per_byte[source, place]
-            if since > ready:
-                ready, why = since, a
-        core = core_ptr[h]
-        for c in range(core + 1, core_ptr[h + 1]):
-            if free[c] < free[core]:
-                core = c
-        if free[core] > ready:
-            ready, why = free[core], last[core]
-        end = ready + f.seconds[task, f.speed_of[h]]
-        finish[task] = end
-        cause[task] = why
-        free[core] = end
-        last[core] = task
-        t.core[task] = core
-        over[task] = end + f.back[0 if one_back else task, place]
-        if over[task] > latest:
-            latest = over[task]
-        if not (over[task] < limit and end + tail[task] < limit):
-            return np.inf, i + 1
-    return latest, len(order)
-
-
-@inner
-def _commit(f, s, t, first):
-    """Make the trial's times those of the solution, and renew what is kept for each block."""
-    block = first // BLOCK
-    free, last = t.free, t.last
-    free[:] = s.free[block]
-    last[:] = s.last[block]
-    for i in range(block * BLOCK, len(s.order)):
-        if i % BLOCK == 0:
-            s.free[i // BLOCK] = free
-            s.last[i // BLOCK] = last
-        task = s.order[i]
-        s.finish[task] = t.finish[task]
-        s.over[task] = t.over[task]
-        s.cause[task] = t.cause[task]
-        free[t.core[task]] = t.finish[task]
-        last[t.core[task]] = task
-
-
-@inner
 def _critical(s, path):
     """The chain of tasks, each waiting for the one before, that ends last; returns its length."""
-    task = 0
-    for i in range(len(s.order)):
-        if s.over[i] > s.over[task]:
+    over, task = s.over, 0
+    for i in range(len(over)):
+        if over[i] > over[task]:
             task = i
     count = 0
     while task >= 0 and count < len(path):
@@ -208,68 +87,90 @@ def _neighbour_host(f, s, task, state):
 
 @inner
 def _change(f, s, state, task):
-    """Give a task another host, another position, or both; returns the first position affected, or -1."""
+    """Give a task another host, another position, or both; returns whether anything changed."""
     position = s.position[task]
     kind = _random(state)
-    first = -1
+    changed = False
     if kind < 0.65:
         host = _neighbour_host(f, s, task, state) if kind < 0.35 else -1
         if host < 0:
             host = int(_random(state) * len(f.place_of))
         if host != s.host[task]:
             s.host[task] = host
-            first = position
+            changed = True
     if kind >= 0.5:
         low, high = _range(f, s, task)
+        low, high = max(low, position - REACH), min(high, position + REACH)
         target = low + int(_random(state) * (high - low + 1))
         if target != position:
             _shift(s, position, target)
-            first = min(position, target)
-    return first
+            changed = True
+    return changed
 
 
 @njit(cache=True)
 def restart(f, s, t):
-    """Decode the solution from the beginning; returns its makespan."""
+    """Decode the solution from the beginning, each task on the core of its host that is free first.
+
+    Returns the makespan. O(tasks * (reads + cores of a host) + blocks * cores).
+    """
+    makespan = 0.0
+    latest = np.full(len(s.first), -1)
+    s.first[:] = -1
     for i in range(len(s.order)):
-        s.position[s.order[i]] = i
-    makespan, _ = _decode(f, s, t, 0, np.inf)
-    _commit(f, s, t, 0)
+        if i % BLOCK == 0:
+            s.last[i // BLOCK] = latest
+        task = s.order[i]
+        host = s.host[task]
+        core, since = -1, np.inf
+        for c in range(f.core_ptr[host], f.core_ptr[host + 1]):
+            free = s.finish[latest[c]] if latest[c] >= 0 else f.free_at[c]
+            if free < since:
+                core, since = c, free
+        s.position[task], s.core[task], s.before[task], s.next[task] = i, core, latest[core], -1
+        if latest[core] >= 0:
+            s.next[latest[core]] = task
+        else:
+            s.first[core] = task
+        latest[core] = task
+        compute_finish(f, s, task)
+        t.finish[task] = s.finish[task]
+        makespan = max(makespan, s.over[task])
+    for i in range(len(s.order) - 1, -1, -1):
+        compute_rest(f, s, s.order[i])
     return makespan
 
 
 @njit(cache=True)
-def anneal(f, s, t, best_order, best_host, state, steps, warm, cold, makespan, best):
-    """Try `steps` moves at temperatures from `warm` to `cold` (seconds of makespan); returns (current, best).
+def anneal(f, s, t, best_finish, best_host, state, until, warm, cold, makespan, best):
+    """Move until `t.work` is `until`, at temperatures from `warm` to `cold` (seconds of makespan).
 
-    The best solution seen is kept in `best_order` and `best_host`.
+    The best solution seen is kept in `best_finish` and `best_host`. A move that is refused costs what lies
+    between the old and the new position; one that is taken costs the tasks whose times it changes, and a look
+    at each of the others. Returns the makespan of the current solution and of the best.
     """
     n = len(s.order)
     length = _critical(s, t.path)
-    for step in range(steps):
-        temperature = warm * (cold / warm) ** (step / steps)
+    begin = t.work[0]
+    while t.work[0] < until:
+        t.work[0] += MOVE
+        share = min(1.0, (t.work[0] - begin) / (until - begin))
+        temperature = warm * (cold / warm) ** share
         limit = makespan - temperature * np.log(max(_random(state), 1e-300))
-        task = t.path[int(_random(state) * length)] if _random(state) < 0.85 else int(_random(state) * n)
+        task = t.path[int(_random(state) * length)] if _random(state) < ON_PATH else int(_random(state) * n)
         old_host, old_position = s.host[task], s.position[task]
-        first = _change(f, s, state, task)
-        if first < 0:
+        if not _change(f, s, state, task):
             continue
-        found, reached = _decode(f, s, t, first, limit)
-        begin = (first // BLOCK) * BLOCK
-        if found < np.inf:
-            for i in range(begin):
-                found = max(found, s.over[s.order[i]])
-        if found < limit:
-            _commit(f, s, t, first)
-            makespan = found
+        first, last = min(old_position, s.position[task]), max(old_position, s.position[task])
+        if may_pass(f, s, t, task, first, last, limit):
+            settle(f, s, t, task, first, last)
             length = _critical(s, t.path)
+            makespan = s.over[t.path[0]]
             if makespan < best * (1.0 - 1e-12):
                 best = makespan
-                best_order[:] = s.order
+                best_finish[:] = s.finish
                 best_host[:] = s.host
             continue
-        for i in range(begin, reached):
-            t.finish[s.order[i]] = s.finish[s.order[i]]
         if s.position[task] != old_position:
             _shift(s, s.position[task], old_position)
         s.host[task] = old_host
