@@ -122,7 +122,7 @@ class Relaxer:
         place = instance.host_place[self._host]
         for ends in np.unique(entries.ends).tolist():
             mine = (entries.ends == ends) & (groups.of_job[entries.job] >= 0)
-            need = np.bincount(groups.of_job[entries.job[mine]], entries.size[mine], len(groups.count))
+            need = np.bincount(groups.of_job[entries.job[mine]], entries.part[mine], len(groups.count))
             need = need / groups.count / unit
             for p in np.unique(instance.host_place).tolist():
                 paths = list(ways.of(ends, p) if entries.into else ways.of(p, ends))
@@ -230,7 +230,7 @@ def _grouped(instance: Instance, jobs: Ints) -> _Groups:
     for entries in file_entries(instance):
         for s in np.unique(entries.ends).tolist():
             mine = entries.ends == s
-            columns.append(np.bincount(entries.job[mine], entries.size[mine], instance.n)[:, None])
+            columns.append(np.bincount(entries.job[mine], entries.part[mine], instance.n)[:, None])
     table = np.concatenate(columns, axis=1)[jobs]
     seconds = seconds[jobs]
     grain = _FINEST

@@ -27,7 +27,7 @@ ROUNDS = 6
 """How often the relaxation learns from the idle times of the best list schedule."""
 LARGE = 20_000
 """Jobs beyond which they are planned in chunks if nobody says otherwise."""
-FIRST_SEARCH = 2.0
+FIRST_SEARCH = 0.3
 """Seconds of search before the exact model is tried."""
 MOST_SOLVING = 60.0
 """Seconds of work for the exact model; the search goes on after it."""
@@ -99,7 +99,7 @@ class Improving:
         """Seconds that so many list schedules take."""
         instance = self.instance
         files = len(instance.reads) + len(instance.writes)
-        return count * (5e-6 + 2.0e-6 * instance.n + 1.2e-6 * files)
+        return count * (2.5e-4 + 2.0e-6 * instance.n + 1.2e-6 * files)
 
     @property
     def overdue(self) -> bool:

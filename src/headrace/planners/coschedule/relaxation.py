@@ -1,8 +1,8 @@
 """A bound and a plan from a relaxation: jobs split over hosts, files flowing over paths.
 
-Each resource r (a pool of cores, a link) is busy for at most makespan - head - tail, where head is the least time before
-it can first be used and tail the least time after it is last used. Any weights on resources that sum to 1 therefore
-give a bound: the weighted sum of loads, with each job where that costs least, files over the paths that then cost least.
+Each resource r (a pool of cores, a link) is busy for at most makespan - head - tail, where head is the least time
+before it can first be used and tail the least time after it is last used. Any weights on resources that sum to 1
+therefore give a bound: the weighted sum of loads, each job where that costs least, files over the cheapest paths.
 The linear program gives the weights; the bound is recomputed from them alone and does not rest on the solver.
 """
 
@@ -52,7 +52,8 @@ class Entries:
     job: Ints
     ends: Ints
     size: Floats
-    """Shared among the readers of one item."""
+    part: Floats
+    """Of the size, shared among the readers of one item."""
     into: bool
 
 
@@ -62,11 +63,13 @@ def file_entries(instance: Instance) -> tuple[Entries, Entries]:
     outside = instance.source[instance.reads] != NONE
     job, items = job[outside], instance.reads[outside]
     readers = np.bincount(items, minlength=len(instance.size))
-    inputs = Entries(job, instance.source[items], instance.size[items] / np.maximum(1, readers[items]), True)
+    sizes = instance.size[items]
+    inputs = Entries(job, instance.source[items], sizes, sizes / np.maximum(1, readers[items]), True)
     job = np.repeat(np.arange(instance.n), np.diff(instance.write_ptr))
     wanted = instance.goal[instance.writes] != NONE
     job, items = job[wanted], instance.writes[wanted]
-    return inputs, Entries(job, instance.goal[items], instance.size[items], False)
+    sizes = instance.size[items]
+    return inputs, Entries(job, instance.goal[items], sizes, sizes, False)
 
 
 def _between(instance: Instance, distance: Floats, entries: Entries) -> Floats:
@@ -169,7 +172,7 @@ def weighted_bound(instance: Instance, price: Floats, head: Floats, tail: Floats
         weight = np.bincount(arc, price[hosts + link] * seconds, len(instance.ways.arcs.tail))
         distance = shortest(instance, weight)
         for entries in file_entries(instance):
-            np.add.at(cost, entries.job, entries.size[:, None] * _between(instance, distance, entries))
+            np.add.at(cost, entries.job, entries.part[:, None] * _between(instance, distance, entries))
     load = float(cost.min(axis=1).sum())
     # A resource that the bound shows to be usable at all may count its head and tail.
     usable = head + tail <= load
