@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import headrace as hr
-from headrace.core.steering import Rules, Steered
+from headrace.core.scheduler import Problem
+from headrace.core.steering import Rules, Steered, _first_beyond
 from headrace.experiment.figures.figure_11 import figure_11
 from headrace.experiment.online import Setting, simulate_grid
 from headrace.model.behaviour import Change
@@ -122,6 +123,23 @@ def test_subset_by_shared_file_takes_tasks_that_share_one(sweep):
     shared = {int(graph.reads_of(number[name]).min()) for name in seen[0]}
     assert len(seen[0]) == 50
     assert len(shared) <= 2
+
+
+@pytest.mark.parametrize("limit", [-1.0, 25.0, 60.0, math.inf])
+def test_beyond_the_horizon_each_core_gets_one_task(limit):
+    rng = np.random.default_rng(int(limit) if math.isfinite(limit) and limit > 0 else 0)
+    program = hr.Program()
+    for work in rng.uniform(5, 15, 60):
+        program.task(None, work=float(work))
+    platform = hr.Platform((hr.Site("s", (hr.Host("a", cores=3), hr.Host("b"), hr.Host("c", cores=2))),))
+    plan = make("minmin").plan(Problem(program.graph, platform))
+    order = np.argsort(plan.start, kind="stable")
+    expected, beyond = [], {0: 0, 1: 0, 2: 0}
+    for t in order.tolist():
+        host = int(plan.host[t])
+        beyond[host] += plan.start[t] > limit
+        expected.append(plan.start[t] <= limit or beyond[host] <= platform.hosts[host].cores)
+    assert _first_beyond(plan, order, limit).tolist() == expected
 
 
 def test_a_surprise_makes_d_heft_plan_again():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -109,8 +108,8 @@ class GridState(State):
             wanted &= chosen
         for host in range(len(hosts)) if keep else ():
             wanted[self.queue(host)[:keep]] = False
-        believed = replace(self.beliefs.graph, work=self.beliefs.work, size=self.beliefs.sizes(self.done))
-        rest, _ = rest_of(believed, wanted)
+        beliefs = self.beliefs
+        rest, _ = rest_of(beliefs.graph, wanted, beliefs.work, beliefs.sizes(self.done))
         busy = self.busy_until(keep)
         number = {host.name: h for h, host in enumerate(platform.hosts)}
         free_at = {

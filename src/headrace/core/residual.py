@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.model.graph import OUTSIDE, Bools, Graph, Ints, make_graph
+from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints, make_graph
 
 
-def rest_of(graph: Graph, keep: Bools) -> tuple[Graph, Ints]:
+def rest_of(
+    graph: Graph, keep: Bools, work: Floats | None = None, size: Floats | None = None
+) -> tuple[Graph, Ints]:
     """The graph of the tasks to keep, and their old numbers: O(tasks + reads + items).
 
-    Items keep their numbers; those made by tasks that are left out come from outside.
+    Items keep their numbers; those made by tasks that are left out come from outside. `work` and `size` are
+    those of all tasks and items, if others than the graph's are believed in.
 
     >>> g = make_graph(work=[1, 2], size=[8.0], producer=[0], read_ptr=[0, 0, 1], reads=[0])
     >>> rest, old = rest_of(g, np.array([False, True]))
@@ -25,8 +28,8 @@ def rest_of(graph: Graph, keep: Bools) -> tuple[Graph, Ints]:
     at = np.repeat(graph.read_ptr[old] - ptr[:-1], counts) + np.arange(int(ptr[-1]))
     producer = np.where(graph.producer >= 0, renumber[graph.producer], OUTSIDE).astype(np.int32)
     rest = make_graph(
-        work=graph.work[old],
-        size=graph.size,
+        work=(graph.work if work is None else work)[old],
+        size=graph.size if size is None else size,
         producer=producer,
         read_ptr=ptr,
         reads=graph.reads[at],

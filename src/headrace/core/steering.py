@@ -184,24 +184,21 @@ class Steered:
         if self.rules.events != "once":
             reach = self._reach if self.rules.horizon == "tuned" else float(self.rules.horizon)
             limit = self._next_event - now + reach * self._interval
-        order = np.argsort(plan.start, kind="stable")
-        beyond = np.zeros(len(names), np.int64)
-        cores = np.array([host.cores for host in plan.platform.hosts])
-        answers: list[Answer] = []
+        order = np.argsort(plan.start, kind="stable").astype(np.int32)
+        order = order[_first_beyond(plan, order, limit)]
+        last = float(plan.start[order[-1]]) if len(order) else 0.0
+        on = [host.name for host in plan.platform.hosts]
+        answers: list[Answer] = [
+            Assignment(plan.graph.task_names[t], on[host], now + start)
+            for t, host, start in zip(
+                order.tolist(), plan.host[order].tolist(), plan.start[order].tolist(), strict=True
+            )
+        ]
         foreseen: dict[int, list[int]] = {}
         moment = self._next_event - now
-        last = 0.0
-        for t in order.tolist():
-            host = int(plan.host[t])
-            if plan.start[t] > limit:
-                beyond[host] += 1
-                if beyond[host] > cores[host]:
-                    continue
-            last = max(last, float(plan.start[t]))
+        for t in order[(plan.start[order] <= moment) & (moment < plan.finish[order])].tolist():
             name = plan.graph.task_names[t]
-            answers.append(Assignment(name, plan.platform.hosts[host].name, now + float(plan.start[t])))
-            if plan.start[t] <= moment < plan.finish[t]:
-                foreseen.setdefault(names[host], []).append(state.task_number[name])
+            foreseen.setdefault(names[int(plan.host[t])], []).append(state.task_number[name])
         if state.platform.contention == "fifo":
             places = plan.platform.network.place_names
             for k in np.argsort(plan.move_start, kind="stable").tolist():
@@ -265,3 +262,16 @@ class Steered:
                 for h in range(len(state.platform.hosts))
             )
             self._reach = min(4.0, 2.0 * self._reach) if dry else max(0.25, 0.8 * self._reach)
+
+
+def _first_beyond(plan: Plan, order: Ints, limit: float) -> Bools:
+    """Which tasks to hand out, of those in order of their start: all up to the limit, then one more a core."""
+    late = np.flatnonzero(plan.start[order] > limit)
+    chosen = np.ones(len(order), np.bool_)
+    cores = np.array([host.cores for host in plan.platform.hosts])
+    hosts = plan.host[order[late]]
+    by_host = np.argsort(hosts, kind="stable")
+    counts = np.bincount(hosts, minlength=len(cores))
+    place = np.arange(len(late)) - np.repeat(np.cumsum(counts) - counts, counts)
+    chosen[late[by_host]] = place < cores[hosts[by_host]]
+    return chosen
