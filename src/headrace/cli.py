@@ -206,7 +206,7 @@ def simulate(
     as_json: JsonOption = False,
 ) -> None:
     """Run a program in virtual time: carry a plan out, or let a scheduler decide on a grid that changes."""
-    from headrace.commands.simulate import SimulateOptions, read_grid_or_platform, simulate_program
+    from headrace.commands.simulate import SimulateOptions, grid_of, simulate_program
     from headrace.formats.plan_json import plan_to_dict
 
     options = SimulateOptions(
@@ -228,7 +228,7 @@ def simulate(
         steal=steal,
         duplicate=duplicate,
     )
-    grid = read_grid_or_platform(on)
+    grid = grid_of(on)
     source = _program(program)
     if runs is not None:
         _simulate_runs(

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.formats.files import read_head
-from headrace.formats.pst import pst_kind
 from headrace.model.errors import UsageError
 from headrace.model.units import show_time
 
@@ -73,17 +71,12 @@ class Simulated:
     run: GridRun | None = None
 
 
-def read_grid_or_platform(spec: str) -> Platform | GridScript:
-    """A platform, or a grid description with all that happens in it."""
+def grid_of(spec: str) -> Platform | GridScript:
+    """This machine, a platform, or a grid description with all that happens in it."""
+    from headrace.formats.reading import read_grid_or_platform
     from headrace.model.platform import Platform
 
-    if spec == "local":
-        return Platform.local()
-    if pst_kind(read_head(spec).removeprefix(b"\xef\xbb\xbf")) == "grid":
-        from headrace.formats.pst_grid import read_grid
-
-        return read_grid(spec)
-    return Platform.read(spec)
+    return Platform.local() if spec == "local" else read_grid_or_platform(spec)
 
 
 def changes_by_itself(grid: Platform | GridScript) -> bool:

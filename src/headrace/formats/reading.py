@@ -48,14 +48,12 @@ def read_any_platform(path: str | Path) -> Platform:
 
 
 def read_grid_or_platform(path: str | Path) -> GridScript | Platform:
-    """Platform TOML, or a grid description with all that happens in it."""
-    if pst_kind(_head(path)) == "grid":
+    """Any platform, and a grid description with all that happens in it."""
+    if not is_ini(path) and pst_kind(_head(path)) == "grid":
         from headrace.formats.pst_grid import read_grid
 
         return read_grid(path)
-    from headrace.formats.platform_toml import read_platform
-
-    return read_platform(path)
+    return read_any_platform(path)
 
 
 def _head(path: str | Path) -> bytes:
