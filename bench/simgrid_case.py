@@ -72,4 +72,5 @@ def as_case(plan: Plan, ahead: int) -> dict[str, Any]:
         "inputs": [graph.reads_of(t).tolist() for t in range(graph.n_tasks)],
         "output": [float(graph.size[graph.writes_of(t)].sum()) for t in range(graph.n_tasks)],
         "size": graph.size.tolist(),
+        "shared": np.flatnonzero(np.diff(graph.reader_ptr) > 1).tolist(),
     }

@@ -1,0 +1,61 @@
+"""`headrace simulate --runs`: many seeds, one distribution."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cli.command import headrace
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(ROOT / "tests/formats/data/srasearch-chameleon-30a-001.json.gz", tmp_path / "sra.json.gz")
+    shutil.copy(ROOT / "examples/lab.toml", tmp_path / "lab.toml")
+    return tmp_path
+
+
+def test_runs_of_a_plan_can_be_done_again_one_by_one(folder: Path) -> None:
+    case = ("sra.json.gz", "--on", "lab.toml", "--error", "0.4", "--json")
+    many = headrace(
+        "simulate", *case, "-s", "heft", "--runs", "30", "--seed", "5", "--plot", "h.svg", cwd=folder
+    )
+    assert many.code == 0, many.err
+    found = json.loads(many.out)
+    assert found["runs"] == len(found["makespans"]) == 30
+    assert (folder / "h.svg").read_text().startswith("<svg")
+    worst = str(found["seeds"]["worst"])
+    one = json.loads(headrace("simulate", *case, "-s", "heft", "--seed", worst, cwd=folder).out)
+    assert one["makespan"] == found["makespan"]["worst"] == max(found["makespans"])
+    assert one["planned"] == found["planned"]
+
+
+def test_runs_under_an_online_scheduler_are_the_same_each_time(folder: Path) -> None:
+    case = ("sra.json.gz", "--on", "lab.toml", "-s", "workqueue", "--faults", "kill=1@30%", "--runs", "6")
+    first, again = (headrace("simulate", *case, "--json", cwd=folder) for _ in range(2))
+    assert first.code == 0, first.err
+    assert json.loads(first.out)["makespans"] == json.loads(again.out)["makespans"]
+    table = headrace("simulate", *case, "--gantt", "median.svg", cwd=folder)
+    assert "median" in table.out
+    assert (folder / "median.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--runs", "3"], "are all the same"),
+        (["--runs", "0", "--error", "0.1"], "Invalid value for '--runs'"),
+        (["--plot", "h.svg"], "--plot draws many runs"),
+        (["--runs", "3", "--error", "0.1", "--log", "l"], "--log is of one run"),
+        (["--runs", "3", "--error", "1.1"], "error is 1.1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(folder: Path, options: list[str], said: str) -> None:
+    ended = headrace("simulate", "sra.json.gz", "--on", "lab.toml", *options, cwd=folder)
+    assert ended.code == 2
+    assert said in ended.err
