@@ -236,11 +236,10 @@ class _Judge:
         if math.isnan(start):
             return
         speed = self.truth.speed[int(self.kind[task])][host]
-        if not self._amount_right(speed.done, start, float(self.work[task])):
+        amount = float(self.work[task])
+        if not self._amount_right(speed.done, start, amount):
             done = speed.done(start, self.now)
-            self._say(
-                "duration", f"task {task} on host {host} from {start!r}: {done!r} of {self.work[task]!r}"
-            )
+            self._say("duration", f"task {task} on host {host} from {start!r}: {done!r} of {amount!r}")
 
     def _amount_right(self, done: Callable[[float, float], float], start: float, amount: float) -> bool:
         """Whether it is over when `amount` is done, and not earlier or later."""
@@ -364,7 +363,7 @@ class _Judge:
 
     def _look_at_storage(self) -> None:
         for site, used in self.copies.over_full(self.network.storage, EXCESS):
-            self._say("storage", f"site {site} holds {used!r} of {self.network.storage[site]!r} bytes")
+            self._say("storage", f"site {site} holds {used!r} of {float(self.network.storage[site])!r} bytes")
 
     def _look_at_end(self) -> None:
         for task in np.flatnonzero(self.ended == 0).tolist():
