@@ -134,6 +134,23 @@ def test_filters_share_hosts_when_asked() -> None:
     assert len(made.hosts_used) == 2
 
 
+def test_the_price_of_a_host_that_filters_share() -> None:
+    """Everything stays on its host but what the reader sends: a host more is a host's work more."""
+    made = deploy_lpsched(chain((10, 100), (60, 10), (40, 0), hosts=4, port=1000.0, several_per_host=True))
+    more = deploy_lpsched(chain((10, 100), (60, 10), (40, 0), hosts=5, port=1000.0, several_per_host=True))
+    assert made.limits[0].kind == "cpu"
+    assert made.prices[0].gain == pytest.approx(more.throughput - made.throughput)
+    assert made.prices[0].gain == pytest.approx(100 / 110)
+
+
+def test_a_reader_at_its_full_rate_is_what_limits() -> None:
+    """Also where hosts are just used up, and where one host could do much more."""
+    for seconds in (10, 40, 0.1):
+        made = deploy_lpsched(chain((10, 100), (seconds, 10), (1, 0), cores=2))
+        assert made.form == "strict"
+        assert [limit.kind for limit in made.limits] == ["reader"]
+
+
 def test_least_use_and_sharing_do_not_go_together() -> None:
     with pytest.raises(UsageError, match="W_MIN"):
         deploy_lpsched(chain((1, 1), (1, 0), several_per_host=True, knobs=Knobs(least=0.5)))

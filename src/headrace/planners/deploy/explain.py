@@ -31,6 +31,10 @@ def find_limits(problem: PipelineProblem, program: Compact, x: Floats) -> tuple[
     answer = solve(_most_read(program, linear.with_bounds(low, high)), whole=False)
     if answer.x is None or answer.dual is None or answer.objective <= 0:
         return ()
+    reader = program.resources[0]
+    full = float(program.rates.readable @ np.rint(x[program.option]))
+    if answer.objective >= full * (1 - 1e-9):  # whatever else is just used up
+        return (_limit(problem, program, reader, np.rint(x[program.option])),)
     parts: list[tuple[float, Limit]] = []
     for resource in program.resources:
         part = answer.dual[resource.rows] * resource.amount * answer.x[resource.columns]
@@ -55,6 +59,8 @@ def find_prices(problem: PipelineProblem, program: Compact, option: int) -> tupl
     low, high = linear.low.copy(), linear.high.copy()
     high[program.option] = 0.0
     low[program.option[option]] = high[program.option[option]] = 1.0
+    if len(program.local):
+        high[program.count[0]] = np.inf  # rows say how many hosts there are, and have a price
     answer = solve(_most_read(program, linear.with_bounds(low, high)), whole=False)
     if answer.dual is None:
         return ()
@@ -116,7 +122,8 @@ def _limit(problem: PipelineProblem, program: Compact, resource: Resource, part:
             return Limit("port", name, text)
         return Limit("reader", name, f"the reader delivers {real:.4g} MB/s and no more")
     where = [hosts[program.classes.first[g]].name for g in resource.classes[part > 0].tolist()]
-    some = f"{where[0]} and those like it" if len(where) == 1 else f"{where[0]}, {where[1]} and others"
+    some = f"{where[0]} and those like it" if len(where) == 1 else ", ".join(where[:2])
+    some += " and others" * (len(where) > 2)
     if resource.kind == "cpu":
         return Limit("cpu", name, f"the hosts of {name} are busy all the time ({some})")
     return Limit("port", name, f"ports of hosts with {name} are full ({some})")

@@ -93,7 +93,7 @@ def _round_options(program: Compact, *, end: float, gap: float, tell: Tell | Non
     relaxed = relax(program) if program.spare == 0 else program.linear
     options = list(range(len(program.option)))
     bounds: list[tuple[float, int, Floats | None]] = []
-    top = -np.inf
+    top: float = -np.inf
     if len(options) > MOST_OPTIONS:
         together = solve(relaxed, whole=False, seconds=max(end - time.monotonic(), 1.0))
         top = -np.inf if together.status == "infeasible" else together.bound
@@ -108,7 +108,7 @@ def _round_options(program: Compact, *, end: float, gap: float, tell: Tell | Non
             bounds.append((answer.bound if answer.x is not None else np.inf, i, answer.x))
     bounds.sort(key=lambda entry: (-entry[0], entry[1]))
     best = Found(
-        None, -np.inf, max(top, bounds[0][0] if bounds else -np.inf), not bounds and np.isneginf(top)
+        None, -np.inf, max(top, bounds[0][0] if bounds else -np.inf), not bounds and bool(top == -np.inf)
     )
     for bound, i, x in bounds:
         if x is None or best.objective >= bound - gap * abs(bound) or time.monotonic() > end:
