@@ -166,7 +166,8 @@ def simulate(
         int | None, typer.Option(metavar="TASKS", help="Plan for at most so many at once.", min=0)
     ] = None,
     replan: Annotated[
-        str | None, typer.Option(help="Plan anew at once on joins, losses, both or neither.")
+        str | None,
+        typer.Option(help="Plan anew on joins, losses, both or neither; 10%: also every 10 % of the time."),
     ] = None,
     estimates: Annotated[
         str | None,

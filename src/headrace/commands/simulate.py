@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -127,9 +128,16 @@ def setting_of(options: SimulateOptions) -> Setting:
         "subset": options.subset,
         "replan": options.replan,
     }
+    if options.replan is not None and options.replan.endswith("%"):
+        rules |= {
+            "replan": "both",
+            "every": _share(options.replan),
+            "events": options.events or "S1",
+            "horizon": rules["horizon"] or 1e9,
+        }
     for what, value, known in (
         ("--events", options.events, ("S1", "S2", "S3", "once")),
-        ("--replan", options.replan, ("joins", "losses", "both", "neither")),
+        ("--replan", rules["replan"], ("joins", "losses", "both", "neither")),
         ("--links", options.links, tuple(LINK_ORDERS)),
     ):
         if value is not None and value not in known:
@@ -148,6 +156,20 @@ def setting_of(options: SimulateOptions) -> Setting:
         faults=options.faults or "",
         error=options.error,
     )
+
+
+def _share(text: str) -> float:
+    """
+    >>> _share("10%")
+    0.1
+    """
+    try:
+        share = float(text.removesuffix("%")) / 100.0
+    except ValueError:
+        share = 0.0
+    if not 0 < share < math.inf:
+        raise UsageError(f"--replan is {text!r}", hint="a share of the planned time such as 10%, or joins")
+    return share
 
 
 def _horizon(text: str | None) -> float | str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,9 @@ class GridState(State):
             wanted[self.queue(host)[:keep]] = False
         beliefs = self.beliefs
         rest, _ = rest_of(beliefs.graph, wanted, beliefs.work, beliefs.sizes(self.done))
+        if self.time > 0 and ((rest.release > 0).any() or np.isfinite(rest.deadline).any()):
+            later = np.maximum(rest.release - self.time, 0.0)
+            rest = replace(rest, release=later, deadline=rest.deadline - self.time)
         busy = self.busy_until(keep)
         number = {host.name: h for h, host in enumerate(platform.hosts)}
         free_at = {

@@ -36,6 +36,8 @@ class Rules:
     events: Literal["S1", "S2", "S3", "once"] = "S2"
     interval: float | None = None
     """Seconds between the first two plans; four mean run times if not given."""
+    every: float = 0.0
+    """Plan again after each such share of the first plan's makespan, in place of `interval`; 0: not so."""
     horizon: float | Literal["tuned"] = "tuned"
     """How far beyond the next plan hosts are given work, in intervals."""
     keep: int = 1
@@ -64,6 +66,7 @@ class Rules:
     def __post_init__(self) -> None:
         for what, value, least in (
             ("interval", self.interval, 0.0),
+            ("every", self.every, 0.0),
             ("planning", self.planning, 0.0),
             ("planning_fixed", self.planning_fixed, 0.0),
             ("keep", self.keep, 0),
@@ -162,6 +165,9 @@ class Steered:
             return []
         plan = self.planner.plan(problem)
         self.plans += 1
+        if rules.every > 0 and self.plans == 1:
+            self._interval = rules.every * plan.makespan
+            self._next_event = now + self._interval
         self.planned_tasks += problem.graph.n_tasks
         cost = (
             rules.planning_fixed + rules.planning * problem.graph.n_tasks * len(problem.platform.hosts) / 1e3

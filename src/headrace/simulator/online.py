@@ -19,6 +19,7 @@ from headrace.core.kernels.losses import (
     host_left,
     link_joined,
     link_left,
+    released,
     storage_joined,
     storage_left,
 )
@@ -27,7 +28,7 @@ from headrace.core.kernels.refs import case_ref, desk_ref
 from headrace.core.online import ALWAYS, ON_CHANGES, Answer, Delivery, Truncate, Wake
 from headrace.core.scheduler import Assignment, Follow
 from headrace.model.behaviour import Change
-from headrace.model.errors import HeadraceError, NoPlan, UsageError
+from headrace.model.errors import HeadraceError, NoPlan
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
 from headrace.model.graph import Floats, Graph
 from headrace.model.plan import Plan
@@ -160,11 +161,13 @@ class _Run:
         mechanics: Mechanics,
         tell: Callable[[float, int], None],
     ) -> None:
-        if (graph.cores > 1).any() or (graph.release > 0).any():
-            raise UsageError(
-                "tasks that need several cores or have release times are not simulated online",
-                where=graph.name,
-                hint="plan them and simulate the plan",
+        widest = max(host.cores for host in platform.hosts)
+        if (graph.cores > widest).any():
+            task = int(np.argmax(graph.cores))
+            raise NoPlan(
+                f"task {graph.task_names[task]!r} needs {graph.cores[task]} cores, no host has more than {widest}",
+                where=f"{graph.name} on {platform.name}",
+                hint="add a host with more cores",
             )
         self.graph, self.platform, self.scheduler, self.tell = graph, platform, scheduler, tell
         self.case = d.make_case(
@@ -188,6 +191,9 @@ class _Run:
         self.state = GridState(graph, platform, self.case, self.desk, self.beliefs, refs)
         self.results = int((self.case.goal >= 0).sum())
         self.at_change = 0
+        late = np.flatnonzero(graph.release > 0)
+        self.releases = late[np.argsort(graph.release[late], kind="stable")].tolist()
+        self.at_release = 0
         self.lines = self.in_vain = 0
         self.last_time = -1.0
         self.untold: list[Event] = []
@@ -256,7 +262,7 @@ class _Run:
         asked_idle = True
         while True:
             wake = _wake_of(self.scheduler)
-            until = min(self._next_change(), self._next_time())
+            until = min(self._next_change(), self._next_release(), self._next_time())
             reason = advance(
                 self.case_ref,
                 self.desk_ref,
@@ -291,6 +297,7 @@ class _Run:
                 if self.in_vain > MOST_IN_VAIN:
                     raise self._stuck()
             news: list[Event] = []
+            self._release()
             if reason == TIME and self._next_change() <= self.state.time:
                 news = self._apply_changes(self.state.time)
             answers = self._ask([*self._happenings(), *news])
@@ -301,7 +308,7 @@ class _Run:
         lines = int(self.world.log_len[0])
         quiet = lines == self.lines
         under_way = int(self.world.heap_len[0]) + int(self.world.n_active[0]) > 0
-        for_ever = self._next_change() == math.inf and not under_way
+        for_ever = min(self._next_change(), self._next_release()) == math.inf and not under_way
         stands = reason == TIME and self.state.time == self.last_time
         self.lines, self.last_time = lines, self.state.time
         if not quiet:
@@ -315,6 +322,17 @@ class _Run:
             if not change.what.endswith("trace"):
                 first.setdefault(change.name, change)
         return list(first.values())
+
+    def _next_release(self) -> float:
+        if self.at_release == len(self.releases):
+            return math.inf
+        return float(self.graph.release[self.releases[self.at_release]])
+
+    def _release(self) -> None:
+        """Tasks whose time has come."""
+        while self._next_release() <= self.state.time:
+            released(self.case_ref, self.desk_ref, self.releases[self.at_release])
+            self.at_release += 1
 
     def _next_change(self) -> float:
         return self.changes[self.at_change].time if self.at_change < len(self.changes) else math.inf

@@ -47,6 +47,8 @@ class Case(NamedTuple):
     producer: Any
     size: Any
     level: Any
+    cores: Any
+    """How many cores of its host each task holds."""
     goal: Any
     """The place where an item must be in the end; -1 for none."""
     kept: Any
@@ -202,6 +204,7 @@ def make_case(
         producer=graph.producer,
         size=graph.size,
         level=graph.level,
+        cores=graph.cores,
         goal=goal,
         kept=graph.result & (graph.producer != OUTSIDE) & (graph.size > 0) & (goal < 0),
         free=(graph.size == 0) | everywhere,
@@ -293,6 +296,7 @@ def make_desk(graph: Graph, platform: Platform, case: Case) -> Desk:
     np.add.at(used, platform.network.site, graph.size @ lies)
     reader = np.repeat(np.arange(n), np.diff(graph.read_ptr))
     missing = np.bincount(reader[born[graph.reads] == 0], minlength=n).astype(np.int32)
+    missing += graph.release > 0  # time is one more input
     desk = Desk(
         missing=missing,
         lacking=ints(n, 0),

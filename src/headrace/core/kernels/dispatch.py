@@ -41,23 +41,32 @@ from headrace.core.kernels.queues import (
 
 
 @inner
-def free_core(case, desk, host):
+def take_cores(case, desk, task, host):
+    """Put a task on as many free cores of a host as it needs; the first of them."""
+    first, left = -1, case.cores[task]
     for core in range(case.core_ptr[host], case.core_ptr[host + 1]):
-        if desk.core_task[core] < 0:
-            return core - case.core_ptr[host]
-    return -1
+        if left > 0 and desk.core_task[core] < 0:
+            desk.core_task[core] = task
+            left -= 1
+            if first < 0:
+                first = core - case.core_ptr[host]
+    desk.busy[host] += case.cores[task]
+    return first
+
+
+@inner
+def has_room(case, desk, task, host):
+    return desk.busy[host] + case.cores[task] <= case.core_ptr[host + 1] - case.core_ptr[host]
 
 
 @inner
 def begin_task(case, desk, task, host, now):
     """Start a queued task on a free core of its host."""
-    core = free_core(case, desk, host)
+    core = take_cores(case, desk, task, host)
     forget(case, desk, task)
     desk.run_host[task] = host
     desk.run_core[task] = core
     desk.run_start[task] = now
-    desk.core_task[case.core_ptr[host] + core] = task
-    desk.busy[host] += 1
     desk.used[case.place_site[case.host_place[host]]] += output_size(case, task)
     for k in range(case.read_ptr[task], case.read_ptr[task + 1]):
         desk.usage[case.reads[k]] -= 1
@@ -70,7 +79,11 @@ def serve_host(case, desk, host, now):
     cores = case.core_ptr[host + 1] - case.core_ptr[host]
     while desk.busy[host] < cores:
         task = desk.s_head[host]
-        if task < 0 or (case.rule[STRICT] and task != desk.q_head[host]):
+        if (
+            task < 0
+            or not has_room(case, desk, task, host)
+            or (case.rule[STRICT] and task != desk.q_head[host])
+        ):
             break
         if not fits(case, desk, case.host_place[host], output_size(case, task)):
             break
@@ -93,7 +106,7 @@ def steal(case, desk, host, now):
         return False
     task = desk.s_tail[victim]
     rank, predicted = desk.rank[task], desk.predicted[task]
-    if not fits(case, desk, place, output_size(case, task)):
+    if not has_room(case, desk, task, host) or not fits(case, desk, place, output_size(case, task)):
         return False
     desk.backlog[victim] -= predicted
     desk.backlog[host] += predicted
@@ -135,16 +148,16 @@ def duplicate(case, desk, host, now):
         overdue = now - desk.run_start[task] > 2.0 * desk.predicted[task]
         if overdue and (chosen < 0 or due > latest) and count_lacking(case, desk, task, place) == 0:
             chosen, latest = task, due
-    if chosen < 0 or not fits(case, desk, place, output_size(case, chosen)):
+    if chosen < 0 or not has_room(case, desk, chosen, host):
+        return
+    if not fits(case, desk, place, output_size(case, chosen)):
         return
     if count_lacking(case, desk, chosen, place) > 0:  # to make room has cost one of them
         return
-    core = free_core(case, desk, host)
+    core = take_cores(case, desk, chosen, host)
     desk.dup_host[chosen] = host
     desk.dup_core[chosen] = core
     desk.dup_start[chosen] = now
-    desk.core_task[case.core_ptr[host] + core] = chosen
-    desk.busy[host] += 1
     desk.used[case.place_site[place]] += output_size(case, chosen)
     change_want(case, desk, chosen, place, 1)
     order(desk, START, chosen, host, core)

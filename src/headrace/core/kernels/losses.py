@@ -29,6 +29,7 @@ from headrace.core.kernels.jit import entry, inner
 from headrace.core.kernels.queues import (
     change_want,
     into_pool,
+    make_startable,
     out_of_pool,
     unassign,
 )
@@ -56,9 +57,10 @@ def put_back(case, desk, task):
 def leave_core(case, desk, task, copy):
     """The task, or its copy, is no longer on its core."""
     host = desk.dup_host[task] if copy else desk.run_host[task]
-    core = desk.dup_core[task] if copy else desk.run_core[task]
-    desk.core_task[case.core_ptr[host] + core] = -1
-    desk.busy[host] -= 1
+    for core in range(case.core_ptr[host], case.core_ptr[host + 1]):
+        if desk.core_task[core] == task:
+            desk.core_task[core] = -1
+    desk.busy[host] -= case.cores[task]
     change_want(case, desk, task, case.host_place[host], -1)
     desk.used[case.place_site[case.host_place[host]]] -= output_size(case, task)
     if copy:
@@ -298,3 +300,15 @@ def link_left(case, desk, link):
 def link_joined(case, desk, link):
     desk.link_up[link] = 1
     desk.count[NEWS] += 1
+
+
+@entry
+def released(case, desk, task):
+    """A task may start from now on."""
+    desk.missing[task] -= 1
+    if desk.missing[task] > 0:
+        return
+    if desk.assigned[task] < 0:
+        into_pool(desk, task)
+    elif desk.lacking[task] == 0:
+        make_startable(desk, desk.assigned[task], task)
