@@ -42,7 +42,7 @@ def judge(
     O(transfers * transfers under way).
 
     `real` is the graph with true work and sizes, `duplicates` whether copies of running tasks may be started.
-    Rules: `script` (the grid changed otherwise than the script says), `core`, `host`, `twice`, `input`,
+    Rules: `script` (the grid changed otherwise than the script says), `core`, `release`, `host`, `twice`, `input`,
     `duration`, `stopped`, `source`, `route`, `link`, `transfer`, `cut`, `storage`, `lost`, `result`, `order`.
 
     >>> from headrace.model.graph import make_graph
@@ -197,6 +197,11 @@ class _Judge:
             self._say("core", f"{name}: there is no such core")
         if (host, core) in self.on_core:
             self._say("core", f"{name}: the core runs task {self.on_core[host, core][0]}")
+        taken = sum(int(self.graph.cores[t]) for (h, _), (t, _) in self.on_core.items() if h == host)
+        if taken + int(self.graph.cores[task]) > self.run.platform.hosts[host].cores:
+            self._say("core", f"{name}: {taken} cores are taken, it needs {self.graph.cores[task]}")
+        if self.now < self.graph.release[task] - ABSOLUTE:
+            self._say("release", f"{name}: not before {float(self.graph.release[task])!r}")
         running = self.executions.setdefault(task, {})
         if running and (not self.duplicates or host in running or len(running) > 1):
             self._say("twice", f"{name}: it runs already on {sorted(running)}")
