@@ -1,8 +1,8 @@
-"""All benchmarks, one after another: python -m bench."""
+"""All benchmarks but the one that builds SimGrid, one after another: python -m bench."""
 
 from __future__ import annotations
 
-from bench import best, demo, deploy, flow, large, overhead, planning, start
+from bench import best, demo, deploy, flow, large, overhead, planning, replay, start
 
 if __name__ == "__main__":
     start.main()
@@ -10,6 +10,7 @@ if __name__ == "__main__":
     planning.main("heft")
     best.main(10.0)
     large.main()
+    replay.main()
     flow.main()
     demo.main()
     deploy.main()
