@@ -135,10 +135,8 @@ def make_world(
 
 def with_longer_log(world: World) -> World:
     """Twice the room for what happens."""
-    return world._replace(
-        **{
-            name: np.concatenate((old, np.zeros_like(old)))
-            for name in ("log_time", "log_kind", "log_a", "log_b", "log_c")
-            for old in (getattr(world, name),)
-        }
-    )
+    longer: dict[str, Any] = {}
+    for name in ("log_time", "log_kind", "log_a", "log_b", "log_c"):
+        old = getattr(world, name)
+        longer[name] = np.concatenate((old, np.zeros_like(old)))
+    return world._replace(**longer)
