@@ -79,6 +79,8 @@ def fault_case(seed: int, profile: Profile, schedulers: Sequence[str] = SCHEDULE
     changes = faults(platform, profile, seed, horizon)
     if rng.random() < 0.3:
         graph = _with_homes_and_goals(graph, platform, changes, rng)
+    if rng.random() < 0.3:
+        graph = _with_cores_and_releases(graph, platform, rng, horizon)
     real = graph
     if rng.random() < 0.4:
         real = graph.with_work(graph.work * 10 ** rng.uniform(-1.0, 1.0, graph.n_tasks))
@@ -159,6 +161,15 @@ def _with_traces(platform: Platform, rng: Rng, horizon: float) -> Platform:
         for link in platform.links
     )
     return replace(platform, sites=tuple(sites), links=links)
+
+
+def _with_cores_and_releases(graph: Graph, platform: Platform, rng: Rng, horizon: float) -> Graph:
+    """Some tasks hold several cores, as many as every host has; some may not start at once."""
+    fewest = min(host.cores for host in platform.hosts)
+    cores = rng.integers(1, fewest + 1, graph.n_tasks).astype(np.int32)
+    late = rng.random(graph.n_tasks) < 0.3
+    release = np.where(late, rng.uniform(0.0, 0.5, graph.n_tasks) * horizon, 0.0)
+    return replace(graph, cores=cores, release=release)
 
 
 def _with_homes_and_goals(graph: Graph, platform: Platform, changes: Sequence[Change], rng: Rng) -> Graph:
