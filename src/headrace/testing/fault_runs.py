@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -137,7 +137,8 @@ def _scheduler(name: str, seed: int, mechanics: Mechanics, rng: Rng, horizon: fl
         return Follow(Heft())
     if name == "dheft":
         return DHeft(planning=float(rng.choice([0.0, 0.5 * horizon])))
-    events = ("S1", "S2", "S3")[int(rng.integers(3))]
+    timings: tuple[Literal["S1", "S2", "S3"], ...] = ("S1", "S2", "S3")
+    events = timings[int(rng.integers(3))]
     cost = float(rng.choice([0.0, 0.1, 0.5])) * horizon
     return Steered(
         ExtendedSufferage(), Rules(events=events, planning_fixed=cost, keep=int(rng.integers(0, 3))), seed

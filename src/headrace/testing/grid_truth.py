@@ -188,7 +188,7 @@ def _first_joins(changes: Sequence[Change]) -> list[Change]:
 
 def _links_by_name(platform: Platform) -> dict[str, tuple[int, ...]]:
     names = platform.network.link_names
-    links = {name: (k,) for k, name in enumerate(names)}
+    links: dict[str, tuple[int, ...]] = {name: (k,) for k, name in enumerate(names)}
     for site in platform.sites:
         if f"{site.name} uplink" in links:
             links[site.name] = links[f"{site.name} uplink"]
@@ -199,7 +199,7 @@ def _static_delays(platform: Platform) -> list[float]:
     """The part of a route's latency that belongs to each link; ports have none of their own."""
     network = platform.network
     if platform.pairs is not None:
-        return network.route_latency[~np.eye(network.n_places, dtype=bool)].tolist()
+        return [float(delay) for delay in network.route_latency[~np.eye(network.n_places, dtype=bool)]]
     own = {f"{site.name} uplink": site.uplink_latency for site in platform.sites}
     for link in platform.links:
         own[f"{link.source} -> {link.target}"] = link.latency
