@@ -14,7 +14,7 @@ from headrace.planners.coschedule.kernels.schedule import FAILED
 from headrace.planners.coschedule.list_schedule import Decisions, undecided_ways
 from headrace.planners.coschedule.local_search import Search
 from headrace.planners.coschedule.lp import Relaxer, rounded
-from headrace.planners.coschedule.orders import rules, topological
+from headrace.planners.coschedule.orders import mixed, rules, topological
 
 if TYPE_CHECKING:
     from headrace.planners.coschedule.planner import Improving
@@ -61,26 +61,34 @@ def _best_of_rounds(
     for _ in range(ROUNDS):
         relaxation = relaxer.solve(idle)
         here, least = idle, np.inf
-        for order in _orders(instance, rounded(instance, relaxation, jobs).host, jobs):
-            for trial in (rounded(instance, relaxation, order), None):
+        chosen = rounded(instance, relaxation, jobs)
+        orders: list[Ints] = []
+        ends: list[Floats] = []
+        for order in _orders(instance, chosen.host, jobs, orders, ends):
+            for trial in (None, chosen):
                 decisions = _joined(instance, decided, trial, order, first)
                 makespan = lister.value(decisions)
                 if makespan < least and trial is not None:
                     here, least = lister.idle(decisions.order, jobs, moves), makespan
                 if makespan < value:
                     best, value = decisions, makespan
+            orders.append(order)
+            ends.append(lister.ends(order))
         if here is None or value >= FAILED:
             break
         idle = here if idle is None else 0.5 * (idle + here)
     return best
 
 
-def _orders(instance: Instance, host: Ints, jobs: Ints) -> Iterator[Ints]:
-    """The rules, each with the jobs of the chunk alone."""
+def _orders(
+    instance: Instance, host: Ints, jobs: Ints, orders: list[Ints], ends: list[Floats]
+) -> Iterator[Ints]:
+    """The rules, each with the jobs of the chunk alone; at last the best of those so far for each host."""
     chosen = np.zeros(instance.n, np.bool_)
     chosen[jobs] = True
     for _, order in rules(instance, host):
         yield order[chosen[order]]
+    yield mixed(instance, host, orders, ends)
 
 
 def _joined(

@@ -146,11 +146,11 @@ def _require_possible(instance: Instance) -> None:
             f"{int(instance.host_cores.max())}",
             "give the task fewer cores, or add a host",
         )
+    _require_room_for_results(instance)
     reach = reachable(instance)
     for job in np.flatnonzero(~reach.any(axis=1)).tolist():
         raise _impossible(instance, _why_nowhere(instance, job), "add a link, or more storage")
     instance.seconds[~reach] = np.inf
-    _require_room_for_results(instance)
     from headrace.planners.coschedule.relaxation import least_times
 
     before, after = least_times(instance)
@@ -215,7 +215,8 @@ def _why_nowhere(instance: Instance, job: int) -> str:
     held = sum(float(instance.size[i]) for i in (*inputs, *outputs))
     rooms = [float(instance.storage[instance.site[instance.host_place[h]]]) for h in hosts]
     if held > max(rooms) * (1 + 2 * EXCESS):
-        return f"task {name!r} holds {held:.6g} bytes while it runs, no site with a host stores more than {max(rooms):.6g}"
+        most = f"no site with a host stores more than {max(rooms):.6g}"
+        return f"task {name!r} holds {held:.6g} bytes while it runs, {most}"
     for i in (*inputs, *outputs):
         s, g = int(instance.source[i]), int(instance.goal[i])
         ends = [(s, int(instance.host_place[h])) for h in hosts] if i in inputs and s != NONE else []
@@ -225,7 +226,7 @@ def _why_nowhere(instance: Instance, job: int) -> str:
             end = " or ".join(repr(where[p]) for p in ways.sets[s if i in inputs else g])
             way = f"from {end} to any host" if i in inputs else f"from any host to {end}"
             return f"item {graph.item_names[i]!r} of task {name!r} has no route {way}"
-    return f"task {name!r} has no host to which its {len(inputs)} inputs can come, where all fit, and from which results can leave"
+    return f"task {name!r} has no host to which all its inputs can come, where they fit, and which results can leave"
 
 
 def _require_room_for_results(instance: Instance) -> None:
@@ -242,7 +243,8 @@ def _require_room_for_results(instance: Instance) -> None:
         name = instance.problem.platform.sites[s].name
         raise _impossible(
             instance,
-            f"results of {float(need[s]):.6g} bytes must come to site {name!r}, which stores {float(instance.storage[s]):.6g}",
+            f"results of {float(need[s]):.6g} bytes must come to site {name!r}, "
+            f"which stores {float(instance.storage[s]):.6g}",
             "give the site more storage, or the results other destinations",
         )
 

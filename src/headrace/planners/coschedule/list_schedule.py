@@ -14,6 +14,8 @@ from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.kernels.board import Case, Choices, new_copies, new_outcome, new_scratch
 from headrace.planners.coschedule.kernels.schedule import FAILED, LATE, clear, place_some, spread
 from headrace.planners.coschedule.kernels.steps import new_steps
+from headrace.planners.coschedule.queues import Uses
+from headrace.planners.coschedule.relaxation import arcs_on
 from headrace.planners.kernels.calendar import new_calendar
 
 ANY = -1
@@ -43,7 +45,7 @@ class Decisions:
         )
 
 
-def undecided_ways(instance: Instance) -> dict[str, Ints]:
+def undecided_ways(instance: Instance) -> dict[str, Any]:
     return {
         "in_way": np.full(len(instance.reads), ANY, np.int32),
         "out_way": np.full(len(instance.writes), ANY, np.int32),
@@ -140,6 +142,23 @@ class Lister:
         np.add.at(busy, link[late], (outcome.move_finish - outcome.move_start)[move[late]])
         left: Floats = np.where(end > 0, end - busy, 0.0)
         return left
+
+    def uses(self, link: int, into: bool) -> Uses:
+        """The transfers of inputs (or of results) over a link in the schedule made last."""
+        instance, outcome, graph = self.instance, self.outcome, self.instance.problem.graph
+        count = int(outcome.count[0])
+        on = np.isin(outcome.move_arc[:count], arcs_on(instance, link))
+        item = outcome.move_item[:count]
+        on &= (graph.producer[item] < 0) == into
+        item = item[on]
+        job = graph.readers[graph.reader_ptr[item]] if into else graph.producer[item]
+        return Uses(job, outcome.move_start[:count][on], outcome.move_finish[:count][on])
+
+    def ends(self, placed: Ints) -> Floats:
+        """The latest end of the jobs of each host, with their results, in the schedule made last."""
+        latest = np.zeros(len(self.instance.host_place))
+        np.maximum.at(latest, self.outcome.host[placed], self.outcome.done[placed])
+        return latest
 
     def spread(self) -> float:
         """Of the schedule made last."""

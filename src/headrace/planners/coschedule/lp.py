@@ -9,7 +9,8 @@ import numpy as np
 
 from headrace.model.graph import Floats, Ints
 from headrace.planners.coschedule.instance import Instance
-from headrace.planners.coschedule.list_schedule import ANY, Decisions
+from headrace.planners.coschedule.list_schedule import ANY, Decisions, Lister
+from headrace.planners.coschedule.queues import Queue, find_queues, seen_moments
 from headrace.planners.coschedule.relaxation import (
     Entries,
     arc_loads,
@@ -45,6 +46,8 @@ class _Groups:
     count: Ints
     seconds: Floats
     """[groups, hosts] mean seconds times cores."""
+    alike: bool
+    """Whether the jobs of a group are the same in all that counts."""
 
 
 class Relaxer:
@@ -75,13 +78,46 @@ class Relaxer:
         rows.put(self._resource, np.full(hosts + links, self._top), -np.ones(hosts + links))
         load = groups.seconds[self._group, self._host] / instance.host_cores[self._host] / self._scale
         rows.put(self._resource[self._host], self._share, load)
+        self._late = [(queue, moment) for queue in self._queues() for moment in queue.thresholds]
+        self._late_rows = np.array([self._add_late(queue, moment) for queue, moment in self._late], np.int64)
         self._flows: dict[tuple[bool, int, int], tuple[list[int], int]] = {}
         if instance.booked:
             for entries in file_entries(instance):
                 self._add_flows(entries)
 
-    def solve(self, idle: Floats | None = None) -> Relaxation:
-        """The relaxation with resources busy for at most makespan - idle; the bound comes from what is certain."""
+    @property
+    def has_queues(self) -> bool:
+        """Whether there are links that files cannot avoid."""
+        return bool(self._late)
+
+    def learned(self, lister: Lister, decisions: Decisions, makespan: float, by_queues: bool) -> Floats:
+        """What the schedule made last shows: idle times of hosts and links, then moments of queues.
+
+        By queues, links with queues keep the idle time that is certain, as the queues say more; else the queues
+        keep the moments that are certain.
+        """
+        if not by_queues:
+            return np.concatenate((lister.idle(decisions.order), [moment for _, moment in self._late]))
+        idle = lister.idle(decisions.order)
+        hosts = len(self.instance.host_place)
+        queues = [
+            queue for k, (queue, _) in enumerate(self._late) if k == 0 or self._late[k - 1][0] is not queue
+        ]
+        for queue in queues:
+            idle[hosts + queue.link] = 0.0
+        seen = [
+            seen_moments(queue, decisions.host, lister.uses(queue.link, queue.into), makespan)
+            for queue in queues
+        ]
+        return np.concatenate((idle, *seen))
+
+    def solve(self, learned: Floats | None = None) -> Relaxation:
+        """The relaxation with what was learned from schedules; the bound comes from what is certain."""
+        certain = len(self._resource)
+        idle = None if learned is None else learned[:certain]
+        for k, row in enumerate(self._late_rows.tolist()):
+            moment = self._late[k][1] if learned is None else float(learned[certain + k])
+            self._rows.upper[row] = -moment / self._scale
         known = self.head + self.tail
         known = np.where(known <= 10 * self.single, known, 0.0)
         window = known if idle is None else np.maximum(known, idle)
@@ -90,7 +126,12 @@ class Relaxer:
         values, duals = self._rows.solve(self._top)
         price = np.maximum(0.0, -duals[self._resource])
         if len(self._jobs) == self.instance.n:
-            self.bound = max(self.bound, weighted_bound(self.instance, price, self.head, self.tail))
+            late = [
+                (float(max(0.0, -dual)), moment, queue.loads(moment))
+                for (queue, moment), dual in zip(self._late, duals[self._late_rows].tolist(), strict=True)
+                if dual < 0
+            ]
+            self.bound = max(self.bound, weighted_bound(self.instance, price, self.head, self.tail, late))
         share = np.zeros(self._groups.seconds.shape)
         share[self._group, self._host] = (
             np.maximum(0.0, values[self._share]) / self._groups.count[self._group]
@@ -102,6 +143,22 @@ class Relaxer:
         shares = np.zeros(self.instance.seconds.shape)
         shares[self._jobs] = share[self._groups.of_job[self._jobs]]
         return Relaxation(float(values[self._top]) * self._scale, shares, parts)
+
+    def _queues(self) -> list[Queue]:
+        """Only where groups are of alike jobs, and for all jobs or few: their loads are then those of each."""
+        alike = self._groups.alike and len(self._jobs) == self.instance.n
+        return find_queues(self.instance) if alike else []
+
+    def _add_late(self, queue: Queue, moment: float) -> int:
+        """What cannot be there before a moment comes after it."""
+        row = self._rows.row(-np.inf, -moment / self._scale)
+        first = np.zeros(len(self._groups.count), np.int64)
+        first[self._groups.of_job[self._jobs][::-1]] = self._jobs[::-1]
+        load = queue.loads(moment)[first[self._group], self._host]
+        used = np.flatnonzero(load > 0)
+        self._rows.put(np.full(len(used), row), self._share[used], load[used] / self._scale)
+        self._rows.put(np.array([row]), np.array([self._top]), -np.ones(1))
+        return row
 
     @property
     def size(self) -> int:
@@ -122,8 +179,8 @@ class Relaxer:
         place = instance.host_place[self._host]
         for ends in np.unique(entries.ends).tolist():
             mine = (entries.ends == ends) & (groups.of_job[entries.job] >= 0)
-            need = np.bincount(groups.of_job[entries.job[mine]], entries.part[mine], len(groups.count))
-            need = need / groups.count / unit
+            total = np.bincount(groups.of_job[entries.job[mine]], entries.part[mine], len(groups.count))
+            need = total / groups.count / unit
             for p in np.unique(instance.host_place).tolist():
                 paths = list(ways.of(ends, p) if entries.into else ways.of(p, ends))
                 here = (place == p) & (need[self._group] > 0)
@@ -247,7 +304,7 @@ def _grouped(instance: Instance, jobs: Ints) -> _Groups:
     for h in range(seconds.shape[1]):
         total = np.bincount(of_job, np.where(np.isfinite(seconds[:, h]), seconds[:, h], np.inf))
         mean[:, h] = total / count
-    return _Groups(group, count.astype(np.int32), mean)
+    return _Groups(group, count.astype(np.int32), mean, grain == _FINEST)
 
 
 def rounded(instance: Instance, relaxation: Relaxation, order: Ints) -> Decisions:

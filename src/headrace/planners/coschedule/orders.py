@@ -37,3 +37,21 @@ def rules(instance: Instance, host: Ints) -> Iterator[tuple[str, Ints]]:
     yield "soonest on its way out", topological(instance, come + run)
     yield "run for way out", topological(instance, -run / (leave + 1e-9 + 1e-6 * run))
     yield "released first", topological(instance, graph.release)
+
+
+def mixed(instance: Instance, host: Ints, orders: list[Ints], ends: list[Floats]) -> Ints:
+    """For the jobs of each host the rule under which they were done first; hosts take turns in proportion.
+
+    `ends` has for each order the latest end of the jobs of each host. O(n log n + n * rules).
+    """
+    best = np.argmin(np.array(ends), axis=0)
+    key = np.zeros(instance.n)
+    for rule, order in enumerate(orders):
+        mine = order[best[host[order]] == rule]
+        for h in np.unique(host[mine]).tolist():
+            here = mine[host[mine] == h]
+            key[here] = (np.arange(len(here)) + 0.5) / len(here)
+    chosen = np.zeros(instance.n, np.bool_)
+    chosen[orders[0]] = True
+    whole = topological(instance, key)
+    return whole[chosen[whole]]

@@ -10,7 +10,7 @@ import numpy as np
 
 from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan, UsageError
-from headrace.model.graph import OUTSIDE, Ints
+from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import NO_MOVES, Plan
 from headrace.planners.coschedule.instance import Instance, instance_of
@@ -18,7 +18,7 @@ from headrace.planners.coschedule.kernels.schedule import FAILED
 from headrace.planners.coschedule.list_schedule import Decisions, Lister, undecided_ways
 from headrace.planners.coschedule.local_search import Search
 from headrace.planners.coschedule.lp import Relaxer, rounded
-from headrace.planners.coschedule.orders import rules, topological
+from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.relaxation import least_times
 
 Tell = Callable[[float, float, float], None]
@@ -153,23 +153,42 @@ class Improving:
                 return
 
     def _relaxed(self) -> None:
+        """List schedules of the relaxation, which learns from them: queues at links first, then idle times alone."""
         relaxer = Relaxer(self.instance)
-        idle = None
+        for queues in (True, False) if relaxer.has_queues else (False,):
+            learned = None
+            for _ in range(ROUNDS):
+                here = self._round(relaxer, learned, queues)
+                if self.left < 0 or self.optimal or self.overdue or here is None:
+                    break
+                learned = here if learned is None else 0.5 * (learned + here)
+
+    def _round(self, relaxer: Relaxer, learned: Floats | None, queues: bool) -> Floats | None:
+        """Solve the relaxation, list its jobs by all rules; what the best schedule teaches."""
         plain = np.arange(self.instance.n, dtype=np.int32)
-        for _ in range(ROUNDS):
-            relaxation = relaxer.solve(idle)
-            self.prove(relaxer.bound)
-            here, value = None, np.inf
-            for _, order in rules(self.instance, rounded(self.instance, relaxation, plain).host):
-                decisions = rounded(self.instance, relaxation, order)
-                trial = self.lister.value(decisions)
-                if trial < value:
-                    here, value = self.lister.idle(order), trial
-                self.offer(trial, decisions)
-            self.left -= self.cost(12) + 2e-6 * relaxer.size + 0.01
-            if self.left < 0 or self.optimal or here is None:
-                return
-            idle = here if idle is None else 0.5 * (idle + here)
+        first = rounded(self.instance, relaxer.solve(learned), plain)
+        self.prove(relaxer.bound)
+        here, value, least = None, np.inf, np.full(len(self.instance.host_place), np.inf)
+        for decisions in self._ordered(first):
+            trial = self.lister.value(decisions)
+            self.offer(trial, decisions)
+            if trial < FAILED:
+                seen = relaxer.learned(self.lister, decisions, trial, queues)
+                least = np.minimum(least, seen[: len(least)])
+                here, value = (seen, trial) if trial < value else (here, value)
+        self.left -= self.cost(13) + 2e-6 * relaxer.size + 0.01
+        if here is not None:
+            here[: len(least)] = least  # each host can have the rule that suits it
+        return here
+
+    def _ordered(self, first: Decisions) -> Iterator[Decisions]:
+        """The same hosts and ways in the order of each rule, and of the best rule for each host."""
+        orders, ends = [], []
+        for _, order in rules(self.instance, first.host):
+            yield replace(first, order=order)
+            orders.append(order)
+            ends.append(self.lister.ends(order))
+        yield replace(first, order=mixed(self.instance, first.host, orders, ends))
 
     def _solved(self) -> None:
         """The exact model, where it is not too large."""
@@ -265,8 +284,8 @@ def too_late(instance: Instance, plan: Plan) -> NoPlan:
     np.maximum.at(ends, made[made >= 0], plan.move_finish[made >= 0])
     job = int(np.argmax(ends - graph.deadline))
     return NoPlan(
-        f"found no plan that keeps all deadlines: {graph.task_names[job]!r} is due at {float(graph.deadline[job]):.6g} s "
-        f"and done at {float(ends[job]):.6g} s",
+        f"found no plan that keeps all deadlines: {graph.task_names[job]!r} is due at "
+        f"{float(graph.deadline[job]):.6g} s and done at {float(ends[job]):.6g} s",
         where=f"{graph.name} on {instance.problem.platform.name}",
         hint="give later deadlines, or more --time",
     )

@@ -8,6 +8,7 @@ The linear program gives the weights; the bound is recomputed from them alone an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,29 +155,41 @@ def arcs_on(instance: Instance, link: int) -> Ints:
     return using
 
 
-def weighted_bound(instance: Instance, price: Floats, head: Floats, tail: Floats) -> float:
+def weighted_bound(
+    instance: Instance,
+    price: Floats,
+    head: Floats,
+    tail: Floats,
+    late: Sequence[tuple[float, float, Floats]] = (),
+) -> float:
     """The bound that these weights of hosts and links give; any weights of 0 or more are right.
 
-    O(jobs * hosts + places^3).
+    `late` are further constraints, each with its weight, moment and loads of [jobs, hosts] that come after that
+    moment. O((1 + late) * jobs * hosts + places^3).
     """
-    total = float(price.sum())
+    price = np.maximum(price, 0.0)
+    total = float(price.sum()) + sum(weight for weight, _, _ in late)
     if not total > 0 or not instance.n:
         return 0.0
-    price = np.maximum(price, 0.0) / float(np.maximum(price, 0.0).sum())
+    price = price / total
     hosts = len(instance.host_place)
     graph = instance.problem.graph
     cost = instance.seconds * graph.cores[:, None] * (price[:hosts] / instance.host_cores)
     cost[~instance.can_run] = np.inf
     if instance.booked and instance.places <= _MOST_PLACES:
         arc, link, seconds = arc_loads(instance)
-        weight = np.bincount(arc, price[hosts + link] * seconds, len(instance.ways.arcs.tail))
+        weight: Floats = np.zeros(len(instance.ways.arcs.tail))
+        np.add.at(weight, arc, price[hosts + link] * seconds)
         distance = shortest(instance, weight)
         for entries in file_entries(instance):
             np.add.at(cost, entries.job, entries.part[:, None] * _between(instance, distance, entries))
+    for share, _, loads in late:
+        cost += share / total * loads
     load = float(cost.min(axis=1).sum())
     # A resource that the bound shows to be usable at all may count its head and tail.
     usable = head + tail <= load
-    return load + float((price * (head + tail))[usable].sum())
+    after = sum(share / total * moment for share, moment, _ in late if moment <= load)
+    return load + after + float((price * (head + tail))[usable].sum())
 
 
 def path_bound(instance: Instance) -> float:

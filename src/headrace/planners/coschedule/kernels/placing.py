@@ -189,7 +189,7 @@ def _claim(scratch, key, op, start, end):
 
 @inner
 def _in_set(case, place, which):
-    for i in range(case.set_ptr[which], case.set_ptr[which + 1]):
+    for i in range(case.set_ptr[which], case.set_ptr[which + 1]):  # noqa: SIM110 - compiled
         if case.sets[i] == place:
             return True
     return False
