@@ -28,6 +28,8 @@ from headrace.testing.invariants import judge
 from headrace.testing.wild import Wild
 
 SCHEDULERS = ("workqueue", "wild", "lheft", "heft", "dheft", "xsufferage")
+WITHOUT_PLANS = ("workqueue", "wild", "lheft")
+"""Those that place ready tasks one by one; planners do not know tasks that hold several cores."""
 ALONE = ("workqueue", "wild")
 """Those that use no compiled code outside the coordinator's."""
 
@@ -88,6 +90,9 @@ def fault_case(seed: int, profile: Profile, schedulers: Sequence[str] = SCHEDULE
             real = real.with_size(graph.size * 10 ** rng.uniform(-0.5, 0.5, graph.n_items))
     mechanics = _mechanics(rng)
     name = schedulers[int(rng.integers(len(schedulers)))]
+    if name not in WITHOUT_PLANS:
+        one = np.ones(graph.n_tasks, np.int32)
+        graph, real = replace(graph, cores=one), replace(real, cores=one)
     scheduler = _scheduler(name, seed, mechanics, rng, horizon)
     if profile == "slow-planning" and not isinstance(scheduler, Steered):
         scheduler = Slow(scheduler, float(rng.uniform(0.01, 0.3)) * horizon)
