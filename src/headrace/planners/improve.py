@@ -21,7 +21,9 @@ from headrace.planners.problem_arrays import arrays_of, choice_of
 
 Order: TypeAlias = NDArray[np.int64]
 _WARMEST, _LEAST_WARM, _COLD = 0.01, 1e-4, 1e-6
-"""Temperatures as shares of the makespan."""
+"""Temperatures as shares of the makespan,"""
+_WARMEST_TASK = 3.0
+"""and of the makespan over the number of tasks: with few of them each counts for more."""
 _SWEEPS = 5000
 """Moves for each task that allow the warmest start; with fewer there is no time to cool down from it."""
 _MOST_ROUNDS = 4
@@ -49,7 +51,8 @@ def annealed(
     search = _Search(problem, plan, seed)
     sweeps = seconds / _seconds_a_move(problem) / problem.graph.n_tasks
     rounds = min(_MOST_ROUNDS, max(1, int(sweeps / _SWEEPS / 2)))
-    start = min(_WARMEST, max(_LEAST_WARM, _WARMEST * (sweeps / _SWEEPS) ** 2))
+    warmest = min(0.3, max(_WARMEST, _WARMEST_TASK / problem.graph.n_tasks))
+    start = min(warmest, max(_LEAST_WARM, warmest * (sweeps / _SWEEPS) ** 2))
     chunks = _CHUNKS // rounds
     for number in range(rounds):
         search.begin(plan)
