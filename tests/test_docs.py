@@ -19,6 +19,7 @@ EXECUTED = (
     ("docs/guide-plan.md", "docs/guide-simulate.md"),
     ("docs/guide-run.md",),
     ("docs/guide-deploy.md",),
+    ("docs/guide-coschedule.md",),
     ("docs/guide-campaign.md",),
 )
 """The Python blocks of each group run, in order, as one program."""
