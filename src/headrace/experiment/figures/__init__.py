@@ -61,6 +61,16 @@ class Ask:
 FIGURES: dict[str, tuple[str, str]] = {
     "figure-11": ("figure_11", "ten heuristics for parameter sweeps over the size of shared files"),
     "lpsched": ("lpsched", "copies of filters on three clusters, planned by LPSched, Trivial and Total"),
+    "lheft-scale": ("lheft_scale", "L-HEFT against D-HEFT, 640 and 6,400 tasks on 16 to 32 shared PCs"),
+    "lheft-ccr": ("lheft_ccr", "ratio of computation to communication from 2 to 12, and data that moves"),
+    "lheft-fft": ("lheft_fft", "L-HEFT against D-HEFT on an FFT of 1,664 tasks"),
+    "lheft-joining": ("lheft_joining", "two more contributors every minute: finished tasks over time"),
+    "lheft-failure": ("lheft_failure", "one contributor lost, with and without replication"),
+    "lheft-scalability": ("lheft_scalability", "speedup of matrix multiplication and what the network costs"),
+    "coscheduling-figure-3": (
+        "coscheduling_figure_3",
+        "gain of co-scheduling over local processing as transfers to a remote site get slower",
+    ),
 }
 """Name -> (module in this folder, one line)."""
 
