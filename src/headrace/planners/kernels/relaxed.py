@@ -7,7 +7,8 @@ from numba import njit
 
 from headrace.planners.kernels.jit import inner
 
-_HALVINGS = 20
+_MOST_STEPS = 20
+"""Most moments that are looked at for a task at a place."""
 
 
 @njit(cache=True)
@@ -67,18 +68,21 @@ def _least_away(maker, size, quick, far, least_here, soonest):
 
 @inner
 def _crowded(place, first, last, other, remote, area, capacity, least_here, bound):
-    """The latest moment, by halving from `bound` up, that sharing the place rules out."""
-    high = _shared_until(place, first, last, other, remote, area, capacity, least_here, bound)
-    if high <= bound:
-        return bound
-    low = bound
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if _shared_until(place, first, last, other, remote, area, capacity, least_here, middle) > middle:
-            low = middle
-        else:
-            high = middle
-    return low
+    """The latest moment from `bound` up that sharing the place rules out.
+
+    Between two moments at which data comes from elsewhere the same predecessors share the place, so the search
+    goes from one to the next; after _MOST_STEPS the moment reached is a bound too.
+    """
+    for _ in range(_MOST_STEPS):
+        until = _shared_until(place, first, last, other, remote, area, capacity, least_here, bound)
+        if until <= bound:
+            break
+        following = np.inf
+        for e in range(last - first):
+            if remote[e] > bound:
+                following = min(following, remote[e])
+        bound = min(until, following)
+    return bound
 
 
 @inner
