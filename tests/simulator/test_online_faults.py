@@ -49,8 +49,10 @@ def test_what_happens_on_a_steady_grid_is_a_valid_plan(make) -> None:  # type: i
     """The judge of plans, which knows nothing of simulated runs, agrees."""
     for program, platform in cases(45, seed=8):
         run = simulate_online(program.graph, platform, make())
-        assert check(program.graph, platform, replace(run.happened, bound=0.0)) == []
         assert judge(run) == []
+        under_way = (run.log_kind == w.MOVE_STARTED).sum() > (run.log_kind == w.MOVE_ENDED).sum()
+        if not (under_way and platform.contention == "fair"):  # a plan has no transfers that never arrive
+            assert check(program.graph, platform, replace(run.happened, bound=0.0)) == []
 
 
 def test_the_profiles_do_what_they_say() -> None:
@@ -88,8 +90,8 @@ def test_everything_the_coordinator_can_do_is_done() -> None:
     """Among the runs there are repeated executions, stolen tasks, copies, replicas, dropped and cut data."""
     redone = stolen = copied = replicas = 0
     kinds: set[int] = set()
-    for seed in range(240):
-        case = fault_case(seed // 6, PROFILES[seed % 8], ALONE)
+    for seed in range(800):
+        case = fault_case(seed // 8, PROFILES[seed % 8], ALONE)
         try:
             run = run_case(case)
         except NoPlan:
