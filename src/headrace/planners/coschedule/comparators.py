@@ -15,7 +15,14 @@ from headrace.planners.coschedule.instance import Instance, instance_of
 from headrace.planners.coschedule.kernels.schedule import FAILED
 from headrace.planners.coschedule.list_schedule import Decisions, Lister, undecided_ways
 from headrace.planners.coschedule.orders import topological
-from headrace.planners.coschedule.planner import empty_plan, equal_hosts, no_room, notes_of, too_late
+from headrace.planners.coschedule.planner import (
+    as_carried_out,
+    empty_plan,
+    equal_hosts,
+    no_room,
+    notes_of,
+    too_late,
+)
 from headrace.planners.coschedule.relaxation import quick_bound
 
 
@@ -102,5 +109,6 @@ def _best(instance: Instance, tried: list[Decisions], name: str, began: float) -
     plan = lister.plan(tried[best], name)
     if values[best] > plan.makespan * (1 + 1e-9) + 1e-6:
         raise too_late(instance, plan)
+    plan = as_carried_out(plan, instance.problem)
     took = time.perf_counter() - began
     return replace(plan, bound=quick_bound(instance), seconds=took, notes=notes_of(instance.problem))

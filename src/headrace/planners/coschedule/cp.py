@@ -139,6 +139,9 @@ class _Model:
                 read[i].append(job)
         for item in sorted({*read, *instance.writes.tolist()}):
             self._add_item(item, read.get(item, []), int(graph.producer[item]))
+        for job in range(instance.n):
+            for before in instance.waits[instance.wait_ptr[job] : instance.wait_ptr[job + 1]].tolist():
+                self.model.add(self.begin[job] >= self.end[before])
         self._add_resources()
         self.model.add(self.makespan >= max(0, math.floor(bound / ticks.unit + 1e-6)))
         if start is not None:

@@ -31,6 +31,9 @@ class Instance:
     reads: Ints
     write_ptr: Ints
     writes: Ints
+    wait_ptr: Ints
+    waits: Ints
+    """The jobs that must have finished before each, beyond those whose files it reads."""
     size: Floats
     source: Ints
     """The set of places where an item from outside lies; NONE for items that a job makes."""
@@ -73,6 +76,9 @@ def instance_of(problem: Problem) -> Instance:
         graph.reads, graph.read_ptr, (source[graph.reads] != NONE) | (graph.producer[graph.reads] >= 0)
     )
     reads, read_ptr = _kept(reads, read_ptr, graph.size[reads] > 0)
+    signals, wait_ptr = _kept(
+        graph.reads, graph.read_ptr, (graph.size[graph.reads] == 0) & (graph.producer[graph.reads] >= 0)
+    )
     writes, write_ptr = _kept(graph.writes, graph.write_ptr, graph.size[graph.writes] > 0)
     free = np.zeros(len(platform.hosts))
     for host, since in problem.free_at.items():
@@ -97,6 +103,8 @@ def instance_of(problem: Problem) -> Instance:
         reads=reads,
         write_ptr=write_ptr,
         writes=writes,
+        wait_ptr=wait_ptr,
+        waits=graph.producer[signals],
         size=graph.size,
         source=source,
         goal=goal,

@@ -204,6 +204,8 @@ def case_of(instance: Instance) -> Case:
         reads=instance.reads,
         write_ptr=instance.write_ptr,
         writes=instance.writes,
+        wait_ptr=instance.wait_ptr,
+        waits=instance.waits,
         size=instance.size,
         source=instance.source,
         maker=graph.producer,

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from headrace.core.scheduler import Problem
+from headrace.model.check import check
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.network import EVERYWHERE
@@ -20,6 +21,7 @@ from headrace.planners.coschedule.local_search import Search
 from headrace.planners.coschedule.lp import Relaxer, rounded
 from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.relaxation import least_times
+from headrace.simulator.replay import replay
 
 Tell = Callable[[float, float, float], None]
 """Hears seconds passed, makespan and bound whenever either gets better."""
@@ -232,6 +234,7 @@ class Improving:
         plan = self._plan(name)
         if self.value > plan.makespan * (1 + 1e-9) + 1e-6:
             raise too_late(self.instance, plan)
+        plan = as_carried_out(plan, self.instance.problem)
         bound = min(self.bound, plan.makespan)
         took = time.perf_counter() - self.began
         return replace(plan, scheduler=name, bound=bound, seconds=took, notes=notes_of(self.instance.problem))
@@ -265,6 +268,17 @@ def equal_hosts(instance: Instance) -> Ints:
         host[j] = int(np.argmin(after))
         load[host[j]] = after[host[j]]
     return host
+
+
+def as_carried_out(plan: Plan, problem: Problem) -> Plan:
+    """Where links are shared fairly, the times that follow when transfers start as soon as they can.
+
+    The plan stays as it is, with one transfer at a time on a link, where these times would break a rule.
+    """
+    if problem.platform.contention != "fair":
+        return plan
+    eager = replay(plan, holders=problem.holders)
+    return plan if check(plan.graph, plan.platform, eager, limit=1) and not problem.holders else eager
 
 
 def no_room(instance: Instance, job: int) -> NoPlan:

@@ -21,6 +21,8 @@ class Case(NamedTuple):
     reads: Any
     write_ptr: Any
     writes: Any
+    wait_ptr: Any
+    waits: Any
     size: Any
     source: Any
     maker: Any

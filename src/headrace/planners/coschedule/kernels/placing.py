@@ -120,12 +120,20 @@ def _source_of(case, outcome, item):
 
 
 @inner
+def _held_until(start, finish):
+    """A job that takes no time still keeps others from being placed across it."""
+    return finish if finish > start else np.nextafter(start, np.inf)
+
+
+@inner
 def _attempt(case, choices, job, host, free, calendar, steps, copies, outcome, scratch):
     """Times of one job with all its transfers, booked on links and cores; False if a file has no way."""
     places, place = len(case.site), case.host_place[host]
     scratch.count[0] = 0
     scratch.count[2] = 1
     ready = max(case.release[job], case.host_free[host], scratch.bound[0], free)
+    for e in range(case.wait_ptr[job], case.wait_ptr[job + 1]):
+        ready = max(ready, outcome.finish[case.waits[e]])
     for e in range(case.read_ptr[job], case.read_ptr[job + 1]):
         item = case.reads[e]
         if copies.ready[item * places + place] == np.inf:
@@ -142,7 +150,7 @@ def _attempt(case, choices, job, host, free, calendar, steps, copies, outcome, s
     if choices.pull:
         start = ready
     finish = start + seconds
-    occupy(steps, host, begin if choices.pull else start, finish, float(cores))
+    occupy(steps, host, begin if choices.pull else start, _held_until(start, finish), float(cores))
     outcome.start[job] = start
     outcome.finish[job] = finish
     outcome.host[job] = host
@@ -174,7 +182,7 @@ def _take_back(case, choices, job, host, free, moves, calendar, steps, copies, o
     for e in range(case.write_ptr[job], case.write_ptr[job + 1]):
         copies.ready[case.writes[e] * places + case.host_place[host]] = np.inf
     begin = free if choices.pull else outcome.start[job]
-    occupy(steps, host, begin, outcome.finish[job], -float(case.cores[job]))
+    occupy(steps, host, begin, _held_until(outcome.start[job], outcome.finish[job]), -float(case.cores[job]))
 
 
 @inner
@@ -311,9 +319,22 @@ def _note_uses(case, job, host, moves, steps, copies, outcome, scratch):
 
 
 @inner
+def _can_follow(case, job, outcome):
+    """Whether all that a job waits for has been placed."""
+    for e in range(case.wait_ptr[job], case.wait_ptr[job + 1]):
+        if outcome.finish[case.waits[e]] < 0.0:
+            return False
+    for e in range(case.read_ptr[job], case.read_ptr[job + 1]):
+        maker = case.maker[case.reads[e]]
+        if maker >= 0 and outcome.finish[maker] < 0.0:
+            return False
+    return True
+
+
+@inner
 def place_job(case, choices, job, host, free, calendar, steps, copies, outcome, scratch):
     """Place one job on a host at the earliest moment; False if its files have no way or never have room."""
-    if case.seconds[job, host] == np.inf:
+    if case.seconds[job, host] == np.inf or not _can_follow(case, job, outcome):
         return False
     scratch.bound[:] = 0.0
     moves = outcome.count[0]

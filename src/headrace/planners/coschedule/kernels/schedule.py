@@ -25,6 +25,7 @@ def clear(case, choices, calendar, steps, copies, outcome):
     steps.room[:] = 0
     steps.used[:] = 0
     copies.ready[:] = np.inf
+    outcome.finish[:] = -1.0
     outcome.count[0] = 0
     outcome.count[1] = -1
     if case.stored:
