@@ -63,8 +63,11 @@ def anytime() -> None:
     """--time 1 and more on the same problems."""
     rows = []
     for name, (program, platform) in (
-        ("grid-1000", grid(1000)), ("grid-5000", grid(5000)), ("star-20", production(20, 0)), ("star-50", production(50, 0)),
-    ):  # fmt: skip
+        ("grid-1000", grid(1000)),
+        ("grid-5000", grid(5000)),
+        ("star-20", production(20, 0)),
+        ("star-50", production(50, 0)),
+    ):
         gaps = [100 * (planned(program, platform, seconds)[0].ratio - 1) for seconds in (1.0, 5.0, 20.0)]
         assert gaps == sorted(gaps, reverse=True)
         rows.append((name, *gaps))

@@ -157,7 +157,7 @@ def _inputs(program: Program, cell: dict[str, str], job: str) -> list[str]:
         )
     for k, item in enumerate(names):
         size = _amount(sizes[k if len(sizes) > 1 else 0] if sizes else "", "size", "input_size")
-        homes = _names(sources[k if len(sources) > 1 else 0], "|")
+        homes = tuple(_names(sources[k if len(sources) > 1 else 0], "|"))
         if item not in program.data:
             program.input(item, size=size, sites=homes)
         elif program.data[item].size != size or program.data[item].homes != homes:
@@ -168,10 +168,8 @@ def _inputs(program: Program, cell: dict[str, str], job: str) -> list[str]:
     return names
 
 
-def _names(text: str, mark: str) -> tuple[str, ...] | list[str]:
-    parts = [part.strip() for part in text.split(mark)]
-    found = [part for part in parts if part]
-    return tuple(found) if mark == "|" else found
+def _names(text: str, mark: str) -> list[str]:
+    return [part.strip() for part in text.split(mark) if part.strip()]
 
 
 def _amount(text: str, what: str, column: str, *, needed: bool = False) -> float:
