@@ -192,6 +192,10 @@ def simulate(
     duplicate: Annotated[
         bool, typer.Option("--duplicate", help="Idle hosts run copies of tasks that are overdue.")
     ] = False,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--time", metavar="SECONDS", help="How long `best` and `coschedule` search for a plan."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of what is drawn.")] = 0,
     runs: Annotated[
         int | None, typer.Option(min=1, help="Repeat with so many seeds and report the makespans.")
@@ -228,6 +232,7 @@ def simulate(
         ahead=ahead,
         steal=steal,
         duplicate=duplicate,
+        time=seconds,
     )
     grid = grid_of(on)
     source = _program(program)

@@ -41,6 +41,12 @@ class SimulateOptions:
     ahead: int | None = None
     steal: bool = False
     duplicate: bool = False
+    time: float | None = None
+
+    @property
+    def for_planner(self) -> dict[str, Any]:
+        """What its constructor gets."""
+        return {} if self.time is None else {"time": self.time}
 
     @property
     def online(self) -> bool:
@@ -197,7 +203,10 @@ def _run_online(
             told[0] = done
             say(f"{done:,} of {total:,} tasks done at {show_time(time)}")
 
-    run = simulate_grid(program, grid, options.scheduler, setting_of(options), seed=options.seed, tell=tell)
+    setting = setting_of(options)
+    run = simulate_grid(
+        program, grid, options.scheduler, setting, seed=options.seed, tell=tell, **options.for_planner
+    )
     facts = {
         "events": run.events,
         "seconds": run.seconds,
@@ -249,7 +258,7 @@ def made_or_read(program: Program, grid: Platform | GridScript, options: Simulat
 
     platform = grid.start() if isinstance(grid, GridScript) else grid
     if options.plan is None:
-        return make_plan(program, platform, options.scheduler, seed=options.seed)
+        return make_plan(program, platform, options.scheduler, seed=options.seed, **options.for_planner)
     made = read_plan(options.plan, program.graph, platform)
     require_valid(program, platform, made)
     return made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +37,13 @@ class OnlineOnce:
     grid: Platform | GridScript
     scheduler: str
     setting: Setting
+    options: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, seed: int) -> float:
         from headrace.experiment.online import simulate_grid
 
-        return simulate_grid(self.program, self.grid, self.scheduler, self.setting, seed=seed).makespan
+        run = simulate_grid(self.program, self.grid, self.scheduler, self.setting, seed=seed, **self.options)
+        return run.makespan
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,11 @@ def simulate_runs(
         setting = setting_of(options)
         # Functions of a program in Python need not be picklable, and are not simulated.
         what = program.graph if program.reality is None else program
-        once, plan, scheduler = OnlineOnce(what, grid, options.scheduler, setting), None, options.scheduler
+        once, plan, scheduler = (
+            OnlineOnce(what, grid, options.scheduler, setting, options.for_planner),
+            None,
+            options.scheduler,
+        )
     else:
         from headrace.simulator.carry import PlanOnce
 
