@@ -33,6 +33,8 @@ HEURISTICS = {
 }
 SIX = ("H0", "H1", "H2", "H3", "H4", "H9")
 """Those the paper draws."""
+DRAWN = {"H5": "H1", "H6": "H2", "H7": "H3", "H8": "H4"}
+"""Randomized forms, and what they are made of."""
 SEEDS = 5
 SEARCH = 2.0
 """Seconds that `best` searches for each size and order, with the first seed."""
@@ -172,6 +174,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     large = [r for r in rows if r.size >= 1200]
     largest = [r for r in rows if r.size >= 4800]
     h4, h9 = _above_least(rows, "H4"), _above_least(rows, "H9")
+    drawn_off = {drawn: _largest_difference(rows, drawn, plain) for drawn, plain in DRAWN.items()}
     behind = max(r.mean["H0"] / r.least for r in rows)
     made = [
         Claim(
@@ -201,8 +204,10 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
         ),
         Claim(
             "randomized forms (H5-H8) perform as those they are made of",
-            f"largest difference {_random_difference(rows):.2%}",
-            _random_difference(rows) < 0.01,
+            ", ".join(f"{drawn} differs by up to {off:.1%}" for drawn, off in drawn_off.items()),
+            max(drawn_off.values()) < 0.01,
+            "many tasks lose nothing on their second best host and tie; the lower number first keeps chunks "
+            "together, a draw (H7) mixes them",
         ),
         Claim(
             "max-min (H2) does as well as the rules of sufferage at 4800 and 9600 KB, by chance of this set-up",
@@ -230,9 +235,8 @@ def _above_least(rows: Sequence[Row], heuristic: str) -> float:
     return _geometric([r.mean[heuristic] / r.least for r in rows])
 
 
-def _random_difference(rows: Sequence[Row]) -> float:
-    pairs = (("H5", "H1"), ("H6", "H2"), ("H7", "H3"), ("H8", "H4"))
-    return max(abs(r.mean[drawn] / r.mean[plain] - 1.0) for r in rows for drawn, plain in pairs)
+def _largest_difference(rows: Sequence[Row], one: str, other: str) -> float:
+    return max(abs(r.mean[one] / r.mean[other] - 1.0) for r in rows)
 
 
 def _picture(rows: Sequence[Row], order: str) -> Series:
