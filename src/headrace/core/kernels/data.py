@@ -22,6 +22,7 @@ from headrace.core.kernels.desk import (
     MOVES,
     MOVING,
     ORDERS,
+    RELAY,
     REQUESTS,
     STRICT,
 )
@@ -145,6 +146,8 @@ def wanted(case, desk, item, target):
     if desk.want[item * len(desk.place_up) + target] > 0:
         return True
     if target == case.goal[item]:
+        return True
+    if case.rule[RELAY] and desk.via[item * len(desk.place_up) + target]:
         return True
     return desk.replica[item] == target
 
@@ -305,6 +308,23 @@ def worth_waiting(case, desk, item, candidate, now):
 
 
 @inner
+def relay(case, desk, item, target):
+    """Where no neighbour has an item, send it one link further from the nearest place that has it."""
+    places = len(desk.place_up)
+    best, least = -1, np.inf
+    for source in range(places):
+        there = desk.present[item * places + source] == HERE and desk.place_up[source]
+        if there and case.far[source * places + target] < least:
+            best, least = source, case.far[source * places + target]
+    if best < 0:
+        return
+    following = case.hop[best * places + target]
+    if following != target and desk.present[item * places + following] == ABSENT:
+        desk.via[item * places + following] = 1
+        request(case, desk, item, best, following, np.nan)
+
+
+@inner
 def serve_link(case, desk, queue, now):
     """Start what may start on a link: in order, the first that can, or the hybrid of both."""
     fifo = case.rule[CONTENTION] == FIFO
@@ -336,6 +356,8 @@ def serve_link(case, desk, queue, now):
             ):
                 return
             source = best_source(case, desk, item, target)
+            if source < 0 and case.rule[RELAY]:
+                relay(case, desk, item, target)
             if source >= 0:  # to make room may cost the copy at the source, if there are others
                 room = fits(case, desk, target, case.size[item])
                 source = best_source(case, desk, item, target) if room else -1
@@ -363,6 +385,8 @@ def add_copy(case, desk, item, place):
     """An item now lies at a place as well; the first copy makes it exist."""
     places = len(desk.place_up)
     desk.present[item * places + place] = HERE
+    if case.rule[RELAY]:
+        desk.via[item * places + place] = 0
     desk.copies[item] += 1
     if desk.copies[item] == 1:
         desk.holder[item] = place

@@ -28,8 +28,8 @@ DONE, WAITING, DELIVERED, REQUESTS, MOVES, ORDERS, STOLEN, COPIED, REPLICAS, RED
 N_COUNTS = 12
 
 # Where settings lie in `Case.rule`.
-CONTENTION, LINK_ORDER, STRICT, AHEAD, STEAL, DUPLICATE, REPLICATE, LOOK, LIMITED = range(9)
-N_RULES = 9
+CONTENTION, LINK_ORDER, STRICT, AHEAD, STEAL, DUPLICATE, REPLICATE, LOOK, LIMITED, RELAY = range(10)
+N_RULES = 10
 
 NONE, FIFO, FAIR = 0, 1, 2
 IN_ORDER, OUT_OF_ORDER, HYBRID = 0, 1, 2
@@ -67,6 +67,10 @@ class Case(NamedTuple):
     pair_seconds: Any
     """Seconds per byte on the way from a place to another; inf where there is no route."""
     pair_latency: Any
+    hop: Any
+    """[places * places] the next place on the way where transfers go link by link."""
+    far: Any
+    """[places * places] seconds per megabyte of that way; inf where there is none."""
     origin: int
     rule: Any
 
@@ -118,6 +122,8 @@ class Desk(NamedTuple):
     """[items * places] ABSENT, ASKED, MOVING or HERE."""
     want: Any
     """[items * places] tasks assigned there that read it and have not finished."""
+    via: Any
+    """[items * places] whether an item passes through on its way; only where transfers go link by link."""
     place_up: Any
     used: Any
     link_up: Any
@@ -190,7 +196,9 @@ def make_case(
     rule[DUPLICATE] = duplicate
     rule[REPLICATE] = replicate
     rule[LOOK] = look
+    rule[RELAY] = platform.routing == "links"
     rule[LIMITED] = bool(np.isfinite(network.storage).any())
+    hop, far = _hops(per_byte, latency, places) if rule[RELAY] else (np.zeros(1, np.int32), np.zeros(1))
     everywhere = (graph.producer == OUTSIDE) & (network.origin == EVERYWHERE)
     everywhere[list(graph.homes.places_by_item(graph, platform))] = False
     goal = _goals(graph, platform)
@@ -218,6 +226,8 @@ def make_case(
         pair_home=home,
         pair_seconds=per_byte,
         pair_latency=latency,
+        hop=hop,
+        far=far,
         origin=int(network.origin),
         rule=rule,
     )
@@ -263,6 +273,19 @@ def _pairs(platform: Platform) -> tuple[Any, Any, Any, Any, Any]:
                     home[at] = min(way, key=lambda link: (network.link_bandwidth[link], link))
             ptr[at + 1] = len(links)
     return ptr, np.array(links, np.int32), home, per_byte, latency
+
+
+def _hops(per_byte: Any, latency: Any, places: int) -> tuple[Any, Any]:
+    """The quickest ways over links between neighbours, for a megabyte each: O(places^3)."""
+    cost = (latency + 1e6 * per_byte).reshape(places, places).copy()
+    np.fill_diagonal(cost, 0.0)
+    hop = np.tile(np.arange(places, dtype=np.int32), (places, 1))
+    for middle in range(places):
+        through = cost[:, middle, None] + cost[None, middle, :]
+        better = through < cost
+        cost = np.where(better, through, cost)
+        hop = np.where(better, hop[:, middle, None], hop)
+    return np.ascontiguousarray(hop.ravel()), np.ascontiguousarray(cost.ravel())
 
 
 def make_desk(graph: Graph, platform: Platform, case: Case) -> Desk:
@@ -334,6 +357,7 @@ def make_desk(graph: Graph, platform: Platform, case: Case) -> Desk:
         replica=ints(m),
         present=present,
         want=np.zeros(m * places, np.int32),
+        via=np.zeros(m * places if case.rule[RELAY] else 1, np.uint8),
         place_up=np.ones(places, np.uint8),
         used=used,
         link_up=np.ones(links, np.uint8),

@@ -220,7 +220,7 @@ def dispatch(case, desk, now):
             duplicate(case, desk, host, now)
     if case.rule[REPLICATE] > 0:
         replicate(case, desk, now)
-    for queue in range(len(desk.r_head)):
+    for queue in range(len(desk.r_head) - 1, -1, -1):  # items without a direct way ask for one link more
         if desk.r_head[queue] >= 0:
             serve_link(case, desk, queue, now)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.core.kernels.desk import HERE
+from headrace.core.kernels.desk import HERE, RELAY
 from headrace.core.kernels.jit import entry, inner
 
 
@@ -32,15 +32,36 @@ def arrival(case, desk, task, place):
         source = desk.holder[item]
         if source >= 0:
             at = source * places + place
-            total += case.pair_latency[at] + case.size[item] * case.pair_seconds[at]
+            if case.rule[RELAY] and not case.pair_seconds[at] < np.inf:
+                total += case.far[at] * case.size[item] * 1e-6
+            else:
+                total += case.pair_latency[at] + case.size[item] * case.pair_seconds[at]
     return total
 
 
 @inner
-def queue_left(case, desk, host, now):
-    """Seconds until a host has worked its queue off, by estimates corrected at its last completion."""
-    cores = case.core_ptr[host + 1] - case.core_ptr[host]
-    return max(0.0, desk.backlog[host] / cores - (now - desk.corrected[host]))
+def queues_left(case, desk, now):
+    """Seconds until each host has worked its queue off: predicted times, less what running tasks have had of theirs.
+
+    A task that is overdue counts nothing, those behind it all they need. Where nobody says when tasks begin, as in
+    real runs, the first of each queue has had the time since the last completion there. O(hosts + cores).
+    """
+    hosts = len(desk.up)
+    left = np.zeros(hosts)
+    told = False
+    for host in range(hosts):
+        told = told or desk.busy[host] > 0
+    for host in range(hosts):
+        had = 0.0
+        if told:
+            for core in range(case.core_ptr[host], case.core_ptr[host + 1]):
+                task = desk.core_task[core]
+                if task >= 0 and desk.run_host[task] == host:
+                    had += min(desk.predicted[task], now - desk.run_start[task])
+        elif desk.q_len[host] > 0:
+            had = min(desk.predicted[desk.q_head[host]], now - desk.corrected[host])
+        left[host] = max(0.0, desk.backlog[host] - had) / (case.core_ptr[host + 1] - case.core_ptr[host])
+    return left
 
 
 @entry
@@ -74,7 +95,7 @@ def place_ready(case, desk, tasks, work, kind, rates, now):
     key = key[np.argsort(tasks[key], kind="mergesort")]
     key = key[np.argsort(traffic[key], kind="mergesort")]
     key = key[np.argsort(case.level[tasks[key]], kind="mergesort")]
-    added = np.zeros(hosts)
+    left = queues_left(case, desk, now)
     chosen = np.empty(count, np.int32)
     ordered = np.empty(count, np.int32)
     for i in range(count):
@@ -88,14 +109,12 @@ def place_ready(case, desk, tasks, work, kind, rates, now):
             place = case.host_place[host]
             if stays and held_there(case, desk, task, place) < total[at]:
                 continue
-            cores = case.core_ptr[host + 1] - case.core_ptr[host]
-            begin = queue_left(case, desk, host, now) + added[host] / cores
-            ends = max(begin, arrival(case, desk, task, place)) + work[task] / rates[kind[task], host]
-            if ends < least:
+            ends = max(left[host], arrival(case, desk, task, place)) + work[task] / rates[kind[task], host]
+            if best < 0 or ends < least:
                 best, least = host, ends
         ordered[i] = task
         chosen[i] = best
-        added[best] += work[task] / rates[kind[task], best]
+        left[best] += work[task] / rates[kind[task], best] / (case.core_ptr[best + 1] - case.core_ptr[best])
     return ordered, chosen
 
 
@@ -106,6 +125,7 @@ def rebalance(case, desk, work, kind, rates, now):
     moved_tasks = np.empty(hosts, np.int32)
     moved_hosts = np.empty(hosts, np.int32)
     moved = 0
+    left = queues_left(case, desk, now)
     for host in range(hosts):
         cores = case.core_ptr[host + 1] - case.core_ptr[host]
         if not desk.up[host] or desk.q_len[host] > 0 or desk.busy[host] >= cores:
@@ -118,13 +138,12 @@ def rebalance(case, desk, work, kind, rates, now):
                 and desk.q_len[other] > 0
                 and held > case.core_ptr[other + 1] - case.core_ptr[other]
             ):
-                left = queue_left(case, desk, other, now)
                 taken = False
                 for k in range(moved):
                     if moved_tasks[k] == desk.q_tail[other]:
                         taken = True
-                if not taken and left > length:
-                    longest, length = other, left
+                if not taken and left[other] > length:
+                    longest, length = other, left[other]
         if longest < 0:
             break
         task = desk.q_tail[longest]
