@@ -21,6 +21,7 @@ from headrace.core.kernels.desk import (
     DONE,
     DUPLICATE,
     HERE,
+    RELAY,
     REPLICAS,
     REPLICATE,
     START,
@@ -220,7 +221,9 @@ def dispatch(case, desk, now):
             duplicate(case, desk, host, now)
     if case.rule[REPLICATE] > 0:
         replicate(case, desk, now)
-    for queue in range(len(desk.r_head) - 1, -1, -1):  # items without a direct way ask for one link more
+    if case.rule[RELAY]:  # items without a direct way first: they ask for one link more
+        serve_link(case, desk, len(desk.link_up), now)
+    for queue in range(len(desk.r_head)):
         if desk.r_head[queue] >= 0:
             serve_link(case, desk, queue, now)
 
