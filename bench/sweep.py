@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from bench.tools import best_of, print_rows
+from bench.tools import print_rows
 from headrace.core.scheduler import Problem
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Platform
@@ -72,9 +72,10 @@ def heft(sizes: list[tuple[int, int]], repeats: int) -> None:
     for tasks, hosts in sizes:
         problem = Problem(layered(tasks), pairwise(hosts))
         _ = problem.platform.network
-        seconds, plan = best_of(repeats, lambda problem=problem: Heft().plan(problem))
+        plans = [Heft().plan(problem) for _ in range(repeats)]
+        plan = min(plans, key=lambda plan: plan.seconds)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        rows.append((tasks, hosts, seconds, plan.ratio, peak))
+        rows.append((tasks, hosts, plan.seconds, plan.ratio, peak))
     print_rows(("tasks", "hosts", f"HEFT, best of {repeats}, s", "makespan / bound", "peak MB so far"), rows)
 
 
