@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 import headrace as hr
+from headrace.core.kernels.desk import make_case, make_desk
 from headrace.experiment.dataflow import jacobi
 from headrace.experiment.online import Setting, simulate_grid
 from headrace.model.behaviour import Change
 from headrace.model.check import check
 from headrace.model.errors import UsageError
+from headrace.planners.kernels.online_lheft import queues_left
 from headrace.planners.online.just_in_time import JustInTime
 from headrace.planners.online.lheft import OnlineLHeft
 from headrace.simulator.online import Mechanics, simulate_online
@@ -125,3 +127,18 @@ def hr_trace(share):
 def test_a_buffer_of_nothing_is_refused():
     with pytest.raises(UsageError, match="buffer is 0"):
         OnlineLHeft(buffer=0)
+
+
+def test_only_the_running_task_has_had_time():
+    """A host that was idle before is not taken for free, nor one whose running task is overdue for done."""
+    program = hr.Program()
+    for work in (5.0, 3.0):
+        program.task(None, work=work)
+    platform = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
+    case = make_case(program.graph, platform)
+    desk = make_desk(program.graph, platform, case)
+    desk.predicted[:] = [5.0, 3.0]
+    desk.backlog[0], desk.corrected[0], desk.busy[0] = 8.0, 40.0, 1
+    desk.core_task[0], desk.run_host[0], desk.run_start[0] = 0, 0, 100.0
+    assert queues_left.py_func(case, desk, 102.0).tolist() == [6.0, 0.0]
+    assert queues_left.py_func(case, desk, 120.0).tolist() == [3.0, 0.0]
