@@ -71,6 +71,8 @@ FIGURES: dict[str, tuple[str, str]] = {
         "coscheduling_figure_3",
         "gain of co-scheduling over local processing as transfers to a remote site get slower",
     ),
+    "estimates": ("estimates", "quality of estimates, from perfect to forecast, under five heuristics"),
+    "planning-events": ("planning_events", "when to plan again on grids that change; order of links; stealing"),
 }
 """Name -> (module in this folder, one line)."""
 
