@@ -54,6 +54,13 @@ def test_deviation_stretches_the_interval_while_all_goes_as_foreseen(sweep):
     assert scheduler._interval > 300.0
 
 
+def test_what_runs_and_is_kept_counts_as_foreseen(sweep):
+    """With an interval shorter than a task nothing that was just planned runs at the next event."""
+    run, scheduler = steered(sweep, Rules("S2", interval=30.0))
+    assert scheduler._interval > 2 * 30.0
+    assert run.plans < 0.5 * run.makespan / 30.0
+
+
 def test_deviation_shrinks_the_interval_when_hosts_slow_down(sweep):
     names = [host.name for host in sweep[1].hosts]
     changes = [

@@ -73,18 +73,33 @@ class GridState(State):
 
         When running tasks end is a belief.
         """
+        return self._timetable(keep)[0]
+
+    def expected_at(self, moment: float, keep: int = 0) -> dict[int, list[int]]:
+        """Of what runs and the first `keep` tasks of each queue, what each host is expected to run in `moment` s."""
+        found: dict[int, list[int]] = {}
+        for host, task, start, end in self._timetable(keep)[1]:
+            if start <= moment < end:
+                found.setdefault(host, []).append(task)
+        return found
+
+    def _timetable(self, keep: int) -> tuple[Floats, list[tuple[int, int, float, float]]]:
+        """When each host has a free core, and (host, task, start, end) of what runs and is kept, from now."""
         desk, case = self.desk, self.case
         busy = np.zeros(len(self.platform.hosts))
+        rows: list[tuple[int, int, float, float]] = []
         running = np.flatnonzero(desk.run_host >= 0).astype(np.int32)
         left = dict(zip(running.tolist(), self._left(running).tolist(), strict=True))
         for host in range(len(busy)):
-            on = desk.core_task[case.core_ptr[host] : case.core_ptr[host + 1]]
-            free = [left[task] if task >= 0 else 0.0 for task in on.tolist()]
+            on = desk.core_task[case.core_ptr[host] : case.core_ptr[host + 1]].tolist()
+            free = [left[task] if task >= 0 else 0.0 for task in on]
+            rows += [(host, task, 0.0, left[task]) for task in on if task >= 0]
             for task in self.queue(host)[:keep]:
                 free.sort()
-                free[0] += float(desk.predicted[task])
+                rows.append((host, task, free[0], free[0] + float(desk.predicted[task])))
+                free[0] = rows[-1][3]
             busy[host] = min(free)
-        return busy
+        return busy, rows
 
     def _left(self, tasks: Ints) -> Floats:
         desk = self.desk

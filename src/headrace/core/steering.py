@@ -200,8 +200,8 @@ class Steered:
                 order.tolist(), plan.host[order].tolist(), plan.start[order].tolist(), strict=True
             )
         ]
-        foreseen: dict[int, list[int]] = {}
         moment = self._next_event - now
+        foreseen = state.expected_at(moment, 0 if self.rules.hold else self.rules.keep)
         for t in order[(plan.start[order] <= moment) & (moment < plan.finish[order])].tolist():
             name = plan.graph.task_names[t]
             foreseen.setdefault(names[int(plan.host[t])], []).append(state.task_number[name])
