@@ -76,7 +76,7 @@ def optimal() -> None:
     """100 small problems against an optimum proven by another model."""
     right = binding = 0
     for seed in range(100):
-        tight = seed % 4 != 0
+        tight = seed % 8 != 0
         program, platform = small_case(seed, tight=tight)
         plan, _, _ = planned(program, platform, 10.0)
         horizon = math.ceil(plan.makespan)

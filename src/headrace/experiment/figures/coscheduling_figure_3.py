@@ -19,7 +19,7 @@ CORES = (80, 20)
 DURATION, INPUT, OUTPUT = 3000.0, 5.0, 10.0
 """Minutes: mean run time, mean transfers to and from the remote site at slowdown 1."""
 SPREAD = 0.25
-SECONDS = 40.0
+SECONDS = 30.0
 """For each plan of `coschedule`."""
 CHUNK = 200
 
