@@ -46,7 +46,7 @@ def plan(
             where=platform.name,
             hint="give the site more storage, or try another scheduler"
             if storage
-            else "try the scheduler coschedule",
+            else "the scheduler coschedule",
         )
     if broken:
         require_valid(graph, platform, made)
