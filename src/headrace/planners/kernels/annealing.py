@@ -11,11 +11,11 @@ import numpy as np
 from numba import njit
 
 from headrace.planners.kernels.jit import inner
-from headrace.planners.kernels.screening import may_pass
+from headrace.planners.kernels.screening import may_pass, work_of
 from headrace.planners.kernels.search_arrays import BLOCK, MOVE
 from headrace.planners.kernels.settling import compute_finish, compute_rest, settle
 
-ON_PATH = 0.95
+ON_PATH = 0.75
 """Share of moves that are made on the critical path."""
 REACH = 256
 """A task moves by at most so many positions at a time."""
@@ -158,6 +158,7 @@ def anneal(f, s, t, best_finish, best_host, state, until, warm, cold, makespan, 
         temperature = warm * (cold / warm) ** share
         limit = makespan - temperature * np.log(max(_random(state), 1e-300))
         task = t.path[int(_random(state) * length)] if _random(state) < ON_PATH else int(_random(state) * n)
+        t.work[0] += work_of(f, task)
         old_host, old_position = s.host[task], s.position[task]
         if not _change(f, s, state, task):
             continue

@@ -12,7 +12,14 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.planners.kernels.jit import inner
-from headrace.planners.kernels.search_arrays import BLOCK, COMPUTE
+from headrace.planners.kernels.search_arrays import BLOCK, COMPUTE, EDGE
+
+
+@inner
+def work_of(f, task):
+    """Seconds to compute the times of a task, as they are counted."""
+    edges = f.read_ptr[task + 1] - f.read_ptr[task] + f.after_ptr[task + 1] - f.after_ptr[task]
+    return COMPUTE + EDGE * edges
 
 
 @inner
@@ -57,12 +64,12 @@ def may_pass(f, s, t, moved, first, last, limit):
         t.inside[core] = task
         t.core[task] = core
         at += 1
+        t.work[0] += work_of(f, task)
         if task == moved:
             t.choice[0], t.choice[1] = core, before
         if task == moved or end != s.finish[task]:
             follower = _follower(s, before, core, task, moved, last)
             passed = end + longest_after(f, s, task, follower, last) < limit
-    t.work[0] += COMPUTE * (at - first)
     for i in range(first, at):
         finish[order[i]] = s.finish[order[i]]
         t.inside[t.core[order[i]]] = -1

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 BLOCK = 64
 """What comes last on each core is kept every so many positions, so that it is found quickly."""
-MOVE, LOOK, COMPUTE = 0.7e-6, 1.5e-9, 110e-9
-"""Seconds for a move, for a look at a task, and for its times."""
+MOVE, LOOK, COMPUTE, EDGE = 0.8e-6, 1.5e-9, 100e-9, 5e-9
+"""Seconds for a move, for a look at a task, for its times, and for everything that it reads or that reads from it."""
 
 
 class Fixed(NamedTuple):

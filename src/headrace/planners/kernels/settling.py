@@ -5,8 +5,8 @@ from __future__ import annotations
 from numba import njit
 
 from headrace.planners.kernels.jit import inner
-from headrace.planners.kernels.screening import longest_after
-from headrace.planners.kernels.search_arrays import BLOCK, COMPUTE, LOOK
+from headrace.planners.kernels.screening import longest_after, work_of
+from headrace.planners.kernels.search_arrays import BLOCK, LOOK
 
 
 @njit(cache=True)
@@ -132,7 +132,7 @@ def _forwards(f, s, t, moved, old_next, first):
             continue
         t.marked[task] = False
         left -= 1
-        t.work[0] += COMPUTE
+        t.work[0] += work_of(f, task)
         if compute_finish(f, s, task) or task == moved:
             t.finish[task] = s.finish[task]
             left += _mark(t, s.next[task])
@@ -152,7 +152,7 @@ def _backwards(f, s, t, moved, old_before, last):
             continue
         t.marked[task] = False
         left -= 1
-        t.work[0] += COMPUTE
+        t.work[0] += work_of(f, task)
         if compute_rest(f, s, task) or task == moved:
             left += _mark(t, s.before[task])
             for k in range(f.read_ptr[task], f.read_ptr[task + 1]):
