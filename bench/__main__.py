@@ -1,14 +1,16 @@
-"""All benchmarks but the one that builds SimGrid, one after another: python -m bench."""
+"""All benchmarks but those that need SimGrid or SAGA, one after another: python -m bench."""
 
 from __future__ import annotations
 
-from bench import best, demo, deploy, flow, large, overhead, planning, replay, start
+from bench import best, demo, deploy, exact, flow, large, overhead, planning, replay, start, sweep
 
 if __name__ == "__main__":
     start.main()
     overhead.main()
     planning.main("heft")
     best.main(10.0)
+    exact.main()
+    sweep.main()
     large.main()
     replay.main()
     flow.main()
