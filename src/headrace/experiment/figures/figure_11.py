@@ -199,14 +199,14 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             "min-min (H1) is worse than the rules of sufferage",
             f"H1 takes {_mean_ratio(rows, 'H1', 'H4'):.3f} times as long as H4",
             _mean_ratio(rows, "H1", "H4") > 1.0,
-            "estimates differ: here inputs are booked one after the other and results fill the gaps, so a cluster "
+            "probably the estimates: inputs are booked one after the other and results fill the gaps, so a cluster "
             "that has the shared file completes a task soonest, and min-min follows the files",
         ),
         Claim(
             "randomized forms (H5-H8) perform as those they are made of",
             ", ".join(f"{drawn} differs by up to {off:.1%}" for drawn, off in drawn_off.items()),
             max(drawn_off.values()) < 0.01,
-            "many tasks lose nothing on their second best host and tie; the lower number first keeps chunks "
+            "probably: many tasks lose nothing on their second best host and tie; the lower number first keeps chunks "
             "together, a draw (H7) mixes them",
         ),
         Claim(
