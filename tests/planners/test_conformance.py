@@ -10,7 +10,6 @@ from headrace.planners.heft import Heft
 from headrace.planners.registry import make, names
 from headrace.testing.conformance import check_planner
 
-
 EARLIER = ("pull",)
 """Planners that hold transfers back on purpose: carried out, their plans take less time than they say."""
 
