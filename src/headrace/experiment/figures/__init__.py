@@ -72,7 +72,10 @@ FIGURES: dict[str, tuple[str, str]] = {
         "gain of co-scheduling over local processing as transfers to a remote site get slower",
     ),
     "estimates": ("estimates", "quality of estimates, from perfect to forecast, under five heuristics"),
-    "planning-events": ("planning_events", "when to plan again on grids that change; order of links; stealing"),
+    "planning-events": (
+        "planning_events",
+        "when to plan again on grids that change; order of links; stealing",
+    ),
 }
 """Name -> (module in this folder, one line)."""
 
