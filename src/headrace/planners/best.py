@@ -33,7 +33,7 @@ class Best:
     Without contention: simulated annealing on order and hosts, moves on the critical path. With it: single
     tasks are moved to other hosts and positions, every trial booked and carried out under the platform's own
     rule. How long the search is follows from work that is counted, not measured, and moves from the seed alone:
-    the same call gives the same plan. A machine so slow that twice the time passes cuts the search short.
+    the same call gives the same plan. On a slow machine the clock cuts the search short, soon after the time is up.
     """
 
     name = "best"
@@ -56,7 +56,7 @@ class Best:
         tell(plan.makespan)
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
             improve = annealed if can_anneal(problem) else _climbed
-            plan = improve(problem, plan, self.time * _SHARE, problem.seed, began + 2 * self.time + 1, tell)
+            plan = improve(problem, plan, self.time * _SHARE, problem.seed, began + 1.25 * self.time + 2, tell)
         note = f"began with the plan of {first}"
         return with_bound(replace(plan, scheduler=self.name, notes=(*plan.notes, note)), problem, began)
 

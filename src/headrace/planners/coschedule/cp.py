@@ -51,7 +51,7 @@ def solve(instance: Instance, start: Plan | None, bound: float, limit: float) ->
     solver.parameters.random_seed = instance.problem.seed % 2**31
     solver.parameters.max_deterministic_time = limit * _PACE
     # What ends it on most machines is counted work; on a slow one, the clock.
-    solver.parameters.max_time_in_seconds = 1.1 * limit + 0.5
+    solver.parameters.max_time_in_seconds = 1.25 * limit + 1
     status = solver.solve(model.model)
     work = float(solver.response_proto.deterministic_time) / _PACE + 0.02
     if status == cp_model.INFEASIBLE:

@@ -105,7 +105,7 @@ class Improving:
 
     @property
     def overdue(self) -> bool:
-        return time.perf_counter() - self.began > 1.1 * self.seconds + 0.5
+        return time.perf_counter() - self.began > 1.25 * self.seconds + 2
 
     @property
     def optimal(self) -> bool:
