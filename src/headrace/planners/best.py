@@ -56,7 +56,9 @@ class Best:
         tell(plan.makespan)
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
             improve = annealed if can_anneal(problem) else _climbed
-            plan = improve(problem, plan, self.time * _SHARE, problem.seed, began + 1.25 * self.time + 2, tell)
+            plan = improve(
+                problem, plan, self.time * _SHARE, problem.seed, began + 1.25 * self.time + 2, tell
+            )
         note = f"began with the plan of {first}"
         return with_bound(replace(plan, scheduler=self.name, notes=(*plan.notes, note)), problem, began)
 
