@@ -208,6 +208,6 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
 
 
 _WHY = (
-    "D-HEFT plans for all that is left when a contributor joins, L-HEFT gives it a task from the tail of the longest "
-    "queue or the next that is ready; planning takes milliseconds here, and the order turns only where it takes longer"
+    "tasks that need no traffic stay where their data is, and most of an FFT needs none: a newcomer waits for one that "
+    "does. Jacobi, where every task needs its neighbours' rows, has no such wait"
 )
