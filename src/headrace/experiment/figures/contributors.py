@@ -17,6 +17,7 @@ import numpy as np
 
 from headrace.core.steering import Rules
 from headrace.experiment.dataflow import GIGABIT
+from headrace.experiment.figures import Claim
 from headrace.experiment.grids import SeriesSpec, make_series
 from headrace.experiment.online import Setting, make_online, simulate_grid
 from headrace.model.behaviour import Change, GridScript
@@ -168,6 +169,15 @@ def finished_over_time(run: GridRun, moments: Sequence[float]) -> list[float]:
     at = np.array([when for when, _ in steps])
     total = np.concatenate(([0], np.cumsum([change for _, change in steps])))
     return [float(total[i]) for i in np.searchsorted(at, np.asarray(moments), "right")]
+
+
+def judged(paper: str, measured: str, agrees: bool, why: str = "no cause was isolated") -> Claim:
+    """A claim that says why only where it disagrees.
+
+    >>> judged("rises", "rises", True).why, judged("rises", "falls", False).why
+    ('', 'no cause was isolated')
+    """
+    return Claim(paper, measured, agrees, "" if agrees else why)
 
 
 def mean(values: Sequence[float]) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headrace.core.steering import Rules
 from headrace.experiment.figures import Ask, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import mean
+from headrace.experiment.figures.contributors import judged, mean
 from headrace.experiment.figures.unstable_grids import CHUNKS, TASKS_IN_CHUNK, sweep, walking_grid
 from headrace.experiment.online import Setting, simulate_grid
 from headrace.model.behaviour import GridScript
@@ -112,17 +112,15 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     harm = {h: worst.against(perfect, h) for h in PLANNED}
     largest = max(harm.values())
     return [
-        Claim(
+        judged(
             "heuristics that use estimates do better than the self-scheduled workqueue",
             f"the workqueue takes {gain[perfect.quality]:.2f} times as long as they do with perfect estimates, "
             f"{gain[forecast.quality]:.2f} times with those that can be had ({forecast.quality})",
             min(gain.values()) > 1.0,
-            "" if min(gain.values()) > 1.0 else "tasks in chunk order suit the workqueue",
         ),
-        Claim(
+        judged(
             "bad information leads to worse schedules, and by how much depends on the heuristic",
             f"{worst.quality}: " + ", ".join(f"{h} {value:.3f}" for h, value in harm.items()) + " times as long",
             largest > 1.02,
-            "" if largest > 1.02 else "planning again and again (S2) repairs what wrong estimates do",
         ),
     ]  # fmt: skip

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from headrace.core.steering import Rules, Steered
 from headrace.experiment.dataflow import jacobi
 from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import FETCHING, NAMES, PLANNING, mean, measure, shared_pcs
+from headrace.experiment.figures.contributors import (
+    FETCHING,
+    NAMES,
+    PLANNING,
+    judged,
+    mean,
+    measure,
+    shared_pcs,
+)
 from headrace.planners.heft import Heft
 from headrace.simulator.online import Mechanics, OnlineScheduler
 
@@ -148,25 +156,21 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
     low, high = base[0], base[-1]
     moved = mean([row.moved for row in base])
     return [
-        Claim(
+        judged(
             "D-HEFT is better than L-HEFT the more the larger the ratio",
             f"L-HEFT takes {low.slower:.3f} times as long as D-HEFT at {low.ratio:g} and {high.slower:.3f} times "
             f"at {high.ratio:g}",
             high.slower > max(1.0, low.slower),
-            ""
-            if high.slower > max(1.0, low.slower)
-            else "the paper's reason is planning that larger tasks outweigh, and a plan takes "
+            "the paper's reason is planning that larger tasks outweigh, and a plan takes "
             f"{PLANNING * 64 * ITERATIONS * CONTRIBUTORS:.0f} ms at most here; with planning x {SLOWER} it is "
             f"{few.slower:.3f} at {few.ratio:g} and {many.slower:.3f} at {many.ratio:g}",
         ),
-        Claim(
+        judged(
             "both move nearly the same amount of data",
             f"D-HEFT moves {moved:.2f} times as much; {kept.moved:.2f} times if the next task of a contributor "
             f"stays when a new plan is made, {twice.moved:.2f} times if inputs of two tasks are fetched",
             0.8 < moved < 1.25,
-            ""
-            if 0.8 < moved < 1.25
-            else "a new plan takes tasks back whose inputs are already on their way, and they go elsewhere; "
+            "a new plan takes tasks back whose inputs are already on their way, and they go elsewhere; "
             f"without that the two are close (makespans of D-HEFT {middle.makespan['dheft']:.1f} and "
             f"{kept.makespan['dheft']:.1f} s)",
         ),

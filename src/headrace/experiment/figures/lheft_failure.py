@@ -9,6 +9,7 @@ from headrace.experiment.dataflow import GIGABIT, jacobi
 from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
 from headrace.experiment.figures.contributors import (
     finished_over_time,
+    judged,
     mean,
     measure,
     shared_pcs,
@@ -165,20 +166,18 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
         fewer = ours.redone < 0.7 * theirs.redone
         earlier = ours.makespan < theirs.makespan
         made += [
-            Claim(
+            judged(
                 f"({where}) far fewer tasks are executed again with replication",
                 f"L-HEFT with step {STEP} {ours.redone:.1f}, without {bare.redone:.1f}; D-HEFT {theirs.redone:.1f}",
                 fewer,
-                "" if fewer else _why_not_fewer(ours, tables[1]["dheft", 0]),
+                _why_not_fewer(ours, tables[1]["dheft", 0]),
             ),
-            Claim(
+            judged(
                 f"({where}) after the loss L-HEFT ends earlier than D-HEFT",
                 f"{ours.makespan:.0f} s and {theirs.makespan:.0f} s (without replication {bare.makespan:.0f} s); "
                 f"undisturbed {ours.undisturbed:.0f} and {theirs.undisturbed:.0f} s",
                 earlier,
-                ""
-                if earlier
-                else "pieces that were copied go on where their copies are, and such a network does not let them leave "
+                "pieces that were copied go on where their copies are, and such a network does not let them leave "
                 "again; without replication their tasks are executed again all over the grid",
             ),
         ]

@@ -12,6 +12,7 @@ from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
 from headrace.experiment.figures.contributors import (
     PLANNING,
     finished_over_time,
+    judged,
     mean,
     measure,
     shared_pcs,
@@ -188,20 +189,19 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
         steeper = min(ours.slope[1] / ours.slope[0], theirs.slope[1] / theirs.slope[0])
         quicker = ours.response <= theirs.response
         made += [
-            Claim(
+            judged(
                 f"{program}: finished tasks rise more steeply as contributors join",
                 f"tasks a minute: L-HEFT {ours.slope[0]:.0f} before, {ours.slope[1]:.0f} after; "
                 f"D-HEFT {theirs.slope[0]:.0f} and {theirs.slope[1]:.0f}",
                 steeper > 1.2,
-                "" if steeper > 1.2 else "the run is too short for them",
             ),
-            Claim(
+            judged(
                 f"{program}: L-HEFT responds to new contributors a bit faster, since it costs less",
                 f"first task after {ours.response:.1f} s, D-HEFT {theirs.response:.1f} s, "
                 f"with planning x 100 {slow.response:.1f} s; makespans {ours.makespan:.0f}, {theirs.makespan:.0f}, "
                 f"{slow.makespan:.0f} s",
                 quicker,
-                "" if quicker else _WHY,
+                _WHY,
             ),
         ]
     return made

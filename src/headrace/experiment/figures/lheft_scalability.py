@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.experiment.dataflow import matmul
 from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import NAMES, idle_pcs, mean, measure
+from headrace.experiment.figures.contributors import NAMES, idle_pcs, judged, mean, measure
 from headrace.model.graph import Graph
 from headrace.model.sited import SiteLists
 from headrace.simulator.online import GridRun
@@ -145,19 +145,17 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
     far = min((row.efficiency for row in above), default=1.0)
     turned = bool(above) and far < near
     return [
-        Claim(
+        judged(
             "with more contributors speedup grows, and network overhead as well, substantially",
             f"speedup {first.speedup:.1f} on {first.contributors} to {last.speedup:.1f} on {last.contributors}; "
             f"overhead {first.overhead:.1%} to {last.overhead:.1%}",
             last.speedup > first.speedup and last.overhead > first.overhead,
         ),
-        Claim(
+        judged(
             "speedup leaves the ideal line where the network takes more than 10 % of the time",
             f"at an overhead of up to 10 % ({', '.join(str(r.contributors) for r in below)} contributors) efficiency "
             f"is at least {near:.2f}, above that it falls to {far:.2f}",
             turned and near > 0.9,
-            "" if turned and near > 0.9 else "it leaves the line where the tasks no longer divide evenly: 256 tasks "
-            "on so many contributors; the network is hidden behind tasks as long as it takes less than they do",
         ),
     ]  # fmt: skip
 

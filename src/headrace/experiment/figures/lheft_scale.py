@@ -13,6 +13,7 @@ from headrace.experiment.figures.contributors import (
     PLANNING,
     RESCHEDULED,
     Measured,
+    judged,
     mean,
     measure,
     shared_pcs,
@@ -165,31 +166,27 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
     pieces = "; ".join(f"{r.pieces} pieces {r.ratio:.3f}" for r in rows if r.pieces != PIECES)
     first, last = large[0], large[-1]
     return [
-        Claim(
+        judged(
             f"with {small[0].tasks} tasks L-HEFT does not reach D-HEFT",
             f"L-HEFT takes {few:.3f} times as long as D-HEFT",
             few > 1.0,
-            "" if few > 1.0 else "both place tasks equally well here",
         ),
-        Claim(
+        judged(
             f"with {large[0].tasks} tasks L-HEFT is marginally better, because planning again costs D-HEFT time",
             f"L-HEFT takes {first.ratio:.3f} times as long as D-HEFT on {first.contributors} contributors, "
             f"{last.ratio:.3f} times on {last.contributors}, {many:.3f} times on average",
             many < 1.0,
-            ""
-            if many < 1.0
-            else f"for two reasons. Planning is quick here: where it takes {slow.slower} times as long it is "
+            f"for two reasons. Planning is quick here: where it takes {slow.slower} times as long it is "
             f"{slow.ratio:.3f} times on {slow.contributors}. And with two pieces for a contributor L-HEFT, which binds "
             f"tasks when they are ready, has little to choose from: {last.contributors} contributors, {pieces}",
         ),
-        Claim(
+        judged(
             "D-HEFT plans again 58 to 102 times for 640 tasks and 659 to 987 times for 6,400, about ten times as often",
             f"{min(r.plans for r in small):.0f} to {max(r.plans for r in small):.0f} and "
             f"{min(r.plans for r in large):.0f} to {max(r.plans for r in large):.0f}, {growth:.1f} times as often",
             7.0 < growth < 15.0,
-            "" if 7.0 < growth < 15.0 else "the table is for other sizes",
         ),
-        Claim(
+        judged(
             "scheduling costs L-HEFT 30 to 50 % of what it costs D-HEFT",
             f"counted in tasks placed {work:.1%}; in CPU time of this machine {cpu:.1%}; "
             f"L-HEFT is called {least:.1f} to {most:.1f} times as often as D-HEFT plans",

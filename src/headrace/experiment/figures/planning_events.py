@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from headrace.core.steering import Rules
 from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import mean
+from headrace.experiment.figures.contributors import judged, mean
 from headrace.experiment.figures.unstable_grids import (
     CHUNKS,
     STABILITIES,
@@ -133,7 +133,11 @@ def _row(ask: Ask, table: str, rule: str, grid: Stability, setting: Setting, tas
     result_kb = LARGE_KB if table == LARGE else 10.0
     runs = [
         simulate_grid(
-            sweep(seed, result_kb=result_kb), unstable_grid(grid, seed), PLANNER, setting, seed=seed
+            sweep(seed, tasks_in_chunk=tasks_in_chunk, result_kb=result_kb),
+            unstable_grid(grid, seed),
+            PLANNER,
+            setting,
+            seed=seed,
         )
         for seed in range(_seeds(ask))
     ]
@@ -180,32 +184,30 @@ def _claims_about_events(rows: Sequence[Row], grids: Sequence[Stability]) -> lis
     tuned = min(value for rule, value in worst.items() if rule.startswith("S2"))
     fewer = s3.plans < s2.plans and s3.makespan < 1.03 * s2.makespan
     return [
-        Claim(
+        judged(
             "in a stable, predictable grid it is enough to plan once",
             f"planning once takes {loss[calm]:.3f} times as long as the best rule ({best[calm].rule})",
             loss[calm] < 1.03,
         ),
-        Claim(
+        judged(
             "where the grid changes decisions lose their validity: plans must be made again",
             f"with {walking} planning once takes {loss[walking]:.3f} times as long as the best rule "
             f"({best[walking].rule})",
             loss[walking] > 1.03,
         ),
-        Claim(
+        judged(
             "an interval tuned by deviation (S2) seems more appropriate than a constant one",
             "worst grid of each rule, over the best rule there: "
             + ", ".join(f"{rule} {value:.3f}" for rule, value in worst.items()),
             tuned < constant,
-            "" if tuned < constant else "a constant interval that happens to suit these run times is as good; "
+            "a constant interval that happens to suit these run times is as good; "
             "S2 depends on where it begins, since it grows slowly and every plan takes seconds",
         ),
-        Claim(
+        judged(
             "with half of the resources unstable S2 keeps planning often; weights (S3) avoid that",
             f"{middle} grid: S2 makes {s2.plans:.1f} plans and takes {s2.makespan:.0f} s, "
             f"S3 {s3.plans:.1f} and {s3.makespan:.0f} s",
             fewer,
-            "" if fewer else "both stay below the threshold about as often: hosts that left are not foreseen to run "
-            "anything, so they do not count as wrong",
         ),
     ]  # fmt: skip
 
@@ -219,21 +221,19 @@ def _claims_about_the_rest(rows: Sequence[Row], grids: Sequence[Stability]) -> l
         [t[f"{o}, stealing"] / t[o] for t in (small, large) for o in ("in-order", "out-of-order", "hybrid")]
     )
     return [
-        Claim(
+        judged(
             "changes of the grid, new hosts above all, should be planned for at once",
             f"replanning on joins and losses {both.makespan:.0f} s, on neither {neither.makespan:.0f} s",
             both.makespan < neither.makespan,
         ),
-        Claim(
+        judged(
             "the order in which links serve files matters: in order, they are idle while a result is late",
             f"in-order takes {loose:.3f} times as long as out-of-order; {loose_large:.3f} times with results of "
             f"{LARGE_KB:g} KB",
             max(loose, loose_large) > 1.01,
-            ""
-            if max(loose, loose_large) > 1.01
-            else "no cause was found: ten times larger results were tried, without a clear effect",
+            "no cause was found: ten times larger results were tried, without a clear effect",
         ),
-        Claim(
+        judged(
             "work stealing inside a cluster helps against unexpected delays",
             f"makespans with stealing are {steal:.3f} times those without",
             steal < 1.0,
