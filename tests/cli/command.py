@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def headrace(*args: str | Path, cwd: Path, env: dict[str, str] | None = None, ti
             command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err
         )
         try:
-            _, status, usage = _wait(process, timeout)
+            status, peak = _wait(process, timeout)
         finally:
             if process.returncode is None and process.poll() is None:
                 process.kill()
@@ -36,18 +37,31 @@ def headrace(*args: str | Path, cwd: Path, env: dict[str, str] | None = None, ti
         texts = out.read(), err.read()
     (cwd / ".out").unlink()
     (cwd / ".err").unlink()
-    return Ended(os.waitstatus_to_exitcode(status), *texts, usage.ru_maxrss * 1024)
+    return Ended(os.waitstatus_to_exitcode(status), *texts, peak)
 
 
-def _wait(process: subprocess.Popen[bytes], timeout: float) -> tuple[int, int, object]:
-    import time
+def _wait(process: subprocess.Popen[bytes], timeout: float) -> tuple[int, int]:
+    """Exit status and peak memory.
 
+    What the kernel says at the end counts the memory of the process that started it as well, as it was then;
+    so the peak is read while it runs, where that can be done.
+    """
     until = time.monotonic() + timeout
+    peak = 0
     while True:
+        peak = max(peak, _peak_so_far(process.pid))
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
             process.returncode = os.waitstatus_to_exitcode(status)
-            return pid, status, usage
+            return status, peak or usage.ru_maxrss * 1024
         if time.monotonic() > until:
             raise TimeoutError(f"still running after {timeout} s: {process.args}")
         time.sleep(0.01)
+
+
+def _peak_so_far(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
