@@ -20,7 +20,7 @@ from headrace.experiment.figures.lheft_fft import transform
 from headrace.experiment.figures.lheft_joining import growing_grid, joining, programs
 from headrace.experiment.figures.lheft_scalability import scalability, spread_out
 from headrace.experiment.figures.lheft_scale import scale
-from headrace.experiment.figures.planning_events import EVENTS, ORDERS, REPLAN, events
+from headrace.experiment.figures.planning_events import EVENTS, ORDERS, PLAIN_ORDERS, REPLAN, events
 from headrace.experiment.figures.unstable_grids import STABILITIES, unstable_grid, walking_grid
 from headrace.model.behaviour import Change
 from headrace.simulator.online import Mechanics
@@ -151,7 +151,7 @@ def test_planning_events_have_all_tables():
         2 * len(EVENTS),
         len(REPLAN),
         len(ORDERS),
-        len(ORDERS),
+        len(PLAIN_ORDERS),
     ]
     plans = {(r[1], r[2]): r[5] for r in made.rows if r[0] == tables[0]}
     assert plans["once", "stable"] == 1

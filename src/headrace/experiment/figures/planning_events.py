@@ -45,9 +45,10 @@ REPLAN = {
     f"replan on {what}": replace(_only("S1", 1600.0), replan=what)
     for what in get_args(Literal["both", "joins", "losses", "neither"])
 }
+PLAIN_ORDERS = ("in-order", "out-of-order", "hybrid")
 ORDERS = {
     f"{order}{', stealing' if steal else ''}": Mechanics(link_order=order, steal=steal)
-    for order in ("in-order", "out-of-order", "hybrid")
+    for order in PLAIN_ORDERS
     for steal in (False, True)
 }
 WHEN, CHANGES, LINKS, LARGE = (
@@ -90,10 +91,10 @@ def events(ask: Ask, grids: Sequence[Stability], tasks_in_chunk: int = TASKS_IN_
             add(WHEN, rule, grid, Setting(chosen, estimates="forecast"))
     for rule, chosen in REPLAN.items():
         add(CHANGES, rule, grids[-1], Setting(chosen, estimates="forecast"))
-    for table in (LINKS, LARGE):
-        for rule, mechanics in ORDERS.items():
-            setting = Setting(EVENTS[AT_ONCE], mechanics, estimates="forecast")
-            add(table, rule, grids[-1], setting)
+    for rule, mechanics in ORDERS.items():
+        add(LINKS, rule, grids[-1], Setting(EVENTS[AT_ONCE], mechanics, estimates="forecast"))
+    for rule in PLAIN_ORDERS:
+        add(LARGE, rule, grids[-1], Setting(EVENTS[AT_ONCE], ORDERS[rule], estimates="forecast"))
     return Reproduction(
         title="When to plan again on a grid that changes",
         source="the parameter-sweep paper, sections 5.6.1, 5.6.5 and 7.3",
@@ -215,11 +216,10 @@ def _claims_about_events(rows: Sequence[Row], grids: Sequence[Stability]) -> lis
 def _claims_about_the_rest(rows: Sequence[Row], grids: Sequence[Stability]) -> list[Claim]:
     wild = grids[-1]
     both, neither = (_one(rows, CHANGES, f"replan on {what}", wild) for what in ("both", "neither"))
-    small, large = ({rule: _one(rows, t, rule, wild).makespan for rule in ORDERS} for t in (LINKS, LARGE))
+    small = {rule: _one(rows, LINKS, rule, wild).makespan for rule in ORDERS}
+    large = {rule: _one(rows, LARGE, rule, wild).makespan for rule in PLAIN_ORDERS}
     loose, loose_large = (table["in-order"] / table["out-of-order"] for table in (small, large))
-    steal = mean(
-        [t[f"{o}, stealing"] / t[o] for t in (small, large) for o in ("in-order", "out-of-order", "hybrid")]
-    )
+    steal = mean([small[f"{order}, stealing"] / small[order] for order in PLAIN_ORDERS])
     return [
         judged(
             "changes of the grid, new hosts above all, should be planned for at once",
