@@ -14,7 +14,7 @@ import typer
 from headrace.model.errors import HeadraceError, UsageError
 
 if TYPE_CHECKING:
-    from headrace.commands.simulate import SimulateOptions
+    from headrace.commands.simulate_options import SimulateOptions
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
@@ -77,11 +77,20 @@ def schedulers(as_json: JsonOption = False) -> None:
     """List the schedulers: what each does, for which programs, and where it comes from."""
     from headrace.planners.registry import entries
 
-    rows = [{"name": e.name, "programs": e.programs, "what": e.line, "source": e.source} for e in entries()]
+    rows = [
+        {
+            "name": e.name,
+            "programs": e.programs,
+            "online": "plans again" if e.online is None else "decides",
+            "what": e.line,
+            "source": e.source,
+        }
+        for e in entries()
+    ]
     if as_json:
         _print_json({"schedulers": rows})
     else:
-        _table(["scheduler", "for", "what it does", "source"], [list(row.values()) for row in rows])
+        _table(["scheduler", "for", "in a run", "what it does", "source"], [list(r.values()) for r in rows])
 
 
 @app.command()
@@ -137,7 +146,14 @@ def plan(
 def simulate(
     program: ProgramArg,
     on: OnOption = "local",
-    scheduler: SchedulerOption = "auto",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            "-s",
+            help="One of `headrace schedulers` (auto if not given), or your own: file.py:Class.",
+        ),
+    ] = None,
     plan_file: Annotated[
         Path | None, typer.Option("--plan", metavar="FILE", help="Carry this plan out; do not plan.")
     ] = None,
@@ -164,6 +180,9 @@ def simulate(
     ] = None,
     subset: Annotated[
         int | None, typer.Option(metavar="TASKS", help="Plan for at most so many at once.", min=0)
+    ] = None,
+    reduce: Annotated[
+        str | None, typer.Option(help="With --subset, which: shared-file (that share files) or random.")
     ] = None,
     replan: Annotated[
         str | None,
@@ -211,7 +230,8 @@ def simulate(
     as_json: JsonOption = False,
 ) -> None:
     """Run a program in virtual time: carry a plan out, or let a scheduler decide on a grid that changes."""
-    from headrace.commands.simulate import SimulateOptions, grid_of, simulate_program
+    from headrace.commands.simulate import grid_of, simulate_program
+    from headrace.commands.simulate_options import SimulateOptions, require_fitting
     from headrace.formats.plan_json import plan_to_dict
 
     options = SimulateOptions(
@@ -224,6 +244,7 @@ def simulate(
         horizon=horizon,
         planning=planning,
         subset=subset,
+        reduce=reduce,
         replan=replan,
         estimates=estimates,
         faults=faults,
@@ -234,15 +255,16 @@ def simulate(
         duplicate=duplicate,
         time=seconds,
     )
+    if runs is None and plot is not None:
+        raise UsageError("--plot draws many runs", hint="add --runs 1000, or use --gantt")
     grid = grid_of(on)
+    require_fitting(options, grid)
     source = _program(program)
     if runs is not None:
         _simulate_runs(
             source, grid, options, runs, {"plot": plot, "gantt": gantt, "trace": trace, "log": log}, as_json
         )
         return
-    if plot is not None:
-        raise UsageError("--plot draws many runs", hint="add --runs 1000, or use --gantt")
     with _working(f"simulating {len(source.tasks):,} tasks") as say:
         outcome = simulate_program(source, grid, options, say)
     if log is not None:

@@ -174,7 +174,8 @@ def _policy(
     if isinstance(scheduler, str) and (online or scheduler == "dheft"):
         from headrace.experiment.online import Setting, make_online
 
-        policy = make_online(scheduler, Setting(rules=Rules(events="once", hold=True, pause=_PAUSE)))
+        setting = Setting(rules=Rules(events="once", hold=True, pause=_PAUSE))
+        policy = make_online(scheduler, setting.fitted(scheduler))
         return None, cast(Scheduler, policy), policy.name
     planner = make(scheduler) if isinstance(scheduler, str) else scheduler
     plan = planner.plan(Problem(graph, platform))

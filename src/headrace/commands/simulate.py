@@ -2,69 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.model.errors import UsageError
+from headrace.commands.simulate_options import SimulateOptions, setting_of
 from headrace.model.units import show_time
 
 if TYPE_CHECKING:
-    from headrace.experiment.online import Setting
     from headrace.model.behaviour import GridScript
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
     from headrace.simulator.online import GridRun
-
-
-@dataclass(frozen=True)
-class SimulateOptions:
-    """What the command line says; None where it says nothing."""
-
-    scheduler: str = "auto"
-    plan: Path | None = None
-    error: float = 0.0
-    seed: int = 0
-    events: str | None = None
-    interval: float | None = None
-    horizon: str | None = None
-    planning: float | None = None
-    subset: int | None = None
-    replan: str | None = None
-    estimates: str | None = None
-    faults: str | None = None
-    replicate: int | None = None
-    links: str | None = None
-    ahead: int | None = None
-    steal: bool = False
-    duplicate: bool = False
-    time: float | None = None
-
-    @property
-    def for_planner(self) -> dict[str, Any]:
-        """What its constructor gets."""
-        return {} if self.time is None else {"time": self.time}
-
-    @property
-    def online(self) -> bool:
-        """Whether anything was asked for that needs the coordinator."""
-        given = (
-            self.events,
-            self.interval,
-            self.horizon,
-            self.planning,
-            self.subset,
-            self.replan,
-            self.estimates,
-            self.faults,
-            self.replicate,
-            self.links,
-            self.ahead,
-        )
-        return self.scheduler == "dheft" or self.steal or self.duplicate or any(g is not None for g in given)
 
 
 @dataclass(frozen=True)
@@ -111,83 +61,8 @@ def simulate_program(
 
 def is_online(program: Program, grid: Platform | GridScript, options: SimulateOptions) -> bool:
     """Whether a scheduler decides during the run; else a plan is carried out as it is."""
-    if options.plan is not None and options.online:
-        raise UsageError(
-            "--plan carries a plan out as it is; the other options let a scheduler decide",
-            hint="leave one of them away",
-        )
     online = options.online or changes_by_itself(grid) or program.reality is not None
     return options.plan is None and online
-
-
-def setting_of(options: SimulateOptions) -> Setting:
-    """The options as a setting; values that nobody gave keep their defaults."""
-    from headrace.core.steering import Rules
-    from headrace.experiment.online import Setting
-    from headrace.simulator.online import LINK_ORDERS, Mechanics
-
-    rules: dict[str, Any] = {
-        "events": options.events,
-        "interval": options.interval,
-        "horizon": _horizon(options.horizon),
-        "planning": options.planning,
-        "subset": options.subset,
-        "replan": options.replan,
-    }
-    if options.replan is not None and options.replan.endswith("%"):
-        rules |= {
-            "replan": "both",
-            "every": _share(options.replan),
-            "events": options.events or "S1",
-            "horizon": rules["horizon"] or 1e9,
-        }
-    for what, value, known in (
-        ("--events", options.events, ("S1", "S2", "S3", "once")),
-        ("--replan", rules["replan"], ("joins", "losses", "both", "neither")),
-        ("--links", options.links, tuple(LINK_ORDERS)),
-    ):
-        if value is not None and value not in known:
-            raise UsageError(f"{what} is {value!r}", hint=f"one of {', '.join(known)}")
-    mechanics: dict[str, Any] = {
-        "link_order": options.links,
-        "ahead": options.ahead,
-        "replicate": options.replicate,
-        "steal": options.steal,
-        "duplicate": options.duplicate,
-    }
-    return Setting(
-        rules=Rules(**{k: v for k, v in rules.items() if v is not None}),
-        mechanics=Mechanics(**{k: v for k, v in mechanics.items() if v is not None}),
-        estimates=options.estimates or "user",
-        faults=options.faults or "",
-        error=options.error,
-    )
-
-
-def _share(text: str) -> float:
-    """
-    >>> _share("10%")
-    0.1
-    """
-    try:
-        share = float(text.removesuffix("%")) / 100.0
-    except ValueError:
-        share = 0.0
-    if not 0 < share < math.inf:
-        raise UsageError(f"--replan is {text!r}", hint="a share of the planned time such as 10%, or joins")
-    return share
-
-
-def _horizon(text: str | None) -> float | str | None:
-    if text is None or text == "tuned":
-        return text
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value >= 0:
-        raise UsageError(f"--horizon is {text!r}", hint="`tuned`, or a number of intervals such as 1.5")
-    return value
 
 
 def _run_online(
@@ -205,7 +80,7 @@ def _run_online(
 
     setting = setting_of(options)
     run = simulate_grid(
-        program, grid, options.scheduler, setting, seed=options.seed, tell=tell, **options.for_planner
+        program, grid, options.name, setting, seed=options.seed, tell=tell, **options.for_planner
     )
     facts = {
         "events": run.events,
@@ -258,7 +133,7 @@ def made_or_read(program: Program, grid: Platform | GridScript, options: Simulat
 
     platform = grid.start() if isinstance(grid, GridScript) else grid
     if options.plan is None:
-        return make_plan(program, platform, options.scheduler, seed=options.seed, **options.for_planner)
+        return make_plan(program, platform, options.name, seed=options.seed, **options.for_planner)
     made = read_plan(options.plan, program.graph, platform)
     require_valid(program, platform, made)
     return made

@@ -8,13 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.commands.simulate import (
-    SimulateOptions,
-    is_online,
-    made_or_read,
-    setting_of,
-    simulate_program,
-)
+from headrace.commands.simulate import is_online, made_or_read, simulate_program
+from headrace.commands.simulate_options import SimulateOptions, setting_of
 from headrace.experiment.repeat import Makespans, SimulateOnce, repeat
 from headrace.model.errors import UsageError
 from headrace.model.units import show_time
@@ -82,13 +77,17 @@ def simulate_runs(
     """Simulate with the seeds from `options.seed` on. A plan is made once and carried out each time."""
     once: SimulateOnce
     if is_online(program, grid, options):
+        from headrace.experiment.online import planned_makespan
+
         setting = setting_of(options)
+        planned = planned_makespan(program, grid, setting.faults, options.name, **options.for_planner)
+        setting = replace(setting, planned=planned)
         # Functions of a program in Python need not be picklable, and are not simulated.
         what = program.graph if program.reality is None else program
         once, plan, scheduler = (
-            OnlineOnce(what, grid, options.scheduler, setting, options.for_planner),
+            OnlineOnce(what, grid, options.name, setting, options.for_planner),
             None,
-            options.scheduler,
+            options.name,
         )
     else:
         from headrace.simulator.carry import PlanOnce

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from headrace.experiment.campaign_parts import (
+    RULES,
     entry_digest,
     grid_spec,
     make_grid,
@@ -27,10 +28,10 @@ from headrace.experiment.campaign_parts import (
     sweep_spec,
 )
 from headrace.experiment.kept import open_kept
-from headrace.experiment.online import ONLINE, Setting, make_online, simulate_grid
+from headrace.experiment.online import Setting, make_online, rules_taken, simulate_grid
 from headrace.formats.campaign_toml import CampaignFile, Entry
 from headrace.model.behaviour import GridScript
-from headrace.model.errors import HeadraceError, NoPlan
+from headrace.model.errors import HeadraceError, NoPlan, UsageError
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.simulator.fault_spec import parse_faults
@@ -102,7 +103,28 @@ def check_campaign(campaign: CampaignFile) -> None:
     for events, estimates, faults in product(campaign.events, campaign.estimates, campaign.faults):
         setting = make_setting(campaign, events, estimates, faults)
     for scheduler in campaign.schedulers:
-        make_online(scheduler, setting)
+        make_online(scheduler, setting.fitted(scheduler))
+    _check_rules(campaign)
+
+
+def _check_rules(campaign: CampaignFile) -> None:
+    """Refuse planning rules that none of the schedulers takes."""
+    taken = {rule for scheduler in campaign.schedulers for rule in rules_taken(scheduler)}
+    given = [key for key in campaign.run if key in RULES and key not in taken]
+    if campaign.events != ("S2",) and "events" not in taken:
+        given.insert(0, "events")
+    if given:
+        raise UsageError(
+            f"no scheduler of the campaign takes {', '.join(given)}",
+            where=campaign.name,
+            hint="leave it out, or add a planner such as minmin",
+        )
+    if "reduce" in campaign.run and not campaign.run.get("subset"):
+        raise UsageError(
+            "reduce says which tasks to plan for where not all are",
+            where=f"{campaign.name}: [run]",
+            hint="add subset = 100, or so",
+        )
 
 
 def _check_entry(entry: Entry) -> None:
@@ -146,14 +168,22 @@ def run_campaign(
 def _jobs(campaign: CampaignFile, runs: Sequence[Combination]) -> Iterator[_Job]:
     digests = {id(entry): entry_digest(entry, "application") for entry in campaign.applications}
     digests |= {id(entry): entry_digest(entry, "grid") for entry in campaign.grids}
+    taken = {scheduler: rules_taken(scheduler) for scheduler in campaign.schedulers}
+    own = {scheduler: _file_digest(scheduler) for scheduler in campaign.schedulers}
     rest = json.dumps([sorted(campaign.run.items()), version("headrace")])
     for run in runs:
-        planned = "" if run.scheduler in ONLINE else run.events
-        words = [run.scheduler, planned, run.estimates, run.faults, run.seed, rest]
+        planned = run.events if "events" in taken[run.scheduler] else ""
+        words = [run.scheduler, own[run.scheduler], planned, run.estimates, run.faults, run.seed, rest]
         words += [digests[id(run.application)], digests[id(run.grid)]]
-        setting = make_setting(campaign, run.events, run.estimates, run.faults)
+        setting = make_setting(campaign, run.events, run.estimates, run.faults).fitted(run.scheduler)
         key = sha256(json.dumps(words).encode()).hexdigest()
         yield _Job(key, run.application, run.grid, run.scheduler, setting, run.seed)
+
+
+def _file_digest(scheduler: str) -> str:
+    """What the file of a scheduler of one's own holds; a changed one gives other results."""
+    path, colon, _ = scheduler.partition(".py:")
+    return sha256(Path(f"{path}.py").read_bytes()).hexdigest() if colon else ""
 
 
 def _simulated(jobs: Sequence[_Job], workers: int) -> Iterator[tuple[_Job, Outcome]]:

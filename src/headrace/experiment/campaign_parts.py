@@ -13,7 +13,7 @@ from headrace.experiment.dataflow import fft, jacobi, matmul
 from headrace.experiment.distribution import Distribution
 from headrace.experiment.generate import SweepSpec, generate_sweep
 from headrace.experiment.grids import ClusterSpec, GridSpec, SeriesSpec, generate_grid
-from headrace.experiment.online import Setting
+from headrace.experiment.online import Setting, check_estimates
 from headrace.formats.campaign_toml import CampaignFile, Entry, Shape, Value
 from headrace.formats.reading import read_any_program, read_grid_or_platform
 from headrace.model.behaviour import GridScript, pack
@@ -21,10 +21,9 @@ from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
-from headrace.predict.information import parse_quality
 from headrace.simulator.online import Mechanics
 
-_RULES = ("planning", "planning_fixed", "keep", "subset", "reduce", "replan")
+RULES = ("planning", "planning_fixed", "keep", "subset", "reduce", "replan")
 _MECHANICS = ("link_order", "ahead", "steal", "duplicate", "replicate")
 _GRAPHS: dict[str, Callable[..., Program]] = {"jacobi": jacobi, "fft": fft, "matmul": matmul}
 
@@ -90,12 +89,13 @@ def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: st
         raise UsageError(
             f"events are {events!r}", where=campaign.name, hint="S1, S1:60 (every 60 s), S2, S3 or once"
         ) from None
-    if estimates not in ("user", "history"):
-        parse_quality(estimates)
+    if interval and name == "once":
+        raise UsageError(f"events are {events!r}", where=campaign.name, hint="once has no interval: once")
+    check_estimates(estimates)
     run: dict[str, Any] = dict(campaign.run)
     return Setting(
         rules=Rules(
-            events=cast(Any, name), interval=seconds, **{key: run[key] for key in _RULES if key in run}
+            events=cast(Any, name), interval=seconds, **{key: run[key] for key in RULES if key in run}
         ),
         mechanics=Mechanics(**{key: run[key] for key in _MECHANICS if key in run}),
         estimates=estimates,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,23 +14,24 @@ from headrace.core.beliefs import Beliefs, Historic, with_hosts
 from headrace.core.informed import Informed
 from headrace.core.scheduler import Problem
 from headrace.core.steering import Rules, Steered
+from headrace.formats.python_program import load_from_file
 from headrace.model.behaviour import Change, GridScript
 from headrace.model.errors import UsageError
 from headrace.model.graph import Graph
 from headrace.model.platform import Host, Platform
 from headrace.model.program import Program
 from headrace.planners.bounds import lower_bound
-from headrace.planners.registry import make
+from headrace.planners.registry import ENTRIES, construct, make
 from headrace.predict.information import parse_quality
 from headrace.simulator.fault_spec import parse_faults
 from headrace.simulator.online import GridRun, Mechanics, OnlineScheduler, simulate_online
 
-ONLINE = {
-    "workqueue": ("headrace.planners.online.just_in_time", "JustInTime"),
-    "lheft": ("headrace.planners.online.lheft", "OnlineLHeft"),
-    "dheft": ("headrace.planners.online.dheft", "DHeft"),
-}
+ONLINE = {entry.name: entry.online for entry in ENTRIES if entry.online is not None}
 """Schedulers that decide while the program runs; any planner can be steered through a run as well."""
+
+RULES = tuple(rule.name for rule in fields(Rules))
+TAKEN = {"dheft": ("planning", "pause")}
+"""The rules that a scheduler of ONLINE takes, where it takes any; steered planners take all of them."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +45,69 @@ class Setting:
     faults: str = ""
     error: float = 0.0
     """Real run times differ from the program's by up to this share, either way."""
+    planned: float | None = None
+    """The makespan that shares of time in `faults` refer to; if not given, that of `planned_makespan`."""
+
+    def fitted(self, scheduler: str) -> Setting:
+        """The same with only those rules that the scheduler takes; the others are as if nobody gave them.
+
+        >>> Setting(Rules(subset=9, planning=0.5)).fitted("dheft").rules == Rules(planning=0.5)
+        True
+        """
+        kept = {name: getattr(self.rules, name) for name in rules_taken(scheduler)}
+        return replace(self, rules=Rules(**kept))
+
+
+def rules_taken(scheduler: str) -> tuple[str, ...]:
+    """The fields of `Rules` that have a meaning for a scheduler of this name.
+
+    >>> rules_taken("lheft"), rules_taken("dheft"), "subset" in rules_taken("minmin")
+    ((), ('planning', 'pause'), True)
+    """
+    if scheduler in ONLINE or _online_of_ones_own(scheduler) is not None:
+        return TAKEN.get(scheduler, ())
+    return RULES
 
 
 def make_online(name: str, setting: Setting | None = None, seed: int = 0, **options: Any) -> OnlineScheduler:
-    """An online scheduler by name; a planner is steered by the setting's rules."""
-    from importlib import import_module
+    """An online scheduler by name, or a class of one's own (`file.py:Name`); a planner is steered by the rules.
 
+    Rules that this scheduler does not take are an error.
+
+    >>> make_online("lheft", Setting(Rules(events="S1"))).name
+    Traceback (most recent call last):
+        ...
+    headrace.model.errors.UsageError: 'lheft' does not take events (try: it takes no planning rules)
+    """
     rules = (setting or Setting()).rules
     if name in ONLINE:
+        _refuse_others(name, rules, rules_taken(name))
         module, maker = ONLINE[name]
-        if name == "dheft":
-            options = {"planning": rules.planning, "pause": rules.pause, **options}
-        made: OnlineScheduler = getattr(import_module(module), maker)(**options)
+        given = {rule: getattr(rules, rule) for rule in rules_taken(name)}
+        made: OnlineScheduler = construct(getattr(import_module(module), maker), name, {**given, **options})
         return made
+    own = _online_of_ones_own(name)
+    if own is not None:
+        _refuse_others(name, rules, ())
+        return cast(OnlineScheduler, construct(own, name, options))
     return Steered(make(name, **options), rules, seed)
+
+
+def _online_of_ones_own(name: str) -> Callable[..., Any] | None:
+    """The class that `file.py:Name` names, if it decides during a run: if it has `react` in place of `plan`."""
+    found = load_from_file(name) if ".py:" in name else None
+    decides = callable(getattr(found, "react", None)) and not hasattr(found, "plan")
+    return found if decides and callable(found) else None
+
+
+def _refuse_others(name: str, rules: Rules, taken: Sequence[str]) -> None:
+    plain = Rules()
+    others = [r for r in RULES if r not in taken and getattr(rules, r) != getattr(plain, r)]
+    if others:
+        raise UsageError(
+            f"{name!r} does not take {', '.join(others)}",
+            hint=f"it takes {', '.join(taken)}" if taken else "it takes no planning rules",
+        )
 
 
 def simulate_grid(
@@ -84,7 +135,9 @@ def simulate_grid(
     platform = grid if isinstance(grid, Platform) else grid.platform
     changes: list[Change] = [] if isinstance(grid, Platform) else list(grid.changes)
     if setting.faults:
-        planned = _planned(graph, grid if isinstance(grid, Platform) else grid.start(), scheduler)
+        planned = setting.planned
+        if planned is None:
+            planned = planned_makespan(graph, grid, setting.faults, scheduler, **options)
         changes += parse_faults(setting.faults, platform, planned, seed)
     made = make_online(scheduler, setting, seed, **options) if isinstance(scheduler, str) else scheduler
     run = simulate_online(
@@ -110,6 +163,16 @@ def _real(program: Program | Graph, error: float, seed: int) -> Graph:
     return real.with_work(real.work * factor)
 
 
+def check_estimates(estimates: str) -> None:
+    """Refuse what is no quality of information."""
+    if estimates not in ("user", "history"):
+        try:
+            parse_quality(estimates)
+        except UsageError as error:
+            error.hint = "user, history, perfect, bounded:SHARE (such as bounded:0.3), sampled or forecast"
+            raise
+
+
 def _beliefs(estimates: str, graph: Graph, real: Graph, platform: Platform, seed: int) -> Beliefs:
     if estimates == "user":
         return Beliefs(graph, platform)
@@ -119,10 +182,25 @@ def _beliefs(estimates: str, graph: Graph, real: Graph, platform: Platform, seed
     return Informed(graph, platform, real, quality, error=error, seed=seed)
 
 
-def _planned(graph: Graph, platform: Platform, scheduler: str | OnlineScheduler) -> float:
-    """The makespan that shares of time in fault descriptions refer to: HEFT's plan, or the scheduler's own."""
-    name = scheduler if isinstance(scheduler, str) and scheduler not in ONLINE else "heft"
-    return make(name).plan(Problem(graph, platform)).makespan
+def planned_makespan(
+    program: Program | Graph,
+    grid: Platform | GridScript,
+    faults: str,
+    scheduler: str | OnlineScheduler,
+    **options: Any,
+) -> float:
+    """What shares of time in `faults` refer to: the makespan of the scheduler's own plan for the start, or HEFT's.
+
+    0 where there are none, without a plan.
+    """
+    if "%" not in faults:
+        return 0.0
+    graph = program.graph if isinstance(program, Program) else program
+    platform = grid if isinstance(grid, Platform) else grid.start()
+    planner = make("heft")
+    if isinstance(scheduler, str) and scheduler not in ONLINE and _online_of_ones_own(scheduler) is None:
+        planner = make(scheduler, **options)
+    return planner.plan(Problem(graph, platform)).makespan
 
 
 def _bound(real: Graph, platform: Platform, changes: list[Change]) -> float:

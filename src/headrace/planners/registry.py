@@ -16,7 +16,11 @@ from headrace.model.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A planner as `headrace schedulers` lists it; its module is imported when it is used."""
+    """A planner as `headrace schedulers` lists it; its module is imported when it is used.
+
+    `online` is the module and class that decides while a program runs, under the same name; without one, the
+    planner plans what is left, again and again.
+    """
 
     name: str
     module: str
@@ -24,6 +28,7 @@ class Entry:
     programs: str
     line: str
     source: str
+    online: tuple[str, str] | None = None
 
 
 ENTRIES = (
@@ -40,10 +45,12 @@ ENTRIES = (
           "earliest finish plus the least time from there to the end", "Arabnejad, Barbosa 2014"),
     Entry("lheft", "headrace.planners.lheft", "LHeft", "task graphs",
           "level by level, tasks that need no traffic stay with their data",
-          "the macro-dataflow paper, L-HEFT with levels known in advance"),
+          "the macro-dataflow paper; ahead of a run with levels known in advance",
+          online=("headrace.planners.online.lheft", "OnlineLHeft")),
     Entry("dheft", "headrace.planners.online.dheft", "DHeft", "task graphs",
           "heft, planned again in a run when a time is off by a factor of 2 or hosts come and go",
-          "the macro-dataflow paper, section 5.4"),
+          "the macro-dataflow paper, section 5.4",
+          online=("headrace.planners.online.dheft", "DHeft")),
     Entry("wu-gajski", "headrace.planners.wu_gajski", "WuGajski", "task graphs",
           "longest path to the end first, earliest start", "Wu, Gajski 1988"),
     Entry("subset", "headrace.planners.subset", "Subset", "all",
@@ -82,7 +89,8 @@ ENTRIES = (
           "each idle core takes the next job and holds it while its input travels",
           "comparator of the co-scheduling paper"),
     Entry("workqueue", "headrace.planners.workqueue", "Workqueue", "all",
-          "the next task to the host that is free first, without estimates (H0)", "comparator"),
+          "the next task to the host that is free first, without estimates (H0)", "comparator",
+          online=("headrace.planners.online.just_in_time", "JustInTime")),
 )  # fmt: skip
 
 DEFAULT = "auto"
@@ -119,7 +127,7 @@ def make(name: str, **options: Any) -> Planner:
         maker = load_from_file(name)
         if not callable(maker):
             raise UsageError(f"{name!r} is not a class", hint="name the class of your planner")
-        return _checked(_made(maker, name, options), name)
+        return _checked(construct(maker, name, options), name)
     if name not in _by_name:
         near = get_close_matches(name, _by_name, 1)
         raise UsageError(
@@ -127,11 +135,12 @@ def make(name: str, **options: Any) -> Planner:
             hint=f"{near[0]!r}" if near else f"one of {', '.join(_by_name)}",
         )
     entry = _by_name[name]
-    planner: Planner = _made(getattr(import_module(entry.module), entry.maker), name, options)
+    planner: Planner = construct(getattr(import_module(entry.module), entry.maker), name, options)
     return planner
 
 
-def _made(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
+def construct(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
+    """Call a scheduler's class; an option that it does not know is an error that says which it knows."""
     known = signature(maker).parameters
     for option in options:
         if option not in known:

@@ -135,7 +135,9 @@ def measure(
 ) -> Measured:
     """A run under a scheduler by name, which predicts from history; making a plan takes `planning` (see above)."""
     setting = Setting(rules=Rules(planning=planning), mechanics=mechanics, estimates="history")
-    made = make_online(scheduler, setting, seed) if isinstance(scheduler, str) else scheduler
+    made = (
+        make_online(scheduler, setting.fitted(scheduler), seed) if isinstance(scheduler, str) else scheduler
+    )
     timed = Timed(made)
     run = simulate_grid(program, grid, timed, setting, seed=seed)  # type: ignore[arg-type]
     planned = int(getattr(made, "planned_tasks", timed.assigned))
