@@ -42,7 +42,8 @@ class Beliefs:
 
     def seconds(self, now: float, tasks: Ints, hosts: Ints) -> Floats:
         """Seconds that these tasks are expected to take on these hosts."""
-        expected: Floats = self.work[tasks] / self.rates(now)[self.graph.kind[tasks], hosts]
+        rates = self.rates(now)  # first: those who learn bring their run times up to date with it
+        expected: Floats = self.work[tasks] / rates[self.graph.kind[tasks], hosts]
         return expected
 
     def sizes(self, done: Bools) -> Floats:

@@ -1,10 +1,12 @@
 """L-HEFT as it runs: ranks, locality, buffering, rebalancing, joins and losses."""
 
+import numba
 import numpy as np
 import pytest
 
 import headrace as hr
 from headrace.core.kernels.desk import make_case, make_desk
+from headrace.core.kernels.refs import case_ref, desk_ref
 from headrace.experiment.dataflow import jacobi
 from headrace.experiment.online import Setting, simulate_grid
 from headrace.model.behaviour import Change
@@ -14,6 +16,7 @@ from headrace.planners.kernels.online_lheft import queues_left
 from headrace.planners.online.just_in_time import JustInTime
 from headrace.planners.online.lheft import OnlineLHeft
 from headrace.simulator.online import Mechanics, simulate_online
+from headrace.simulator.world.advance import asks_for_work
 
 
 def test_a_task_that_needs_no_traffic_stays_with_its_data():
@@ -140,5 +143,102 @@ def test_only_the_running_task_has_had_time():
     desk.predicted[:] = [5.0, 3.0]
     desk.backlog[0], desk.corrected[0], desk.busy[0] = 8.0, 40.0, 1
     desk.core_task[0], desk.run_host[0], desk.run_start[0] = 0, 0, 100.0
-    assert queues_left.py_func(case, desk, 102.0).tolist() == [6.0, 0.0]
-    assert queues_left.py_func(case, desk, 120.0).tolist() == [3.0, 0.0]
+    assert queues_left.py_func(case, desk, 102.0, True).tolist() == [6.0, 0.0]
+    assert queues_left.py_func(case, desk, 120.0, True).tolist() == [3.0, 0.0]
+
+
+def test_where_nobody_says_when_tasks_begin_the_first_has_had_the_time_since_the_last_completion():
+    program = hr.Program()
+    for work in (5.0, 3.0):
+        program.task(None, work=work)
+    platform = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
+    case = make_case(program.graph, platform)
+    desk = make_desk(program.graph, platform, case)
+    desk.predicted[:] = [5.0, 3.0]
+    desk.backlog[0], desk.corrected[0], desk.q_len[0], desk.q_head[0] = 8.0, 40.0, 2, 0
+    assert queues_left.py_func(case, desk, 42.0, False).tolist() == [6.0, 0.0]
+    assert queues_left.py_func(case, desk, 60.0, False).tolist() == [3.0, 0.0]
+    assert queues_left.py_func(case, desk, 60.0, True).tolist() == [8.0, 0.0], (
+        "nothing runs: it waits for data"
+    )
+
+
+def test_equal_ranks_go_by_the_longer_run_time():
+    program = hr.Program()
+    for name, work in (("short", 1.0), ("long", 4.0), ("middle", 2.0)):
+        program.task(None, name=name, outputs=[f"{name}.out"], work=work)
+    lab = hr.Platform.pairwise([1.0], bandwidth=1e6)
+    run = simulate_online(program.graph, lab, OnlineLHeft())
+    start = dict(zip(program.graph.task_names, run.happened.start.tolist(), strict=True))
+    assert start == {"long": 0.0, "middle": 4.0, "short": 6.0}
+
+
+def test_several_idle_hosts_take_from_one_queue_at_once():
+    """All readers stay with their data on one host; the three others take one each from its tail, not one in all."""
+    program = hr.Program()
+    source = program.task(None, name="source", outputs={"x": 1.0}, work=1.0)
+    for i in range(12):
+        program.task(None, name=f"r{i}", inputs=[source], outputs=[f"y{i}"], work=100.0)
+    lab = hr.Platform.pairwise([1.0] * 4, bandwidth=1e9)
+    run = simulate_online(program.graph, lab, OnlineLHeft())
+    first = [
+        float(run.happened.start[(run.happened.host == h) & (run.happened.start >= 1.0)].min())
+        for h in range(4)
+    ]
+    assert max(first) < 1.1
+    assert run.makespan == pytest.approx(301.0, abs=0.1)
+
+
+@pytest.mark.parametrize("scheduler", [OnlineLHeft, JustInTime])
+def test_tasks_that_need_several_cores_go_where_there_are_enough(scheduler):
+    program = hr.Program()
+    for i in range(8):
+        program.task(None, name=f"t{i}", work=1.0, cores=3 if i % 2 else 1, outputs=[f"y{i}"])
+    lab = hr.Platform((hr.Site("s", (hr.Host("fast", cores=2, speed=9.0), hr.Host("wide", cores=4))),))
+    run = simulate_online(program.graph, lab, scheduler())
+    assert check(program.graph, lab, run.happened) == []
+    assert set(run.happened.host[1::2].tolist()) == {1}
+
+
+@pytest.mark.parametrize(("soon", "placed"), [(0.0, 3.9), (1.8, 3.9), (2.0, 2.0)])
+def test_ready_tasks_are_placed_when_a_host_will_soon_be_idle(soon, placed):
+    """At 2 s a task becomes ready; one host runs its last task until 3.9 s, the other until 5 s."""
+    program = hr.Program()
+    first = program.task(None, name="first", outputs={"x": 1e3}, work=2.0)
+    program.task(None, name="last", outputs=["y"], work=5.0)
+    program.task(None, name="queued", outputs=["z"], work=1.9)
+    program.task(None, name="ready", inputs=[first], outputs=["w"], work=1.0)
+    at = {}
+
+    class Spy(OnlineLHeft):
+        def react(self, state, events):
+            answers = super().react(state, events)
+            at.update({answer.task: state.time for answer in answers})
+            return answers
+
+    lab = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
+    simulate_online(program.graph, lab, Spy(soon=soon, rebalance=False))
+    assert at == {"first": 0.0, "last": 0.0, "queued": 0.0, "ready": pytest.approx(placed)}
+
+
+def test_a_negative_soon_is_refused():
+    with pytest.raises(UsageError, match="soon is -1"):
+        OnlineLHeft(soon=-1)
+
+
+def test_a_host_that_was_idle_long_is_not_taken_for_soon_idle():
+    """Host b waits 100 s for its input, then works 50 s: at 110 s it has 40 s left, not none."""
+    program = hr.Program()
+    for _ in range(2):
+        program.task(None, work=50.0)
+    platform = hr.Platform.pairwise([1.0], bandwidth=1e6)
+    case = make_case(program.graph, platform)
+    desk = make_desk(program.graph, platform, case)
+    desk.predicted[:] = 50.0
+    desk.backlog[0], desk.corrected[0], desk.busy[0] = 50.0, 0.0, 1
+    desk.core_task[0], desk.run_host[0], desk.run_start[0] = 0, 0, 100.0
+    refs = case_ref(case), desk_ref(desk)
+    asked = numba.njit(lambda case, desk, now, ready, soon: asks_for_work(case, desk, now, ready, soon))
+    assert not asked(*refs, 110.0, 64, 30.0)
+    assert asked(*refs, 125.0, 64, 30.0)
+    assert not asked(*refs, 125.0, 64, 0.0)

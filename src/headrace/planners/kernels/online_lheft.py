@@ -9,6 +9,11 @@ from headrace.core.kernels.jit import entry, inner
 
 
 @inner
+def cores_of(case, host):
+    return case.core_ptr[host + 1] - case.core_ptr[host]
+
+
+@inner
 def held_there(case, desk, task, place):
     """Bytes of a task's inputs that lie at a place."""
     places = len(desk.place_up)
@@ -40,24 +45,21 @@ def arrival(case, desk, task, place):
 
 
 @inner
-def queues_left(case, desk, now):
+def queues_left(case, desk, now, told):
     """Seconds until each host has worked its queue off: predicted times, less what running tasks have had of theirs.
 
-    A task that is overdue counts nothing, those behind it all they need. Where nobody says when tasks begin, as in
-    real runs, the first of each queue has had the time since the last completion there. O(hosts + cores).
+    A task that is overdue counts nothing, those behind it all they need. Where nobody has `told` when tasks begin, as
+    in real runs, the first of each queue has had the time since the last completion there. O(hosts + cores).
     """
     hosts = len(desk.up)
     left = np.zeros(hosts)
-    told = False
-    for host in range(hosts):
-        told = told or desk.busy[host] > 0
     for host in range(hosts):
         had = 0.0
         if told:
             for core in range(case.core_ptr[host], case.core_ptr[host + 1]):
                 task = desk.core_task[core]
                 if task >= 0 and desk.run_host[task] == host:
-                    had += min(desk.predicted[task], now - desk.run_start[task])
+                    had += min(desk.predicted[task], now - desk.run_start[task]) / case.cores[task]
         elif desk.q_len[host] > 0:
             had = min(desk.predicted[desk.q_head[host]], now - desk.corrected[host])
         left[host] = max(0.0, desk.backlog[host] - had) / (case.core_ptr[host + 1] - case.core_ptr[host])
@@ -65,91 +67,103 @@ def queues_left(case, desk, now):
 
 
 @entry
-def place_ready(case, desk, tasks, work, kind, rates, now):
-    """Ready tasks by rank, each with its host."""
-    hosts = len(desk.up)
+def traffic_of(case, desk, tasks):
+    """Bytes that each task reads, and those that must be moved wherever it runs (equation 3): O(reads * places)."""
     places = len(desk.place_up)
-    count = len(tasks)
-    traffic = np.empty(count)
-    total = np.empty(count)
     serving = np.zeros(places, np.bool_)
-    for host in range(hosts):
+    for host in range(len(desk.up)):
         if desk.up[host]:
             serving[case.host_place[host]] = True
-    for i in range(count):
+    total, least = np.zeros(len(tasks)), np.zeros(len(tasks))
+    for i in range(len(tasks)):
         task = tasks[i]
-        whole = 0.0
         for k in range(case.read_ptr[task], case.read_ptr[task + 1]):
             if not case.free[case.reads[k]]:
-                whole += case.size[case.reads[k]]
+                total[i] += case.size[case.reads[k]]
         most = 0.0
         for place in range(places):
             if serving[place]:
                 most = max(most, held_there(case, desk, task, place))
-        total[i] = whole
-        traffic[i] = max(0.0, whole - most)
-    key = np.empty(count, np.int64)
-    for i in range(count):
-        key[i] = i
-    # By level, then traffic, then number: three stable sorts from the last key to the first.
-    key = key[np.argsort(tasks[key], kind="mergesort")]
-    key = key[np.argsort(traffic[key], kind="mergesort")]
-    key = key[np.argsort(case.level[tasks[key]], kind="mergesort")]
-    left = queues_left(case, desk, now)
-    chosen = np.empty(count, np.int32)
-    ordered = np.empty(count, np.int32)
-    for i in range(count):
-        at = key[i]
-        task = tasks[at]
-        stays = traffic[at] <= 0.0 and total[at] > 0.0
-        best, least = -1, np.inf
-        for host in range(hosts):
-            if not desk.up[host]:
-                continue
-            place = case.host_place[host]
-            if stays and held_there(case, desk, task, place) < total[at]:
-                continue
-            ends = max(left[host], arrival(case, desk, task, place)) + work[task] / rates[kind[task], host]
-            if best < 0 or ends < least:
-                best, least = host, ends
-        ordered[i] = task
-        chosen[i] = best
-        left[best] += work[task] / rates[kind[task], best] / (case.core_ptr[best + 1] - case.core_ptr[best])
-    return ordered, chosen
+        least[i] = max(0.0, total[i] - most)
+    return total, least
+
+
+@inner
+def first_to_finish(case, desk, task, needed, left, work, rates):
+    """The host where a task ends first, of those that hold `needed` bytes of its inputs; -1: none can run it."""
+    best, least = -1, np.inf
+    for host in range(len(desk.up)):
+        place = case.host_place[host]
+        if not desk.up[host] or case.cores[task] > cores_of(case, host):
+            continue
+        if needed > 0.0 and held_there(case, desk, task, place) < needed:
+            continue
+        ends = max(left[host], arrival(case, desk, task, place)) + work / rates[host]
+        if best < 0 or ends < least:
+            best, least = host, ends
+    return best
 
 
 @entry
-def rebalance(case, desk, work, kind, rates, now):
-    """Tasks from the tail of the longest queue that finish earlier on a host with nothing to do."""
-    hosts = len(desk.up)
-    moved_tasks = np.empty(hosts, np.int32)
-    moved_hosts = np.empty(hosts, np.int32)
+def place_in_turn(case, desk, tasks, total, least, work, kind, rates, now, told):
+    """A host for each task, in the order given; -1 where none has enough cores.
+
+    One that needs no traffic goes to a host that holds all its inputs, others to where they finish first.
+    """
+    left = queues_left(case, desk, now, told)
+    chosen = np.empty(len(tasks), np.int32)
+    for i in range(len(tasks)):
+        task = tasks[i]
+        rate = rates[kind[task]]
+        best = -1
+        if least[i] == 0.0 and total[i] > 0.0:
+            best = first_to_finish(case, desk, task, total[i], left, work[task], rate)
+        if best < 0:
+            best = first_to_finish(case, desk, task, 0.0, left, work[task], rate)
+        chosen[i] = best
+        if best >= 0:
+            left[best] += case.cores[task] * work[task] / rate[best] / cores_of(case, best)
+    return chosen
+
+
+@inner
+def longest_queue(case, desk, waiting, left):
+    """The host whose queue takes longest, of those with more tasks than cores; -1: none."""
+    longest = -1
+    for host in range(len(desk.up)):
+        more = waiting[host] + desk.busy[host] > cores_of(case, host)
+        if desk.up[host] and waiting[host] > 0 and more and (longest < 0 or left[host] > left[longest]):
+            longest = host
+    return longest
+
+
+@entry
+def rebalance(case, desk, work, kind, rates, now, told):
+    """Tasks from the tail of the longest queue that finish earlier on a core with nothing to do.
+
+    Each move shortens the queue it takes from, so that the next one may take from another: O(cores * hosts).
+    """
+    room = len(desk.core_task)
+    tasks, hosts = np.empty(room, np.int32), np.empty(room, np.int32)
     moved = 0
-    left = queues_left(case, desk, now)
-    for host in range(hosts):
-        cores = case.core_ptr[host + 1] - case.core_ptr[host]
-        if not desk.up[host] or desk.q_len[host] > 0 or desk.busy[host] >= cores:
+    left = queues_left(case, desk, now, told)
+    waiting, tail = desk.q_len.copy(), desk.q_tail.copy()
+    for host in range(len(desk.up)):
+        if not desk.up[host] or desk.q_len[host] > 0:
             continue
-        longest, length = -1, 0.0
-        for other in range(hosts):
-            held = desk.q_len[other] + desk.busy[other]
-            if (
-                desk.up[other]
-                and desk.q_len[other] > 0
-                and held > case.core_ptr[other + 1] - case.core_ptr[other]
-            ):
-                taken = False
-                for k in range(moved):
-                    if moved_tasks[k] == desk.q_tail[other]:
-                        taken = True
-                if not taken and left[other] > length:
-                    longest, length = other, left[other]
-        if longest < 0:
-            break
-        task = desk.q_tail[longest]
-        here = arrival(case, desk, task, case.host_place[host]) + work[task] / rates[kind[task], host]
-        if here < length:
-            moved_tasks[moved] = task
-            moved_hosts[moved] = host
+        free = cores_of(case, host) - desk.busy[host]
+        while free > 0:
+            longest = longest_queue(case, desk, waiting, left)
+            if longest < 0:
+                return tasks[:moved], hosts[:moved]
+            task = tail[longest]
+            here = arrival(case, desk, task, case.host_place[host]) + work[task] / rates[kind[task], host]
+            if case.cores[task] > free or not here < left[longest]:
+                break
+            tasks[moved], hosts[moved] = task, host
             moved += 1
-    return moved_tasks[:moved], moved_hosts[:moved]
+            free -= case.cores[task]
+            tail[longest] = desk.q_prev[task]
+            waiting[longest] -= 1
+            left[longest] -= desk.predicted[task] / cores_of(case, longest)
+    return tasks[:moved], hosts[:moved]

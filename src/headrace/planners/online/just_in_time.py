@@ -10,6 +10,7 @@ import numpy as np
 from headrace.core.online import Wake
 from headrace.core.scheduler import Assignment
 from headrace.model.events import Event
+from headrace.model.graph import Ints
 
 if TYPE_CHECKING:
     from headrace.core.grid_state import GridState
@@ -26,19 +27,34 @@ class JustInTime:
         self._cores: Any = None
 
     def react(self, state: GridState, events: Sequence[Event]) -> list[Assignment]:
-        """One task for every free core; O(hosts log hosts + tasks given)."""
+        """Tasks for the free cores; one that finds too few of them on every host waits, others pass it.
+
+        O(hosts log hosts + tasks given), plus O(hosts) for each task that needs several cores.
+        """
         desk, hosts = state.desk, state.platform.hosts
         if self._cores is None:
             self._cores = np.array([host.cores for host in hosts])
-        room = np.where(desk.up == 1, self._cores - desk.busy - desk.q_len[:-1], 0)
-        free = np.repeat(np.arange(len(hosts)), np.maximum(room, 0))
-        free = free[np.argsort(-state.rates().max(axis=0)[free], kind="stable")]
-        answers = []
-        task = int(desk.q_head[-1])
-        for h in free.tolist():
-            if task < 0:
+        room = np.where(desk.up == 1, self._cores - desk.busy - self._queued(state), 0)
+        fastest = np.argsort(-state.rates().max(axis=0), kind="stable")
+        answers: list[Assignment] = []
+        task, at = int(desk.q_head[-1]), 0
+        while task >= 0:
+            while at < len(fastest) and room[fastest[at]] <= 0:
+                at += 1
+            if at == len(fastest):
                 break
-            self.given += 1
-            answers.append(Assignment(state.graph.task_names[task], hosts[h].name, self.given))
+            need = int(state.graph.cores[task])
+            fits = fastest[at:][room[fastest[at:]] >= need] if need > 1 else fastest[at : at + 1]
+            if len(fits):
+                self.given += 1
+                room[fits[0]] -= need
+                answers.append(Assignment(state.graph.task_names[task], hosts[fits[0]].name, self.given))
             task = int(desk.q_next[task])
         return answers
+
+    def _queued(self, state: GridState) -> Ints:
+        """Cores that the tasks in each queue will need; one each, if none needs more."""
+        if state.graph.cores.max(initial=1) == 1:
+            return state.desk.q_len[:-1]
+        cores = state.graph.cores
+        return np.array([int(cores[state.queue(h)].sum()) for h in range(len(self._cores))], np.int32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,52 +18,81 @@ if TYPE_CHECKING:
     from headrace.core.grid_state import GridState
 
 
+_SPREAD = 2.0**32
+"""Ranks in queues are levels, and within one the order of placing: far more than is ever placed."""
+
+
 class OnlineLHeft:
     """Localized HEFT (the macro-dataflow paper, section 4.4 and figure 5).
 
-    Ready tasks wait in a buffer until there are enough or a host has nothing to do. Then they are ranked:
-    lower level first, then less traffic on the best host (equation 3). A task that needs no traffic goes to
-    the host that holds its data, any other to the host where it finishes first: when the queue, as
-    estimated and corrected at each completion, is worked off, or its inputs have arrived, whichever is
-    later, plus the predicted time. When a host runs dry, tasks move there from the tail of the longest
-    queue if they finish earlier that way.
+    Ready tasks wait in a buffer until there are enough, or a host has nothing to do or will have nothing
+    within `soon` seconds. Then they are ranked: lower level first, then less traffic on the best host
+    (equation 3), then the longer run time. A task that needs no traffic goes to the host that holds its
+    data, any other to the host where it finishes first: when the queue, as estimated and corrected at each
+    completion, is worked off, or its inputs have arrived, whichever is later, plus the predicted time. When
+    a host runs dry, tasks move there from the tail of the longest queue if they finish earlier that way.
 
     O(tasks * (log tasks + reads * places + hosts)) for each batch.
     """
 
     name = "lheft"
 
-    def __init__(self, buffer: int = 64, rebalance: bool = True) -> None:
+    def __init__(self, buffer: int = 64, rebalance: bool = True, soon: float = 0.0) -> None:
         if buffer < 1:
             raise UsageError(f"buffer is {buffer}", where="lheft", hint="give 1 or more")
+        if not soon >= 0:
+            raise UsageError(f"soon is {soon}", where="lheft", hint="give seconds of 0 or more")
         self.buffer = buffer
         self.rebalance = rebalance
         self.given = 0
-        self.wake = Wake(ready=buffer, idle=True, uneven=rebalance)
+        self.wake = Wake(ready=buffer, idle=True, soon=soon, uneven=rebalance)
+        self.next_time = math.inf
+        self._told = False
+        """Whether the back end says when tasks begin: simulated grids do, real workers only when they end."""
 
     def react(self, state: GridState, events: Sequence[Event]) -> list[Assignment]:
-        from headrace.planners.kernels.online_lheft import place_ready, rebalance
+        from headrace.planners.kernels.online_lheft import rebalance
 
+        self._told = self._told or bool((state.desk.run_core >= 0).any())
+        self.next_time = math.inf
         tasks = state.waiting()
-        hosts = np.empty(0, np.int32)
-        case, desk = state.refs
-        rates = state.rates()
         if len(tasks):
-            tasks, hosts = place_ready(
-                case, desk, tasks, state.beliefs.work, state.beliefs.graph.kind, rates, state.time
-            )
-        elif self.rebalance:
-            tasks, hosts = rebalance(
-                case, desk, state.beliefs.work, state.beliefs.graph.kind, rates, state.time
-            )
-        return self._answers(state, tasks, hosts)
+            tasks, hosts = self._place(state, tasks)
+            if self.rebalance and self._leaves_uneven(state, hosts):
+                self.next_time = state.time  # to look at the queues again as soon as they are filled
+            return self._answers(state, tasks, hosts)
+        if not self.rebalance:
+            return []
+        work, kind, rates = state.beliefs.work, state.beliefs.graph.kind, state.rates()
+        moved = rebalance(*state.refs, work, kind, rates, state.time, self._told)
+        return self._answers(state, *moved)
+
+    def _place(self, state: GridState, tasks: Ints) -> tuple[Ints, Ints]:
+        """Ready tasks by rank, each with its host; those that no host can run now are left out."""
+        from headrace.planners.kernels.online_lheft import place_in_turn, traffic_of
+
+        work, kind, rates = state.beliefs.work, state.beliefs.graph.kind, state.rates()
+        total, least = traffic_of(*state.refs, tasks)
+        mean = (1.0 / rates[:, state.desk.up == 1]).mean(axis=1)
+        seconds = work[tasks] * mean[kind[tasks]]
+        order = np.lexsort((tasks, -seconds, least, state.graph.level[tasks]))
+        tasks, total, least = tasks[order], total[order], least[order]
+        hosts = place_in_turn(*state.refs, tasks, total, least, work, kind, rates, state.time, self._told)
+        return tasks[hosts >= 0], hosts[hosts >= 0]
+
+    def _leaves_uneven(self, state: GridState, hosts: Ints) -> bool:
+        """Whether a host is left with nothing to do while another gets more tasks than it has cores."""
+        desk, up = state.desk, state.desk.up == 1
+        cores = np.diff(state.case.core_ptr)
+        given = desk.q_len[:-1] + np.bincount(hosts, minlength=len(cores))
+        idle = (given == 0) & (desk.busy < cores)
+        return bool((up & idle).any() and (up & (given > 0) & (given + desk.busy > cores)).any())
 
     def _answers(self, state: GridState, tasks: Ints, hosts: Ints) -> list[Assignment]:
         names, places = state.graph.task_names, state.platform.hosts
         level, first = state.graph.level, self.given
         self.given += len(tasks)
-        spread = 1.0 + state.graph.n_tasks * 8.0
         return [
-            Assignment(names[t], places[h].name, int(level[t]) * spread + first + k)
+            Assignment(names[t], places[h].name, int(level[t]) * _SPREAD + first + k)
             for k, (t, h) in enumerate(zip(tasks.tolist(), hosts.tolist(), strict=True))
         ]

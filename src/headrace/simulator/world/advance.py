@@ -162,17 +162,17 @@ def end_flows(case, desk, world):
 
 @inner
 def soon_idle(case, desk, now, soon):
-    """Whether a host has a free core and nothing to do, or will within `soon` seconds by its queue."""
+    """Whether a host with an empty queue has a free core, or will have one within `soon` seconds as predicted."""
     for host in range(len(desk.up)):
-        if not desk.up[host]:
+        if not desk.up[host] or desk.q_len[host] > 0:
             continue
-        cores = case.core_ptr[host + 1] - case.core_ptr[host]
-        if desk.q_len[host] > 0:
-            continue
-        if desk.busy[host] < cores:
-            return True
-        if soon > 0.0 and desk.backlog[host] / cores - (now - desk.corrected[host]) <= soon:
-            return True
+        for core in range(case.core_ptr[host], case.core_ptr[host + 1]):
+            task = desk.core_task[core]
+            if task < 0:
+                return True
+            began = desk.run_start[task] if desk.run_host[task] == host else desk.dup_start[task]
+            if soon > 0.0 and began + desk.predicted[task] - now <= soon:
+                return True
     return False
 
 
