@@ -17,6 +17,7 @@ from headrace.model.program import Program
 from headrace.model.sited import SiteLists
 from headrace.planners.coschedule.planner import Coschedule
 from headrace.planners.registry import make
+from headrace.testing.generate import random_platform, random_program
 from planners.coschedule.cases import grid, production, small_case
 from planners.coschedule.oracle import least_makespan
 
@@ -231,3 +232,12 @@ def test_time_and_chunk_must_make_sense() -> None:
         Coschedule(time=0)
     with pytest.raises(UsageError):
         Coschedule(chunk=0)
+
+
+def test_a_job_that_takes_no_time_needs_a_core_as_well() -> None:
+    """The exact model lets it pass through a full host; the plan must not."""
+    graph = random_program(10, 25, "random").graph
+    assert (graph.work == 0).any()
+    platform = random_platform(10, "sites", contention="fair", hosts=5, origin="host")
+    plan = Coschedule(time=1.0).plan(Problem(graph, platform, seed=7))
+    assert check(graph, platform, plan) == []

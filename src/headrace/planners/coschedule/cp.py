@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from headrace.model.check import check
+from headrace.model.check_case import overlaps
 from headrace.model.graph import Floats
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import NONE, Instance
 from headrace.planners.coschedule.list_schedule import first_cores
+from headrace.simulator.replay import replay
 
 MOST_CHOICES = 1_200
 """Jobs times hosts plus files times arcs up to which the model is tried."""
@@ -64,7 +67,19 @@ def solve(instance: Instance, start: Plan | None, bound: float, limit: float) ->
         proven = max(0.0, solver.best_objective_bound * ticks.unit - lost)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Answer(None, proven, work)
-    return Answer(model.plan(solver), proven, work)
+    return Answer(_with_cores_free(model.plan(solver), instance), proven, work)
+
+
+def _with_cores_free(plan: Plan, instance: Instance) -> Plan | None:
+    """The plan with jobs that take no time where a core is free; None if that breaks a rule.
+
+    The model gives them no core, so that what it proves holds for all plans.
+    """
+    core = plan.host.astype(np.int64) * int(instance.host_cores.max()) + plan.core
+    if not len(overlaps(core, plan.start, plan.finish)[0]):
+        return plan
+    moved = replay(plan, holders=instance.problem.holders)
+    return None if check(plan.graph, plan.platform, moved, limit=1) else moved
 
 
 @dataclass(frozen=True)

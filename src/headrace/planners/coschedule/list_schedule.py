@@ -232,6 +232,7 @@ def case_of(instance: Instance) -> Case:
 def first_cores(graph: Graph, host_cores: Ints, host: Ints, start: Floats, finish: Floats) -> Ints:
     """The lowest core of each job: jobs take the lowest cores that are free, in the order of their starts.
 
+    A job that takes no time and finds no core free gets one that is free soonest: it has to wait for it.
     O(n log n + n * cores held).
     """
     core = np.zeros(len(host), np.int32)
@@ -245,6 +246,9 @@ def first_cores(graph: Graph, host_cores: Ints, host: Ints, start: Floats, finis
         while busy and busy[0][0] <= start[t] + slack:
             for c in heapq.heappop(busy)[1]:
                 heapq.heappush(free, c)
+        if len(free) < graph.cores[t] and finish[t] <= start[t] + slack:
+            core[t] = busy[0][1][0]
+            continue
         taken = [heapq.heappop(free) for _ in range(int(graph.cores[t]))]
         core[t] = taken[0]
         heapq.heappush(busy, (float(finish[t]), taken))
