@@ -44,9 +44,16 @@ def test_what_the_paper_says_about_workqueue_and_hosts_holds(made: figure.Reprod
     assert all(claim.why for claim in made.claims if not claim.agrees)
 
 
+def test_the_papers_rule_for_links_is_the_simulators_own() -> None:
+    """A link that passes over what is not ready; a plan with exact estimates comes out as it was made."""
+    program, platform = figure.figure_11(4800, seed=3)
+    plan = make("sufferage").plan(Problem(program.graph, platform, seed=3))
+    assert figure.by_the_papers_rule(program, platform, "sufferage", 3) == pytest.approx(plan.makespan)
+
+
 def test_a_claim_can_fail() -> None:
     """Were all heuristics alike, workqueue would not be bad."""
-    flat = figure.Row("shuffled", 9600, dict.fromkeys(figure.HEURISTICS, 100.0), 100.0, {}, 99.0, 0.0)
+    flat = figure.Row("shuffled", 9600, dict.fromkeys(figure.HEURISTICS, 100.0), 100.0, {}, 99.0, 0.0, 0.0)
     found = figure.claims([flat])
     assert not found[0].agrees
     assert not found[1].agrees

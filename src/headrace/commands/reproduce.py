@@ -50,5 +50,11 @@ def as_json(name: str, made: Reproduction) -> dict[str, Any]:
 
 
 def shown(cell: Cell) -> str:
-    """A cell of the table as text."""
-    return "" if cell is None else f"{cell:,.4g}" if isinstance(cell, float) else str(cell)
+    """A cell of the table as text.
+
+    >>> shown(10850.4), shown(0.12345), shown("H1")
+    ('10,850', '0.1235', 'H1')
+    """
+    if not isinstance(cell, float):
+        return "" if cell is None else str(cell)
+    return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.4g}"

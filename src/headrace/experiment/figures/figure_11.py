@@ -1,6 +1,7 @@
 """Figure 11 of the parameter-sweep paper: ten heuristics over the size of shared files.
 
-Each heuristic plans the sweep, and the plan is carried out in virtual time; every cell is the mean over seeds.
+Each heuristic plans the sweep, and the plan is carried out in virtual time, twice: with the order on links that was
+planned, and by the paper's own rule, where a link passes over what is not ready. Every cell is the mean over seeds.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ REFERENCE = {
     ("shuffled", 4800): (7214, 4191, 6078, 5203, 4246, 4211),
     ("shuffled", 9600): (11054, 4716, 7782, 6349, 4711, 4739),
 }
-"""Makespans of the same set-up, of SIX, when links serve whichever file is ready first, as in the paper."""
+"""Makespans of the same set-up, of SIX, by another program, which books inputs and results in the first gaps."""
 
 
 def figure_11(shared_kb: float, seed: int, shuffled: bool = False) -> tuple[Program, Platform]:
@@ -106,7 +107,9 @@ class Row:
     """As `best`: makespans with the first seed alone."""
     bound: float
     drift: float
-    """The largest share by which carrying a plan out took longer or shorter than planned."""
+    """The largest share by which carrying a plan out took longer or shorter than planned,"""
+    drift_by_rule: float
+    """and by the paper's rule for links."""
 
     @property
     def least(self) -> float:
@@ -147,7 +150,7 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
 
     ask.tell(f"tasks {order}, shared files of {size} KB")
     makespans: dict[str, list[float]] = {h: [] for h in HEURISTICS}
-    drift = 0.0
+    drift = by_rule = 0.0
     for seed in range(seeds):
         program, platform = figure_11(size, seed, order == "shuffled")
         problem = Problem(program.graph, platform, seed=seed)
@@ -156,6 +159,9 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
             executed = simulate_plan(plan).makespan
             drift = max(drift, abs(executed / plan.makespan - 1.0))
             makespans[heuristic].append(executed)
+            if heuristic in SIX:
+                ruled = by_the_papers_rule(program, platform, name, seed)
+                by_rule = max(by_rule, abs(ruled / plan.makespan - 1.0))
     program, platform = figure_11(size, 0, order == "shuffled")
     best = Best(time=SEARCH).plan(Problem(program.graph, platform))
     return Row(
@@ -166,7 +172,20 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
         {h: values[0] for h, values in makespans.items()},
         best.bound,
         drift,
+        by_rule,
     )
+
+
+def by_the_papers_rule(program: Program, platform: Platform, name: str, seed: int) -> float:
+    """The makespan when a plan, made once, becomes queues, and links pass over files that are not ready."""
+    from headrace.core.steering import Rules, Steered
+    from headrace.experiment.online import Setting, simulate_grid
+    from headrace.planners.registry import make
+    from headrace.simulator.online import Mechanics
+
+    steered = Steered(make(name), Rules(events="once", idle=False), seed)
+    queues = Setting(mechanics=Mechanics(link_order="out-of-order"))
+    return simulate_grid(program, platform, steered, queues, seed=seed).makespan
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
@@ -175,6 +194,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     largest = [r for r in rows if r.size >= 4800]
     h4, h9 = _above_least(rows, "H4"), _above_least(rows, "H9")
     drawn_off = {drawn: _largest_difference(rows, drawn, plain) for drawn, plain in DRAWN.items()}
+    shuffled_off = _largest_difference([r for r in rows if r.order == "shuffled"], "H7", "H3")
     behind = max(r.mean["H0"] / r.least for r in rows)
     made = [
         Claim(
@@ -199,15 +219,17 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             "min-min (H1) is worse than the rules of sufferage",
             f"H1 takes {_mean_ratio(rows, 'H1', 'H4'):.3f} times as long as H4",
             _mean_ratio(rows, "H1", "H4") > 1.0,
-            "probably the estimates: inputs are booked one after the other and results fill the gaps, so a cluster "
-            "that has the shared file completes a task soonest, and min-min follows the files",
+            f"not found: the paper's rule for links changes no makespan by more than {_by_rule(rows):.1%}, and with "
+            f"inputs and results booked in the first gaps, as in the paper's charts, H1 takes {_reference():.3f} times "
+            "as long as H4 too",
         ),
         Claim(
             "randomized forms (H5-H8) perform as those they are made of",
             ", ".join(f"{drawn} differs by up to {off:.1%}" for drawn, off in drawn_off.items()),
             max(drawn_off.values()) < 0.01,
-            "probably: many tasks lose nothing on their second best host and tie; the lower number first keeps chunks "
-            "together, a draw (H7) mixes them",
+            "H7 alone differs, and in both directions: many tasks lose nothing on their second best host, and among "
+            "those that tie it draws where H3 takes the lower number. With shuffled tasks, where a low number says "
+            f"nothing, it still differs by up to {shuffled_off:.1%}",
         ),
         Claim(
             "max-min (H2) does as well as the rules of sufferage at 4800 and 9600 KB, by chance of this set-up",
@@ -236,7 +258,16 @@ def _above_least(rows: Sequence[Row], heuristic: str) -> float:
 
 
 def _largest_difference(rows: Sequence[Row], one: str, other: str) -> float:
-    return max(abs(r.mean[one] / r.mean[other] - 1.0) for r in rows)
+    return max((abs(r.mean[one] / r.mean[other] - 1.0) for r in rows), default=0.0)
+
+
+def _by_rule(rows: Sequence[Row]) -> float:
+    return max(r.drift_by_rule for r in rows)
+
+
+def _reference() -> float:
+    one, other = SIX.index("H1"), SIX.index("H4")
+    return _geometric([row[one] / row[other] for row in REFERENCE.values()])
 
 
 def _picture(rows: Sequence[Row], order: str) -> Series:
@@ -261,9 +292,10 @@ def _notes(rows: Sequence[Row], seeds: int) -> list[str]:
     return [
         f"Means of {seeds} seeds; `best` and the bound with the first seed, {SEARCH:g} s of search each.",
         f"Planned, then carried out with the planned order on every link: at most {max(r.drift for r in rows):.1e} "
-        "off the plan. The paper's own execution sends whichever file is ready first.",
-        "Against makespans of the same set-up under that rule, geometric mean of ours over theirs: "
-        + ", ".join(shares) + ".",
+        f"off the plan. By the paper's rule, where a link passes over what is not ready, {_by_rule(rows):.1e} off: the "
+        "estimates are exact, and plans foresee what links do.",
+        "Another program with the same set-up books results as early as inputs; its plans promise more than they "
+        "take. Geometric mean of our makespans over those it reaches: " + ", ".join(shares) + ".",
         f"H4 is {np.mean(gap['H4']):.1%} above `best` on average, {max(gap['H4']):.1%} at most; "
         f"H9 {np.mean(gap['H9']):.1%} and {max(gap['H9']):.1%}. "
         f"`best` is {np.mean([r.best / r.bound - 1.0 for r in rows]):.1%} above the bound.",
