@@ -124,7 +124,7 @@ def plan(
 
     platform = _platform(on)
     source = _program(program)
-    with _working(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts") as say:
+    with _computing(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts") as say:
         options: dict[str, Any] = {} if seconds is None else {"time": seconds}
         options |= {} if chunk is None else {"chunk": chunk}
         if scheduler in ("best", "coschedule"):
@@ -265,7 +265,7 @@ def simulate(
             source, grid, options, runs, {"plot": plot, "gantt": gantt, "trace": trace, "log": log}, as_json
         )
         return
-    with _working(f"simulating {len(source.tasks):,} tasks") as say:
+    with _computing(f"simulating {len(source.tasks):,} tasks") as say:
         outcome = simulate_program(source, grid, options, say)
     if log is not None:
         _write_log(outcome.run, log)
@@ -322,7 +322,7 @@ def compare(
     from headrace.commands.compare import compare_files, table
 
     names = [name.strip() for name in schedulers.split(",") if name.strip()]
-    with _working("comparing") as say:
+    with _computing("comparing") as say:
         rows = compare_files(programs, on, names, seconds, seed, say)
     if plot is not None:
         from headrace.report.ratios import write_ratios
@@ -592,7 +592,7 @@ def campaign(
     from headrace.commands.campaign import as_json as to_json
     from headrace.commands.campaign import run_campaign_file, table
 
-    with _working(f"running {file}") as say:
+    with _computing(f"running {file}") as say:
         read, done = run_campaign_file(file, workers, plot, say)
     if as_json:
         _print_json(to_json(read, done))
@@ -625,7 +625,7 @@ def reproduce(
         else:
             _table(["figure", "what"], [list(row.values()) for row in rows])
         return
-    with _working(f"reproducing {figure}") as say:
+    with _computing(f"reproducing {figure}") as say:
         made = reproduce_figure(figure, seeds, plot, say)
     if as_json:
         _print_json(to_json(figure, made))
@@ -655,7 +655,7 @@ def _simulate_runs(
 
     if files["log"] is not None:
         raise UsageError("--log is of one run", hint="simulate with one of the seeds, without --runs")
-    with _working(f"simulating {len(program.tasks):,} tasks {runs:,} times") as say:
+    with _computing(f"simulating {len(program.tasks):,} tasks {runs:,} times") as say:
         repeated = simulate_runs(program, grid, options, runs, say)
     if files["plot"] is not None:
         repeated.plot(files["plot"], f"{program.name} under {repeated.scheduler}")
@@ -739,6 +739,15 @@ def _working(what: str) -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status(what) as status:
         yield lambda text: status.update(f"{what}: {text}")
+
+
+@contextmanager
+def _computing(what: str) -> Iterator[Callable[[str], None]]:
+    """As `_working`, and say so where compiled loops are not there yet."""
+    from headrace.core.compiling import compiling_told
+
+    with _working(what) as say, compiling_told(say):
+        yield say
 
 
 if __name__ == "__main__":

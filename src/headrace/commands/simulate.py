@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -68,14 +69,15 @@ def is_online(program: Program, grid: Platform | GridScript, options: SimulateOp
 def _run_online(
     program: Program, grid: Platform | GridScript, options: SimulateOptions, say: Callable[[str], None]
 ) -> Simulated:
-    from headrace.experiment.online import simulate_grid
+    from headrace.experiment.online import rules_taken, simulate_grid
 
     total = len(program.tasks)
-    told = [0.0]
+    said = clock.monotonic()
 
     def tell(time: float, done: int) -> None:
-        if done - told[0] >= max(1, total // 20):
-            told[0] = done
+        nonlocal said
+        if clock.monotonic() - said >= 1.0:
+            said = clock.monotonic()
             say(f"{done:,} of {total:,} tasks done at {show_time(time)}")
 
     setting = setting_of(options)
@@ -93,11 +95,12 @@ def _run_online(
         "duplicates": run.copied,
         "bytes_moved": run.bytes_moved,
     }
+    plans = f", {run.plans:,} plans" if rules_taken(options.name) else ""
     rows = [
         ["scheduler", run.scheduler],
         ["makespan", show_time(run.makespan)],
         ["lower bound", show_time(run.bound)],
-        ["scheduler asked", f"{run.asked:,} times, {run.plans:,} plans"],
+        ["scheduler asked", f"{run.asked:,} times{plans}"],
         ["moved", f"{run.bytes_moved / 1e6:,.1f} MB"],
         *([["made again", f"{run.redone:,} tasks, because their data was lost"]] if run.redone else []),
         *([["replicas", f"{run.replicas:,}"]] if run.replicas else []),

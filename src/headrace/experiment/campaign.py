@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import product
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from headrace.core.compiling import COMPILING, announce_compiling
 from headrace.experiment.campaign_parts import (
     RULES,
     entry_digest,
@@ -157,7 +159,7 @@ def run_campaign(
     todo = list({job.key: job for job in jobs if job.key not in known}.values())
     tell(f"{len(runs)} runs, {len(runs) - sum(job.key in before for job in jobs)} to do")
     progress = _Progress(len(todo), tell)
-    for job, outcome in _simulated(todo, workers or os.cpu_count() or 1):
+    for job, outcome in _simulated(todo, workers or os.cpu_count() or 1, tell):
         known[job.key] = outcome
         if not outcome.error:
             kept.put(job.key, campaign.name, outcome)
@@ -186,13 +188,16 @@ def _file_digest(scheduler: str) -> str:
     return sha256(Path(f"{path}.py").read_bytes()).hexdigest() if colon else ""
 
 
-def _simulated(jobs: Sequence[_Job], workers: int) -> Iterator[tuple[_Job, Outcome]]:
+def _simulated(
+    jobs: Sequence[_Job], workers: int, tell: Callable[[str], None]
+) -> Iterator[tuple[_Job, Outcome]]:
     """Outcomes as they come; in this process if there is no more than one worker or job."""
     if min(workers, len(jobs)) <= 1:
         yield from ((job, simulate_job(job)) for job in jobs)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, len(jobs)), context, _leave_interrupts_to_the_parent) as pool:
+    compiling, told = context.Event(), False
+    with ProcessPoolExecutor(min(workers, len(jobs)), context, _begin_worker, (compiling,)) as pool:
         waiting = iter(jobs)
         running: dict[Future[Outcome], _Job] = {}
         try:
@@ -203,25 +208,35 @@ def _simulated(jobs: Sequence[_Job], workers: int) -> Iterator[tuple[_Job, Outco
                         break
                 if not running:
                     return
-                for future in sorted(
-                    wait(running, return_when=FIRST_COMPLETED).done, key=lambda f: running[f].key
-                ):
+                if compiling.is_set() and not told:
+                    told = True
+                    tell(COMPILING)
+                ended = wait(running, timeout=None if told else 1.0, return_when=FIRST_COMPLETED).done
+                for future in sorted(ended, key=lambda f: running[f].key):
                     yield running.pop(future), future.result()
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _begin_worker(compiling: Event) -> None:
+    """Leave interrupts to the parent, and let it know when loops are compiled here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    announce_compiling(compiling.set)
 
 
 def simulate_job(job: _Job) -> Outcome:
     """One run; a run that cannot end says why."""
     program, grid = _made(job)
+    compiled: list[bool] = []
+    end = announce_compiling(lambda: compiled.append(True))
     try:
         run = simulate_grid(program, grid, job.scheduler, job.setting, seed=job.seed)
+        if compiled:  # the same again: `deciding` is kept, and compiling is no part of it
+            run = simulate_grid(program, grid, job.scheduler, job.setting, seed=job.seed)
     except NoPlan as error:
         return Outcome(error=str(error))
+    finally:
+        end()
     return Outcome(
         makespan=run.makespan,
         bound=run.bound,

@@ -29,7 +29,8 @@ def parse_faults(text: str, platform: Platform, planned: float, seed: int = 0) -
 
     kill: hosts leave. slow: hosts run at a share of their speed. join: hosts are not there before.
     cluster: a site leaves with its hosts. link: a link (or a site's uplink) is down. `who` is a name or
-    how many are drawn; `+length` undoes it after that long. Times are seconds, or shares of `planned`.
+    how many are drawn; `+length` undoes it after that long, so that hosts which joined leave again. Times
+    are seconds, or shares of `planned`.
 
     >>> lab = Platform.pairwise([1.0, 1.0], bandwidth=1e6)
     >>> [(c.time, c.what, c.name) for c in parse_faults("kill=h1@50%+5", lab, planned=100.0)]
@@ -46,20 +47,30 @@ def parse_faults(text: str, platform: Platform, planned: float, seed: int = 0) -
         end = begin + _time(found["length"], planned, part) if found["length"] else math.inf
         if (found["kind"] == "slow") != (found["factor"] is not None):
             raise UsageError(f"fault {part!r}: a share of speed is for slow", where="--faults", hint=_HINT)
-        factor = float(found["factor"] or 1.0)
-        if not 0 <= factor <= 1:
-            raise UsageError(f"fault {part!r}: {factor} is no share", where="--faults", hint="0 to 1")
+        factor = _factor(found["factor"] or "1", part)
         names = _who(found["who"].strip(), found["kind"], platform, used, rng, part)
         for name in names:
             changes.extend(_changes(found["kind"], name, begin, end, factor, platform))
     return sorted(changes, key=lambda change: change.time)
 
 
+def _factor(text: str, part: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = -1.0
+    if not 0 <= factor <= 1:
+        raise UsageError(f"fault {part!r}: {text} is no share of speed", where="--faults", hint="0 to 1")
+    return factor
+
+
 def _time(text: str, planned: float, part: str) -> float:
     try:
         value = float(text.removesuffix("%"))
     except ValueError:
-        raise UsageError(f"fault {part!r}: {text!r} is no time", where="--faults", hint=_HINT) from None
+        value = math.inf
+    if not value < math.inf:
+        raise UsageError(f"fault {part!r}: {text!r} is no time", where="--faults", hint=_HINT)
     return value / 100.0 * planned if text.endswith("%") else value
 
 
@@ -92,7 +103,8 @@ def _changes(
     kind: str, name: str, begin: float, end: float, factor: float, platform: Platform
 ) -> list[Change]:
     if kind == "join":
-        return [Change(begin, "host-up", name)]
+        made = [Change(begin, "host-up", name)]
+        return made + ([Change(end, "host-down", name)] if end < math.inf else [])
     if kind == "slow":
         host = next(h for h in platform.hosts if h.name == name)
         made = [Change(begin, "host-trace", name, _slowed(host, factor))]

@@ -307,13 +307,20 @@ class _Run:
         """Whether nothing has begun since the scheduler was asked, and nothing is to come by itself."""
         lines = int(self.world.log_len[0])
         quiet = lines == self.lines
-        under_way = int(self.world.heap_len[0]) + int(self.world.n_active[0]) > 0
-        for_ever = min(self._next_change(), self._next_release()) == math.inf and not under_way
+        for_ever = min(self._next_change(), self._next_release()) == math.inf and not self._moves_on()
         stands = reason == TIME and self.state.time == self.last_time
         self.lines, self.last_time = lines, self.state.time
         if not quiet:
             self.in_vain = 0
         return quiet and (for_ever or stands)
+
+    def _moves_on(self) -> bool:
+        """Whether anything that is under way will ever end; hosts and links can stand still for good."""
+        world = self.world
+        if world.heap_len[0] > 0 and world.heap_time[0] < math.inf:
+            return True
+        flows = world.active[: int(world.n_active[0])]
+        return len(flows) > 0 and bool(world.flow_time[1] < math.inf or (world.pair_rate[flows] > 0).any())
 
     def _first_changes(self) -> list[Change]:
         """The first thing that happens to each host and link that comes or goes."""
