@@ -46,18 +46,18 @@ def test_planning_events_give_several_plans_and_a_valid_run(sweep, events):
 
 def test_constant_intervals_are_constant(sweep):
     _, scheduler = steered(sweep, Rules(events="S1", interval=500.0, idle=False))
-    assert scheduler._interval == 500.0
+    assert scheduler.pace.interval == 500.0
 
 
 def test_deviation_stretches_the_interval_while_all_goes_as_foreseen(sweep):
     _, scheduler = steered(sweep, Rules(events="S2", interval=300.0))
-    assert scheduler._interval > 300.0
+    assert scheduler.pace.interval > 300.0
 
 
 def test_what_runs_and_is_kept_counts_as_foreseen(sweep):
     """With an interval shorter than a task nothing that was just planned runs at the next event."""
     run, scheduler = steered(sweep, Rules("S2", interval=30.0))
-    assert scheduler._interval > 2 * 30.0
+    assert scheduler.pace.interval > 2 * 30.0
     assert run.plans < 0.5 * run.makespan / 30.0
 
 
@@ -69,7 +69,7 @@ def test_deviation_shrinks_the_interval_when_hosts_slow_down(sweep):
         for t, share in ((200 + k, 0.1), (900 + k, 0.9), (1600 + k, 0.15))
     ]
     _, scheduler = steered(sweep, Rules(events="S2", interval=600.0), changes)
-    assert scheduler._interval < 600.0
+    assert scheduler.pace.interval < 600.0
 
 
 def test_unstable_hosts_lose_weight_with_s3(sweep):
@@ -80,8 +80,8 @@ def test_unstable_hosts_lose_weight_with_s3(sweep):
         for t, share in ((150, 0.1), (800, 0.9), (1500, 0.1), (2200, 0.9))
     ]
     _, scheduler = steered(sweep, Rules(events="S3", interval=300.0), changes)
-    shaky = np.mean([scheduler._trust.get(h, 1.0) for h in range(6)])
-    steady = np.mean([scheduler._trust.get(h, 1.0) for h in range(6, len(names))])
+    shaky = np.mean([scheduler.pace.trust.get(("host", h), 1.0) for h in range(6)])
+    steady = np.mean([scheduler.pace.trust.get(("host", h), 1.0) for h in range(6, len(names))])
     assert shaky < steady
 
 

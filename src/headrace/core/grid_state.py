@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,9 +13,26 @@ from headrace.core.coordinator import State
 from headrace.core.kernels.desk import HERE, Case, Desk
 from headrace.core.residual import rest_of
 from headrace.core.scheduler import Problem
+from headrace.core.transit import Transit, transit_of
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Platform
+
+
+class Row(NamedTuple):
+    """When a task that runs or is kept is expected to start and to end, in seconds from now."""
+
+    host: int
+    task: int
+    start: float
+    end: float
+
+
+class Timetable(NamedTuple):
+    """What hosts are expected to do with what they run and keep, and when each has a free core."""
+
+    free: Floats
+    rows: list[Row]
 
 
 class GridState(State):
@@ -68,38 +86,36 @@ class GridState(State):
             task = int(self.desk.q_next[task])
         return found
 
+    def kept(self, keep: int) -> Ints:
+        """The first `keep` tasks of each queue."""
+        first = [self.queue(host)[:keep] for host in range(len(self.platform.hosts))] if keep else []
+        return np.array([task for some in first for task in some], np.int32)
+
     def busy_until(self, keep: int = 0) -> Floats:
         """Seconds from now until each host has a free core, with the first `keep` tasks of its queue done.
 
         When running tasks end is a belief.
         """
-        return self._timetable(keep)[0]
+        return self.timetable(keep).free
 
-    def expected_at(self, moment: float, keep: int = 0) -> dict[int, list[int]]:
-        """Of what runs and the first `keep` tasks of each queue, what each host is expected to run in `moment` s."""
-        found: dict[int, list[int]] = {}
-        for host, task, start, end in self._timetable(keep)[1]:
-            if start <= moment < end:
-                found.setdefault(host, []).append(task)
-        return found
-
-    def _timetable(self, keep: int) -> tuple[Floats, list[tuple[int, int, float, float]]]:
-        """When each host has a free core, and (host, task, start, end) of what runs and is kept, from now."""
+    def timetable(self, keep: int = 0) -> Timetable:
+        """When what runs, and the first `keep` tasks of each queue after it, is expected to start and to end."""
         desk, case = self.desk, self.case
-        busy = np.zeros(len(self.platform.hosts))
-        rows: list[tuple[int, int, float, float]] = []
+        table = Timetable(np.zeros(len(self.platform.hosts)), [])
         running = np.flatnonzero(desk.run_host >= 0).astype(np.int32)
         left = dict(zip(running.tolist(), self._left(running).tolist(), strict=True))
-        for host in range(len(busy)):
+        for host in range(len(table.free)):
             on = desk.core_task[case.core_ptr[host] : case.core_ptr[host + 1]].tolist()
             free = [left[task] if task >= 0 else 0.0 for task in on]
-            rows += [(host, task, 0.0, left[task]) for task in on if task >= 0]
+            table.rows.extend(Row(host, task, 0.0, left[task]) for task in sorted(set(on)) if task >= 0)
             for task in self.queue(host)[:keep]:
                 free.sort()
-                rows.append((host, task, free[0], free[0] + float(desk.predicted[task])))
-                free[0] = rows[-1][3]
-            busy[host] = min(free)
-        return busy, rows
+                need = min(int(case.cores[task]), len(free))
+                row = Row(host, task, free[need - 1], free[need - 1] + float(desk.predicted[task]))
+                free[:need] = [row.end] * need
+                table.rows.append(row)
+            table.free[host] = min(free)
+        return table
 
     def _left(self, tasks: Ints) -> Floats:
         desk = self.desk
@@ -110,8 +126,9 @@ class GridState(State):
     def problem(self, keep: int = 0, chosen: Bools | None = None) -> Problem:
         """What is left to place: tasks that neither run nor are among the first `keep` of a queue.
 
-        `chosen` limits it further to these tasks. Hosts are free when what they run and keep is done;
-        what running tasks make counts as being where they run. O(tasks + items * places).
+        `chosen` limits it further to these tasks. Hosts are free when what they run and keep is done, links
+        when they have carried what is under way and what kept tasks need; what running tasks make will be
+        where they run, what is being moved where it is going. O(tasks + items * places).
         """
         hosts = self.platform.hosts
         if all(host.name in self.down for host in hosts):
@@ -122,24 +139,31 @@ class GridState(State):
         wanted = (self.desk.done == 0) & (self.desk.run_host < 0)
         if chosen is not None:
             wanted &= chosen
-        for host in range(len(hosts)) if keep else ():
-            wanted[self.queue(host)[:keep]] = False
-        beliefs = self.beliefs
-        rest, _ = rest_of(beliefs.graph, wanted, beliefs.work, beliefs.sizes(self.done))
+        wanted[self.kept(keep)] = False
+        beliefs, sizes = self.beliefs, self.beliefs.sizes(self.done)
+        rest, _ = rest_of(beliefs.graph, wanted, beliefs.work, sizes)
         if self.time > 0 and ((rest.release > 0).any() or np.isfinite(rest.deadline).any()):
             later = np.maximum(rest.release - self.time, 0.0)
             rest = replace(rest, release=later, deadline=rest.deadline - self.time)
-        busy = self.busy_until(keep)
-        number = {host.name: h for h, host in enumerate(platform.hosts)}
-        free_at = {
-            number[host.name]: float(busy[h])
-            for h, host in enumerate(hosts)
-            if busy[h] > 0 and host.name in number
-        }
-        return Problem(rest, platform, self._holders(rest, platform), free_at, bounded=False)
+        table, transit = self.timetable(keep), transit_of(self, keep, sizes)
+        holders, since = self._holders(rest, platform, table, transit)
+        return Problem(
+            rest,
+            platform,
+            holders,
+            _by_name(table.free, [host.name for host in hosts], [host.name for host in platform.hosts]),
+            bounded=False,
+            since=since,
+            link_free_at=_by_name(
+                transit.link_free, self.platform.network.link_names, platform.network.link_names
+            ),
+        )
 
-    def _holders(self, rest: Graph, platform: Platform) -> dict[int, tuple[int, ...]]:
-        """Where items that exist or are being made lie, by the numbers of the platform that is left."""
+    def _holders(
+        self, rest: Graph, platform: Platform, table: Timetable, transit: Transit
+    ) -> tuple[dict[int, tuple[int, ...]], dict[tuple[int, int], float]]:
+        """Where items that exist, move or are being made lie, by the numbers of the platform that is left; and
+        when they are there, of those that are not yet."""
         desk, graph = self.desk, self.graph
         names = self.platform.network.place_names
         there = {name: p for p, name in enumerate(platform.network.place_names)}
@@ -149,18 +173,40 @@ class GridState(State):
         needed[rest.reads] = True
         needed &= (rest.producer < 0) & ~self.case.free
         held = (desk.present.reshape(graph.n_items, len(names)) == HERE) & (new >= 0)
+        later = self._later(needed, table, transit)
         holders: dict[int, tuple[int, ...]] = {}
-        origin = self.case.origin
+        since: dict[tuple[int, int], float] = {}
         for item in np.flatnonzero(needed).tolist():
             places = np.flatnonzero(held[item])
-            maker = int(graph.producer[item])
-            if len(places) == 1 and maker < 0 and places[0] == origin:
+            only_there = len(places) == 1 and graph.producer[item] < 0 and places[0] == self.case.origin
+            if only_there and item not in later:
                 continue
             found = {int(new[p]) for p in places}
-            if not found and maker >= 0 and desk.run_host[maker] >= 0:
-                found = {int(new[self.case.host_place[desk.run_host[maker]]])}
-            if not found and maker >= 0 and desk.assigned[maker] >= 0:
-                found = {int(new[self.case.host_place[desk.assigned[maker]]])}
+            for place, time in later.get(item, ()):
+                if new[place] >= 0 and int(new[place]) not in found:
+                    found.add(int(new[place]))
+                    since[item, int(new[place])] = time
             if found:
                 holders[item] = tuple(sorted(found))
-        return holders
+        return holders, since
+
+    def _later(self, needed: Bools, table: Timetable, transit: Transit) -> dict[int, list[tuple[int, float]]]:
+        """(place, seconds from now) at which items are expected that move, or that running and kept tasks make."""
+        later: dict[int, list[tuple[int, float]]] = {}
+        for row in transit.carried:
+            if needed[row.item]:
+                later.setdefault(row.item, []).append((row.target, row.end))
+        for made in table.rows:
+            place = int(self.case.host_place[made.host])
+            for item in self.graph.writes_of(made.task).tolist():
+                if needed[item]:
+                    later.setdefault(item, []).append((place, made.end))
+        return later
+
+
+def _by_name(values: Floats, names: Sequence[str], wanted: Sequence[str]) -> dict[int, float]:
+    """Values above 0 by the numbers that their names have among those wanted; others are left out."""
+    number = {name: k for k, name in enumerate(wanted)}
+    return {
+        number[names[k]]: float(values[k]) for k in np.flatnonzero(values > 0).tolist() if names[k] in number
+    }

@@ -21,7 +21,9 @@ class Problem:
 
     `holders` says at which places an item from outside lies, for items that do not simply lie at the
     platform's origin (the homes that a program gives its items are added); `free_at` when each host can
-    first be used (0 where nothing is said). Nobody reads the lower bound of a plan that is made again and
+    first be used (0 where nothing is said). In the middle of a run, `since` tells for an item that is on its
+    way or being made when it will be at one of its holders, by (item, place), and `link_free_at` when each
+    link has done what it is to do first. Nobody reads the lower bound of a plan that is made again and
     again in a run: with `bounded` false it is not computed.
     """
 
@@ -31,6 +33,8 @@ class Problem:
     free_at: Mapping[int, float] = field(default_factory=dict)
     seed: int = 0
     bounded: bool = True
+    since: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    link_free_at: Mapping[int, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if len(self.graph.homes.index):

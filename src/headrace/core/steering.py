@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace.core.online import Answer, Delivery, Truncate, Wake
-from headrace.core.scheduler import Assignment, Planner
+from headrace.core.pace import Moving, Pace, Running, SubTask
+from headrace.core.scheduler import Assignment, Planner, Problem
+from headrace.core.task_space import Reduction, reduced
+from headrace.core.transit import transit_of
 from headrace.model.errors import UsageError
 from headrace.model.events import Event, HostJoined, HostLeft, Started
 from headrace.model.graph import Bools, Ints
@@ -39,7 +43,8 @@ class Rules:
     every: float = 0.0
     """Plan again after each such share of the first plan's makespan, in place of `interval`; 0: not so."""
     horizon: float | Literal["tuned"] = "tuned"
-    """How far beyond the next plan hosts are given work, in intervals."""
+    """How far beyond the next plan hosts are given work, in intervals. Tuned: far at first, less far as long
+    as no host runs out of work."""
     keep: int = 1
     """Tasks that stay in each queue while a plan is made, and are not planned anew."""
     hold: bool = False
@@ -50,8 +55,8 @@ class Rules:
     """Virtual seconds that making any plan takes."""
     subset: int = 0
     """At most so many tasks are planned at once; 0: all."""
-    reduce: Literal["random", "shared-file"] = "shared-file"
-    """Which tasks are chosen when there are more: at random, or those that share files."""
+    reduce: Reduction = "shared-file"
+    """Which tasks are chosen when there are more, level by level: at random, or those that share files."""
     replan: Literal["joins", "losses", "both", "neither"] = "both"
     """Changes of the grid after which a plan is made at once."""
     off_by: float = math.inf
@@ -61,7 +66,8 @@ class Rules:
     idle: bool = True
     """A host with nothing to do while tasks wait asks for a new plan."""
     threshold: float = 0.3
-    """Share of wrong predictions above which the interval shrinks."""
+    """Share of wrong predictions above which the interval shrinks. Predictions say which tasks will run on which
+    hosts at the next planning event, and which items will move over which links."""
 
     def __post_init__(self) -> None:
         for what, value, least in (
@@ -92,20 +98,20 @@ class Steered:
         self.planning_seconds = 0.0
         """Virtual seconds spent making plans, altogether."""
         self.planned_tasks = 0
-        self._interval = 0.0
-        self._reach = 1.0
+        self.pace = Pace(self.rules.events, self.rules.threshold, self.rules.horizon)
         self._next_event = math.inf
         self._last_plan = -math.inf
-        self._pending: tuple[float, list[Answer], dict[int, list[int]]] | None = None
-        self._foreseen: dict[int, list[int]] = {}
-        self._trust: dict[int, float] = {}
+        self._pending: tuple[float, list[Answer], list[SubTask]] | None = None
+        self._foreseen: list[SubTask] = []
+        self._there: Bools | None = None
+        """The hosts that were there when the last plan was made."""
         self._again = False
 
     def react(self, state: GridState, events: Sequence[Event]) -> list[Answer]:
         """Plan if it is time to, or hand over the plan that is ready now."""
         now = state.time
-        if not self._interval:
-            self._interval = self._first_interval(state)
+        if not self.pace.interval:
+            self.pace.begin(self._first_interval(state))
         answers: list[Answer] = []
         if self._pending is not None:
             ready, made, foreseen = self._pending
@@ -142,7 +148,7 @@ class Steered:
         if state.surprised and state.time >= self._last_plan + self.rules.pause:
             return True
         nothing_moves = not (state.desk.run_host >= 0).any()
-        pause = 0.25 * self._interval if self.rules.events != "once" else 0.0
+        pause = 0.25 * self.pace.interval if self.rules.events != "once" else 0.0
         return nobody_has and (nothing_moves or state.time >= self._last_plan + pause)
 
     def _first_interval(self, state: GridState) -> float:
@@ -153,121 +159,159 @@ class Steered:
         return max(4.0 * mean, 1e-3)
 
     def _plan(self, state: GridState) -> list[Answer]:
-        rules = self.rules
-        now = state.time
+        rules, now = self.rules, state.time
         self._adapt(state)
         self._last_plan = now
-        self._next_event = now + self._interval if rules.events != "once" else math.inf
-        chosen = self._chosen(state)
+        self._next_event = now + self.pace.interval if rules.events != "once" else math.inf
         kept = 0 if rules.hold else rules.keep
-        problem = state.problem(kept, chosen)
+        problem = state.problem(kept, self._chosen(state, kept))
         if problem.graph.n_tasks == 0:
+            self._foreseen = []
             return []
-        plan = self.planner.plan(problem)
+        cost = self._cost(problem)
+        plan = self.planner.plan(_not_before(problem, cost))
         self.plans += 1
-        if rules.every > 0 and self.plans == 1:
-            self._interval = rules.every * plan.makespan
-            self._next_event = now + self._interval
         self.planned_tasks += problem.graph.n_tasks
-        cost = (
-            rules.planning_fixed + rules.planning * problem.graph.n_tasks * len(problem.platform.hosts) / 1e3
-        )
         self.planning_seconds += cost
+        if rules.every > 0 and self.plans == 1:
+            self.pace.begin(rules.every * plan.makespan)
+            self._next_event = now + self.pace.interval
         self._next_event = max(self._next_event, now + 2.0 * cost)
-        made, foreseen = self._answers(state, plan)
+        made, foreseen = self._answers(state, plan, kept)
         if cost > 0:
             self._pending = (now + cost, [Truncate(0), *made] if rules.hold else made, foreseen)
             return [] if rules.hold else [Truncate(kept)]
         self._foreseen = foreseen
         return [Truncate(kept), *made]
 
-    def _answers(self, state: GridState, plan: Plan) -> tuple[list[Answer], dict[int, list[int]]]:
-        """Tasks that start before the horizon and the transfers up to there; who is foreseen to run then."""
-        now = state.time
-        hosts = {host.name: h for h, host in enumerate(state.platform.hosts)}
-        names = [hosts[host.name] for host in plan.platform.hosts]
-        limit = math.inf
-        if self.rules.events != "once":
-            reach = self._reach if self.rules.horizon == "tuned" else float(self.rules.horizon)
-            limit = self._next_event - now + reach * self._interval
-        order = np.argsort(plan.start, kind="stable").astype(np.int32)
-        order = order[_first_beyond(plan, order, limit)]
-        last = float(plan.start[order[-1]]) if len(order) else 0.0
-        on = [host.name for host in plan.platform.hosts]
-        answers: list[Answer] = [
-            Assignment(plan.graph.task_names[t], on[host], now + start)
-            for t, host, start in zip(
-                order.tolist(), plan.host[order].tolist(), plan.start[order].tolist(), strict=True
-            )
-        ]
-        moment = self._next_event - now
-        foreseen = state.expected_at(moment, 0 if self.rules.hold else self.rules.keep)
-        for t in order[(plan.start[order] <= moment) & (moment < plan.finish[order])].tolist():
-            name = plan.graph.task_names[t]
-            foreseen.setdefault(names[int(plan.host[t])], []).append(state.task_number[name])
-        if state.platform.contention == "fifo":
-            places = plan.platform.network.place_names
-            for k in np.argsort(plan.move_start, kind="stable").tolist():
-                if plan.move_start[k] <= last:
-                    item = plan.graph.item_names[plan.move_item[k]]
-                    source, target = places[plan.move_source[k]], places[plan.move_target[k]]
-                    answers.append(Delivery(item, source, target, now + float(plan.move_start[k])))
-        return answers, foreseen
-
-    def _chosen(self, state: GridState) -> Bools | None:
-        """The tasks to plan for, where there are more than a plan shall hold."""
-        limit = self.rules.subset
-        left = np.flatnonzero((state.desk.done == 0) & (state.desk.run_host < 0))
-        if limit <= 0 or len(left) <= limit:
-            return None
-        chosen = np.zeros(state.graph.n_tasks, np.bool_)
-        chosen[self._pick(state, left.astype(np.int32), limit)] = True
-        return chosen
-
-    def _pick(self, state: GridState, left: Ints, limit: int) -> Ints:
-        graph = state.graph
-        if self.rules.reduce == "random":
-            drawn = np.random.default_rng([self.seed, self.plans]).permutation(len(left))[:limit]
-            by_level = left[np.sort(drawn)]
-            return by_level.astype(np.int32)
-        reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
-        open_task = np.zeros(graph.n_tasks, np.bool_)
-        open_task[left] = True
-        users = np.bincount(graph.reads[open_task[reader]], minlength=graph.n_items)
-        weight = np.where(users > 1, graph.size, 0.0)
-        largest = np.full(graph.n_tasks, -1, np.int64)
-        heaviest = np.zeros(graph.n_tasks)
-        for t in left.tolist():
-            reads = graph.reads_of(t)
-            if len(reads):
-                best = int(reads[np.argmax(weight[reads])])
-                if weight[best] > 0:
-                    largest[t], heaviest[t] = best, users[best]
-        order = np.lexsort((left, largest[left], -heaviest[left], graph.level[left]))
-        return left[order[:limit]]
+    def _cost(self, problem: Problem) -> float:
+        """Virtual seconds that a plan for this takes."""
+        size = problem.graph.n_tasks * len(problem.platform.hosts)
+        return self.rules.planning_fixed + self.rules.planning * size / 1e3
 
     def _adapt(self, state: GridState) -> None:
-        """Stretch or shrink the interval by how far the run has strayed from what was foreseen."""
-        rules = self.rules
-        if rules.events not in ("S2", "S3") or not self._foreseen or state.time < self._next_event - 1e-9:
-            return
-        wrong = total = 0.0
-        for host, tasks in sorted(self._foreseen.items()):
-            right = sum(int(state.desk.run_host[t]) == host for t in tasks) / len(tasks)
-            weight = self._trust.get(host, 1.0) if rules.events == "S3" else 1.0
-            self._trust[host] = 0.7 * self._trust.get(host, 1.0) + 0.3 * right
-            wrong += weight * (1.0 - right)
-            total += weight
-        if total > 0 and wrong / total > rules.threshold:
-            self._interval = max(0.5 * self._interval, 0.25 * self._first_interval(state))
-        else:
-            self._interval = min(1.25 * self._interval, 64.0 * self._first_interval(state))
-        if rules.horizon == "tuned":
-            dry = any(
-                state.desk.up[h] and state.desk.busy[h] == 0 and state.desk.q_len[h] == 0
-                for h in range(len(state.platform.hosts))
-            )
-            self._reach = min(4.0, 2.0 * self._reach) if dry else max(0.25, 0.8 * self._reach)
+        """Before a plan: see how the last one came true, and whether it gave hosts enough to do."""
+        if state.time >= self._next_event - 1e-9:
+            self.pace.compare(state, self._foreseen)
+        desk = state.desk
+        up = desk.up == 1
+        if self._there is not None:
+            dry = self._there & up & (desk.busy == 0) & (desk.q_len[:-1] == 0)
+            self.pace.tune(bool(dry.any()))
+        self._there = up
+
+    def _answers(self, state: GridState, plan: Plan, kept: int) -> tuple[list[Answer], list[SubTask]]:
+        """Tasks that start before the horizon and the transfers up to there; what is foreseen to run then."""
+        limit = math.inf
+        if self.rules.events != "once":
+            limit = self._next_event - state.time + self.pace.reach * self.pace.interval
+        order = np.argsort(plan.start, kind="stable").astype(np.int32)
+        order = order[_first_beyond(plan, order, limit)]
+        moves = np.empty(0, np.int64)
+        if state.platform.contention == "fifo":
+            moves = _moves_of(plan, order)
+        answers: list[Answer] = [
+            *_assignments(state, plan, order, kept),
+            *_deliveries(plan, moves, state.time),
+        ]
+        moment = self._next_event - state.time
+        return answers, [*_going_on(state, kept, moment), *_planned(state, plan, order, moves, moment)]
+
+    def _chosen(self, state: GridState, kept: int) -> Bools | None:
+        """The tasks to plan for, where there are more than a plan shall hold."""
+        limit = self.rules.subset
+        is_left = (state.desk.done == 0) & (state.desk.run_host < 0)
+        is_left[state.kept(kept)] = False
+        left = np.flatnonzero(is_left).astype(np.int32)
+        if limit <= 0 or len(left) <= limit:
+            return None
+        rng = np.random.default_rng([self.seed, self.plans])
+        chosen = np.zeros(state.graph.n_tasks, np.bool_)
+        chosen[reduced(state.graph, left, limit, self.rules.reduce, rng)] = True
+        return chosen
+
+
+def _not_before(problem: Problem, seconds: float) -> Problem:
+    """The problem with hosts and links free no sooner than the plan for it is ready."""
+    if seconds <= 0:
+        return problem
+    hosts, links = range(len(problem.platform.hosts)), range(problem.platform.network.n_links)
+    return replace(
+        problem,
+        free_at={h: max(seconds, problem.free_at.get(h, 0.0)) for h in hosts},
+        link_free_at={k: max(seconds, problem.link_free_at.get(k, 0.0)) for k in links},
+    )
+
+
+def _assignments(state: GridState, plan: Plan, order: Ints, kept: int) -> list[Assignment]:
+    """Planned starts as ranks, behind the tasks that stay in each queue."""
+    number = {host.name: h for h, host in enumerate(state.platform.hosts)}
+    names = [host.name for host in plan.platform.hosts]
+    base = np.full(len(names), state.time)
+    for k, name in enumerate(names) if kept else ():
+        ranks = [float(state.desk.rank[t]) for t in state.queue(number[name])[:kept]]
+        base[k] = max([state.time, *ranks])
+    ranks = (base[plan.host[order]] + plan.start[order]).tolist()
+    tasks = plan.graph.task_names
+    return [
+        Assignment(tasks[t], names[host], rank)
+        for t, host, rank in zip(order.tolist(), plan.host[order].tolist(), ranks, strict=True)
+    ]
+
+
+def _moves_of(plan: Plan, order: Ints) -> NDArray[np.int64]:
+    """The transfers up to the last start of the tasks handed out, in order; none of what others would make."""
+    handed = np.zeros(plan.graph.n_tasks, np.bool_)
+    handed[order] = True
+    last = float(plan.start[order[-1]]) if len(order) else 0.0
+    maker = plan.graph.producer[plan.move_item]
+    there = (maker < 0) | handed[maker]
+    moves = np.argsort(plan.move_start, kind="stable")
+    return moves[(plan.move_start[moves] <= last) & there[moves]]
+
+
+def _deliveries(plan: Plan, moves: NDArray[np.int64], now: float) -> list[Delivery]:
+    places, items = plan.platform.network.place_names, plan.graph.item_names
+    return [
+        Delivery(
+            items[plan.move_item[k]],
+            places[plan.move_source[k]],
+            places[plan.move_target[k]],
+            now + float(plan.move_start[k]),
+        )
+        for k in moves.tolist()
+    ]
+
+
+def _going_on(state: GridState, kept: int, moment: float) -> list[SubTask]:
+    """What will run in `moment` seconds of what runs now and stays in queues."""
+    found: list[SubTask] = [
+        Running(row.task, row.host) for row in state.timetable(kept).rows if row.start <= moment < row.end
+    ]
+    if state.platform.contention == "fifo":
+        transit = transit_of(state, kept, state.beliefs.sizes(state.done))
+        found += [
+            Moving(row.item, row.target, row.link) for row in transit.carried if row.start <= moment < row.end
+        ]
+    return found
+
+
+def _planned(
+    state: GridState, plan: Plan, order: Ints, moves: NDArray[np.int64], moment: float
+) -> list[SubTask]:
+    """What will run in `moment` seconds of what has just been planned, by the numbers of the whole grid."""
+    host = {host.name: h for h, host in enumerate(state.platform.hosts)}
+    place = {name: p for p, name in enumerate(state.platform.network.place_names)}
+    found: list[SubTask] = [
+        Running(state.task_number[plan.graph.task_names[t]], host[plan.platform.hosts[plan.host[t]].name])
+        for t in order[(plan.start[order] <= moment) & (moment < plan.finish[order])].tolist()
+    ]
+    names = plan.platform.network.place_names
+    for k in moves[(plan.move_start[moves] <= moment) & (moment < plan.move_finish[moves])].tolist():
+        source, target = place[names[plan.move_source[k]]], place[names[plan.move_target[k]]]
+        link = int(state.case.pair_home[source * len(place) + target])
+        found.append(Moving(int(plan.move_item[k]), target, link))
+    return found
 
 
 def _first_beyond(plan: Plan, order: Ints, limit: float) -> Bools:

@@ -7,12 +7,22 @@ from numpy.typing import NDArray
 
 from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
-from headrace.model.graph import OUTSIDE, Ints
+from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.plan import Plan
-from headrace.planners.kernels.arrays import NO_ROUTE, POOL_FULL, Choice, Copies, Log, Moves, Placed, Scratch
+from headrace.planners.kernels.arrays import (
+    NO_ROUTE,
+    POOL_FULL,
+    Choice,
+    Copies,
+    Log,
+    Moves,
+    Placed,
+    Scratch,
+    Tasks,
+)
 from headrace.planners.kernels.calendar import new_calendar
 from headrace.planners.kernels.listing import list_schedule
-from headrace.planners.kernels.transfers import add_held, return_results
+from headrace.planners.kernels.transfers import add_held, keep_busy, return_results
 from headrace.planners.problem_arrays import Arrays
 
 MANY_READERS = 16
@@ -36,13 +46,16 @@ class Board:
         most_inputs = int(np.diff(graph.read_ptr).max(initial=0))
         booked = deliveries * longest if machines.booked else 0
         self.cores = new_calendar(n_cores, room * (4 * (n + n_cores) + 64))
-        self.links = new_calendar(n_links, room * (4 * (booked + min(n_links, booked)) + 64))
+        first_booked = booked + min(n_links, booked) + len(problem.link_free_at)
+        self.links = new_calendar(n_links, room * (4 * first_booked + 64))
         self.copies = _room_for_copies(problem, len(tasks.held) + graph.n_items + deliveries)
         self.moves = _room_for_moves(deliveries)
         self.log = _room_for_log(most_inputs * longest)
         self.scratch = _room_for_scratch(problem, most_inputs, longest)
         self.placed = Placed(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n), np.zeros(n))
-        add_held(machines, tasks, self.copies)
+        add_held(machines, tasks, self.copies, _held_since(problem, tasks))
+        if machines.booked and problem.link_free_at:
+            keep_busy(self.links, _free_since(problem))
 
     def place(self, order: Ints | NDArray[np.int64], choice: Choice, *, results_wait: bool = False) -> None:
         """Place these tasks in turn; their predecessors must be placed. See `list_schedule`.
@@ -110,6 +123,23 @@ class Board:
             moves.finish[:used],
             notes=_notes(self.problem),
         )
+
+
+def _held_since(problem: Problem, tasks: Tasks) -> Floats:
+    """When each of the copies that need no transfer is there."""
+    since = np.zeros(len(tasks.held))
+    for (item, place), time in problem.since.items():
+        first, last = int(tasks.held_ptr[item]), int(tasks.held_ptr[item + 1])
+        since[first:last][tasks.held[first:last] == place] = time
+    return since
+
+
+def _free_since(problem: Problem) -> Floats:
+    """When each link can first be used."""
+    free = np.zeros(problem.platform.network.n_links)
+    for link, time in problem.link_free_at.items():
+        free[link] = time
+    return free
 
 
 def _notes(problem: Problem) -> tuple[str, ...]:

@@ -44,11 +44,19 @@ def route(m, source, target, links):
 
 
 @njit(cache=True)
-def add_held(m, tasks, copies):
-    """The copies there are before the program starts."""
+def add_held(m, tasks, copies, since):
+    """The copies there are before the program starts, or will be without its doing, `since` when each is there."""
     for item in range(len(tasks.size)):
         for i in range(tasks.held_ptr[item], tasks.held_ptr[item + 1]):
-            add_copy(m, copies, item, tasks.size[item], tasks.held[i], 0.0)
+            add_copy(m, copies, item, tasks.size[item], tasks.held[i], since[i])
+
+
+@njit(cache=True)
+def keep_busy(calendar, until):
+    """Book each link from the start until it can first be used."""
+    for link in range(len(until)):
+        if until[link] > 0.0:
+            book(calendar, link, 0.0, until[link])
 
 
 @inner

@@ -55,6 +55,6 @@ class JustInTime:
     def _queued(self, state: GridState) -> Ints:
         """Cores that the tasks in each queue will need; one each, if none needs more."""
         if state.graph.cores.max(initial=1) == 1:
-            return state.desk.q_len[:-1]
+            return np.asarray(state.desk.q_len[:-1])
         cores = state.graph.cores
         return np.array([int(cores[state.queue(h)].sum()) for h in range(len(self._cores))], np.int32)
