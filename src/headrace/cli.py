@@ -342,13 +342,15 @@ def compare(
 @app.command()
 def convert(
     source: Annotated[
-        str, typer.Argument(metavar="IN", help="Program (WfFormat, file.py:name) or plan file.")
+        str, typer.Argument(metavar="IN", help="Program (also file.py:name), platform, behaviour or plan.")
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="Its ending decides the format.")],
     to: Annotated[
         str | None,
         typer.Option(
-            "--to", help="wfformat, pst, dot, graphml, node-link or chrome-trace, if the ending does not say."
+            "--to",
+            help="wfformat, pst, dot, graphml, node-link, platform, trace, chrome-trace or svg, "
+            "if the ending does not say.",
         ),
     ] = None,
     program: Annotated[
@@ -358,7 +360,7 @@ def convert(
         str | None, typer.Option("--on", metavar="PLATFORM", help="The platform of a plan file.")
     ] = None,
 ) -> None:
-    """Convert a program to WfFormat, DOT, GraphML or networkx JSON, or a plan to a Chrome trace or SVG."""
+    """Convert a program, platform or behaviour between formats, or a plan to a Chrome trace or SVG."""
     from headrace.commands.convert import convert_file
 
     typer.echo(f"{target}: {convert_file(source, target, to, program, on)}")

@@ -60,7 +60,48 @@ def test_plan_check_and_convert(folder: Path) -> None:
     assert json.loads(again.out)["makespan"] == pytest.approx(first["makespan"])
     refused = headrace("convert", "loaded_2", "x.toml", cwd=folder)
     assert refused.code == 2
-    assert "a behaviour cannot be converted" in refused.err
+    assert "a behaviour cannot be written as 'platform'" in refused.err
+
+
+def test_the_papers_formats_are_written_as_well(folder: Path) -> None:
+    out = folder / "out"
+    out.mkdir()
+    for source, target, *to in (
+        ("sweep.pst", "out/sweep.pst"),
+        ("grid.pst", "out/grid.pst"),
+        ("loaded_2", "out/own.trace"),
+        ("out/own.trace", "out/loaded", "--to", "pst"),
+        ("grid.pst", "out/start.toml"),
+        ("out/start.toml", "out/start.pst"),
+    ):
+        ended = headrace("convert", source, target, *to, cwd=folder)
+        assert ended.code == 0, ended.err
+    assert (out / "loaded").read_text() == (folder / "loaded_2").read_text()
+    case = ("-s", "xsufferage", "--estimates", "forecast", "--log")
+    headrace("simulate", "sweep.pst", "--on", "grid.pst", *case, "a.log", cwd=folder)
+    headrace("simulate", "out/sweep.pst", "--on", "out/grid.pst", *case, "b.log", cwd=folder)
+    assert (folder / "a.log").read_bytes() == (folder / "b.log").read_bytes()
+    plans = [
+        json.loads(headrace("plan", "sweep.pst", "--on", grid, "-s", "minmin", "--json", cwd=folder).out)
+        for grid in ("grid.pst", "out/start.pst")
+    ]
+    assert plans[0]["makespan"] == pytest.approx(plans[1]["makespan"])
+    told = headrace("convert", "sweep.pst", "out/sweep.json", cwd=folder).out
+    assert told == "out/sweep.json: wfformat, with the estimates; the real figures stay behind\n"
+
+
+def test_a_grid_never_overwrites_what_lies_next_to_it(folder: Path) -> None:
+    commented = "# measured in May\n" + (folder / "loaded_2").read_text()
+    (folder / "loaded_2").write_text(commented)
+    assert headrace("convert", "grid.pst", "copy.pst", cwd=folder).code == 0
+    assert (folder / "loaded_2").read_text() == commented
+    other = folder / "other"
+    other.mkdir()
+    (other / "stable_50").write_text("1\n51\n")
+    ended = headrace("convert", "grid.pst", "other/grid.pst", cwd=folder)
+    assert ended.code == 2
+    assert "other/stable_50: exists, and is not the behaviour" in ended.err
+    assert [path.name for path in other.iterdir()] == ["stable_50"]
 
 
 def test_bad_files_end_with_code_2_and_one_line(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Convert files: programs to other tools' formats, plans to traces and pictures."""
+"""Convert files: programs and platforms to other tools' formats, plans to traces and pictures."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TypeVar
 from headrace.formats.detect import detect
 from headrace.formats.plan_json import files_of_plan, read_plan
 from headrace.formats.platform_toml import write_platform
+from headrace.formats.pst_behaviour import read_behaviour, write_behaviour, write_trace
 from headrace.formats.python_program import is_python_program, load_python_program
-from headrace.formats.reading import read_any_platform, read_any_program
+from headrace.formats.reading import read_any_platform, read_any_program, read_grid_or_platform
 from headrace.formats.wfformat import write_program
-from headrace.model.errors import UsageError
+from headrace.model.errors import BadPlatform, UsageError
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
@@ -28,6 +29,7 @@ _ENDINGS = {
     ".json": "wfformat",
     ".json.gz": "wfformat",
     ".pst": "pst",
+    ".trace": "trace",
     ".toml": "platform",
 }
 
@@ -37,10 +39,13 @@ def convert_file(source: str, target: Path, to: str | None, program: str | None,
     form = to or _by_ending(target)
     kind = "program" if is_python_program(source) else detect(source)
     if kind == "platform":
-        _choose({"platform": write_platform}, form, "a platform")(read_any_platform(source), target)
-    elif kind in ("campaign", "behaviour"):
+        _choose({"platform": _write_toml, "pst": _write_grid}, form, "a platform")(source, target)
+    elif kind == "behaviour":
+        writers_of_behaviours = {"pst": write_behaviour, "trace": write_trace}
+        _choose(writers_of_behaviours, form, "a behaviour")(read_behaviour(source), target)
+    elif kind in ("campaign", "pipeline", "deployment"):
         raise UsageError(
-            f"a {kind} cannot be converted", where=source, hint="give a program, platform or plan"
+            f"a {kind} cannot be converted", where=source, hint="give a program, platform, behaviour or plan"
         )
     elif kind == "plan":
         writers = _plan_writers()
@@ -51,7 +56,25 @@ def convert_file(source: str, target: Path, to: str | None, program: str | None,
         writers_of_programs = _program_writers()
         read = load_python_program(source) if is_python_program(source) else read_any_program(source)
         _choose(writers_of_programs, form, "a program")(read, target)
+        if read.reality is not None and form != "pst":
+            return f"{form}, with the estimates; the real figures stay behind"
     return form
+
+
+def _write_toml(source: str, target: Path) -> None:
+    write_platform(read_any_platform(source), target)
+
+
+def _write_grid(source: str, target: Path) -> None:
+    """A grid description with all that happens in it; any other platform as a grid that stays as it is."""
+    from headrace.formats.pst_grid import write_grid
+    from headrace.formats.pst_platform import grid_of
+
+    found = read_grid_or_platform(source)
+    try:
+        write_grid(grid_of(found) if isinstance(found, Platform) else found, target)
+    except BadPlatform as error:
+        raise error.at(source) from None
 
 
 def _by_ending(target: Path) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
+
+import numpy as np
 
 from headrace.formats.beside import beside
 from headrace.formats.files import encode_text, write_file
@@ -78,23 +81,59 @@ def read_grid(path: str | Path) -> GridScript:
 
 
 def write_grid(script: GridScript, path: str | Path) -> None:
-    """Write the description and, next to it, a file for each behaviour."""
+    """Write the description and, next to it, a file for each behaviour; files that are there are not changed."""
     lines = ["GridDescription 1"]
     for event in script.events:
         word = _WORD[type(event)]
         values = (getattr(event, {"architecture": "arch"}.get(f, f)) for f in _FIELDS[word])
         lines.append(f"{written(event.time)}:{word} " + " ".join(f"<{value}>" for value in values))
-    folder = Path(path).parent
+    files = _behaviour_files(script, path)
+    for target, behaviour in files.items():
+        write_behaviour(behaviour, target)
+    write_file(path, encode_text("\n".join(lines) + "\n", str(path)))
+
+
+def _behaviour_files(script: GridScript, path: str | Path) -> dict[Path, Behaviour]:
+    """What has to be written next to a grid; files that hold the same already stay as they are, others too."""
+    files: dict[Path, Behaviour] = {}
     for name, behaviour in script.behaviours.items():
-        target = folder / name
-        if not name or Path(name).name != name or set(name) & set("<>\n") or len(name) > MAX_NAME:
+        plain = 0 < len(name) <= MAX_NAME and not set(name) & set("<>\n") and name == name.strip()
+        if not plain or Path(name).name != name or name == Path(path).name:
             raise BadFile(
                 f"the behaviour {name!r} cannot be a file next to it",
                 where=str(path),
                 hint="give behaviours plain names",
             )
-        write_behaviour(behaviour, target)
-    write_file(path, encode_text("\n".join(lines) + "\n", str(path)))
+        target = Path(path).parent / name
+        if not target.exists():
+            files[target] = behaviour
+        elif not _holds(target, behaviour):
+            raise BadFile(
+                "exists, and is not the behaviour that the grid means",
+                where=str(target),
+                hint="write the grid into another folder",
+            )
+    return files
+
+
+def _holds(target: Path, behaviour: Behaviour) -> bool:
+    """Whether a file has this behaviour, up to the 15 digits that are written."""
+    try:
+        found = read_behaviour(target)
+    except HeadraceError:
+        return False
+    series, others = ((one,) if isinstance(one, Trace) else tuple(one) for one in (behaviour, found))
+    return len(series) == len(others) and all(map(_alike, series, others))
+
+
+def _alike(one: Trace, other: Trace) -> bool:
+    same = len(one) == len(other) and one.repeats == other.repeats
+    return same and bool(
+        np.allclose(one.time, other.time, rtol=1e-14, atol=0)
+        and np.allclose(one.value, other.value, rtol=1e-14, atol=0)
+        and (not one.repeats or math.isclose(one.length, other.length, rel_tol=1e-14))
+        and one.offset == other.offset
+    )
 
 
 def _event(line: Line) -> GridEvent:

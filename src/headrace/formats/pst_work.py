@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -194,6 +195,7 @@ def write_work(program: Program, path: str | Path) -> None:
     """
     real, graph = program.real, program.graph
     archs = max([1, *(len(arch_speeds(k) or ()) for k in (*graph.kinds, *real.kinds))])
+    _require_plain(program, str(path))
     files, lines = _file_lines(program)
     for t, task in enumerate(program.tasks.values()):
         if task.after or any(name not in files for name in task.inputs):
@@ -209,6 +211,24 @@ def write_work(program: Program, path: str | Path) -> None:
         )
     lines.insert(0, f"WorkDescription 1 {len(files)} {len(program.tasks)}")
     write_file(path, encode_text("\n".join(lines) + "\n", str(path)))
+
+
+def _require_plain(program: Program, where: str) -> None:
+    """Refuse what simulators and planners would miss: nothing of it can be written."""
+    for task in program.tasks.values():
+        if task.cores != 1 or task.release > 0 or task.deadline < math.inf:
+            raise BadFile(
+                f"task {task.name!r} has cores, a release or a deadline",
+                where=where,
+                hint="write WfFormat instead, or leave them out",
+            )
+    for item in program.data.values():
+        if item.homes or item.goals:
+            raise BadFile(
+                f"item {item.name!r} lies at, or goes to, a place of its own",
+                where=where,
+                hint="here inputs come from the origin and outputs return to it",
+            )
 
 
 def _file_lines(program: Program) -> tuple[dict[str, int], list[str]]:
