@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.model.errors import UsageError
-from headrace.predict.forecast import GAINS, MEMORY, PREDICTORS, TRIM, WINDOWS, Forecast, Forecaster, forecast
+from headrace.predict.forecast import (
+    GAINS,
+    MEMORY,
+    ORDER,
+    PREDICTORS,
+    TRIM,
+    WINDOWS,
+    Forecast,
+    Forecaster,
+    forecast,
+)
 
 
 def plain(series: list[float]) -> list[float]:
@@ -25,7 +35,19 @@ def plain(series: list[float]) -> list[float]:
         for value in series[1:]:
             smooth += gain * (value - smooth)
         said.append(smooth)
-    return said
+    return [*said, yule_walker(np.array(series[-max(WINDOWS) :]))]
+
+
+def yule_walker(window: np.ndarray) -> float:
+    """The autoregressive forecast from the matrix of autocorrelations, as textbooks have it."""
+    mean, off = window.mean(), window - window.mean()
+    order = min(ORDER, len(window) - 1)
+    if order == 0 or off @ off <= 1e-12 * (window @ window):
+        return float(mean)
+    like = np.array([off[lag:] @ off[: len(off) - lag] for lag in range(order + 1)])
+    matrix = like[np.abs(np.subtract.outer(np.arange(order), np.arange(order)))]
+    weights = np.linalg.solve(matrix, like[1:])
+    return float(mean + weights @ off[::-1][:order])
 
 
 def plain_scores(series: list[float]) -> np.ndarray:
@@ -79,6 +101,17 @@ def test_a_walk_is_followed_and_noise_is_averaged() -> None:
     assert walk.predictor in ("last value", "smoothing 0.9", "smoothing 0.75")
     assert abs(noise.value) < 0.5
     assert noise.error == pytest.approx(np.sqrt(2 / np.pi), rel=0.5)
+
+
+def test_a_swinging_series_is_foretold_by_autoregression() -> None:
+    rng = np.random.default_rng(7)
+    value, series = 0.0, []
+    for _ in range(300):
+        value = -0.9 * value + rng.normal(0, 0.1)
+        series.append(1.0 + value)
+    told = forecast(series)
+    assert told.predictor == f"autoregressive {ORDER}"
+    assert told.error == pytest.approx(0.1 * np.sqrt(2 / np.pi), rel=0.5), "what is left is the noise"
 
 
 def test_the_error_is_that_of_the_predictor_lately() -> None:

@@ -15,7 +15,7 @@ from headrace.model.trace import Trace
 from headrace.predict.forecast import forecast
 from headrace.predict.information import QUALITIES, Information, parse_quality, told_work
 from headrace.predict.outputs import Regression, predicted_sizes
-from headrace.predict.remaining import left_by_load, left_on_time
+from headrace.predict.remaining import left_by_load, left_on_time, work_had
 
 ONOFF = Trace.steps([1.0, 0.0], 10.0)
 HOSTS = [Trace.constant(0.25), ONOFF, Trace.steps([0.9, 0.5, 0.2, 0.4], 30.0)]
@@ -31,10 +31,20 @@ def test_on_time_and_overdue() -> None:
 
 def test_by_measured_load_it_is_exact_if_the_load_stays() -> None:
     half = Trace.constant(0.5)
-    assert left_by_load(3.0, 10.0, 7.0, half, 0.5) == pytest.approx(half.finish(3.0, 10.0) - 7.0)
-    assert left_by_load(0.0, 10.0, 15.0, ONOFF, 0.5) == pytest.approx(2.0)
-    assert left_by_load(0.0, 10.0, 15.0, ONOFF, 0.5, overdue=3.0) == 3.0
-    assert left_by_load(0.0, 10.0, 5.0, ONOFF, 0.0) == math.inf
+    had = work_had(3.0, 7.0, [(0.0, half)])
+    assert left_by_load(10.0, had, lambda amount: amount / 0.5) == pytest.approx(half.finish(3.0, 10.0) - 7.0)
+    had = work_had(0.0, 15.0, [(0.0, ONOFF)])
+    assert left_by_load(10.0, had, lambda amount: amount / 0.5) == pytest.approx(2.0)
+    assert left_by_load(10.0, had, lambda amount: amount / 0.5, overdue=3.0) == 3.0
+    assert left_by_load(10.0, 5.0, lambda amount: math.inf) == math.inf
+
+
+def test_work_had_counts_each_share_for_its_own_time() -> None:
+    """A task from 4 s to 25 s: whole until 10 s, a tenth until 20 s, half after that."""
+    measured = [(0.0, Trace.constant(1.0)), (10.0, Trace.constant(0.1)), (20.0, Trace.constant(0.5))]
+    assert work_had(4.0, 25.0, measured) == pytest.approx(6.0 + 1.0 + 2.5)
+    assert work_had(4.0, 9.0, measured) == 5.0
+    assert work_had(12.0, 15.0, measured) == pytest.approx(0.3)
 
 
 pairs = st.tuples(st.floats(0, 1e6), st.floats(0, 1e6))
@@ -79,6 +89,20 @@ def test_outputs_by_kind_and_position() -> None:
     assert sizes[10] == 77
     assert sizes[11] == pytest.approx(405)
     assert sizes[13] == 0, "a signal stays one"
+
+
+def test_what_is_foretold_is_what_later_tasks_are_foretold_from() -> None:
+    """Three doublers have run; of a chain of two more, the second reads what the first is foretold to make."""
+    graph = make_graph(
+        work=np.ones(5),
+        size=[10, 20, 30, 50, 1, 1, 1, 1, 1],
+        producer=[-1] * 4 + [0, 1, 2, 3, 4],
+        read_ptr=[0, 1, 2, 3, 4, 5],
+        reads=[0, 1, 2, 3, 7],
+    )
+    measured = np.array([0, 0, 0, 0, 20, 40, 60, 0, 0], float)
+    sizes = predicted_sizes(graph, np.array([True, True, True, False, False]), measured)
+    assert sizes[7:].tolist() == pytest.approx([100, 200])
 
 
 def test_perfect_figures_are_those_of_the_trace() -> None:

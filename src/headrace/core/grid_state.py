@@ -16,6 +16,7 @@ from headrace.core.scheduler import Problem
 from headrace.core.transit import Transit, transit_of
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Bools, Floats, Graph, Ints
+from headrace.model.network import Network
 from headrace.model.platform import Platform
 
 
@@ -154,9 +155,7 @@ class GridState(State):
             _by_name(table.free, [host.name for host in hosts], [host.name for host in platform.hosts]),
             bounded=False,
             since=since,
-            link_free_at=_by_name(
-                transit.link_free, self.platform.network.link_names, platform.network.link_names
-            ),
+            link_free_at=_links_by_name(transit.link_free, self.platform.network, platform.network),
         )
 
     def _holders(
@@ -210,3 +209,18 @@ def _by_name(values: Floats, names: Sequence[str], wanted: Sequence[str]) -> dic
     return {
         number[names[k]]: float(values[k]) for k in np.flatnonzero(values > 0).tolist() if names[k] in number
     }
+
+
+def _links_by_name(values: Floats, of: Network, wanted: Network) -> dict[int, float]:
+    """As `_by_name`, for links; those between pairs of many hosts have no names but lie in a fixed order."""
+    if of.link_names:
+        return _by_name(values, of.link_names, wanted.link_names)
+    number = {name: p for p, name in enumerate(wanted.place_names)}
+    found = {}
+    for link in np.flatnonzero(values > 0).tolist():
+        first, second = divmod(link, of.n_places - 1)
+        ends = of.place_names[first], of.place_names[second + (second >= first)]
+        if ends[0] in number and ends[1] in number:
+            source, target = number[ends[0]], number[ends[1]]
+            found[source * (wanted.n_places - 1) + target - (target > source)] = float(values[link])
+    return found

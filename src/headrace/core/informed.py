@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from headrace.core.beliefs import Beliefs, with_hosts
 from headrace.model.behaviour import Behaviour
 from headrace.model.graph import Bools, Floats, Graph, Ints
-from headrace.model.platform import Host, Platform
+from headrace.model.platform import Host, Pairs, Platform
 from headrace.model.trace import LinkTrace, Trace
 from headrace.predict.information import INTERVAL, Information, Quality, told_work
 from headrace.predict.outputs import predicted_sizes
-from headrace.predict.remaining import OVERDUE_SHARE, left_by_load
+from headrace.predict.remaining import OVERDUE_SHARE, left_by_load, work_had
 
 _LEAST = 1e-3
 """A host or link that is believed to stand still counts as this slow: it may recover."""
@@ -45,7 +46,8 @@ class Informed(Beliefs):
         self._real_size = real.size
         self._sizes_differ = not np.array_equal(told.size, real.size)
         shares = [host.trace or Trace.constant(1.0 - host.load) for host in platform.hosts]
-        self.traces: list[Trace] = shares
+        self._measured = [[(0.0, share)] for share in shares]
+        """The shares that were measured of each host, each with the moment from which it holds."""
         self._hosts = Information(shares, quality, error=error, seed=seed)
         self._full = self._rates / np.array([1.0 - host.load for host in platform.hosts])
         self._links = list(platform.network.link_bandwidth.tolist())
@@ -61,7 +63,7 @@ class Informed(Beliefs):
     def change(self, now: float, what: str, number: int, behaviour: Behaviour) -> None:
         if what == "host" and isinstance(behaviour, Trace):
             self._hosts.change(number, behaviour, now)
-            self.traces[number] = behaviour
+            self._measured[number].append((now, behaviour))
         elif isinstance(behaviour, LinkTrace):
             self._bandwidth.change(number, behaviour.bandwidth, now)
         self._moment = -1
@@ -81,21 +83,18 @@ class Informed(Beliefs):
         return predicted_sizes(self.graph, done, self._real_size)
 
     def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
-        """By the load that was measured since each task began, and what is believed of the time ahead."""
-        rates = self.rates(now)
+        """By the load that was measured since each task began, and what is known of the time ahead."""
         left = np.zeros(len(tasks))
         for k, (task, host) in enumerate(zip(tasks.tolist(), hosts.tolist(), strict=True)):
-            full = float(self._full[self.graph.kind[task], host])
-            ahead = float(rates[self.graph.kind[task], host]) / full
-            left[k] = left_by_load(
-                float(started[k]),
-                float(self.work[task]) / full,
-                now,
-                self.traces[host],
-                ahead,
-                overdue=OVERDUE_SHARE * float(expected[k]),
-            )
+            needs = float(self.work[task]) / float(self._full[self.graph.kind[task], host])
+            had = work_had(float(started[k]), now, self._measured[host])
+            overdue = OVERDUE_SHARE * float(expected[k])
+            left[k] = left_by_load(needs, had, partial(self._takes, now, host), overdue)
         return left
+
+    def _takes(self, now: float, host: int, amount: float) -> float:
+        """Seconds that an amount of work takes on a host from now on; one that stands still may recover."""
+        return min(self._hosts.seconds(now, host, amount), amount / _LEAST)
 
     def _renew(self, now: float) -> None:
         moment = math.floor(now / INTERVAL)
@@ -125,7 +124,16 @@ class Informed(Beliefs):
             )
             for link in platform.links
         )
-        self._platform = replace(platform, sites=sites, links=links)
+        self._platform = replace(platform, sites=sites, links=links, pairs=self._pairs(bandwidth))
+
+    def _pairs(self, bandwidth: Floats) -> Pairs | None:
+        """Links between pairs of hosts with these bandwidths."""
+        pairs = self.base.pairs
+        if pairs is None:
+            return None
+        between = np.array(pairs.bandwidth, np.float64)
+        between[~np.eye(len(between), dtype=np.bool_)] = bandwidth
+        return replace(pairs, bandwidth=between)
 
 
 def _traced_links(platform: Platform, number: dict[str, int]) -> list[tuple[int, LinkTrace]]:

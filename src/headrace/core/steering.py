@@ -78,10 +78,17 @@ class Rules:
             ("keep", self.keep, 0),
             ("subset", self.subset, 0),
         ):
-            if value is not None and not value >= least:
+            if value is not None and not least <= value < math.inf:
                 raise UsageError(f"{what} is {value}", where="planning rules", hint=f"give {least} or more")
-        if self.events not in ("S1", "S2", "S3", "once"):
-            raise UsageError(f"events is {self.events!r}", hint="use S1, S2, S3 or once")
+        if self.horizon != "tuned" and not (isinstance(self.horizon, int | float) and self.horizon >= 0):
+            raise UsageError(f"horizon is {self.horizon!r}", hint="use tuned, or a number of 0 or more")
+        for what, chosen, known in (
+            ("events", self.events, ("S1", "S2", "S3", "once")),
+            ("reduce", self.reduce, ("random", "shared-file")),
+            ("replan", self.replan, ("joins", "losses", "both", "neither")),
+        ):
+            if chosen not in known:
+                raise UsageError(f"{what} is {chosen!r}", hint=f"use one of {', '.join(known)}")
 
 
 class Steered:
@@ -164,7 +171,7 @@ class Steered:
         self._last_plan = now
         self._next_event = now + self.pace.interval if rules.events != "once" else math.inf
         kept = 0 if rules.hold else rules.keep
-        problem = state.problem(kept, self._chosen(state, kept))
+        problem = replace(state.problem(kept, self._chosen(state, kept)), seed=self.seed)
         if problem.graph.n_tasks == 0:
             self._foreseen = []
             return []

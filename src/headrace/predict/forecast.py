@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from operator import mul
 from typing import NamedTuple
 
 from headrace.model.errors import UsageError
@@ -17,8 +18,12 @@ WINDOWS = (5, 11, 21, 51)
 GAINS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 0.9)
 TRIM = 0.3
 """Share of a window that a trimmed mean leaves out, half at each end."""
+ORDER = 3
+"""How many values back the autoregressive predictor looks; its coefficients are those of the longest window."""
 MEMORY = 0.1
 """Weight of the latest error in the score of a predictor; earlier ones fade by 1 - MEMORY each."""
+_STILL = 1e-12
+"""A variance below this share of the mean square is rounding: nothing varies."""
 
 
 class Forecast(NamedTuple):
@@ -37,8 +42,8 @@ class Forecaster:
     >>> load = Forecaster()
     >>> for second in range(40):
     ...     load.add(float(second), 0.25 if second % 2 else 0.75)
-    >>> load.forecast().value
-    0.5
+    >>> round(load.forecast().value, 2), load.forecast().predictor
+    (0.74, 'autoregressive 3')
     """
 
     def __init__(self) -> None:
@@ -91,7 +96,8 @@ class Forecaster:
         for window in self._windows:
             window.add(value)
             values += [window.mean(), window.median(), window.trimmed()]
-        self._values = values + self._smooth
+        latest = list(self._windows[-1].latest)
+        self._values = [*values, *self._smooth, autoregressive(latest, self._windows[-1].mean())]
 
 
 class _Window:
@@ -120,9 +126,35 @@ class _Window:
         return math.fsum(middle) / len(middle)
 
 
+def autoregressive(values: Sequence[float], mean: float, order: int = ORDER) -> float:
+    """The next value if each is a weighted sum of the `order` before it, all about the mean: O(order * values).
+
+    The weights solve the Yule-Walker equations for the autocorrelation of the values, by Levinson's recursion.
+    Of too few values, or values that do not vary, the mean is foretold.
+
+    >>> swinging = [1.0, 0.0] * 20
+    >>> round(autoregressive(swinging, 0.5), 2)
+    0.99
+    """
+    off = [value - mean for value in values]
+    like = [math.fsum(map(mul, off[lag:], off)) for lag in range(min(order, len(off) - 1) + 1)]
+    noise = like[0]
+    if not noise > _STILL * math.fsum(map(mul, values, values)):
+        return mean
+    weights: list[float] = []
+    for lag in range(1, len(like)):
+        reflected = (like[lag] - math.fsum(w * like[lag - 1 - k] for k, w in enumerate(weights))) / noise
+        weights = [w - reflected * v for w, v in zip(weights, reversed(weights), strict=True)] + [reflected]
+        noise *= 1.0 - reflected * reflected
+        if not noise > _STILL * like[0]:
+            break
+    return mean + math.fsum(map(mul, weights, reversed(off)))
+
+
 def _names() -> tuple[str, ...]:
     windows = [f"{what} of {n}" for n in WINDOWS for what in ("mean", "median", "trimmed mean")]
-    return ("last value", "running mean", *windows, *(f"smoothing {gain:g}" for gain in GAINS))
+    smoothing = (f"smoothing {gain:g}" for gain in GAINS)
+    return ("last value", "running mean", *windows, *smoothing, f"autoregressive {ORDER}")
 
 
 PREDICTORS = _names()

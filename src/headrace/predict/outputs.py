@@ -55,7 +55,8 @@ def predicted_sizes(graph: Graph, done: Bools, measured: Floats) -> Floats:
     """Sizes of all items: measured where their maker is done, else foretold from tasks of the same kind.
 
     The k-th output of a task is foretold from the k-th outputs of the tasks of its kind that are done, by the
-    bytes they read. Items from outside, signals, and kinds without history keep the graph's figure.
+    bytes they read, which may be foretold themselves. Items from outside, signals, and kinds without history
+    keep the graph's figure.
     O(items + reads).
 
     >>> from headrace.model.graph import make_graph
@@ -66,17 +67,16 @@ def predicted_sizes(graph: Graph, done: Bools, measured: Floats) -> Floats:
     sizes: Floats = graph.size.copy()
     known = done[graph.producer] & (graph.producer >= 0)
     sizes[known] = measured[known]
-    before = np.where((graph.producer < 0) | known, sizes, graph.size)
-    reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
-    read = np.bincount(reader, weights=before[graph.reads], minlength=graph.n_tasks)
     history: dict[tuple[int, int], Regression] = {}
     for task in np.flatnonzero(done).tolist():
+        read = float(sizes[graph.reads_of(task)].sum())
         for k, item in enumerate(graph.writes_of(task).tolist()):
             if graph.size[item] > 0 or measured[item] > 0:
-                history.setdefault((int(graph.kind[task]), k), Regression()).add(read[task], measured[item])
+                history.setdefault((int(graph.kind[task]), k), Regression()).add(read, float(measured[item]))
     for task in graph.order[~done[graph.order]].tolist():
+        read = float(sizes[graph.reads_of(task)].sum())  # as foretold, where its makers come first
         for k, item in enumerate(graph.writes_of(task).tolist()):
             line = history.get((int(graph.kind[task]), k))
             if line is not None and graph.size[item] > 0:
-                sizes[item] = line.predict(float(read[task]))
+                sizes[item] = line.predict(read)
     return sizes

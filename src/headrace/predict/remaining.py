@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -31,26 +32,34 @@ def left_on_time(started: Floats, expected: Floats, now: float, overdue: float |
     return np.where(left > 0, left, more)
 
 
+def work_had(started: float, now: float, measured: Sequence[tuple[float, Trace]]) -> float:
+    """Seconds of a whole core that a task has had since it started: O(changes + log measurements).
+
+    `measured` are the shares of the core that were there for it, each with the moment from which it holds, the
+    earliest first.
+
+    >>> work_had(2.0, 10.0, [(0.0, Trace.constant(1.0)), (6.0, Trace.constant(0.5))])
+    6.0
+    """
+    ends = [since for since, _ in measured[1:]] + [math.inf]
+    return math.fsum(
+        trace.work_between(max(started, since), min(now, end))
+        for (since, trace), end in zip(measured, ends, strict=True)
+    )
+
+
 def left_by_load(
-    started: float,
-    core_seconds: float,
-    now: float,
-    measured: Trace,
-    ahead: float,
-    overdue: float | None = None,
+    core_seconds: float, had: float, ahead: Callable[[float], float], overdue: float | None = None
 ) -> float:
-    """Seconds left of a task that needs `core_seconds` of a whole core: O(log measurements).
+    """Seconds left of a task that needs `core_seconds` of a whole core and has had some of them.
 
-    `measured` is the share of the core that was there for it since it started, `ahead` the share that it
-    is expected to have from now on. If by that measure it should have ended, it is overdue: it needs
-    `overdue` seconds more, or a tenth of its work at the share ahead.
+    `ahead` says how long such an amount is expected to take from now on. If by what it has had it should have
+    ended, it is overdue: it needs `overdue` seconds more, or as long as a tenth of its work takes.
 
-    >>> left_by_load(0.0, 10.0, now=8.0, measured=Trace([0.0, 4.0], [1.0, 0.5]), ahead=0.5)
+    >>> left_by_load(10.0, had=6.0, ahead=lambda amount: amount / 0.5)
     8.0
     """
-    if not ahead > 0:
-        return math.inf
-    rest = core_seconds - measured.work_between(started, now)
+    rest = core_seconds - had
     if rest > 0:
-        return rest / ahead
-    return core_seconds * OVERDUE_SHARE / ahead if overdue is None else overdue
+        return ahead(rest)
+    return ahead(core_seconds * OVERDUE_SHARE) if overdue is None else overdue

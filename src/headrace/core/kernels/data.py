@@ -166,18 +166,21 @@ def way_is_free(case, desk, source, target):
 
 @inner
 def best_source(case, desk, item, target):
-    """The place that holds the item and sends it quickest over a free way; -1 where there is none."""
+    """The place that holds the item and sends it quickest over a free way, of equals over the fewest links; or -1."""
     places = len(desk.place_up)
     if desk.copies[item] == 1:
         only = desk.holder[item]
         return only if way_is_free(case, desk, only, target) else -1
-    best, least = -1, np.inf
+    best, least, links = -1, np.inf, 0
     for source in range(places):
         if desk.present[item * places + source] == HERE and desk.place_up[source] and source != target:
             at = source * places + target
             cost = case.pair_latency[at] + case.size[item] * case.pair_seconds[at]
-            if cost < least and way_is_free(case, desk, source, target):
-                best, least = source, cost
+            crossed = case.pair_ptr[at + 1] - case.pair_ptr[at]
+            if (cost < least or (cost == least and crossed < links)) and way_is_free(
+                case, desk, source, target
+            ):
+                best, least, links = source, cost, crossed
     return best
 
 
