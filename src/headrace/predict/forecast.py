@@ -137,9 +137,9 @@ def autoregressive(values: Sequence[float], mean: float, order: int = ORDER) -> 
     0.99
     """
     off = [value - mean for value in values]
-    like = [math.fsum(map(mul, off[lag:], off)) for lag in range(min(order, len(off) - 1) + 1)]
+    like = [sum(map(mul, off[lag:], off)) for lag in range(min(order, len(off) - 1) + 1)]
     noise = like[0]
-    if not noise > _STILL * math.fsum(map(mul, values, values)):
+    if not noise > _STILL * sum(map(mul, values, values)):
         return mean
     weights: list[float] = []
     for lag in range(1, len(like)):
