@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.command import headrace
 from headrace.commands.simulate_options import RULES, SimulateOptions, require_fitting, setting_of
-from headrace.core.steering import Rules
-from headrace.experiment.online import ONLINE, Setting, make_online, rules_taken
+from headrace.core.scheduler import Problem
+from headrace.core.steering import Rules, Steered
+from headrace.experiment.online import ONLINE, Setting, make_online, rules_taken, simulate_grid
 from headrace.model.errors import UsageError
+from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
+from headrace.model.program import Program
+from headrace.planners.heft import Heft
 from headrace.planners.registry import names
 
 PAIRS = Platform.pairwise([2.0, 1.0], bandwidth=1e6)
@@ -83,6 +88,14 @@ def test_every_rule_reaches_the_setting() -> None:
         ({"plan": Path("p"), "faults": "kill=1@5"}, "let a scheduler decide"),
         ({"estimates": "good"}, "user, history, perfect"),
         ({"seed": -1}, "--seed is -1"),
+        ({"interval": 0.0}, "interval is 0"),
+        ({"interval": float("inf")}, "interval is inf"),
+        ({"interval": float("nan")}, "interval is nan"),
+        ({"planning": float("inf")}, "planning is inf"),
+        ({"horizon": "nan"}, "--horizon is 'nan'"),
+        ({"horizon": "-1"}, "--horizon is '-1'"),
+        ({"replan": "0%"}, "--replan is '0%'"),
+        ({"replan": "inf%"}, "--replan is 'inf%'"),
     ],
 )
 def test_options_that_do_not_go_together(options: dict[str, object], said: str) -> None:
@@ -99,6 +112,31 @@ def test_from_python_too() -> None:
     with pytest.raises(UsageError, match="'workqueue' does not take subset"):
         make_online("workqueue", Setting(Rules(subset=5)))
     assert make_online("workqueue", Setting(Rules(subset=5)).fitted("workqueue")).name == "workqueue"
+
+
+@pytest.mark.parametrize("wrong", [{"reduce": "x"}, {"replan": "x"}, {"horizon": "x"}, {"horizon": -1.0}])
+def test_rules_from_python_are_checked(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=next(iter(wrong))):
+        Rules(**wrong)
+
+
+class Seeds(Heft):
+    """HEFT that remembers the seeds of the problems it was given."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def plan(self, problem: Problem) -> Plan:
+        self.seen.append(problem.seed)
+        return super().plan(problem)
+
+
+def test_planners_that_draw_get_the_seed_in_a_run() -> None:
+    program = Program()
+    program.task(None, work=1.0)
+    planner = Seeds()
+    simulate_grid(program, PAIRS, Steered(planner, Rules(), seed=7))
+    assert set(planner.seen) == {7}
 
 
 @pytest.fixture

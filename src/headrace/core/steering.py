@@ -80,6 +80,8 @@ class Rules:
         ):
             if value is not None and not least <= value < math.inf:
                 raise UsageError(f"{what} is {value}", where="planning rules", hint=f"give {least} or more")
+        if self.interval == 0:
+            raise UsageError("interval is 0", where="planning rules", hint="give seconds above 0, or nothing")
         if self.horizon != "tuned" and not (isinstance(self.horizon, int | float) and self.horizon >= 0):
             raise UsageError(f"horizon is {self.horizon!r}", hint="use tuned, or a number of 0 or more")
         for what, chosen, known in (
