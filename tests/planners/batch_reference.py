@@ -32,12 +32,13 @@ class Reference:
             for h, host in enumerate(self.platform.hosts)
             for c in range(host.cores)
         }
-        self.busy: Busy = {}
+        self.busy: Busy = {link: [(0.0, until)] for link, until in problem.link_free_at.items()}
         self.copies: dict[int, list[tuple[int, float]]] = {i: [] for i in range(self.graph.n_items)}
         self.everywhere: set[int] = set()
         for item in range(self.graph.n_items):
             if problem.holders.get(item):
-                self.copies[item] = [(p, 0.0) for p in problem.holders[item]]
+                places = sorted(problem.holders[item], key=lambda p: p == self.net.origin)
+                self.copies[item] = [(p, problem.since.get((item, p), 0.0)) for p in places]
             elif self.graph.producer[item] == OUTSIDE and self.net.origin == EVERYWHERE:
                 self.everywhere.add(item)
             elif self.graph.producer[item] == OUTSIDE:

@@ -79,6 +79,22 @@ def grids(n: int, tasks: int = 9) -> Iterator[Problem]:
         holders = {0: (1, 0)} if seed % 5 == 4 else {}
         free_at = {0: 7.0} if seed % 4 == 3 else {}
         yield Problem(program.graph, platform, holders, free_at, seed)
+        yield in_the_middle(program, platform, rng, seed)
+
+
+def in_the_middle(program: Program, platform: Platform, rng: np.random.Generator, seed: int) -> Problem:
+    """Some inputs are at sites or on their way there already, hosts and links are busy."""
+    graph, network = program.graph, platform.network
+    places = np.unique(network.host_place)
+    holders, since = dict[int, tuple[int, ...]](), dict[tuple[int, int], float]()
+    for item in np.flatnonzero(graph.producer < 0).tolist():
+        at = [int(p) for p in places if p != network.origin and rng.random() < 0.3]
+        if at:
+            holders[item] = tuple(sorted([*at, network.origin]))
+            since |= {(item, p): float(rng.integers(1, 20)) for p in at if rng.random() < 0.5}
+    links = {link: float(rng.integers(1, 20)) for link in range(network.n_links) if rng.random() < 0.5}
+    free_at = {host: float(rng.integers(9)) for host in range(0, len(platform.hosts), 2)}
+    return Problem(graph, platform, holders, free_at, seed, since=since, link_free_at=links)
 
 
 def require_same(planner: Planner, problem: Problem, plain: reference.Reference) -> None:

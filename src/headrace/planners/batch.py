@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 from headrace.core.scheduler import Problem
-from headrace.model.graph import OUTSIDE, Graph, Ints
+from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.planners.batch_grid import grid_of
 from headrace.planners.board import Board
@@ -102,11 +102,13 @@ def _inputs(problem: Problem, board: Board, grid: Grid, by_usage: bool) -> Input
     column = np.full(graph.n_items, -1, np.int64)
     plain = np.zeros(graph.n_tasks, np.bool_)
     if grid.network == STAR:
-        at_origin = np.diff(tasks.held_ptr) == 1
-        at_origin[at_origin] = tasks.held[tasks.held_ptr[:-1][at_origin]] == origin
+        at_origin, copies = _at_origin(problem, board, grid)
         plain[:] = np.bincount(reader, weights=~at_origin[item], minlength=graph.n_tasks) == 0
-        shared = np.flatnonzero(at_origin & (usage > 1) & (graph.size > 0))
+        shared = np.flatnonzero(at_origin & ((usage > 1) | (copies > 1)) & (graph.size > 0))
         column[shared] = np.arange(len(shared))
+    since = np.full((len(grid.places), int(column.max(initial=-1)) + 1), np.inf)
+    if grid.network == STAR:
+        _note_copies(problem, board, grid, column, since)
     returned = (graph.producer != OUTSIDE) & graph.result & (origin >= 0)
     out_size = np.zeros(graph.n_tasks)
     np.maximum.at(out_size, graph.producer[returned], graph.size[returned])
@@ -115,13 +117,35 @@ def _inputs(problem: Problem, board: Board, grid: Grid, by_usage: bool) -> Input
         item=item,
         shared=column[item],
         plain=plain,
-        since=np.full((len(grid.places), int(column.max(initial=-1)) + 1), np.inf),
+        since=since,
         made=np.zeros(graph.n_items),
         released=np.zeros(graph.n_tasks),
         out_size=out_size,
         reader_ptr=graph.reader_ptr,
         readers=graph.readers,
     )
+
+
+def _at_origin(problem: Problem, board: Board, grid: Grid) -> tuple[Bools, Ints]:
+    """Items that lie at the origin, elsewhere only at places of hosts; and how many copies there are."""
+    tasks, origin = board.arrays.tasks, problem.platform.network.origin
+    item = np.repeat(np.arange(problem.graph.n_items), np.diff(tasks.held_ptr))
+    strange = ~np.isin(tasks.held, [*grid.places, origin])
+    there = np.bincount(item[tasks.held == origin], minlength=problem.graph.n_items) > 0
+    there &= np.bincount(item[strange], minlength=problem.graph.n_items) == 0
+    for (late, place), _ in problem.since.items():
+        there[late] &= place != origin
+    return there, np.diff(tasks.held_ptr)
+
+
+def _note_copies(problem: Problem, board: Board, grid: Grid, column: Ints, since: Floats) -> None:
+    """Copies at places of hosts that there are from the start, or that are on their way."""
+    tasks = board.arrays.tasks
+    number = {int(place): k for k, place in enumerate(grid.places)}
+    for item in np.flatnonzero((column >= 0) & (np.diff(tasks.held_ptr) > 1)).tolist():
+        for place in tasks.held[tasks.held_ptr[item] : tasks.held_ptr[item + 1]].tolist():
+            if place in number:
+                since[number[place], column[item]] = problem.since.get((item, place), 0.0)
 
 
 def _free(problem: Problem, board: Board, grid: Grid) -> Free:

@@ -88,7 +88,10 @@ def choice_of(
 
 
 def _where_inputs_lie(problem: Problem) -> tuple[Bools, Ints, Ints]:
-    """Which items are everywhere, and the CSR of places that hold the others from the start."""
+    """Which items are everywhere, and the CSR of places that hold the others from the start.
+
+    The origin comes last: of copies that are as near, the last is taken.
+    """
     graph, origin = problem.graph, problem.platform.network.origin
     outside = graph.producer == OUTSIDE
     stated = np.zeros(graph.n_items, np.bool_)
@@ -103,5 +106,5 @@ def _where_inputs_lie(problem: Problem) -> tuple[Bools, Ints, Ints]:
     held_ptr = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     held = np.full(int(held_ptr[-1]), origin, np.int32)
     for item, places in problem.holders.items():
-        held[held_ptr[item] : held_ptr[item] + len(places)] = places
+        held[held_ptr[item] : held_ptr[item] + len(places)] = sorted(places, key=lambda p: p == origin)
     return everywhere, held_ptr, held
