@@ -93,6 +93,20 @@ def work_off(sweep: Sweep, host: Host, cluster: int, tasks: list[int]) -> None:
         result.detach()  # it is sent; the simulation does not end before it has arrived
 
 
+def follow_host(host: Host, moments: list[float]) -> None:
+    """An actor: the host's next speed at each moment. (The binding takes one profile of an engine, not more.)"""
+    for number, moment in enumerate(moments):
+        this_actor.sleep_until(moment)
+        host.pstate = number
+
+
+def follow_link(link: Any, moments: list[float], values: list[float]) -> None:
+    """An actor: the link's next bandwidth at each moment."""
+    for moment, value in zip(moments, values, strict=True):
+        this_actor.sleep_until(moment)
+        link.set_bandwidth(value)
+
+
 def main(path: Path) -> None:
     case = json.loads(path.read_text())
     # Its actors are threads of which one runs at a time: on one core it takes half the CPU time it takes on two.
@@ -101,12 +115,17 @@ def main(path: Path) -> None:
     zone = engine.netzone_root.add_netzone_full("grid")
     origin = zone.add_host("origin", GIGA)
     uplinks = [zone.add_link(f"uplink{c}", float(bandwidth)) for c, bandwidth in enumerate(case["uplinks"])]
-    hosts = []
+    hosts, availability = [], case.get("availability", [])
     for h, (cluster, rate) in enumerate(case["hosts"]):
-        host = zone.add_host(f"h{h}", rate * GIGA)
+        levels = availability[h][1] if availability else [1.0]
+        host = zone.add_host(f"h{h}", [rate * GIGA * level for level in levels])
         zone.add_route(origin, host, [uplinks[cluster]])
         hosts.append(host)
     zone.seal()
+    for host, (moments, _) in zip(hosts, availability, strict=False):
+        origin.add_actor("weather", follow_host, host, moments).daemonize()
+    for link, (moments, values) in zip(uplinks, case.get("bandwidth", ()), strict=False):
+        origin.add_actor("weather", follow_link, link, moments, values).daemonize()
     sweep = Sweep(case, origin)
     for h, host in enumerate(hosts):
         host.add_actor(f"actor{h}", work_off, sweep, host, case["hosts"][h][0], case["order"][h])

@@ -300,11 +300,14 @@ def end_move(case, desk, move):
 
 @inner
 def worth_waiting(case, desk, item, candidate, now):
-    """Hybrid queues: whether an output that is not ready is due before the next transfer would be over."""
+    """Hybrid queues: whether an output that is not ready is due before the next transfer would be over; if it is
+    late already, it is not waited for."""
     maker = case.producer[item]
     if maker < 0 or desk.run_host[maker] < 0:
         return False
-    due = max(0.0, desk.run_start[maker] + desk.predicted[maker] - now)
+    due = desk.run_start[maker] + desk.predicted[maker] - now
+    if due < 0.0:  # nobody knows how late it will be
+        return False
     places = len(desk.place_up)
     at = desk.req_source[candidate] * places + desk.req_target[candidate]
     return due < case.pair_latency[at] + case.size[desk.req_item[candidate]] * case.pair_seconds[at]
