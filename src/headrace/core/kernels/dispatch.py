@@ -138,17 +138,18 @@ def take_stolen(case, desk, task, host):
 
 @inner
 def duplicate(case, desk, host, now):
-    """An idle host starts a copy of the running task that is expected last, if its own copy would end before."""
+    """An idle host starts a copy of the task that is latest, of those that run more than twice as long as predicted
+    and whose inputs it has; whichever ends first counts."""
     place = case.host_place[host]
     chosen, latest = -1, 0.0
     for core in range(len(desk.core_task)):
         task = desk.core_task[core]
         if task < 0 or desk.dup_host[task] >= 0 or desk.run_host[task] == host:
             continue
-        due = max(desk.run_start[task] + desk.predicted[task], now)
+        late = now - desk.run_start[task] - desk.predicted[task]
         overdue = now - desk.run_start[task] > 2.0 * desk.predicted[task]
-        if overdue and (chosen < 0 or due > latest) and count_lacking(case, desk, task, place) == 0:
-            chosen, latest = task, due
+        if overdue and (chosen < 0 or late > latest) and count_lacking(case, desk, task, place) == 0:
+            chosen, latest = task, late
     if chosen < 0 or not has_room(case, desk, chosen, host):
         return
     if not fits(case, desk, place, output_size(case, chosen)):
