@@ -53,7 +53,8 @@ def test_the_papers_rule_for_links_is_the_simulators_own() -> None:
 
 def test_a_claim_can_fail() -> None:
     """Were all heuristics alike, workqueue would not be bad."""
-    flat = figure.Row("shuffled", 9600, dict.fromkeys(figure.HEURISTICS, 100.0), 100.0, {}, 99.0, 0.0, 0.0)
+    same = dict.fromkeys(figure.HEURISTICS, 100.0)
+    flat = figure.Row("shuffled", 9600, same, 100.0, {}, 99.0, 0.0, 0.0, same)
     found = figure.claims([flat])
     assert not found[0].agrees
     assert not found[1].agrees

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.core.scheduler import Problem
+from headrace.core.steering import Rules
 from headrace.experiment.figures import Ask, Claim, Reproduction, Series
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
@@ -110,6 +111,8 @@ class Row:
     """The largest share by which carrying a plan out took longer or shorter than planned,"""
     drift_by_rule: float
     """and by the paper's rule for links."""
+    stepwise: dict[str, float]
+    """With the first seed, H1 and H4 planned little by little."""
 
     @property
     def least(self) -> float:
@@ -173,19 +176,28 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
         best.bound,
         drift,
         by_rule,
+        {h: little_by_little(program, platform, HEURISTICS[h]) for h in ("H1", "H4")},
     )
 
 
 def by_the_papers_rule(program: Program, platform: Platform, name: str, seed: int) -> float:
     """The makespan when a plan, made once, becomes queues, and links pass over files that are not ready."""
-    from headrace.core.steering import Rules, Steered
+    return _steered(program, platform, name, Rules(events="once", idle=False), seed)
+
+
+def little_by_little(program: Program, platform: Platform, name: str) -> float:
+    """The makespan when every 100 s what is due before the next is planned, as in the paper's program."""
+    return _steered(program, platform, name, Rules(events="S1", interval=100.0, horizon=0.0), seed=0)
+
+
+def _steered(program: Program, platform: Platform, name: str, rules: Rules, seed: int) -> float:
+    from headrace.core.steering import Steered
     from headrace.experiment.online import Setting, simulate_grid
     from headrace.planners.registry import make
     from headrace.simulator.online import Mechanics
 
-    steered = Steered(make(name), Rules(events="once", idle=False), seed)
     queues = Setting(mechanics=Mechanics(link_order="out-of-order"))
-    return simulate_grid(program, platform, steered, queues, seed=seed).makespan
+    return simulate_grid(program, platform, Steered(make(name), rules, seed), queues, seed=seed).makespan
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
@@ -217,11 +229,12 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
         ),
         Claim(
             "min-min (H1) is worse than the rules of sufferage",
-            f"H1 takes {_mean_ratio(rows, 'H1', 'H4'):.3f} times as long as H4",
+            f"H1 takes {_mean_ratio(rows, 'H1', 'H4'):.3f} times as long as H4; planned little by little "
+            f"{_stepwise(rows):.3f} times, {_stepwise(largest):.3f} times from 4800 KB on",
             _mean_ratio(rows, "H1", "H4") > 1.0,
-            f"not found: the paper's rule for links changes no makespan by more than {_by_rule(rows):.1%}, and with "
-            f"inputs and results booked in the first gaps, as in the paper's charts, H1 takes {_reference():.3f} times "
-            "as long as H4 too",
+            "partly that the paper's program plans little by little: what is near is then planned without what comes "
+            f"later. Its rule for links changes no makespan by more than {_by_rule(rows):.1%}, and with inputs and "
+            f"results booked in the first gaps, as in its charts, H1 takes {_reference():.3f} times as long as H4 too",
         ),
         Claim(
             "randomized forms (H5-H8) perform as those they are made of",
@@ -263,6 +276,10 @@ def _largest_difference(rows: Sequence[Row], one: str, other: str) -> float:
 
 def _by_rule(rows: Sequence[Row]) -> float:
     return max(r.drift_by_rule for r in rows)
+
+
+def _stepwise(rows: Sequence[Row]) -> float:
+    return _geometric([r.stepwise["H1"] / r.stepwise["H4"] for r in rows])
 
 
 def _reference() -> float:
