@@ -14,11 +14,11 @@ import typer
 from headrace.model.errors import HeadraceError, UsageError
 
 if TYPE_CHECKING:
+    from headrace.commands.simulate import Simulated
     from headrace.commands.simulate_options import SimulateOptions
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
-    from headrace.simulator.online import GridRun
 
 app = typer.Typer(
     name="headrace",
@@ -230,8 +230,9 @@ def simulate(
     as_json: JsonOption = False,
 ) -> None:
     """Run a program in virtual time: carry a plan out, or let a scheduler decide on a grid that changes."""
-    from headrace.commands.simulate import grid_of, simulate_program
+    from headrace.commands.simulate import grid_of, is_online, simulate_program
     from headrace.commands.simulate_options import SimulateOptions, require_fitting
+    from headrace.formats.files import require_target, write_file
     from headrace.formats.plan_json import plan_to_dict
 
     options = SimulateOptions(
@@ -255,21 +256,26 @@ def simulate(
         duplicate=duplicate,
         time=seconds,
     )
+    if runs is not None and log is not None:
+        raise UsageError("--log is of one run", hint="simulate with one of the seeds, without --runs")
     if runs is None and plot is not None:
         raise UsageError("--plot draws many runs", hint="add --runs 1000, or use --gantt")
+    require_target(plot, gantt, trace, log)
     grid = grid_of(on)
     require_fitting(options, grid)
     source = _program(program)
     if runs is not None:
-        _simulate_runs(
-            source, grid, options, runs, {"plot": plot, "gantt": gantt, "trace": trace, "log": log}, as_json
-        )
+        _simulate_runs(source, grid, options, runs, {"plot": plot, "gantt": gantt, "trace": trace}, as_json)
         return
+    if log is not None and not is_online(source, grid, options):
+        raise UsageError(
+            "a plan that is carried out has no log", where="--log", hint="add --events once, or see --json"
+        )
     with _computing(f"simulating {len(source.tasks):,} tasks") as say:
         outcome = simulate_program(source, grid, options, say)
-    if log is not None:
-        _write_log(outcome.run, log)
-    _draw(outcome.happened, gantt, trace)
+    if log is not None and outcome.run is not None:
+        write_file(log, ("\n".join(outcome.run.log_lines()) + "\n").encode())
+    _draw_simulated(outcome, gantt, trace)
     if as_json:
         _print_json(plan_to_dict(outcome.happened) | outcome.facts)
     else:
@@ -593,7 +599,9 @@ def campaign(
     """Simulate every combination of applications, grids and schedulers once; go on where it stopped."""
     from headrace.commands.campaign import as_json as to_json
     from headrace.commands.campaign import run_campaign_file, table
+    from headrace.formats.files import require_target
 
+    require_target(plot)
     with _computing(f"running {file}") as say:
         read, done = run_campaign_file(file, workers, plot, say)
     if as_json:
@@ -619,7 +627,13 @@ def reproduce(
     """Do an experiment of the papers again: a table, a picture, and 'paper says / we measure'."""
     from headrace.commands.reproduce import as_json as to_json
     from headrace.commands.reproduce import figure_list, reproduce_figure, shown
+    from headrace.formats.files import require_target
 
+    if figure is None and (seeds is not None or plot is not None):
+        raise UsageError(
+            "--seeds and --plot are for one figure", hint="name it: headrace reproduce figure-11"
+        )
+    require_target(plot)
     if figure is None:
         rows = figure_list()
         if as_json:
@@ -655,14 +669,12 @@ def _simulate_runs(
 ) -> None:
     from headrace.commands.simulate_runs import median_run, simulate_runs
 
-    if files["log"] is not None:
-        raise UsageError("--log is of one run", hint="simulate with one of the seeds, without --runs")
     with _computing(f"simulating {len(program.tasks):,} tasks {runs:,} times") as say:
         repeated = simulate_runs(program, grid, options, runs, say)
     if files["plot"] is not None:
         repeated.plot(files["plot"], f"{program.name} under {repeated.scheduler}")
     if files["gantt"] is not None or files["trace"] is not None:
-        _draw(median_run(program, grid, options, repeated), files["gantt"], files["trace"])
+        _draw_simulated(median_run(program, grid, options, repeated), files["gantt"], files["trace"])
     if as_json:
         _print_json(repeated.json())
     else:
@@ -686,14 +698,10 @@ def _platform(spec: str) -> Platform:
     return Platform.local() if spec == "local" else Platform.read(spec)
 
 
-def _write_log(run: GridRun | None, path: Path) -> None:
-    from headrace.formats.files import write_file
-
-    if run is None:
-        raise UsageError(
-            "a plan that is carried out has no log", where="--log", hint="add --events once, or see --json"
-        )
-    write_file(path, ("\n".join(run.log_lines()) + "\n").encode())
+def _draw_simulated(outcome: Simulated, gantt: Path | None, trace: Path | None) -> None:
+    if gantt is not None:
+        outcome.gantt(gantt)
+    _draw(outcome.happened, None, trace)
 
 
 def _draw(made: Plan, gantt: Path | None, trace: Path | None) -> None:

@@ -174,3 +174,28 @@ def test_an_online_scheduler_of_ones_own(case: tuple[str, ...], tmp_path: Path) 
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["tasks"][0]["host"] == "h1"
     assert headrace(*command, "--events", "S1", cwd=tmp_path).code == 2
+
+
+@pytest.mark.parametrize("option", ["--gantt", "--trace", "--log"])
+@pytest.mark.parametrize("target", ["nowhere/x", ".", "/"])
+def test_outputs_that_cannot_be_written_are_refused_at_once(
+    case: tuple[str, ...], tmp_path: Path, option: str, target: str
+) -> None:
+    ended = headrace("simulate", "unread.json", *case[1:], "--events", "S1", option, target, cwd=tmp_path)
+    assert ended.code == 2
+    assert f"error: {target}: cannot be written" in ended.err
+
+
+def test_a_carried_plan_has_no_log(case: tuple[str, ...], tmp_path: Path) -> None:
+    ended = headrace("simulate", *case, "--log", "x.log", cwd=tmp_path)
+    assert (ended.code, "has no log" in ended.err) == (2, True)
+    assert not (tmp_path / "x.log").exists()
+
+
+def test_reproduce_and_campaign_refuse_what_they_could_not_draw(tmp_path: Path) -> None:
+    for command in (["reproduce", "figure-11"], ["campaign", "unread.toml"]):
+        ended = headrace(*command, "--plot", "nowhere/x.svg", cwd=tmp_path)
+        assert (ended.code, "nowhere/x.svg: cannot be written" in ended.err) == (2, True)
+    assert "--seeds and --plot" in headrace("reproduce", "--seeds", "3", cwd=tmp_path).err
+    assert headrace("reproduce", "--seeds", "0", "figure-11", cwd=tmp_path).code == 2
+    assert "one of: figure-11" in headrace("reproduce", "figure-12", cwd=tmp_path).err

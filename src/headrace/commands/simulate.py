@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.commands.simulate_options import SimulateOptions, setting_of
@@ -27,6 +28,11 @@ class Simulated:
     """For machines, beside the plan that happened."""
     rows: list[list[str]] = field(default_factory=list)
     run: GridRun | None = None
+
+    def gantt(self, path: Path) -> None:
+        """Draw what happened."""
+        drawn = self.happened if self.run is None else self.run
+        drawn.gantt(path)
 
 
 def grid_of(spec: str) -> Platform | GridScript:

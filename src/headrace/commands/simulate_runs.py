@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.commands.simulate import is_online, made_or_read, simulate_program
+from headrace.commands.simulate import Simulated, is_online, made_or_read, simulate_program
 from headrace.commands.simulate_options import SimulateOptions, setting_of
 from headrace.experiment.repeat import Makespans, SimulateOnce, repeat
 from headrace.model.errors import UsageError
@@ -117,11 +117,11 @@ def _once_a_second(runs: int, say: Callable[[str], None]) -> Callable[[int], Non
 
 def median_run(
     program: Program, grid: Platform | GridScript, options: SimulateOptions, repeated: RepeatedSimulation
-) -> Plan:
+) -> Simulated:
     """The run with the median makespan once more, to draw it."""
     seed = repeated.makespans.seed_at(0.5)
     if repeated.plan is None:
-        return simulate_program(program, grid, replace(options, seed=seed), lambda text: None).happened
+        return simulate_program(program, grid, replace(options, seed=seed), lambda text: None)
     from headrace.simulator.carry import simulate_plan
 
-    return simulate_plan(repeated.plan, error=options.error, seed=seed).happened
+    return Simulated(simulate_plan(repeated.plan, error=options.error, seed=seed).happened, {})

@@ -69,6 +69,7 @@ def write_file(path: str | Path, data: bytes) -> None:
     The bytes go to a temporary file in the same folder, which then takes the name. The same data gives
     the same bytes: a gzip header carries no time.
     """
+    require_target(path)
     target = Path(path)
     if target.name.endswith(".gz"):
         data = gzip.compress(data, compresslevel=6, mtime=0)
@@ -78,14 +79,35 @@ def write_file(path: str | Path, data: bytes) -> None:
             file.write(data)
         scratch.replace(target)
     except OSError as error:
-        raise BadFile(
-            f"cannot be written: {error.strerror}",
-            where=str(path),
-            hint="give the name of a file in a folder that exists and that you may write to",
-        ) from None
+        raise _unwritable(path, error.strerror) from None
     finally:
         with suppress(OSError):
             scratch.unlink()
+
+
+def require_target(*paths: str | Path | None) -> None:
+    """Refuse names that `write_file` could not write to, so that it is said before long work, not after."""
+    for path in paths:
+        if path is None:
+            continue
+        target = Path(path)
+        try:
+            if not target.name or target.is_dir():
+                raise _unwritable(path, "Is a directory")
+            if not target.parent.is_dir():
+                raise _unwritable(path, "No such file or directory")
+        except (OSError, ValueError) as error:
+            raise _unwritable(path, getattr(error, "strerror", None) or str(error)) from None
+        if not os.access(target.parent, os.W_OK | os.X_OK):
+            raise _unwritable(path, "Permission denied")
+
+
+def _unwritable(path: str | Path, reason: str | None) -> BadFile:
+    return BadFile(
+        f"cannot be written: {reason}",
+        where=str(path),
+        hint="give the name of a file in a folder that exists and that you may write to",
+    )
 
 
 def encode_text(text: str, where: str) -> bytes:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 TRANSFER = "\0transfer"
-"""Colour keys that no kind of task can have: a transfer, a failed task, a host that was away."""
+"""Colour keys that no kind of task can have: a transfer, a failed or stopped task, a host that was away."""
 FAILED = "\0failed"
+STOPPED = "\0stopped"
 AWAY = "\0away"
 
 

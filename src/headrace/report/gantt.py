@@ -30,7 +30,7 @@ def plan_chart(plan: Plan) -> Chart:
     """
     bars = _planned_bars(plan, outline=False)
     bars += [
-        Bar(_arrivals(move.target), move.start, move.finish, f"{move.data} from {move.source}", TRANSFER)
+        Bar(arrivals_lane(move.target), move.start, move.finish, f"{move.data} from {move.source}", TRANSFER)
         for move in plan.transfers()
     ]
     hosts, notes = plan.platform.hosts, list(plan.notes)
@@ -39,10 +39,10 @@ def plan_chart(plan: Plan) -> Chart:
     makespan = plan.makespan
     return Chart(
         title=f"{plan.graph.name} on {plan.platform.name}, planned by {plan.scheduler}",
-        lanes=_lanes(plan.platform, bars),
+        lanes=lanes_of(plan.platform, bars),
         bars=tuple(bars),
         end=makespan,
-        marks=(Mark(makespan, f"makespan {show_time(makespan)}"), *_bound_mark(plan.bound, makespan)),
+        marks=(Mark(makespan, f"makespan {show_time(makespan)}"), *bound_mark(plan.bound, makespan)),
         notes=tuple(notes),
     )
 
@@ -69,18 +69,18 @@ def run_chart(
     planned = [] if plan is None else _planned_bars(plan, outline=True)
     bars = planned + _executed_bars(finished, graph, plan, end) + _moved_bars(events)
     bars += _failures(events)
-    bars += _absences(events, end, bars)
-    marks = [Mark(took, f"took {show_time(took)}"), *_bound_mark(bound, end)]
+    bars += absences(events, end, bars)
+    marks = [Mark(took, f"took {show_time(took)}"), *bound_mark(bound, end)]
     if plan is not None:
         marks.append(Mark(plan.makespan, f"planned {show_time(plan.makespan)}", dashed=True))
     name = graph.name if graph is not None else "run"
     return Chart(
         title=title or f"{name} on {platform.name}, as it ran",
-        lanes=_lanes(platform, bars),
+        lanes=lanes_of(platform, bars),
         bars=tuple(bars),
         end=end,
         marks=tuple(marks),
-        notes=_what_went_wrong(events),
+        notes=what_went_wrong(events),
     )
 
 
@@ -90,15 +90,18 @@ def write_gantt(plan: Plan, path: str | Path) -> None:
     write_file(path, chart_svg(chart).encode())
 
 
-def _core(host: str, core: int) -> str:
+def core_lane(host: str, core: int) -> str:
+    """The key of the lane of a core."""
     return f"{host} {core}"
 
 
-def _arrivals(place: str) -> str:
+def arrivals_lane(place: str) -> str:
+    """The key of the lane of data that arrives at a place."""
     return f"{place} in"
 
 
-def _bound_mark(bound: float, end: float) -> tuple[Mark, ...]:
+def bound_mark(bound: float, end: float) -> tuple[Mark, ...]:
+    """The lower bound, if there is one that can be drawn."""
     return (Mark(bound, f"lower bound {show_time(bound)}", dashed=True),) if 0 < bound <= end else ()
 
 
@@ -115,7 +118,7 @@ def _planned_bars(plan: Plan, *, outline: bool) -> list[Bar]:
         strict=True,
     )
     shown = ["" if arch_speeds(kind) else kind for kind in kinds]  # made of run times: nothing to tell apart
-    return [Bar(_core(hosts[h], c), s, f, name, shown[k], outline) for h, c, s, f, name, k in rows]
+    return [Bar(core_lane(hosts[h], c), s, f, name, shown[k], outline) for h, c, s, f, name, k in rows]
 
 
 def _executed_bars(
@@ -133,7 +136,7 @@ def _executed_bars(
         wishes = None if plan is None else [planned.get(e.task, 0) for e in there]
         cores = pack([(e.start, e.time) for e in there], end * _CLOCK_SLACK, wishes)
         bars += [
-            Bar(_core(host, core), e.start, e.time, e.task, kind.get(e.task, ""))
+            Bar(core_lane(host, core), e.start, e.time, e.task, kind.get(e.task, ""))
             for e, core in zip(there, cores, strict=True)
         ]
     return bars
@@ -141,7 +144,13 @@ def _executed_bars(
 
 def _moved_bars(events: Iterable[Event]) -> list[Bar]:
     return [
-        Bar(_arrivals(e.target), e.start, e.time, f"{e.item} from {e.source}, {show_size(e.size)}", TRANSFER)
+        Bar(
+            arrivals_lane(e.target),
+            e.start,
+            e.time,
+            f"{e.item} from {e.source}, {show_size(e.size)}",
+            TRANSFER,
+        )
         for e in events
         if isinstance(e, DataMoved)
     ]
@@ -149,13 +158,13 @@ def _moved_bars(events: Iterable[Event]) -> list[Bar]:
 
 def _failures(events: Iterable[Event]) -> list[Bar]:
     return [
-        Bar(_core(e.host, 0), e.time, e.time, f"{e.task} failed: {e.error}", FAILED)
+        Bar(core_lane(e.host, 0), e.time, e.time, f"{e.task} failed: {e.error}", FAILED)
         for e in events
         if isinstance(e, TaskErred)
     ]
 
 
-def _absences(events: Iterable[Event], end: float, bars: Iterable[Bar]) -> list[Bar]:
+def absences(events: Iterable[Event], end: float, bars: Iterable[Bar]) -> list[Bar]:
     """Hosts that left, from then until they came back or the end, over all lanes that they have."""
     lanes: dict[str, dict[str, None]] = {}
     for bar in bars:
@@ -176,7 +185,7 @@ def _absences(events: Iterable[Event], end: float, bars: Iterable[Bar]) -> list[
     ]
 
 
-def _what_went_wrong(events: Iterable[Event]) -> tuple[str, ...]:
+def what_went_wrong(events: Iterable[Event]) -> tuple[str, ...]:
     """At most a few lines: the first failures and departures."""
     lines = [
         f"{e.task} failed on {e.host} at {show_time(e.time)}."
@@ -188,7 +197,7 @@ def _what_went_wrong(events: Iterable[Event]) -> tuple[str, ...]:
     return (*lines[:4], f"... and {len(lines) - 4} more.") if len(lines) > 4 else tuple(lines)
 
 
-def _lanes(platform: Platform, bars: Iterable[Bar]) -> tuple[Lane, ...]:
+def lanes_of(platform: Platform, bars: Iterable[Bar]) -> tuple[Lane, ...]:
     """Lanes in the platform's order of hosts, each host's cores and then what arrives there.
 
     Data that arrives at a site whose hosts share their files comes after the site's hosts; lanes of names
@@ -206,7 +215,7 @@ def _lanes(platform: Platform, bars: Iterable[Bar]) -> tuple[Lane, ...]:
     order += sorted((cores.keys() | arrivals) - set(order))
     lanes: list[Lane] = []
     for name in order:
-        lanes += [Lane(_core(name, core), name) for core in sorted(cores.get(name, ()))]
+        lanes += [Lane(core_lane(name, core), name) for core in sorted(cores.get(name, ()))]
         if name in arrivals:
-            lanes.append(Lane(_arrivals(name), name, thin=True))
+            lanes.append(Lane(arrivals_lane(name), name, thin=True))
     return tuple(lanes)

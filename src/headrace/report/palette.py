@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.report.chart import AWAY, FAILED, TRANSFER, Bar
+from headrace.report.chart import AWAY, FAILED, STOPPED, TRANSFER, Bar
 
 MOST_KINDS = 8
 OTHER = "\0other"
 PALETTE = ("#4477aa", "#ddaa33", "#228833", "#cc6677", "#66ccee", "#882255", "#999933", "#332288")
-_FIXED = {TRANSFER: "#777777", FAILED: "#bb2200", AWAY: "#e4e4e4", OTHER: "#b4b4b4"}
-_NAMES = {TRANSFER: "transfer", FAILED: "failed", AWAY: "host away", OTHER: "other", "": "task"}
+_FIXED = {
+    TRANSFER: "#777777",
+    FAILED: "#bb2200",
+    STOPPED: "#e8a090",
+    AWAY: "#e4e4e4",
+    OTHER: "#b4b4b4",
+}
+_NAMES = {
+    TRANSFER: "transfer",
+    FAILED: "failed",
+    STOPPED: "stopped",
+    AWAY: "host away",
+    OTHER: "other",
+    "": "task",
+}
 
 
 def colours(bars: Iterable[Bar]) -> dict[str, str]:
@@ -26,7 +39,7 @@ def colours(bars: Iterable[Bar]) -> dict[str, str]:
     chosen = dict(zip(sorted(kinds[:MOST_KINDS]), PALETTE, strict=False))
     if len(kinds) > MOST_KINDS:
         chosen[OTHER] = _FIXED[OTHER]
-    return chosen | {key: _FIXED[key] for key in (TRANSFER, FAILED, AWAY) if key in seconds}
+    return chosen | {key: _FIXED[key] for key in (TRANSFER, FAILED, STOPPED, AWAY) if key in seconds}
 
 
 def key_name(key: str) -> str:

@@ -45,7 +45,7 @@ def shorten(text: str, size: float, room: float) -> str:
     >>> shorten("a_long_name_of_a_task", 10, 60)
     'a_long_n…'
     """
-    if text_width(text, size) <= room:
+    if text_width(text, size) <= room + 1e-6:  # room may be the width of this very text, with its rounding
         return text
     left = room - size * _share("…")
     kept = 0

@@ -6,6 +6,7 @@ import math
 import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -116,6 +117,12 @@ class GridRun:
     def happened(self) -> Plan:
         """The executions that counted and the transfers that arrived, as a plan to draw and to save."""
         return plan_that_happened(self)
+
+    def gantt(self, path: str | Path) -> None:
+        """Draw the run as an SVG picture, with executions that were stopped and hosts that were away."""
+        from headrace.report.grid_gantt import write_grid_gantt
+
+        write_grid_gantt(self, path)
 
     def log_lines(self) -> list[str]:
         """The whole log as text, one line an event: the same for the same seed."""
