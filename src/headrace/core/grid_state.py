@@ -10,7 +10,7 @@ import numpy as np
 
 from headrace.core.beliefs import Beliefs
 from headrace.core.coordinator import State
-from headrace.core.kernels.desk import HERE, Case, Desk
+from headrace.core.kernels.desk import AHEAD, HERE, Case, Desk
 from headrace.core.residual import rest_of
 from headrace.core.scheduler import Problem
 from headrace.core.transit import Transit, transit_of
@@ -156,6 +156,7 @@ class GridState(State):
             bounded=False,
             since=since,
             link_free_at=_links_by_name(transit.link_free, self.platform.network, platform.network),
+            ahead=int(self.case.rule[AHEAD]),
         )
 
     def _holders(

@@ -15,6 +15,7 @@ import math
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints
@@ -138,7 +139,9 @@ def _at_origin(problem: Problem, board: Board, grid: Grid) -> tuple[Bools, Ints]
     return there, np.diff(tasks.held_ptr)
 
 
-def _note_copies(problem: Problem, board: Board, grid: Grid, column: Ints, since: Floats) -> None:
+def _note_copies(
+    problem: Problem, board: Board, grid: Grid, column: NDArray[np.int64], since: Floats
+) -> None:
     """Copies at places of hosts that there are from the start, or that are on their way."""
     tasks = board.arrays.tasks
     number = {int(place): k for k, place in enumerate(grid.places)}

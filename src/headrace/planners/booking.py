@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from headrace.core.scheduler import Problem
-from headrace.model.graph import Ints
+from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.board import Board, CalendarFull
 from headrace.planners.bounds import lower_bound
@@ -51,19 +53,35 @@ def booked_plan(
         except CalendarFull:
             room *= 2
         else:
-            return _carried_out(board.plan(name), problem)
+            return carried_out(board.plan(name), problem)
 
 
 def finished_plan(plan: Plan, problem: Problem, began: float) -> Plan:
     """The plan as it is carried out, with its bound and planning time."""
-    return with_bound(_carried_out(plan, problem), problem, began)
+    return with_bound(carried_out(plan, problem), problem, began)
 
 
-def _carried_out(plan: Plan, problem: Problem) -> Plan:
+def carried_out(plan: Plan, problem: Problem) -> Plan:
     """Where links are shared fairly, the times are those of carrying the decisions out: only then do they
     follow the platform's own rule.
     """
-    return replay(plan, holders=problem.holders) if problem.platform.contention == "fair" else plan
+    if problem.platform.contention != "fair":
+        return plan
+    return replay(plan, holders=problem.holders, ahead=problem.ahead, not_before=_not_before(plan, problem))
+
+
+def _not_before(plan: Plan, problem: Problem) -> Floats:
+    """When each task can start at the soonest: its host is free, and inputs that are on their way have arrived."""
+    graph = plan.graph
+    soonest = np.zeros(graph.n_tasks)
+    for host, free in problem.free_at.items():
+        soonest[plan.host == host] = free
+    place = problem.platform.network.host_place[plan.host]
+    for (item, target), arrival in problem.since.items():
+        readers = graph.readers[graph.reader_ptr[item] : graph.reader_ptr[item + 1]]
+        there = readers[place[readers] == target]
+        soonest[there] = np.maximum(soonest[there], arrival)
+    return soonest
 
 
 def with_bound(plan: Plan, problem: Problem, began: float) -> Plan:

@@ -25,15 +25,20 @@ from headrace.simulator.kernels.walk import carry_out
 
 
 def replay(
-    plan: Plan, *, work: Floats | None = None, holders: Holders | None = None, ahead: int | None = None
+    plan: Plan,
+    *,
+    work: Floats | None = None,
+    holders: Holders | None = None,
+    ahead: int | None = None,
+    not_before: Floats | None = None,
 ) -> Plan:
     """The plan with the times that follow when it is carried out; `work` replaces the estimated run times.
 
     With `ahead`, the inputs of a task are sent only when the task so many places before it on its core has started,
     or later; without it, as soon as they can be. Under fifo the plan has the order on links, and `ahead` is an error.
-    To carry one plan out many times, see `Replayer`.
+    `not_before` is when each task may start at the soonest. To carry one plan out many times, see `Replayer`.
     """
-    return Replayer.of(plan, holders=holders, ahead=ahead).replay(work)
+    return Replayer.of(plan, holders=holders, ahead=ahead, not_before=not_before).replay(work)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +71,19 @@ class Replayer:
     delay: Floats
     """Of each transfer: all it takes or, where links are shared, before it has its share."""
     sharing: Sharing
+    soonest: Floats
+    """When each task may start."""
     in_time: bool
     """Whether the order of events matters; else one walk over the dependencies is enough."""
 
     @staticmethod
-    def of(plan: Plan, *, holders: Holders | None = None, ahead: int | None = None) -> Replayer:
+    def of(
+        plan: Plan,
+        *,
+        holders: Holders | None = None,
+        ahead: int | None = None,
+        not_before: Floats | None = None,
+    ) -> Replayer:
         """Work out what waits for what: O((tasks + reads + transfers) log)."""
         if ahead is not None and ahead < 1:
             raise UsageError(f"ahead is {ahead}", hint="inputs are sent at least 1 task ahead")
@@ -92,6 +105,7 @@ class Replayer:
             platform.rates(graph.kinds)[graph.kind, plan.host],
             _delays(plan, fair),
             _sharing(plan) if fair else _no_sharing(plan),
+            graph.release if not_before is None else np.maximum(graph.release, not_before),
             fair or ahead is not None,
         )
 
@@ -103,7 +117,7 @@ class Replayer:
         """
         graph, depends, calls = self.plan.graph, self.depends, self.calls
         delay = np.concatenate(((graph.work if work is None else work) / self.rate, self.delay))
-        start = np.concatenate((graph.release, np.zeros(len(self.delay))))
+        start = np.concatenate((self.soonest, np.zeros(len(self.delay))))
         if self.in_time:
             sharing = self.sharing
             start, finish, reached = carry_out_in_time(
