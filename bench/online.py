@@ -10,11 +10,13 @@ import time
 from dataclasses import replace
 
 from bench.tools import print_rows
-from headrace.experiment.online import simulate_grid
+from headrace.core.steering import Rules
+from headrace.experiment.online import Setting, simulate_grid
 from headrace.testing.sweeps import sweep
 
 HOSTS, CLUSTERS = 22, 3
-SCHEDULERS = ("workqueue", "lheft")
+SCHEDULERS = {"workqueue": 0, "lheft": 0, "sufferage": 2000}
+"""And for how many tasks at once they plan; 0: they decide task by task."""
 
 
 def measure(scheduler: str, contention: str, tasks: int, times: int = 3) -> list[object]:
@@ -22,14 +24,27 @@ def measure(scheduler: str, contention: str, tasks: int, times: int = 3) -> list
     program, platform = sweep(tasks, HOSTS, CLUSTERS, seed=0)
     grid = replace(platform, contention=contention)  # type: ignore[arg-type]
     graph = program.graph
-    simulate_grid(sweep(200, HOSTS, CLUSTERS, seed=0)[0], grid, scheduler)
+    subset = SCHEDULERS[scheduler]
+    setting = Setting(rules=Rules(subset=subset)) if subset else None
+    simulate_grid(sweep(200, HOSTS, CLUSTERS, seed=0)[0], grid, scheduler, setting)
     best = float("inf")
     for _ in range(times):
         began = time.process_time()
-        run = simulate_grid(graph, grid, scheduler)
+        run = simulate_grid(graph, grid, scheduler, setting)
         best = min(best, time.process_time() - began)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return [tasks, contention, scheduler, run.asked, run.events, best, f"{tasks / best:,.0f}", f"{peak:,.0f}"]
+    name = f"{scheduler} --subset {subset}" if subset else scheduler
+    return [
+        tasks,
+        contention,
+        name,
+        run.makespan / run.bound,
+        run.asked,
+        run.events,
+        best,
+        f"{tasks / best:,.0f}",
+        f"{peak:,.0f}",
+    ]
 
 
 def main(tasks: int = 100_000) -> None:
@@ -42,7 +57,18 @@ def main(tasks: int = 100_000) -> None:
             done = subprocess.run([sys.executable, "-c", line], check=True, capture_output=True, text=True)
             rows.append(json.loads(done.stdout.splitlines()[-1]))
     print_rows(
-        ["tasks", "links", "scheduler", "asked", "events", "CPU s", "tasks per CPU s", "peak MB"], rows
+        [
+            "tasks",
+            "links",
+            "scheduler",
+            "makespan / bound",
+            "asked",
+            "events",
+            "CPU s",
+            "tasks per CPU s",
+            "peak MB",
+        ],
+        rows,
     )
 
 
