@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import headrace as hr
-from headrace.core.scheduler import Problem
+from headrace.core.online import Delivery, Truncate
+from headrace.core.pace import Moving, Pace
+from headrace.core.scheduler import Assignment, Problem
 from headrace.core.steering import Rules, Steered, _first_beyond
 from headrace.experiment.figures.figure_11 import figure_11
 from headrace.experiment.online import Setting, simulate_grid
@@ -16,6 +18,7 @@ from headrace.model.errors import UsageError
 from headrace.model.trace import Trace
 from headrace.planners.registry import make
 from headrace.simulator.online import simulate_online
+from headrace.testing.invariants import judge
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +107,139 @@ def test_joining_hosts_ask_for_a_plan_only_if_told_to(sweep, replan, more):
     changes = [Change(700.0, "host-up", name)]
     _, scheduler = steered(sweep, Rules(events="once", replan=replan, idle=False), changes)
     assert (scheduler.plans > 1) == more
+
+
+@pytest.mark.parametrize(
+    ("replan", "more"), [("joins", False), ("losses", True), ("both", True), ("neither", False)]
+)
+def test_lost_hosts_ask_for_a_plan_only_if_told_to(sweep, replan, more):
+    """A host that leaves with its work; without a plan at once, the next planning event finds new hosts for it."""
+    name = sweep[1].hosts[0].name
+    changes = [Change(700.0, "host-down", name)]
+    times = []
+
+    class Timed(Steered):
+        def _plan(self, state):
+            times.append(state.time)
+            return super()._plan(state)
+
+    scheduler = Timed(make("minmin"), Rules("S1", interval=500.0, replan=replan, idle=False))
+    run = simulate_online(sweep[0], sweep[1], scheduler, changes=changes)
+    assert (700.0 in times) == more
+    assert {0.0, 500.0} <= set(times)
+    assert judge(run, changes) == []
+
+
+def test_transfers_are_foreseen_as_well_as_tasks(sweep):
+    """At the next planning event shared files are still on their way to each cluster."""
+    graph, platform = figure_11(4800, seed=1)[0].graph, sweep[1]
+    seen = []
+
+    class Spy(Steered):
+        def _adapt(self, state):
+            moves = [s for s in self._foreseen if isinstance(s, Moving)]
+            if moves and state.time >= self._next_event:
+                seen.append(Pace("S2", 0.3, 1.0).deviation(state, moves))
+            super()._adapt(state)
+
+    simulate_online(graph, platform, Spy(make("minmin"), Rules("S1", interval=200.0)))
+    assert len(seen) > 4
+    assert seen[:4] == [0.0] * 4, "nothing changes here, and large files come first"
+
+
+def test_the_horizon_is_tuned_under_constant_intervals_too(sweep):
+    _, tuned = steered(sweep, Rules("S1", interval=400.0))
+    _, fixed = steered(sweep, Rules("S1", interval=400.0, horizon=1.5))
+    assert tuned.pace.reach < 4.0
+    assert fixed.pace.reach == 1.5
+
+
+def test_hosts_get_work_up_to_the_horizon_and_one_task_more(sweep):
+    """Delta is half an interval: what is handed out first starts within 1.5 intervals, or is the next of its core."""
+    graph, platform = sweep
+    answers, plans = [], []
+
+    class Spy(Steered):
+        def _answers(self, state, plan, kept):
+            made = super()._answers(state, plan, kept)
+            answers.append(made[0])
+            plans.append(plan)
+            return made
+
+    simulate_online(graph, platform, Spy(make("minmin"), Rules("S1", interval=400.0, horizon=0.5)))
+    handed = {a.task for a in answers[0] if isinstance(a, Assignment)}
+    plan = plans[0]
+    late = {name for name, start in zip(plan.graph.task_names, plan.start, strict=True) if start > 600.0}
+    assert len(handed) < graph.n_tasks
+    assert handed >= set(plan.graph.task_names) - late
+    assert len(handed & late) == len(platform.hosts)
+
+
+def test_links_wait_for_nothing_that_nobody_will_make(sweep):
+    """Only what tasks that were handed out make, and what exists, is to be delivered."""
+    graph, platform = sweep
+    number = {name: i for i, name in enumerate(graph.item_names)}
+    strays = []
+
+    class Spy(Steered):
+        def _answers(self, state, plan, kept):
+            made = super()._answers(state, plan, kept)
+            known = {a.task for a in made[0] if isinstance(a, Assignment)}
+            for answer in made[0]:
+                if isinstance(answer, Delivery):
+                    maker = int(graph.producer[number[answer.item]])
+                    if maker >= 0 and graph.task_names[maker] not in known and maker in plan_tasks(plan):
+                        strays.append(answer)
+            return made
+
+    def plan_tasks(plan):
+        return {task_number[name] for name in plan.graph.task_names}
+
+    task_number = {name: t for t, name in enumerate(graph.task_names)}
+    simulate_online(graph, platform, Spy(make("minmin"), Rules("S1", interval=300.0, horizon=0.25)))
+    assert strays == []
+
+
+def test_kept_tasks_stay_before_those_planned_anew(sweep):
+    """Hosts are quicker than believed, so kept tasks were planned for later than what the new plan begins with."""
+    graph, platform = sweep
+    kept_first = []
+
+    class Spy(Steered):
+        def react(self, state, events):
+            kept = {h: state.queue(h)[:2] for h in range(len(platform.hosts))}
+            answers = super().react(state, events)
+            if self.plans > 1 and any(isinstance(a, Truncate) for a in answers):
+                ranks = {}
+                for a in answers:
+                    if isinstance(a, Assignment):
+                        ranks.setdefault(a.host, []).append(a.rank)
+                for h, tasks in kept.items():
+                    new = ranks.get(platform.hosts[h].name, [])
+                    if tasks and new:
+                        kept_first.append(min(new) > max(float(state.desk.rank[t]) for t in tasks))
+            return answers
+
+    slow = graph.with_work(graph.work * 3.0)
+    run = simulate_online(
+        slow, platform, Spy(make("minmin"), Rules("S1", interval=200.0, keep=2)), real=graph
+    )
+    assert judge(run, real=graph) == []
+    assert len(kept_first) > 20
+    assert all(kept_first)
+
+
+def test_an_interval_by_share_of_the_makespan_shrinks_from_there():
+    """Tasks end ten times sooner than foreseen; the first interval is a fiftieth of 200 s."""
+    program = hr.Program()
+    for _ in range(40):
+        program.task(None, work=10.0)
+    lab = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
+    graph = program.graph
+    scheduler = Steered(make("minmin"), Rules("S2", every=0.02))
+    simulate_online(graph, lab, scheduler, real=graph.with_work(graph.work * 0.1))
+    assert scheduler.plans > 4
+    assert scheduler.pace.interval <= 2.0
 
 
 @pytest.mark.parametrize("reduce", ["random", "shared-file"])

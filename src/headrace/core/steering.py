@@ -150,15 +150,20 @@ class Steered:
         return any(isinstance(event, (Started, *kinds)) for event in events)
 
     def _is_time(self, state: GridState, events: Sequence[Event]) -> bool:
-        """At the start, at a planning event, after a change that asks for it, or when a host has nothing to do."""
+        """At the start, at a planning event, after a change or surprise that asks for it; and while tasks wait that
+        no host has, when a host has nothing to do, if that shall be so, or none has."""
         if self._must(events) or state.time >= self._next_event - 1e-9:
             return True
-        nobody_has = int(state.desk.q_len[-1]) > 0
         if state.surprised and state.time >= self._last_plan + self.rules.pause:
             return True
-        nothing_moves = not (state.desk.run_host >= 0).any()
+        desk = state.desk
+        if int(desk.q_len[-1]) == 0:
+            return False
         pause = 0.25 * self.pace.interval if self.rules.events != "once" else 0.0
-        return nobody_has and (nothing_moves or state.time >= self._last_plan + pause)
+        idle = (desk.up == 1) & (desk.q_len[:-1] == 0) & (desk.busy < np.diff(state.case.core_ptr))
+        if self.rules.idle and idle.any() and state.time >= self._last_plan + pause:
+            return True
+        return not (desk.run_host >= 0).any()
 
     def _first_interval(self, state: GridState) -> float:
         if self.rules.interval is not None and self.rules.interval > 0:
