@@ -1,4 +1,4 @@
-"""Platforms as grid descriptions: what comes back, and what is refused."""
+"""Grid descriptions: platforms written as such, and lines that contradict each other."""
 
 from __future__ import annotations
 
@@ -77,3 +77,27 @@ def test_places_of_items_cannot_be_said(tmp_path: Path) -> None:
     program.task(name="t", work=1.0, inputs=[item])
     with pytest.raises(BadFile, match="'i' lies at"):
         write_work(program, tmp_path / "w.pst")
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ("0:ADD_HOST <x> <h> <cpu> <0> <0>", "there is no cluster 'x' then"),
+        ("0:ADD_CLUSTER <c> <net> <0>", "cluster 'c' is there already"),
+        ("0:ADD_CLUSTER <d> <cpu> <0>", "'cpu' describes a host"),
+        ("9:CHANGE_HOST_BEHAVIOR <a> <net> <0>", "'net' describes a link"),
+        ("9:REMOVE_HOST <x>", "there is no host 'x'"),
+        ("9:ADD_HOST <c> <a> <cpu> <0> <0>", "host 'a' is there already"),
+        ("0:ADD_CLUSTER <d> <dead> <0>", "bandwidth is 0 all the time"),
+    ],
+)
+def test_contradictions_are_told_by_line(tmp_path: Path, event: str, said: str) -> None:
+    for name, text in (("cpu", "1\n50\n"), ("net", "1\n5 1000\n"), ("dead", "1\n5 0\n")):
+        (tmp_path / name).write_text(text)
+    lines = ["GridDescription 1", "99:REMOVE_CLUSTER <c>", "# here", "0:ADD_CLUSTER <c> <net> <0>"]
+    lines += ["0:ADD_HOST <c> <a> <cpu> <0> <0>", "", event]
+    (tmp_path / "grid").write_text("\n".join(lines))
+    with pytest.raises(BadPlatform) as found:
+        read_grid(tmp_path / "grid")
+    assert str(found.value).startswith(f"{tmp_path / 'grid'}: line 7: ")
+    assert said in str(found.value)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.commands.simulate_options import SimulateOptions, setting_of
+from headrace.model.errors import UsageError
 from headrace.model.units import show_time
 
 if TYPE_CHECKING:
@@ -68,8 +69,14 @@ def simulate_program(
 
 def is_online(program: Program, grid: Platform | GridScript, options: SimulateOptions) -> bool:
     """Whether a scheduler decides during the run; else a plan is carried out as it is."""
-    online = options.online or changes_by_itself(grid) or program.reality is not None
-    return options.plan is None and online
+    what = "the program has real figures beside its estimates" if program.reality is not None else ""
+    what = "the grid changes as time goes by" if changes_by_itself(grid) else what
+    if options.plan is not None and what:
+        raise UsageError(
+            f"{what}; --plan carries a plan out where all is as planned",
+            hint="in place of --plan give --scheduler NAME --events once --replan neither",
+        )
+    return options.plan is None and (options.online or bool(what))
 
 
 def _run_online(

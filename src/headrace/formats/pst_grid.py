@@ -63,11 +63,13 @@ def read_grid(path: str | Path) -> GridScript:
     if rest:
         raise first.wrong(f"{shorten(' '.join(rest), 40)} after the version", "begin with GridDescription 1")
     events: list[GridEvent] = []
+    places: list[str] = []
     behaviours: dict[str, Behaviour] = {}
     steps = 0
     for line in lines:
         event = _event(line)
         events.append(event)
+        places.append(f"line {line.number}")
         steps += _load(event, line, behaviours, Path(path))
         if steps > MAX_STEPS:
             raise line.wrong(f"behaviours with more than {MAX_STEPS} values together", "keep fewer values")
@@ -75,7 +77,8 @@ def read_grid(path: str | Path) -> GridScript:
             raise line.wrong(f"more than {MAX_EVENTS} events", "split the grid")
     _check_counts(events, str(path))
     try:
-        return grid_script(events, behaviours, name=Path(path).name.partition(".")[0] or "grid")
+        name = Path(path).name.partition(".")[0] or "grid"
+        return grid_script(events, behaviours, name=name, places=places)
     except HeadraceError as error:
         raise error.at(str(path)) from None
 

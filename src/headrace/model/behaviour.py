@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -151,9 +151,15 @@ ORIGIN = "origin"
 
 
 def grid_script(
-    events: Iterable[GridEvent], behaviours: Mapping[str, Behaviour], *, name: str = "grid"
+    events: Sequence[GridEvent],
+    behaviours: Mapping[str, Behaviour],
+    *,
+    name: str = "grid",
+    places: Sequence[str] = (),
 ) -> GridScript:
     """Check events against each other and derive the platform: O(events log events).
+
+    `places` say for errors where each event was read.
 
     The origin is a site of its own that holds data only; each cluster shares one file system and has
     one link to it, one transfer at a time.
@@ -167,10 +173,12 @@ def grid_script(
     >>> grid.start().hosts[0].load, grid.start().sites[1].uplink
     (0.30000000000000004, 10000.0)
     """
-    ordered = tuple(sorted(events, key=lambda event: event.time))
+    order = sorted(range(len(events)), key=lambda k: events[k].time)
+    ordered = tuple(events[k] for k in order)
     ledger = _Ledger(behaviours, name)
-    for event in ordered:
-        ledger.note(event)
+    for k in order:
+        ledger.place = places[k] if places else name
+        ledger.note(events[k])
     return GridScript(ledger.platform(), ordered, behaviours, tuple(ledger.ignored), tuple(ledger.changes))
 
 
@@ -180,6 +188,8 @@ class _Ledger:
     def __init__(self, behaviours: Mapping[str, Behaviour], name: str) -> None:
         self.behaviours = behaviours
         self.name = name
+        self.place = name
+        """Where the event that is noted was read."""
         self.first_link: dict[str, LinkTrace] = {}
         self.first_host: dict[str, Host] = {}
         self.cluster_of: dict[str, str] = {}
@@ -238,7 +248,7 @@ class _Ledger:
 
     def wrong(self, event: GridEvent, problem: str, hint: str) -> BadPlatform:
         what = f"{type(event).__name__} at {event.time:g} s"
-        return BadPlatform(f"{what}: {problem}", where=self.name, hint=hint)
+        return BadPlatform(f"{what}: {problem}", where=self.place, hint=hint)
 
     def _add_cluster(self, event: AddCluster) -> None:
         link = self._link_trace(event)

@@ -523,10 +523,15 @@ class _Run:
 
     def _stuck(self) -> HeadraceError:
         left = int((self.desk.done == 0).sum())
+        missing = f"{left} of {self.graph.n_tasks} tasks not done"
+        if left == 0:
+            missing = (
+                f"{self.results - int(self.desk.count[d.DELIVERED])} of {self.results} results not delivered"
+            )
         return NoPlan(
-            f"after {self.state.time:g} s nothing more can happen, with {left} of {self.graph.n_tasks} tasks not done",
+            f"after {self.state.time:g} s nothing more can happen, with {missing}",
             where=f"{self.graph.name} on {self.platform.name}",
-            hint="every host may be gone, a link down for good, or a site's storage too small",
+            hint="every host may be gone, a host or link down or at a stand for good, or a site's storage too small",
         )
 
     def outcome(self, seconds: float) -> GridRun:
