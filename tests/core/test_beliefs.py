@@ -140,3 +140,52 @@ def test_links_between_pairs_are_told_of_too(quality: str) -> None:
     network = told.platform(3000.0).network
     assert network.bandwidth(1, 2) == pytest.approx(2.0, rel=0.05)
     assert network.bandwidth(2, 1) == 10.0
+
+
+def test_an_execution_of_no_time_gives_no_infinite_speed() -> None:
+    learned = Historic(tasks(0), Platform.pairwise([1.0, 1.0], 1.0))
+    note(learned, [(0, 0, 0.0), (2, 1, 5.0)])
+    assert np.isfinite(learned.rates(0.0)).all()
+    assert learned.rates(0.0)[0, 0] > 1e6 * learned.rates(0.0)[0, 1]
+
+
+def test_a_change_is_told_at_once_and_a_host_that_stands_still_may_recover() -> None:
+    told = Informed(tasks(0), LAB)
+    assert told.rates(3.0)[0].tolist() == pytest.approx([2.0, 0.5])
+    told.change(4.0, "host", 0, Trace.constant(0.5))
+    told.change(4.0, "host", 1, Trace.constant(0.0))
+    fast, still = told.rates(5.0)[0].tolist()
+    assert fast == pytest.approx(1.0)
+    assert 0 < still < 0.01
+    assert told.platform(5.0).hosts[0].load == pytest.approx(0.5)
+
+
+def test_run_times_and_sizes_are_as_good_as_the_information() -> None:
+    graph = tasks(0)
+    real = make_graph(
+        work=graph.work * 2.0,
+        size=graph.size * 3.0,
+        producer=graph.producer,
+        read_ptr=graph.read_ptr,
+        reads=graph.reads,
+        kind=graph.kind,
+        kinds=graph.kinds,
+    )
+    done = np.zeros(graph.n_tasks, np.bool_)
+    perfect, foretold = Informed(graph, LAB, real), Informed(graph, LAB, real, "forecast")
+    wrong = Informed(graph, LAB, real, "bounded", error=0.2, seed=1)
+    assert perfect.work.tolist() == real.work.tolist()
+    assert perfect.sizes(done).tolist() == real.size.tolist()
+    assert foretold.work.tolist() == graph.work.tolist()
+    assert foretold.sizes(done).tolist() == graph.size.tolist()
+    assert 0 < np.abs(wrong.work / real.work - 1).max() <= 0.2
+
+
+def test_errors_of_hosts_and_links_are_drawn_apart() -> None:
+    sites = tuple(Site(f"s{k}", (Host(f"h{k}"),), uplink=10.0) for k in range(3))
+    told = Informed(tasks(0), Platform(sites), quality="bounded", error=0.3, seed=5)
+    platform = told.platform(0.0)
+    hosts = [1.0 - host.load for host in platform.hosts]
+    links = [float(site.uplink or 0) / 10.0 for site in platform.sites]
+    assert all(0.7 <= value <= 1.3 for value in [*hosts, *links])
+    assert not np.allclose(np.minimum(links, 1.0), hosts)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from headrace.core.grid_state import GridState
-from headrace.core.online import ON_CHANGES, Answer, Wake
+import headrace as hr
+from headrace.core.grid_state import GridState, _links_by_name
+from headrace.core.online import ON_CHANGES, Answer, Delivery, Wake
 from headrace.core.scheduler import Assignment, Problem
 from headrace.core.steering import Rules, Steered
-from headrace.core.transit import transit_of
+from headrace.core.transit import Transit, transit_of
 from headrace.experiment.dataflow import jacobi
 from headrace.experiment.figures.figure_11 import figure_11
 from headrace.model.behaviour import Change
@@ -109,6 +111,84 @@ def test_results_that_wait_for_the_link_are_carried_before_anything_new() -> Non
     assert {problem.platform.hosts[h].name: t for h, t in problem.free_at.items()} == pytest.approx(
         {"h1": 5.5}
     )
+
+
+def test_results_in_the_queue_of_a_link_go_before_anything_new() -> None:
+    """d2, now 200 bytes, returns from 35 s to 55 s; d3 is ready at 42 s and needs 2 s after it."""
+    scheduler = At({"t0": "h0", "t1": "h1"}, 45.0, lambda state: state.problem(0))
+    graph = replace(SWEEP, size=np.array([300.0, 50.0, 200.0, 20.0]))
+    simulate_online(graph, GRID, scheduler)
+    assert isinstance(scheduler.seen, Problem)
+    assert list(scheduler.seen.link_free_at.values()) == pytest.approx([12.0])
+
+
+def test_what_is_asked_for_and_does_not_exist_yet_is_not_counted() -> None:
+    class Ahead(At):
+        def react(self, state: GridState, events: Sequence[Event]) -> list[Answer]:
+            ahead = [Delivery("d2", "c", "home", 0.0)] if state.time == 0 else []
+            return [*super().react(state, events), *ahead]
+
+    scheduler = Ahead({"t0": "h0", "t1": "h1"}, 4.0, lambda state: transit_of(state, 1, state.graph.size))
+    simulate_online(SWEEP, GRID, scheduler)
+    assert isinstance(scheduler.seen, Transit)
+    assert sorted(row.item for row in scheduler.seen.carried) == [0, 1]
+
+
+def test_kept_tasks_take_as_many_cores_as_they_need() -> None:
+    """Three cores are busy until 4, 6 and 8 s. A task of two cores begins when two are free, and so on."""
+    program = hr.Program()
+    for work, cores in ((4.0, 1), (6.0, 1), (8.0, 1), (5.0, 2), (1.0, 1), (1.0, 3)):
+        program.task(None, work=work, cores=cores)
+    platform = Platform((Site("s", (Host("a", cores=3),)),))
+    rows = {}
+
+    class Look(At):
+        def react(self, state: GridState, events: Sequence[Event]) -> list[Answer]:
+            if state.time > 0:
+                rows.update({row.task: (row.start, row.end) for row in state.timetable(3).rows})
+                self.next_time = np.inf
+            return [Assignment(name, "a", k) for k, name in enumerate(state.graph.task_names)]
+
+    simulate_online(program.graph, platform, Look({}, 1.0, None))
+    assert rows == {0: (0, 3), 1: (0, 5), 2: (0, 7), 3: (5, 10), 4: (7, 8), 5: (10, 11)}
+
+
+def test_links_keep_their_numbers_straight_when_hosts_are_gone() -> None:
+    """Between pairs of more than 64 hosts links have no names."""
+    for hosts in (10, 70):
+        whole = Platform.pairwise(np.ones(hosts), 1.0)
+        left = whole.without(["h3", "h7"])
+        values = np.zeros(whole.network.n_links)
+        ends = [(0, 1), (9, 8), (4, 6), (3, 5), (6, 2)]
+        for k, (source, target) in enumerate(ends):
+            values[whole.network.route(source, target)[0]] = k + 1.0
+        names = whole.network.place_names
+        there = {name: p for p, name in enumerate(left.network.place_names)}
+        expected = {
+            left.network.route(there[names[s]], there[names[t]])[0]: k + 1.0
+            for k, (s, t) in enumerate(ends)
+            if names[s] in there and names[t] in there
+        }
+        assert len(expected) == 4
+        assert _links_by_name(values, whole.network, left.network) == expected
+
+
+def test_deadlines_and_releases_are_told_from_now_on() -> None:
+    program = hr.Program()
+    program.task(None, name="first", work=3.0)
+    program.task(None, name="later", work=3.0, release=5.0, deadline=20.0)
+    platform = Platform.pairwise([1.0], 1.0)
+    seen = []
+
+    class Look(At):
+        def react(self, state: GridState, events: Sequence[Event]) -> list[Answer]:
+            if state.time == 2.0:
+                seen.append(state.problem(0).graph)
+                self.next_time = np.inf
+            return [Assignment(name, "h0", k) for k, name in enumerate(state.graph.task_names)]
+
+    simulate_online(program.graph, platform, Look({}, 2.0, None))
+    assert (seen[0].release.tolist(), seen[0].deadline.tolist()) == ([3.0], [18.0])
 
 
 CHAIN = make_graph(

@@ -242,3 +242,37 @@ def test_a_host_that_was_idle_long_is_not_taken_for_soon_idle():
     assert not asked(*refs, 110.0, 64, 30.0)
     assert asked(*refs, 125.0, 64, 30.0)
     assert not asked(*refs, 125.0, 64, 0.0)
+
+
+def test_just_in_time_gives_out_free_cores_once():
+    """Tasks of one and two cores, with inputs from afar: what waits for its input holds its cores already."""
+    program = hr.Program()
+    for i in range(12):
+        program.task(None, name=f"t{i}", inputs=[program.input(f"x{i}", size=1e6)], work=1.0, cores=1 + i % 2)
+    hosts = (hr.Host("slow", cores=3), hr.Host("fast", cores=2, speed=2.0))
+    lab = hr.Platform((hr.Site("home"), hr.Site("s", hosts, uplink=1e6)), origin="home")
+    most = []
+
+    class Spy(JustInTime):
+        def react(self, state, events):
+            answers = super().react(state, events)
+            held = {h.name: int(state.desk.busy[k]) for k, h in enumerate(hosts)}
+            for k, host in enumerate(hosts):
+                held[host.name] += sum(int(state.graph.cores[t]) for t in state.queue(k))
+            for answer in answers:
+                held[answer.host] += int(state.graph.cores[state.task_number[answer.task]])
+            most.append(held)
+            return answers
+
+    run = simulate_online(program.graph, lab, Spy())
+    assert check(program.graph, lab, run.happened) == []
+    assert max(held["slow"] for held in most) == 3
+    assert max(held["fast"] for held in most) == 2
+
+
+def test_just_in_time_takes_the_fastest_free_host():
+    program = hr.Program()
+    for _ in range(2):
+        program.task(None, work=6.0)
+    run = simulate_online(program.graph, hr.Platform.pairwise([1.0, 3.0, 2.0], bandwidth=1e6), JustInTime())
+    assert run.happened.host.tolist() == [1, 2]

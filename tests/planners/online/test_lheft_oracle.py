@@ -36,6 +36,8 @@ class Compared(OnlineLHeft):
             for answer in answers:
                 ranks.setdefault(answer.host, []).append(answer.rank)
             assert all(mine == sorted(mine) for mine in ranks.values())
+            levels = [int(state.graph.level[t]) for t, _ in plain]
+            assert [a.rank // 2**32 for a in answers] == levels, "queues are in order of levels first"
             self.compared += len(plain)
         return answers
 
