@@ -24,6 +24,9 @@ HOSTS = [Trace.constant(0.25), ONOFF, Trace.steps([0.9, 0.5, 0.2, 0.4], 30.0)]
 def test_on_time_and_overdue() -> None:
     left = left_on_time(np.array([0.0, 2.0, 0.0]), np.array([10.0, 10.0, 4.0]), 6.0)
     assert left.tolist() == [4.0, 6.0, pytest.approx(0.4)]
+    assert left_on_time(np.array([0.0]), np.array([10.0]), 9.9)[0] == pytest.approx(0.1), (
+        "nearly done, not overdue"
+    )
     assert left_on_time(np.array([0.0]), np.array([4.0]), 6.0, overdue=30.0).tolist() == [30.0]
     with pytest.raises(UsageError):
         left_on_time(np.array([0.0]), np.array([4.0]), 6.0, overdue=-1.0)
@@ -132,6 +135,13 @@ def test_sampled_and_forecast_know_only_what_was_measured() -> None:
     twice = Information(HOSTS, "sampled")
     twice.at(55.0)
     assert twice.at(125.0).tolist() == sampled.at(125.0).tolist(), "asking in between changes nothing"
+
+
+def test_nothing_is_foretold_to_be_less_than_nothing() -> None:
+    """A link that swings between 1 and 0, and once to 4: autoregression foretells as much below the mean."""
+    values = [*[1.0, 0.0] * 25, 4.0]
+    assert forecast(values).value < 0
+    assert Information([Trace.steps(values, 10.0)], "forecast").at(500.0).tolist() == [0.0]
 
 
 @pytest.mark.parametrize("quality", QUALITIES)

@@ -129,7 +129,8 @@ class _Window:
 def autoregressive(values: Sequence[float], mean: float, order: int = ORDER) -> float:
     """The next value if each is a weighted sum of the `order` before it, all about the mean: O(order * values).
 
-    The weights solve the Yule-Walker equations for the autocorrelation of the values, by Levinson's recursion.
+    The weights solve the Yule-Walker equations for the autocorrelation of the values, by Levinson's recursion:
+    of a finite series that varies, what is left unexplained is never 0.
     Of too few values, or values that do not vary, the mean is foretold.
 
     >>> swinging = [1.0, 0.0] * 20
@@ -146,8 +147,6 @@ def autoregressive(values: Sequence[float], mean: float, order: int = ORDER) -> 
         reflected = (like[lag] - math.fsum(w * like[lag - 1 - k] for k, w in enumerate(weights))) / noise
         weights = [w - reflected * v for w, v in zip(weights, reversed(weights), strict=True)] + [reflected]
         noise *= 1.0 - reflected * reflected
-        if not noise > _STILL * like[0]:
-            break
     return mean + math.fsum(map(mul, weights, reversed(off)))
 
 
