@@ -29,6 +29,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
 ProgramArg = Annotated[
     str,
     typer.Argument(
@@ -54,13 +57,16 @@ TraceOption = Annotated[
 def main() -> None:
     """Run the command; every error of ours is one line on stderr and an exit code."""
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        code = app(standalone_mode=False) or 0
+        if code == INTERRUPTED:  # how the library that reads the command line tells of Ctrl-C
+            raise KeyboardInterrupt
+        sys.exit(code)
     except HeadraceError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("interrupted", err=True)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
@@ -598,7 +604,7 @@ def campaign(
 ) -> None:
     """Simulate every combination of applications, grids and schedulers once; go on where it stopped."""
     from headrace.commands.campaign import as_json as to_json
-    from headrace.commands.campaign import run_campaign_file, table
+    from headrace.commands.campaign import reasons, run_campaign_file, table
     from headrace.formats.files import require_target
 
     require_target(plot)
@@ -608,6 +614,8 @@ def campaign(
         _print_json(to_json(read, done))
         return
     _table(*table(done))
+    for reason in reasons(done):
+        typer.echo(reason)
     if plot is not None:
         typer.echo(f"picture: {plot}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,9 @@ def run_campaign_file(
     try:
         with KeptRuns() as kept:
             done = run_campaign(campaign, kept, workers=workers, tell=tell)
+    except KeyboardInterrupt:
+        tell("stopped; what was done is kept, and the same command goes on from there")
+        raise
     except HeadraceError as error:
         raise error if str(file) in error.where else error.at(str(file)) from None
     if plot is not None:
@@ -49,6 +53,13 @@ def table(done: Sequence[Done]) -> tuple[list[str], list[list[str]]]:
     ]
     headers = [*told, "runs", "makespan", "+-", "x best", "moved", "deciding"]
     return headers, [[*(getattr(s.group, name) for name in told), *_cells(s)] for s in found]
+
+
+def reasons(done: Sequence[Done]) -> list[str]:
+    """Why runs did not end, each reason once with how many runs it is of; at most a few lines."""
+    found = Counter(one.outcome.error for one in done if one.outcome.error)
+    lines = [f"{count} of {len(done)} runs: {error}" for error, count in found.most_common(5)]
+    return [*lines, f"... and {len(found) - 5} more reasons"] if len(found) > 5 else lines
 
 
 def _cells(s: Summary) -> list[str]:

@@ -8,18 +8,19 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.metadata import version
 from itertools import product
 from multiprocessing.synchronize import Event
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from headrace.core.compiling import COMPILING, announce_compiling
+from headrace.experiment.campaign_limits import require_graph_size, require_grid_size, require_sweep_size
 from headrace.experiment.campaign_parts import (
     RULES,
     entry_digest,
@@ -36,6 +37,7 @@ from headrace.model.behaviour import GridScript
 from headrace.model.errors import HeadraceError, NoPlan, UsageError
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.planners.registry import options_taken
 from headrace.simulator.fault_spec import parse_faults
 
 
@@ -83,6 +85,7 @@ class _Job:
     scheduler: str
     setting: Setting
     seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def combine(campaign: CampaignFile) -> Iterator[Combination]:
@@ -105,8 +108,14 @@ def check_campaign(campaign: CampaignFile) -> None:
     for events, estimates, faults in product(campaign.events, campaign.estimates, campaign.faults):
         setting = make_setting(campaign, events, estimates, faults)
     for scheduler in campaign.schedulers:
-        make_online(scheduler, setting.fitted(scheduler))
+        make_online(scheduler, setting.fitted(scheduler), **_for_planner(campaign, scheduler))
     _check_rules(campaign)
+
+
+def _for_planner(campaign: CampaignFile, scheduler: str) -> dict[str, Any]:
+    """What the constructor of a scheduler gets: the time to search, if it takes one."""
+    given = "time" in campaign.run and "time" in options_taken(scheduler)
+    return {"time": campaign.run["time"]} if given else {}
 
 
 def _check_rules(campaign: CampaignFile) -> None:
@@ -115,6 +124,8 @@ def _check_rules(campaign: CampaignFile) -> None:
     given = [key for key in campaign.run if key in RULES and key not in taken]
     if campaign.events != ("S2",) and "events" not in taken:
         given.insert(0, "events")
+    if "time" in campaign.run and not any(_for_planner(campaign, s) for s in campaign.schedulers):
+        given.append("time")
     if given:
         raise UsageError(
             f"no scheduler of the campaign takes {', '.join(given)}",
@@ -132,10 +143,11 @@ def _check_rules(campaign: CampaignFile) -> None:
 def _check_entry(entry: Entry) -> None:
     """Refuse what cannot be made; nothing large is made for it, but files are read."""
     if entry.form == "sweep":
-        sweep_spec(entry)
+        require_sweep_size(sweep_spec(entry))
     elif entry.form == "grid":
-        grid_spec(entry)
+        require_grid_size(grid_spec(entry))
     elif entry.form != "file":
+        require_graph_size(entry)
         make_program(entry, 0)
 
 
@@ -163,7 +175,8 @@ def run_campaign(
         known[job.key] = outcome
         if not outcome.error:
             kept.put(job.key, campaign.name, outcome)
-        progress.step(f"{job.scheduler} on {job.application.name}, {job.grid.name}: {outcome.makespan:.6g} s")
+        ended = "never ended" if outcome.error else f"{outcome.makespan:.6g} s"
+        progress.step(f"{job.scheduler} on {job.application.name}, {job.grid.name}: {ended}")
     return [Done(run, known[job.key], job.key in before) for run, job in zip(runs, jobs, strict=True)]
 
 
@@ -172,6 +185,7 @@ def _jobs(campaign: CampaignFile, runs: Sequence[Combination]) -> Iterator[_Job]
     digests |= {id(entry): entry_digest(entry, "grid") for entry in campaign.grids}
     taken = {scheduler: rules_taken(scheduler) for scheduler in campaign.schedulers}
     own = {scheduler: _file_digest(scheduler) for scheduler in campaign.schedulers}
+    options = {scheduler: _for_planner(campaign, scheduler) for scheduler in campaign.schedulers}
     rest = json.dumps([sorted(campaign.run.items()), version("headrace")])
     for run in runs:
         planned = run.events if "events" in taken[run.scheduler] else ""
@@ -179,7 +193,7 @@ def _jobs(campaign: CampaignFile, runs: Sequence[Combination]) -> Iterator[_Job]
         words += [digests[id(run.application)], digests[id(run.grid)]]
         setting = make_setting(campaign, run.events, run.estimates, run.faults).fitted(run.scheduler)
         key = sha256(json.dumps(words).encode()).hexdigest()
-        yield _Job(key, run.application, run.grid, run.scheduler, setting, run.seed)
+        yield _Job(key, run.application, run.grid, run.scheduler, setting, run.seed, options[run.scheduler])
 
 
 def _file_digest(scheduler: str) -> str:
@@ -230,9 +244,9 @@ def simulate_job(job: _Job) -> Outcome:
     compiled: list[bool] = []
     end = announce_compiling(lambda: compiled.append(True))
     try:
-        run = simulate_grid(program, grid, job.scheduler, job.setting, seed=job.seed)
+        run = simulate_grid(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
         if compiled:  # the same again: `deciding` is kept, and compiling is no part of it
-            run = simulate_grid(program, grid, job.scheduler, job.setting, seed=job.seed)
+            run = simulate_grid(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
     except NoPlan as error:
         return Outcome(error=str(error))
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,14 +13,14 @@ from headrace.experiment.dataflow import fft, jacobi, matmul
 from headrace.experiment.distribution import Distribution
 from headrace.experiment.generate import SweepSpec, generate_sweep
 from headrace.experiment.grids import ClusterSpec, GridSpec, SeriesSpec, generate_grid
-from headrace.experiment.online import Setting, check_estimates
+from headrace.experiment.online import Setting, check_error, check_estimates
 from headrace.formats.campaign_toml import CampaignFile, Entry, Shape, Value
 from headrace.formats.reading import read_any_program, read_grid_or_platform
 from headrace.model.behaviour import GridScript, pack
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
-from headrace.model.program import Program
+from headrace.model.program import Data, Program
 from headrace.simulator.online import Mechanics
 
 RULES = ("planning", "planning_fixed", "keep", "subset", "reduce", "replan")
@@ -92,6 +92,7 @@ def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: st
     if interval and name == "once":
         raise UsageError(f"events are {events!r}", where=campaign.name, hint="once has no interval: once")
     check_estimates(estimates)
+    check_error(float(cast(float, campaign.run.get("error", 0.0))))
     run: dict[str, Any] = dict(campaign.run)
     return Setting(
         rules=Rules(
@@ -113,13 +114,13 @@ def entry_digest(entry: Entry, what: str) -> str:
     elif what == "application":
         program = make_program(entry, 0)
         for graph in (program.graph, program.real):
-            _add_graph(digest, graph)
+            _add_graph(digest, graph, program.data.values())
     else:
         _add_grid(digest, make_grid(entry, 0))
     return digest.hexdigest()
 
 
-def _add_graph(digest: Any, graph: Graph) -> None:
+def _add_graph(digest: Any, graph: Graph, items: Iterable[Data]) -> None:
     digest.update(json.dumps([list(graph.kinds), list(graph.task_names), list(graph.item_names)]).encode())
     for array in (
         graph.work,
@@ -129,8 +130,12 @@ def _add_graph(digest: Any, graph: Graph) -> None:
         graph.read_ptr,
         graph.reads,
         graph.result,
+        graph.cores,
+        graph.release,
+        graph.deadline,
     ):
         digest.update(array.tobytes() + b"|")
+    digest.update(repr([(item.homes, item.goals) for item in items if item.homes or item.goals]).encode())
 
 
 def _add_grid(digest: Any, grid: GridScript | Platform) -> None:
@@ -150,6 +155,7 @@ def _add_grid(digest: Any, grid: GridScript | Platform) -> None:
     ]
     bare = [replace(link, trace=None) for link in platform.links]
     events = [(change.time, change.what, change.name) for change in changes]
-    digest.update(repr((sites, bare, platform.contention, platform.origin, events)).encode())
+    words = (sites, bare, platform.contention, platform.origin, platform.routing, events)
+    digest.update(repr(words).encode())
     if platform.pairs is not None:
         digest.update(platform.network.link_bandwidth.tobytes() + platform.network.route_latency.tobytes())

@@ -155,12 +155,17 @@ def simulate_grid(
 
 def _real(program: Program | Graph, error: float, seed: int) -> Graph:
     real = program.real if isinstance(program, Program) else program
-    if not 0.0 <= error < 1.0:
-        raise UsageError(f"error is {error}", hint="a share from 0 up to, not including, 1, such as 0.2")
+    check_error(error)
     if error == 0.0:
         return real
     factor = np.random.default_rng(seed).uniform(1.0 - error, 1.0 + error, real.n_tasks)
     return real.with_work(real.work * factor)
+
+
+def check_error(error: float) -> None:
+    """Refuse what is no share by which run times can be off."""
+    if not 0.0 <= error < 1.0:
+        raise UsageError(f"error is {error}", hint="a share from 0 up to, not including, 1, such as 0.2")
 
 
 def check_estimates(estimates: str) -> None:

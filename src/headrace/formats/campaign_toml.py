@@ -172,6 +172,7 @@ _RUN: dict[str, Reader] = {
     "duplicate": _flag,
     "replicate": _whole(0),
     "error": _number,
+    "time": _time,
 }
 _TOP = ["name", "application", "grid", "schedulers", "events", "estimates", "faults", "seeds", "run"]
 

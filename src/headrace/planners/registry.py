@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import Any, cast
 
 from headrace.core.scheduler import Planner
 from headrace.formats.python_program import load_from_file
@@ -123,11 +123,16 @@ def make(name: str, **options: Any) -> Planner:
     >>> make("round-robin").name
     'round-robin'
     """
+    made: Planner = construct(_maker(name), name, options)
+    return _checked(made, name) if ".py:" in name else made
+
+
+def _maker(name: str) -> Callable[..., Any]:
     if ".py:" in name:
-        maker = load_from_file(name)
-        if not callable(maker):
+        own = load_from_file(name)
+        if not callable(own):
             raise UsageError(f"{name!r} is not a class", hint="name the class of your planner")
-        return _checked(construct(maker, name, options), name)
+        return cast(Callable[..., Any], own)
     if name not in _by_name:
         near = get_close_matches(name, _by_name, 1)
         raise UsageError(
@@ -135,8 +140,16 @@ def make(name: str, **options: Any) -> Planner:
             hint=f"{near[0]!r}" if near else f"one of {', '.join(_by_name)}",
         )
     entry = _by_name[name]
-    planner: Planner = construct(getattr(import_module(entry.module), entry.maker), name, options)
-    return planner
+    return cast(Callable[..., Any], getattr(import_module(entry.module), entry.maker))
+
+
+def options_taken(name: str) -> tuple[str, ...]:
+    """What the constructor of a planner takes.
+
+    >>> options_taken("round-robin"), "time" in options_taken("best")
+    ((), True)
+    """
+    return tuple(signature(_maker(name)).parameters)
 
 
 def construct(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
