@@ -70,9 +70,13 @@ class Followed(Steered):
 
 
 def followed(
-    rules: Rules, changes: list[Change] | None = None, quicker: float = 1.0, seed: int = 0
+    rules: Rules,
+    changes: list[Change] | None = None,
+    quicker: float = 1.0,
+    seed: int = 0,
+    count: int = 60,
 ) -> Followed:
-    graph, scheduler = tasks(), Followed(rules, seed)
+    graph, scheduler = tasks(count), Followed(rules, seed)
     real = graph.with_work(graph.work / quicker)
     run = simulate_online(graph, LAB, scheduler, changes=changes or [], real=real)
     assert judge(run, changes or [], real=real) == []
@@ -92,6 +96,12 @@ def test_idle_hosts_ask_sooner_but_not_at_once() -> None:
     assert 10.0 <= np.diff(often.times).min() < 40.0
 
 
+def test_a_loss_that_asks_for_nothing_leaves_idle_hosts_idle_if_that_shall_be_so() -> None:
+    rules = Rules("S1", interval=40.0, horizon=0.0, idle=False, replan="neither")
+    scheduler = followed(rules, [Change(30.0, "host-down", "h2")], quicker=4.0)
+    assert np.diff(scheduler.times).min() >= 40.0
+
+
 def test_deviation_is_looked_at_when_planning_events_are_due_and_not_when_a_host_joins() -> None:
     joins = [Change(33.0, "host-up", "h2")]
     scheduler = followed(Rules("S2", interval=50.0, idle=False), joins)
@@ -107,8 +117,9 @@ def test_a_host_that_has_just_joined_has_not_run_dry() -> None:
 
 
 def test_the_horizon_stays_far_while_hosts_run_dry() -> None:
-    dry = followed(Rules("S1", interval=40.0, idle=False), quicker=20.0)
+    dry = followed(Rules("S1", interval=40.0, idle=False), quicker=20.0, count=300)
     fed = followed(Rules("S1", interval=40.0, idle=False))
+    assert len(dry.times) > 3
     assert dry.pace.reach == FAR
     assert fed.pace.reach < FAR
 
@@ -163,16 +174,27 @@ def test_d_heft_goes_on_with_the_old_plan_while_it_makes_a_new_one() -> None:
     graph, lab = chains(), hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
     planned: list[float] = []
 
+    handed: list[list[Answer]] = []
+
     class Timed(DHeft):
         def _plan(self, state: Any) -> list[Answer]:
             planned.append(state.time)
             return super()._plan(state)
+
+        def react(self, state: Any, events: Any) -> list[Answer]:
+            answers = super().react(state, events)
+            if answers:
+                handed.append(answers)
+            return answers
 
     scheduler = Timed(planning=500.0)
     run = simulate_online(graph, lab, scheduler, changes=SLOW)
     assert judge(run, SLOW) == []
     assert len(planned) > 2
     assert scheduler.planning_seconds > 40.0
+    assert all(answers[0] == Truncate(0) for answers in handed), (
+        "then all that has not begun goes by the new one"
+    )
     again = planned[1]
     cost = 0.5 * 2 * (graph.n_tasks - 6)  # some are done or run
     meanwhile = (run.happened.start > again) & (run.happened.start < again + 0.8 * cost)

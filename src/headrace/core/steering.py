@@ -151,7 +151,7 @@ class Steered:
 
     def _is_time(self, state: GridState, events: Sequence[Event]) -> bool:
         """At the start, at a planning event, after a change or surprise that asks for it; and while tasks wait that
-        no host has, when a host has nothing to do, if that shall be so, or none has."""
+        no host has, when a host has nothing to do, if that shall be so, or else nothing would ever happen."""
         if self._must(events) or state.time >= self._next_event - 1e-9:
             return True
         if state.surprised and state.time >= self._last_plan + self.rules.pause:
@@ -161,9 +161,10 @@ class Steered:
             return False
         pause = 0.25 * self.pace.interval if self.rules.events != "once" else 0.0
         idle = (desk.up == 1) & (desk.q_len[:-1] == 0) & (desk.busy < np.diff(state.case.core_ptr))
-        if self.rules.idle and idle.any() and state.time >= self._last_plan + pause:
-            return True
-        return not (desk.run_host >= 0).any()
+        running = bool((desk.run_host >= 0).any())
+        if self.rules.idle:
+            return bool(idle.any()) and (not running or state.time >= self._last_plan + pause)
+        return not running and math.isinf(self._next_event)
 
     def _first_interval(self, state: GridState) -> float:
         if self.rules.interval is not None and self.rules.interval > 0:

@@ -80,3 +80,25 @@ class Plain:
                 )
                 answers.append((task, best))
         return answers
+
+    def moved(self) -> list[tuple[int, int]]:
+        """(task, host) of tasks that idle hosts take from the tail of the queue that takes longest."""
+        state = self.state
+        queues = {h: state.queue(h) for h in self.hosts}
+        busy = {h: int(state.desk.busy[h]) for h in self.hosts}
+        answers: list[tuple[int, int]] = []
+        for host in [h for h in self.hosts if not queues[h]]:
+            free = self.cores[host] - busy[host]
+            while free > 0:
+                long = [h for h in self.hosts if queues[h] and len(queues[h]) + busy[h] > self.cores[h]]
+                if not long:
+                    return answers
+                longest = max(long, key=lambda h: (self.left[h], -h))
+                task = queues[longest][-1]
+                here = self.arrival(task, self.place[host]) + self.seconds(task, host)
+                if state.graph.cores[task] > free or here >= self.left[longest]:
+                    break
+                answers.append((queues[longest].pop(), host))
+                free -= int(state.graph.cores[task])
+                self.left[longest] -= float(state.desk.predicted[task]) / self.cores[longest]
+        return answers

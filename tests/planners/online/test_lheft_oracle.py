@@ -24,21 +24,25 @@ from .lheft_oracle import Plain
 class Compared(OnlineLHeft):
     """Asks the plain one as well."""
 
-    compared = 0
+    compared = moved = 0
 
     def react(self, state, events: Sequence[Event]) -> list[Assignment]:  # type: ignore[no-untyped-def]
-        plain = Plain(state).placed() if len(state.waiting()) else None
+        waits = len(state.waiting()) > 0
+        plain = Plain(state).placed() if waits else Plain(state).moved()
         answers = super().react(state, events)
-        if plain is not None:
+        if plain or answers:
             names, hosts = state.graph.task_names, state.platform.hosts
             assert [(a.task, a.host) for a in answers] == [(names[t], hosts[h].name) for t, h in plain]
             ranks = {}
             for answer in answers:
                 ranks.setdefault(answer.host, []).append(answer.rank)
-            assert all(mine == sorted(mine) for mine in ranks.values())
+            assert not waits or all(mine == sorted(mine) for mine in ranks.values())
             levels = [int(state.graph.level[t]) for t, _ in plain]
             assert [a.rank // 2**32 for a in answers] == levels, "queues are in order of levels first"
-            self.compared += len(plain)
+            if waits:
+                self.compared += len(plain)
+            else:
+                self.moved += len(plain)
         return answers
 
 
@@ -51,6 +55,8 @@ def layered(seed: int) -> hr.Program:
         made = []
         for k in range(int(rng.integers(2, 9))):
             some = [before[i] for i in rng.permutation(len(before))[: int(rng.integers(0, 4))]]
+            if rng.random() < 0.4:
+                some.append(program.input(f"in{layer}.{k}", size=float(rng.choice([1e4, 1e6]))))
             made.append(
                 program.task(
                     None,
@@ -72,8 +78,12 @@ def lab(seed: int) -> hr.Platform:
         hr.Host(f"h{h}", speed=float(rng.choice([0.5, 1.0, 1.0, 2.0])), cores=int(rng.integers(1, 4)))
         for h in range(3)
     )
-    sites = (hr.Site("own", (*hosts, hr.Host("wide", cores=2)), bandwidth=1e6),)
-    return hr.Platform(sites, contention=str(rng.choice(["none", "fifo", "fair"])))  # type: ignore[arg-type]
+    own = hr.Site("own", (*hosts, hr.Host("wide", cores=2)), bandwidth=1e6, uplink=2e6)
+    contention = str(rng.choice(["none", "fifo", "fair"]))
+    if seed % 2:
+        return hr.Platform((own,), contention=contention)  # type: ignore[arg-type]
+    home = hr.Site("home", uplink=3e6)
+    return hr.Platform((home, own), contention=contention, origin="home")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -105,6 +115,25 @@ def test_the_papers_applications_are_placed_as_by_the_plain_algorithm(program: h
     scheduler = Compared()
     simulate_online(program.graph, platform, scheduler)
     assert scheduler.compared == program.graph.n_tasks
+
+
+def test_moves_from_tails_are_those_of_the_plain_algorithm() -> None:
+    """Readers pile up where their data is; hosts of other speeds and cores take them off."""
+    moved = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        program = hr.Program()
+        for group in range(3):
+            made = program.task(None, outputs={f"x{group}": 1e6}, work=1.0 + group)
+            for k in range(int(rng.integers(3, 12))):
+                some = {"outputs": {f"y{group}.{k}": 1.0}, "work": float(rng.choice([0.2, 1.0, 5.0]))}
+                program.task(None, inputs=[made], cores=int(rng.choice([1, 1, 2])), **some)
+        platform = lab(seed)
+        scheduler = Compared()
+        run = simulate_online(program.graph, platform, scheduler)
+        assert judge(run) == []
+        moved += scheduler.moved
+    assert moved > 20
 
 
 def test_levels_are_those_of_the_papers_definition() -> None:
