@@ -25,6 +25,8 @@ class JustInTime:
     def __init__(self) -> None:
         self.given = 0
         self._cores: Any = None
+        self._wide = False
+        """Whether some tasks need several cores."""
 
     def react(self, state: GridState, events: Sequence[Event]) -> list[Assignment]:
         """Tasks for the free cores; one that finds too few of them on every host waits, others pass it.
@@ -34,6 +36,7 @@ class JustInTime:
         desk, hosts = state.desk, state.platform.hosts
         if self._cores is None:
             self._cores = np.array([host.cores for host in hosts])
+            self._wide = bool((state.graph.cores > 1).any())
         room = np.where(desk.up == 1, self._cores - desk.busy - self._queued(state), 0)
         fastest = np.argsort(-state.rates().max(axis=0), kind="stable")
         answers: list[Assignment] = []
@@ -54,7 +57,7 @@ class JustInTime:
 
     def _queued(self, state: GridState) -> Ints:
         """Cores that the tasks in each queue will need; one each, if none needs more."""
-        if state.graph.cores.max(initial=1) == 1:
+        if not self._wide:
             return np.asarray(state.desk.q_len[:-1])
         cores = state.graph.cores
         return np.array([int(cores[state.queue(h)].sum()) for h in range(len(self._cores))], np.int32)
