@@ -170,6 +170,8 @@ def _policy(
     scheduler: str | Planner, graph: Graph, platform: Platform, online: bool
 ) -> tuple[Plan | None, Scheduler | None, str]:
     if scheduler == ENGINE:
+        if online:
+            raise UsageError(f"{ENGINE!r} places tasks itself; `online` is for schedulers", hint="leave it out")
         return None, None, ENGINE
     if isinstance(scheduler, str) and (online or scheduler == "dheft"):
         from headrace.experiment.online import Setting, make_online

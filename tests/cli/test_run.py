@@ -161,3 +161,25 @@ def _lives(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return "zombie" not in Path(f"/proc/{pid}/status").read_text() if Path(f"/proc/{pid}").exists() else True
+
+
+OWN = """
+from headrace.core.scheduler import Assignment
+class FirstHost:
+    name = "first-host"
+    def react(self, state, events):
+        return [Assignment(state.graph.task_names[t], state.platform.hosts[0].name, t) for t in state.waiting()]
+"""
+
+
+def test_an_online_scheduler_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "p.py").write_text(
+        "import headrace as hr\nprogram = hr.Program()\n"
+        "for k in range(6):\n    program.task(None, name=f't{k}', work=0.01)\n"
+    )
+    case = ("run", "p.py:program", "--emulate", "--workers", "2", "--online")
+    ended = headrace(*case, "-s", "own.py:FirstHost", "--json", cwd=tmp_path)
+    assert ended.code == 0, ended.err
+    ended = headrace(*case, "-s", "dask", cwd=tmp_path)
+    assert (ended.code, "'dask' places tasks itself" in ended.err) == (2, True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.execution import Run, run
+from headrace.core.compiling import compiling_told
+from headrace.execution import ENGINE, Run, run
 from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
 from headrace.model.plan import Plan
@@ -47,7 +48,10 @@ def run_program(
     else:
         _require_bodies(program, options)
     events: list[Event] = []
-    with _progress(len(program.tasks)) as (planned, advance):
+    with (
+        _progress(len(program.tasks)) as (planned, advance),
+        _compiling(options.scheduler),
+    ):
 
         def observe(event: Event) -> None:
             events.append(event)
@@ -78,6 +82,13 @@ def run_program(
         sys.stderr.write(f"error: {done.failure}\n")
         return done.failure.exit_code
     return 0
+
+
+def _compiling(scheduler: str) -> AbstractContextManager[None]:
+    """Say so when loops are compiled; without a scheduler of ours there are none to load."""
+    if scheduler == ENGINE:
+        return nullcontext()
+    return compiling_told(lambda text: print(text, file=sys.stderr))
 
 
 def _require_bodies(program: Program, options: RunOptions) -> None:

@@ -20,7 +20,7 @@ from headrace.core.kernels.losses import host_joined, host_left
 from headrace.core.kernels.queues import assign_all, truncate
 from headrace.core.kernels.refs import case_ref, desk_ref
 from headrace.core.online import ALWAYS, Answer, Truncate, Wake
-from headrace.core.scheduler import Assignment, Scheduler
+from headrace.core.scheduler import Assignment, Follow, Scheduler
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
@@ -123,7 +123,7 @@ class LiveCoordinator(Coordinator):
 
 
 def coordinator_for(scheduler: Scheduler, graph: Graph, platform: Platform) -> Coordinator:
-    """The coordinator that a scheduler needs: with queues for one that says when to wake it."""
-    if hasattr(scheduler, "wake"):
-        return LiveCoordinator(scheduler, graph, platform)
-    return Coordinator(scheduler, graph, platform)
+    """The coordinator that a scheduler needs: for one that follows plans the plain one, else one with queues."""
+    if isinstance(scheduler, Follow):
+        return Coordinator(scheduler, graph, platform)
+    return LiveCoordinator(scheduler, graph, platform)
