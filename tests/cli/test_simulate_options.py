@@ -10,7 +10,7 @@ import pytest
 
 from cli.command import headrace
 from headrace.commands.simulate_options import RULES, SimulateOptions, require_fitting, setting_of
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Assignment, Problem
 from headrace.core.steering import Rules, Steered
 from headrace.experiment.online import ONLINE, Setting, make_online, rules_taken, simulate_grid
 from headrace.model.errors import UsageError
@@ -199,3 +199,28 @@ def test_reproduce_and_campaign_refuse_what_they_could_not_draw(tmp_path: Path) 
     assert "--seeds and --plot" in headrace("reproduce", "--seeds", "3", cwd=tmp_path).err
     assert headrace("reproduce", "--seeds", "0", "figure-11", cwd=tmp_path).code == 2
     assert "one of: figure-11" in headrace("reproduce", "figure-12", cwd=tmp_path).err
+
+
+class Watching:
+    """Everything to the first host; remembers who holds what when asked."""
+
+    name = "watching"
+
+    def __init__(self) -> None:
+        self.seen: list[dict[int, set[str]]] = []
+
+    def react(self, state: Any, events: object) -> list[Assignment]:
+        self.seen.append(state.holders)
+        first = state.platform.hosts[0].name
+        return [Assignment(state.graph.task_names[t], first, t) for t in state.waiting()]
+
+
+def test_schedulers_of_ones_own_see_who_holds_what() -> None:
+    program = Program()
+    made = program.task(None, work=1.0, inputs=[program.input("i", size=1.0)], outputs={"made": 5.0})
+    program.task(None, work=1.0, inputs=[made], outputs={"more": 5.0})
+    watching = Watching()
+    simulate_grid(program, PAIRS, watching)
+    item = program.graph.item_names.index("made")
+    assert watching.seen[0] == {}
+    assert {item: {"h0"}} in watching.seen

@@ -23,10 +23,14 @@ class State:
         self.time = 0.0
         self.down: set[str] = set()
         self.done = np.zeros(graph.n_tasks, np.bool_)
-        self.holders: dict[int, set[str]] = {}
-        """Hosts that hold each item that was made; those from outside are not in it."""
+        self._held: dict[int, set[str]] = {}
         self.task_number = {name: t for t, name in enumerate(graph.task_names)}
         self.item_number = {name: i for i, name in enumerate(graph.item_names)}
+
+    @property
+    def holders(self) -> dict[int, set[str]]:
+        """Hosts that hold each item that was made; those from outside are not in it."""
+        return self._held
 
     def problem(self) -> Problem:
         """What is left to do, on the hosts that are there, with data where it now lies.

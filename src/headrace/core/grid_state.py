@@ -61,6 +61,22 @@ class GridState(State):
         """Whether a task took far more or less than predicted since the scheduler was last asked."""
 
     @property
+    def holders(self) -> dict[int, set[str]]:
+        """As in `State`, looked up anew each time: O(items * places). Hosts of one site may share a place."""
+        there: dict[int, list[str]] = {}
+        for host, place in zip(self.platform.hosts, self.case.host_place.tolist(), strict=True):
+            if host.name not in self.down:
+                there.setdefault(place, []).append(host.name)
+        graph, places = self.graph, len(self.desk.place_up)
+        held = self.desk.present.reshape(graph.n_items, places) == HERE
+        held &= (graph.producer >= 0)[:, None]
+        found: dict[int, set[str]] = {}
+        for item, place in zip(*(axis.tolist() for axis in np.nonzero(held)), strict=True):
+            if place in there:
+                found.setdefault(item, set()).update(there[place])
+        return found
+
+    @property
     def running(self) -> Bools:
         """Tasks that run now."""
         return np.asarray(self.desk.run_host >= 0)
