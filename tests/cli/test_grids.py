@@ -138,3 +138,30 @@ def test_a_plan_is_not_carried_out_where_it_was_not_made_for(folder: Path) -> No
     headrace("convert", "grid.pst", "still.toml", cwd=folder)
     ended = headrace("simulate", "sweep.pst", "--on", "still.toml", "--plan", "p.json", cwd=folder)
     assert (ended.code, "real figures beside its estimates" in ended.err) == (2, True)
+
+
+LATE = """
+contention = "fair"
+origin = "home"
+[[site]]
+name = "home"
+[[site]]
+name = "s"
+uplink = "1 MB/s"
+uplink_trace = "quick"
+[[site.host]]
+name = "h"
+count = 2
+"""
+
+
+def test_small_items_on_quick_links_arrive_late_in_a_run(folder: Path) -> None:
+    """Hours into a run, the clock's last digit is longer than the last bytes of a small item take."""
+    program = DATA.parent / "srasearch-chameleon-30a-001.json.gz"
+    (folder / "late.toml").write_text(LATE)
+    (folder / "quick").write_text("HeadraceTrace 1 hold\n0 1000000 0\n5 1000000000 0\n")
+    ended = headrace(
+        "simulate", program, "--on", "late.toml", "-s", "minmin", "--json", cwd=folder, timeout=90
+    )
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["makespan"] > 20_000
