@@ -138,7 +138,7 @@ def test_ctrl_c_keeps_what_was_done(home: Path) -> None:
     assert text.endswith("interrupted\n")
     assert "what was done is kept" in text
     assert "Traceback" not in text
-    campaign = (home / "c.toml").read_text().replace("seeds = 3000", "seeds = 1")
+    campaign = (home / "c.toml").read_text().replace("seeds = 3000", "seeds = 8")
     (home / "c.toml").write_text(campaign)
     _, done = run_campaign_file(home / "c.toml", 1, None, lambda text: None)
-    assert done[0].kept
+    assert any(one.kept for one in done)

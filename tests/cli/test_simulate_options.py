@@ -176,8 +176,7 @@ def test_an_online_scheduler_of_ones_own(case: tuple[str, ...], tmp_path: Path) 
     assert headrace(*command, "--events", "S1", cwd=tmp_path).code == 2
 
 
-@pytest.mark.parametrize("option", ["--gantt", "--trace", "--log"])
-@pytest.mark.parametrize("target", ["nowhere/x", ".", "/"])
+@pytest.mark.parametrize(("option", "target"), [("--gantt", "nowhere/x"), ("--trace", "."), ("--log", "/")])
 def test_outputs_that_cannot_be_written_are_refused_at_once(
     case: tuple[str, ...], tmp_path: Path, option: str, target: str
 ) -> None:
