@@ -171,7 +171,9 @@ def _policy(
 ) -> tuple[Plan | None, Scheduler | None, str]:
     if scheduler == ENGINE:
         if online:
-            raise UsageError(f"{ENGINE!r} places tasks itself; `online` is for schedulers", hint="leave it out")
+            raise UsageError(
+                f"{ENGINE!r} places tasks itself; `online` is for schedulers", hint="leave it out"
+            )
         return None, None, ENGINE
     if isinstance(scheduler, str) and (online or scheduler == "dheft"):
         from headrace.experiment.online import Setting, make_online

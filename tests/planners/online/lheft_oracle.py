@@ -22,7 +22,7 @@ class Plain:
             i: {p for p in range(n_places) if state.desk.present[i * n_places + p] == HERE}
             for i in range(graph.n_items)
         }
-        self.left = {h: self._left(h) for h in self.hosts}
+        self.left = {h: self._left(h, overdue=0.0) for h in self.hosts}
 
     def seconds(self, task: int, host: int) -> float:
         one = np.array([task], np.int32), np.array([host], np.int32)
@@ -32,12 +32,18 @@ class Plain:
         """Inputs that may have to be moved."""
         return [i for i in self.state.graph.reads_of(task).tolist() if not self.state.case.free[i]]
 
-    def _left(self, host: int) -> float:
-        """left_time(f_r) - (C - p(f_r)): what is queued and runs, less what running tasks have had."""
+    def _left(self, host: int, overdue: float) -> float:
+        """left_time(f_r) - (C - p(f_r)): what is queued and runs, less what running tasks have had.
+
+        One that is late needs `overdue` times as long again as it is late.
+        """
         desk, now = self.state.desk, self.state.time
         running = [t for t in range(self.state.graph.n_tasks) if desk.run_host[t] == host]
         whole = sum(float(desk.predicted[t]) for t in self.state.queue(host) + running)
-        had = sum(min(float(desk.predicted[t]), now - float(desk.run_start[t])) for t in running)
+        had = 0.0
+        for t in running:
+            spent, expected = now - float(desk.run_start[t]), float(desk.predicted[t])
+            had += spent if spent < expected else expected - overdue * (spent - expected)
         return max(0.0, whole - had) / self.cores[host]
 
     def bytes_lacking(self, task: int, place: int) -> float:
@@ -82,8 +88,12 @@ class Plain:
         return answers
 
     def moved(self) -> list[tuple[int, int]]:
-        """(task, host) of tasks that idle hosts take from the tail of the queue that takes longest."""
+        """(task, host) of tasks that idle hosts take from the tail of the queue that takes longest.
+
+        It must pay even if the way takes twice as long as on free links.
+        """
         state = self.state
+        self.left = {h: self._left(h, overdue=1.0) for h in self.hosts}
         queues = {h: state.queue(h) for h in self.hosts}
         busy = {h: int(state.desk.busy[h]) for h in self.hosts}
         answers: list[tuple[int, int]] = []
@@ -95,7 +105,7 @@ class Plain:
                     return answers
                 longest = max(long, key=lambda h: (self.left[h], -h))
                 task = queues[longest][-1]
-                here = self.arrival(task, self.place[host]) + self.seconds(task, host)
+                here = 2.0 * self.arrival(task, self.place[host]) + self.seconds(task, host)
                 if state.graph.cores[task] > free or here >= self.left[longest]:
                     break
                 answers.append((queues[longest].pop(), host))

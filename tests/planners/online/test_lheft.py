@@ -143,8 +143,10 @@ def test_only_the_running_task_has_had_time():
     desk.predicted[:] = [5.0, 3.0]
     desk.backlog[0], desk.corrected[0], desk.busy[0] = 8.0, 40.0, 1
     desk.core_task[0], desk.run_host[0], desk.run_start[0] = 0, 0, 100.0
-    assert queues_left.py_func(case, desk, 102.0, True).tolist() == [6.0, 0.0]
-    assert queues_left.py_func(case, desk, 120.0, True).tolist() == [3.0, 0.0]
+    assert queues_left.py_func(case, desk, 102.0, True, 1.0).tolist() == [6.0, 0.0]
+    assert queues_left.py_func(case, desk, 120.0, True, 0.0).tolist() == [3.0, 0.0]
+    late = queues_left.py_func(case, desk, 120.0, True, 1.0).tolist()
+    assert late == [18.0, 0.0]  # 15 s late: as long again, then the other one
 
 
 def test_where_nobody_says_when_tasks_begin_the_first_has_had_the_time_since_the_last_completion():
@@ -156,9 +158,9 @@ def test_where_nobody_says_when_tasks_begin_the_first_has_had_the_time_since_the
     desk = make_desk(program.graph, platform, case)
     desk.predicted[:] = [5.0, 3.0]
     desk.backlog[0], desk.corrected[0], desk.q_len[0], desk.q_head[0] = 8.0, 40.0, 2, 0
-    assert queues_left.py_func(case, desk, 42.0, False).tolist() == [6.0, 0.0]
-    assert queues_left.py_func(case, desk, 60.0, False).tolist() == [3.0, 0.0]
-    assert queues_left.py_func(case, desk, 60.0, True).tolist() == [8.0, 0.0], (
+    assert queues_left.py_func(case, desk, 42.0, False, 1.0).tolist() == [6.0, 0.0]
+    assert queues_left.py_func(case, desk, 60.0, False, 1.0).tolist() == [3.0, 0.0]
+    assert queues_left.py_func(case, desk, 60.0, True, 1.0).tolist() == [8.0, 0.0], (
         "nothing runs: it waits for data"
     )
 

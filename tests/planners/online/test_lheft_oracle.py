@@ -126,7 +126,8 @@ def test_moves_from_tails_are_those_of_the_plain_algorithm() -> None:
         for group in range(3):
             made = program.task(None, outputs={f"x{group}": 1e6}, work=1.0 + group)
             for k in range(int(rng.integers(3, 12))):
-                some = {"outputs": {f"y{group}.{k}": 1.0}, "work": float(rng.choice([0.2, 1.0, 5.0]))}
+                work = float(rng.choice([0.2, 1.0, 5.0]) * rng.uniform(0.9, 1.1))  # no ties
+                some = {"outputs": {f"y{group}.{k}": 1.0}, "work": work}
                 program.task(None, inputs=[made], cores=int(rng.choice([1, 1, 2])), **some)
         platform = lab(seed)
         scheduler = Compared()

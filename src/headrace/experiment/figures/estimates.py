@@ -31,7 +31,7 @@ HEURISTICS = {
 }
 PLANNED = ("H1", "H3", "H4", "H9")
 """Those that use estimates to plan."""
-SEEDS = 5
+SEEDS = 10
 
 
 @dataclass(frozen=True)

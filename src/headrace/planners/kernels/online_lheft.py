@@ -7,6 +7,9 @@ import numpy as np
 from headrace.core.kernels.desk import HERE, RELAY
 from headrace.core.kernels.jit import entry, inner
 
+BUSY_WAY = 2.0
+"""A task is moved from a tail only if that pays even where its way takes so many times what free links need."""
+
 
 @inner
 def cores_of(case, host):
@@ -45,11 +48,12 @@ def arrival(case, desk, task, place):
 
 
 @inner
-def queues_left(case, desk, now, told):
+def queues_left(case, desk, now, told, overdue):
     """Seconds until each host has worked its queue off: predicted times, less what running tasks have had of theirs.
 
-    A task that is overdue counts nothing, those behind it all they need. Where nobody has `told` when tasks begin, as
-    in real runs, the first of each queue has had the time since the last completion there. O(hosts + cores).
+    A task that is overdue needs `overdue` times as long again as it is late, those behind it all they need. Where
+    nobody has `told` when tasks begin, as in real runs, the first of each queue has had the time since the last
+    completion there. O(hosts + cores).
     """
     hosts = len(desk.up)
     left = np.zeros(hosts)
@@ -59,7 +63,9 @@ def queues_left(case, desk, now, told):
             for core in range(case.core_ptr[host], case.core_ptr[host + 1]):
                 task = desk.core_task[core]
                 if task >= 0 and desk.run_host[task] == host:
-                    had += min(desk.predicted[task], now - desk.run_start[task]) / case.cores[task]
+                    spent, expected = now - desk.run_start[task], desk.predicted[task]
+                    late = max(0.0, spent - expected)
+                    had += (min(spent, expected) - overdue * late) / case.cores[task]
         elif desk.q_len[host] > 0:
             had = min(desk.predicted[desk.q_head[host]], now - desk.corrected[host])
         left[host] = max(0.0, desk.backlog[host] - had) / (case.core_ptr[host + 1] - case.core_ptr[host])
@@ -110,7 +116,7 @@ def place_in_turn(case, desk, tasks, total, least, work, kind, rates, now, told)
 
     One that needs no traffic goes to a host that holds all its inputs, others to where they finish first.
     """
-    left = queues_left(case, desk, now, told)
+    left = queues_left(case, desk, now, told, 0.0)
     chosen = np.empty(len(tasks), np.int32)
     for i in range(len(tasks)):
         task = tasks[i]
@@ -141,12 +147,13 @@ def longest_queue(case, desk, waiting, left):
 def rebalance(case, desk, work, kind, rates, now, told):
     """Tasks from the tail of the longest queue that finish earlier on a core with nothing to do.
 
-    Each move shortens the queue it takes from, so that the next one may take from another: O(cores * hosts).
+    Behind a task that is late a queue is as much longer: it may be stuck on a host that has slowed down. Each move
+    shortens the queue it takes from, so that the next one may take from another: O(cores * hosts).
     """
     room = len(desk.core_task)
     tasks, hosts = np.empty(room, np.int32), np.empty(room, np.int32)
     moved = 0
-    left = queues_left(case, desk, now, told)
+    left = queues_left(case, desk, now, told, 1.0)
     waiting, tail = desk.q_len.copy(), desk.q_tail.copy()
     for host in range(len(desk.up)):
         if not desk.up[host] or desk.q_len[host] > 0:
@@ -157,7 +164,8 @@ def rebalance(case, desk, work, kind, rates, now, told):
             if longest < 0:
                 return tasks[:moved], hosts[:moved]
             task = tail[longest]
-            here = arrival(case, desk, task, case.host_place[host]) + work[task] / rates[kind[task], host]
+            way = BUSY_WAY * arrival(case, desk, task, case.host_place[host])
+            here = way + work[task] / rates[kind[task], host]
             if case.cores[task] > free or not here < left[longest]:
                 break
             tasks[moved], hosts[moved] = task, host

@@ -30,7 +30,8 @@ class OnlineLHeft:
     (equation 3), then the longer run time. A task that needs no traffic goes to the host that holds its
     data, any other to the host where it finishes first: when the queue, as estimated and corrected at each
     completion, is worked off, or its inputs have arrived, whichever is later, plus the predicted time. When
-    a host runs dry, tasks move there from the tail of the longest queue if they finish earlier that way.
+    a host runs dry, tasks move there from the tail of the longest queue if they finish earlier that way; what
+    runs late on a host that has slowed down makes its queue longer.
 
     O(tasks * (log tasks + reads * places + hosts)) for each batch.
     """
