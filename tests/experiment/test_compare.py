@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import headrace.experiment.compare as module
 from headrace.core.scheduler import Problem
 from headrace.experiment.compare import compare, geometric_means
 from headrace.experiment.kept import Kept, KeptResults, key_of
+from headrace.model.sited import SiteLists
 from headrace.planners.registry import make
 from headrace.testing import random_platform, random_program
 
@@ -42,6 +44,7 @@ def test_what_is_kept_is_not_planned_again(tmp_path: Path, monkeypatch: pytest.M
 
 def test_keys_differ_with_everything_that_matters() -> None:
     other = random_platform(4)
+    at_one_site = SiteLists.of_items({0: ("here",)}, GRAPH.n_items)
     keys = {
         key_of(GRAPH, PLATFORM, "heft", {}, 0),
         key_of(GRAPH, PLATFORM, "heft", {}, 1),
@@ -49,5 +52,19 @@ def test_keys_differ_with_everything_that_matters() -> None:
         key_of(GRAPH, PLATFORM, "best", {"time": 2.0}, 0),
         key_of(GRAPH, other, "heft", {}, 0),
         key_of(GRAPH.with_size(GRAPH.size + 1), PLATFORM, "heft", {}, 0),
+        key_of(replace(GRAPH, cores=GRAPH.cores + 1), PLATFORM, "heft", {}, 0),
+        key_of(replace(GRAPH, release=GRAPH.release + 1.0), PLATFORM, "heft", {}, 0),
+        key_of(replace(GRAPH, deadline=GRAPH.release + 99.0), PLATFORM, "heft", {}, 0),
+        key_of(replace(GRAPH, homes=at_one_site), PLATFORM, "heft", {}, 0),
+        key_of(replace(GRAPH, goals=at_one_site), PLATFORM, "heft", {}, 0),
     }
-    assert len(keys) == 6
+    assert len(keys) == 11
+
+
+def test_a_changed_file_of_a_scheduler_of_ones_own_is_another(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    keys = set()
+    for text in ("a = 1", "a = 2"):
+        file.write_text(text)
+        keys.add(key_of(GRAPH, PLATFORM, f"{file}:Mine", {}, 0))
+    assert len(keys) == 2

@@ -30,7 +30,7 @@ from headrace.experiment.campaign_parts import (
     make_setting,
     sweep_spec,
 )
-from headrace.experiment.kept import open_kept
+from headrace.experiment.kept import file_digest, open_kept
 from headrace.experiment.online import Setting, make_online, rules_taken, simulate_grid
 from headrace.formats.campaign_toml import CampaignFile, Entry
 from headrace.model.behaviour import GridScript
@@ -184,7 +184,7 @@ def _jobs(campaign: CampaignFile, runs: Sequence[Combination]) -> Iterator[_Job]
     digests = {id(entry): entry_digest(entry, "application") for entry in campaign.applications}
     digests |= {id(entry): entry_digest(entry, "grid") for entry in campaign.grids}
     taken = {scheduler: rules_taken(scheduler) for scheduler in campaign.schedulers}
-    own = {scheduler: _file_digest(scheduler) for scheduler in campaign.schedulers}
+    own = {scheduler: file_digest(scheduler) for scheduler in campaign.schedulers}
     options = {scheduler: _for_planner(campaign, scheduler) for scheduler in campaign.schedulers}
     rest = json.dumps([sorted(campaign.run.items()), version("headrace")])
     for run in runs:
@@ -194,12 +194,6 @@ def _jobs(campaign: CampaignFile, runs: Sequence[Combination]) -> Iterator[_Job]
         setting = make_setting(campaign, run.events, run.estimates, run.faults).fitted(run.scheduler)
         key = sha256(json.dumps(words).encode()).hexdigest()
         yield _Job(key, run.application, run.grid, run.scheduler, setting, run.seed, options[run.scheduler])
-
-
-def _file_digest(scheduler: str) -> str:
-    """What the file of a scheduler of one's own holds; a changed one gives other results."""
-    path, colon, _ = scheduler.partition(".py:")
-    return sha256(Path(f"{path}.py").read_bytes()).hexdigest() if colon else ""
 
 
 def _simulated(

@@ -78,8 +78,15 @@ def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, 
         graph.read_ptr,
         graph.reads,
         graph.result,
+        graph.cores,
+        graph.release,
+        graph.deadline,
+        graph.homes.ptr,
+        graph.homes.index,
+        graph.goals.ptr,
+        graph.goals.index,
     ):
-        digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(np.ascontiguousarray(array).tobytes() + b"|")
     network = platform.network
     for array in (
         platform.rates(graph.kinds),
@@ -98,11 +105,22 @@ def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, 
         digest.update(np.ascontiguousarray(array).tobytes() + b"|")
     words = (
         platform.contention,
+        platform.routing,
         network.origin,
+        network.place_names,
+        graph.homes.names,
+        graph.goals.names,
         scheduler,
+        file_digest(scheduler),
         sorted(options.items()),
         seed,
         version("headrace"),
     )
     digest.update(repr(words).encode())
     return digest.hexdigest()
+
+
+def file_digest(scheduler: str) -> str:
+    """What the file of a scheduler of one's own holds; a changed one gives other results."""
+    path, colon, _ = scheduler.partition(".py:")
+    return hashlib.sha256(Path(f"{path}.py").read_bytes()).hexdigest() if colon else ""
