@@ -59,3 +59,10 @@ def test_what_makes_no_sense_is_refused(folder: Path, options: list[str], said: 
     ended = headrace("simulate", "sra.json.gz", "--on", "lab.toml", *options, cwd=folder)
     assert ended.code == 2
     assert said in ended.err
+
+
+def test_where_no_run_ends_there_is_nothing_to_report(folder: Path) -> None:
+    lost = ("-s", "workqueue", "--faults", "kill=14@1%", "--runs", "2")
+    ended = headrace("simulate", "sra.json.gz", "--on", "lab.toml", *lost, cwd=folder)
+    assert ended.code == 3
+    assert "none of 2 runs ends" in ended.err

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from headrace.commands.simulate import Simulated, is_online, made_or_read, simulate_program
 from headrace.commands.simulate_options import SimulateOptions, setting_of
 from headrace.experiment.repeat import Makespans, SimulateOnce, repeat
-from headrace.model.errors import UsageError
+from headrace.model.errors import NoPlan, UsageError
 from headrace.model.units import show_time
 from headrace.report.distribution import makespans_json, makespans_rows, write_histogram
 
@@ -100,6 +100,12 @@ def simulate_runs(
         plan = made_or_read(program, grid, options)
         once, scheduler = PlanOnce(plan, error=options.error), plan.scheduler
     makespans = repeat(once, runs, options.seed, processes=plan is None, tell=_once_a_second(runs, say))
+    if makespans.failed == runs:
+        raise NoPlan(
+            f"none of {runs} runs ends: every host is gone, or data is lost for good",
+            where=program.name,
+            hint=f"simulate one alone to see why, without --runs and with --seed {options.seed}",
+        )
     return RepeatedSimulation(scheduler, makespans, plan)
 
 
