@@ -192,11 +192,12 @@ class GridState(State):
         later = self._later(needed, table, transit)
         holders: dict[int, tuple[int, ...]] = {}
         since: dict[tuple[int, int], float] = {}
+        if self.case.origin >= 0:  # most inputs of a sweep lie there and nowhere else: nothing to say of them
+            plain = held[:, self.case.origin] & (held.sum(axis=1) == 1) & (graph.producer < 0)
+            plain[list(later)] = False
+            needed &= ~plain
         for item in np.flatnonzero(needed).tolist():
             places = np.flatnonzero(held[item])
-            only_there = len(places) == 1 and graph.producer[item] < 0 and places[0] == self.case.origin
-            if only_there and item not in later:
-                continue
             found = {int(new[p]) for p in places}
             for place, time in later.get(item, ()):
                 if new[place] >= 0 and int(new[place]) not in found:
