@@ -21,6 +21,7 @@ from headrace.core.kernels.queues import assign_all, truncate
 from headrace.core.kernels.refs import case_ref, desk_ref
 from headrace.core.online import ALWAYS, Answer, Truncate, Wake
 from headrace.core.scheduler import Assignment, Follow, Scheduler
+from headrace.model.errors import NoPlan
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
@@ -50,7 +51,13 @@ class LiveCoordinator(Coordinator):
         for event in events:
             changed |= self._tell(event)
         self.desk.count[d.ORDERS] = 0  # orders to stop what ran on a lost host: it is lost anyway
-        if all(self.desk.up == 0) or not (changed or self._asks()):
+        if all(self.desk.up == 0):
+            if not changed:
+                return []
+            raise NoPlan(
+                "no host is left", where=self.grid.platform.name, hint="add a worker and run it again"
+            )
+        if not (changed or self._asks()):
             return []
         answers: list[Any] = []
         for _ in range(2 if self.wake.ready else 1):  # what was placed may leave more to place
@@ -106,12 +113,17 @@ class LiveCoordinator(Coordinator):
         self.beliefs.note(event.time, *one)
 
     def _keep(self, answers: Sequence[Answer]) -> list[Assignment]:
-        """Note the answers in the queues; workers hear only of tasks that get another host."""
+        """Note the answers in the queues; workers hear only of tasks that get another host.
+
+        Hosts that nobody knows are for the back end to refuse.
+        """
         before = self.desk.assigned.copy()
         for answer in answers:
             if isinstance(answer, Truncate):
                 truncate(*self.refs, answer.keep)
-        chosen = [answer for answer in answers if isinstance(answer, Assignment)]
+        given = [answer for answer in answers if isinstance(answer, Assignment)]
+        chosen = [answer for answer in given if answer.host in self.host_number]
+        unknown = [answer for answer in given if answer.host not in self.host_number]
         if chosen:
             tasks = np.array([self.grid.task_number[a.task] for a in chosen], np.int32)
             hosts = np.array([self.host_number[a.host] for a in chosen], np.int32)
@@ -119,7 +131,7 @@ class LiveCoordinator(Coordinator):
             expected = self.beliefs.seconds(self.grid.time, tasks, hosts)
             assign_all(*self.refs, tasks, hosts, ranks, expected)
             chosen = [a for a, t, h in zip(chosen, tasks, hosts, strict=True) if before[t] != h]
-        return chosen
+        return [*chosen, *unknown]
 
 
 def coordinator_for(scheduler: Scheduler, graph: Graph, platform: Platform) -> Coordinator:
