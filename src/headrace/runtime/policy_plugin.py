@@ -140,6 +140,8 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.host_names = {host.name for host in self.platform.hosts}
         self.address: dict[str, str] = {}
         self.host_at: dict[str, str] = {}
+        self.told_lost: set[str] = set()
+        """Hosts whose loss was told since the run began."""
         for address, worker in scheduler.workers.items():
             self._note_worker(address, str(worker.name))
         self.coordinator: Coordinator | None = None
@@ -182,16 +184,18 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     @_guarded
     def _begin(self) -> None:
-        if self.pin:
-            return  # a worker came or went in between, and all was planned anew
+        """Carry out the first answer, as far as nothing has changed since it was given."""
         assert self.coordinator is not None
         workers = self.scheduler.workers
         gone = [host for host in self.planned_for if self.address.get(host) not in workers]
-        left = [HostLeft(self._now(), host) for host in gone]
+        left = [HostLeft(self._now(), host) for host in gone if host not in self.told_lost]
         for event in left:
             self.address.pop(event.host, None)
             self._emit(event)
-        self._assign(self.coordinator.handle(left) if left else self.first_answer)
+        still = [a for a in self.first_answer if a.task not in self.pin and a.host not in gone]
+        self._assign([a for a in still if a.host in self.address or a.host not in self.planned_for])
+        if left:
+            self._assign(self.coordinator.handle(left))
         self._apply()
 
     def transition(self, key: Key, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
@@ -298,6 +302,7 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.began is None:
             return
         event = HostLeft(self._now(), host)
+        self.told_lost.add(host)
         self._emit(event)
         if not self.address:
             self.scheduler.loop.call_later(self.patience, self._give_up_without_hosts)
