@@ -7,6 +7,7 @@ them, in the same arrays that a simulated run has. So the same scheduler object 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from headrace.model.errors import NoPlan
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
+from headrace.model.program import Program
 
 
 class LiveCoordinator(Coordinator):
@@ -132,6 +134,28 @@ class LiveCoordinator(Coordinator):
             assign_all(*self.refs, tasks, hosts, ranks, expected)
             chosen = [a for a, t, h in zip(chosen, tasks, hosts, strict=True) if before[t] != h]
         return [*chosen, *unknown]
+
+
+def warm_up(scheduler: Scheduler) -> None:
+    """Have compiled what a run under this scheduler needs, before its clock starts: a small run with a copy of it.
+
+    Only for schedulers of Headrace: what others do with a program that is not theirs nobody knows.
+    """
+    if isinstance(scheduler, Follow) or not type(scheduler).__module__.startswith("headrace."):
+        return
+    program = Program("warm-up")
+    made = [program.task(None, outputs={f"x{k}": 1.0}, work=1.0, name=f"t{k}") for k in range(4)]
+    program.task(None, inputs=made, outputs={"y": 1.0}, work=1.0, name="last")
+    platform = Platform.pairwise([1.0, 1.0], bandwidth=1e6)
+    a, b = (host.name for host in platform.hosts)
+    coordinator = LiveCoordinator(deepcopy(scheduler), program.graph, platform)
+    coordinator.handle([Started(0.0)])
+    coordinator.handle([TaskFinished(1.0, "t0", a, 0.0)])
+    coordinator.handle([DataMoved(1.1, "x0", a, b, 1.0, 1.0)])
+    coordinator.handle([HostLeft(1.2, b)])
+    coordinator.handle([HostJoined(1.3, b)])
+    for k in range(1, 4):
+        coordinator.handle([TaskFinished(2.0 + k, f"t{k}", a, 1.0 + k)])
 
 
 def coordinator_for(scheduler: Scheduler, graph: Graph, platform: Platform) -> Coordinator:

@@ -158,9 +158,11 @@ class PolicyPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.pin: dict[str, Assignment] = {}
         self.to_apply: dict[Key, str] = {}
         assert self.policy is not None
-        from headrace.core.live import coordinator_for  # compiled code, which not every run needs
+        from headrace.core.live import coordinator_for, warm_up  # compiled code, which not every run needs
 
-        self.coordinator = coordinator_for(unpack(self.policy), self.graph, self.platform)
+        policy = unpack(self.policy)
+        warm_up(policy)
+        self.coordinator = coordinator_for(policy, self.graph, self.platform)
         self.policy_name = self.coordinator.scheduler.name
         absent = [HostLeft(0.0, h.name) for h in self.platform.hosts if h.name not in self.address]
         self.planned_for = [h.name for h in self.platform.hosts if h.name in self.address]
