@@ -26,7 +26,8 @@ from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.trace import LinkTrace, Trace
 from headrace.planners.workqueue import Workqueue
-from headrace.simulator.online import GridRun, Mechanics, simulate_online
+from headrace.simulator.grid_run import GridRun, Mechanics
+from headrace.simulator.online import simulate_online
 from headrace.simulator.world.state import TASK_ENDED
 
 CASES = ((400, 1_200_000, 60.0), (400, 6_000_000, 7.0), (10_000, 1_200_000, 300.0), (10_000, 6_000_000, 60.0))

@@ -32,7 +32,7 @@ ORDER = (
 DOWN_INSIDE_FUNCTIONS = {
     ("model/platform.py", "Platform.read"),
     ("model/plan.py", "Plan.gantt"),
-    ("simulator/online.py", "GridRun.gantt"),
+    ("simulator/grid_run.py", "GridRun.gantt"),
     ("model/pipeline.py", "Pipeline.read"),
     ("model/deployment.py", "Deployment.plot"),
 }

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from headrace.model.program import Data as Data
     from headrace.model.program import Program as Program
     from headrace.model.program import Task as Task
-    from headrace.simulator.online import Mechanics as Mechanics
+    from headrace.simulator.grid_run import Mechanics as Mechanics
 
 _HOME = {
     "plan": "headrace.api",

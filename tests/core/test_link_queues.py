@@ -11,7 +11,8 @@ from headrace.core.scheduler import Assignment
 from headrace.model.events import Event
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Host, Platform, Site
-from headrace.simulator.online import Mechanics, simulate_online
+from headrace.simulator.grid_run import Mechanics
+from headrace.simulator.online import simulate_online
 from headrace.testing.invariants import judge
 
 GRID = Platform(

@@ -13,7 +13,8 @@ from headrace.model.events import Event
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.trace import Trace
-from headrace.simulator.online import GridRun, Mechanics, simulate_online
+from headrace.simulator.grid_run import GridRun, Mechanics
+from headrace.simulator.online import simulate_online
 from headrace.testing.invariants import judge
 
 CLUSTER = Platform(

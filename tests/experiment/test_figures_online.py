@@ -23,7 +23,7 @@ from headrace.experiment.figures.lheft_scale import scale
 from headrace.experiment.figures.planning_events import EVENTS, ORDERS, PLAIN_ORDERS, REPLAN, events
 from headrace.experiment.figures.unstable_grids import STABILITIES, unstable_grid, walking_grid
 from headrace.model.behaviour import Change
-from headrace.simulator.online import Mechanics
+from headrace.simulator.grid_run import Mechanics
 from headrace.simulator.world.state import TASK_ENDED
 
 ONE = Ask(seeds=1)

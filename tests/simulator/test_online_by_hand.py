@@ -17,7 +17,8 @@ from headrace.model.platform import Host, Pairs, Platform, Site
 from headrace.model.trace import LinkTrace, Trace
 from headrace.planners.heft import Heft
 from headrace.planners.online.just_in_time import JustInTime
-from headrace.simulator.online import GridRun, Mechanics, simulate_online
+from headrace.simulator.grid_run import GridRun, Mechanics
+from headrace.simulator.online import simulate_online
 from headrace.simulator.replay import replay
 from headrace.testing.generate import cases
 from headrace.testing.invariants import judge

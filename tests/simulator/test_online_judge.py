@@ -12,7 +12,8 @@ from headrace.model.behaviour import Change
 from headrace.model.graph import make_graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.planners.online.just_in_time import JustInTime
-from headrace.simulator.online import GridRun, simulate_online
+from headrace.simulator.grid_run import GridRun
+from headrace.simulator.online import simulate_online
 from headrace.simulator.world import state as w
 from headrace.testing.fair_truth import Flow, finish_flows
 from headrace.testing.grid_truth import Pieces

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
-    from headrace.simulator.online import GridRun
+    from headrace.simulator.grid_run import GridRun
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def setting_of(options: SimulateOptions) -> Setting:
     """The options as a setting; values that nobody gave keep their defaults."""
     from headrace.core.steering import Rules
     from headrace.experiment.online import Setting
-    from headrace.simulator.online import LINK_ORDERS, Mechanics
+    from headrace.simulator.grid_run import LINK_ORDERS, Mechanics
 
     rules: dict[str, Any] = {rule: getattr(options, rule) for rule in RULES}
     rules["horizon"] = _horizon(options.horizon)

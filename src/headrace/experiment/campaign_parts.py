@@ -21,7 +21,7 @@ from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Data, Program
-from headrace.simulator.online import Mechanics
+from headrace.simulator.grid_run import Mechanics
 
 RULES = ("planning", "planning_fixed", "keep", "subset", "reduce", "replan")
 _MECHANICS = ("link_order", "ahead", "steal", "duplicate", "replicate")

@@ -24,7 +24,8 @@ from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import ENTRIES, construct, make
 from headrace.predict.information import parse_quality
 from headrace.simulator.fault_spec import parse_faults
-from headrace.simulator.online import GridRun, Mechanics, OnlineScheduler, simulate_online
+from headrace.simulator.grid_run import GridRun, Mechanics, OnlineScheduler
+from headrace.simulator.online import simulate_online
 
 ONLINE = {entry.name: entry.online for entry in ENTRIES if entry.online is not None}
 """Schedulers that decide while the program runs; any planner can be steered through a run as well."""

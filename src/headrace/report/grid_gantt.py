@@ -16,7 +16,7 @@ from headrace.report.resources import by_resource, resource_chart
 from headrace.report.svg import chart_svg
 
 if TYPE_CHECKING:
-    from headrace.simulator.online import GridRun
+    from headrace.simulator.grid_run import GridRun
 
 
 def grid_chart(run: GridRun) -> Chart:

@@ -10,7 +10,7 @@ from headrace.model.plan import Plan
 from headrace.simulator.world import state as w
 
 if TYPE_CHECKING:
-    from headrace.simulator.online import GridRun
+    from headrace.simulator.grid_run import GridRun
 
 _WORDS = {
     w.TASK_STARTED: "start",

@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 import time as clock
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -31,11 +28,10 @@ from headrace.core.scheduler import Assignment, Follow
 from headrace.model.behaviour import Change
 from headrace.model.errors import HeadraceError, NoPlan
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
-from headrace.model.graph import Floats, Graph
-from headrace.model.plan import Plan
+from headrace.model.graph import Graph
 from headrace.model.platform import Platform, Site
-from headrace.model.trace import LinkTrace, Trace, pack
-from headrace.simulator.happened import plan_that_happened
+from headrace.model.trace import LinkTrace
+from headrace.simulator.grid_run import LINK_ORDERS, GridRun, Mechanics, OnlineScheduler
 from headrace.simulator.world import state as w
 from headrace.simulator.world.advance import (
     FINISHED,
@@ -49,86 +45,10 @@ from headrace.simulator.world.advance import (
     settle,
 )
 from headrace.simulator.world.refs import world_ref
-
-LINK_ORDERS = {"in-order": d.IN_ORDER, "out-of-order": d.OUT_OF_ORDER, "hybrid": d.HYBRID}
+from headrace.simulator.world.stage import set_the_stage
 
 MOST_IN_VAIN = 100
 """How often a scheduler may be asked while nothing is under way and nothing comes of it."""
-
-
-class OnlineScheduler(Protocol):
-    """A scheduler; `wake` and `next_time` are looked at if it has them."""
-
-    name: str
-
-    def react(self, state: Any, events: Sequence[Event]) -> Sequence[Answer]: ...
-
-
-@dataclass(frozen=True)
-class Mechanics:
-    """How the coordinator carries out what the scheduler decides."""
-
-    link_order: str = "out-of-order"
-    """in-order, out-of-order (a file that is not ready is passed over) or hybrid."""
-    ahead: int = 2
-    """Inputs are sent for so many tasks of each host's queue; planned deliveries are sent in any case."""
-    steal: bool = False
-    duplicate: bool = False
-    replicate: int = 0
-    """Copy what every n-th level makes to a host that is not busy; 0: never."""
-    strict: bool = False
-    """Only the head of a queue may start."""
-
-
-@dataclass(frozen=True, eq=False)
-class GridRun:
-    """What happened."""
-
-    graph: Graph
-    platform: Platform
-    scheduler: str
-    makespan: float
-    log_time: Floats
-    log_kind: Any
-    log_a: Any
-    log_b: Any
-    log_c: Any
-    seconds: float
-    """Time it took to simulate, planning included."""
-    deciding: float
-    """Of that, time spent in the scheduler."""
-    asked: int
-    """How often the scheduler was asked."""
-    plans: int
-    redone: int
-    """Executions that had to be repeated because their data was lost."""
-    stolen: int
-    copied: int
-    replicas: int
-    bytes_moved: float
-    bound: float = 0.0
-    notes: tuple[str, ...] = field(default=())
-
-    @property
-    def events(self) -> int:
-        return len(self.log_time)
-
-    @property
-    def happened(self) -> Plan:
-        """The executions that counted and the transfers that arrived, as a plan to draw and to save."""
-        return plan_that_happened(self)
-
-    def gantt(self, path: str | Path) -> None:
-        """Draw the run as an SVG picture, with executions that were stopped and hosts that were away."""
-        from headrace.report.grid_gantt import write_grid_gantt
-
-        write_grid_gantt(self, path)
-
-    def log_lines(self) -> list[str]:
-        """The whole log as text, one line an event: the same for the same seed."""
-        from headrace.simulator.happened import log_lines
-
-        return log_lines(self)
 
 
 def simulate_online(
@@ -190,7 +110,9 @@ class _Run:
         self.desk = d.make_desk(graph, platform, self.case)
         self.case_ref, self.desk_ref = case_ref(self.case), desk_ref(self.desk)
         self.changes = sorted(changes, key=lambda change: change.time)
-        self._set_up_world(real)
+        self.stage = set_the_stage(real, platform, self.case, self.desk, self.changes)
+        self.world = self.stage.world
+        self.world_ref = world_ref(self.world)
         self.host_number = {host.name: h for h, host in enumerate(platform.hosts)}
         self.place_number = {name: p for p, name in enumerate(platform.network.place_names)}
         self.beliefs = beliefs or Beliefs(graph, platform)
@@ -208,52 +130,6 @@ class _Run:
         self.read = 0
         self.asked = 0
         self.deciding = 0.0
-
-    def _set_up_world(self, real: Graph) -> None:
-        platform = self.platform
-        traces: list[Trace] = []
-        self.traces = traces
-
-        def number(trace: Trace | None) -> int:
-            if trace is None:
-                return -1
-            traces.append(trace)
-            return len(traces) - 1
-
-        followed_later = {c.name for c in self.changes if isinstance(c.behaviour, Trace)}
-        shares = [
-            Trace.constant(1.0 - host.load)
-            if host.trace is None and host.name in followed_later
-            else host.trace
-            for host in platform.hosts
-        ]
-        host_trace = np.array([number(share) for share in shares], np.int32)
-        links = platform.network.n_links
-        link_trace, link_delay = np.full(links, -1, np.int32), np.full(links, -1, np.int32)
-        self.link_of = _trace_links(platform)
-        for link, followed in _link_traces(platform):
-            link_trace[link] = number(followed.bandwidth)
-            link_delay[link] = number(followed.latency)
-        self.new_traces: list[tuple[int, int]] = []
-        for change in self.changes:
-            behaviour = change.behaviour
-            if isinstance(behaviour, LinkTrace):
-                self.new_traces.append((number(behaviour.bandwidth), number(behaviour.latency)))
-            else:
-                self.new_traces.append((number(behaviour), -1))
-        self.world = w.make_world(
-            real,
-            platform,
-            self.case,
-            self.desk,
-            rate=_true_rates(platform, real.kinds, self.changes),
-            table=pack(traces),
-            host_trace=host_trace,
-            link_trace=link_trace,
-            link_delay=link_delay,
-            link_delay_mean=_static_delays(platform),
-        )
-        self.world_ref = world_ref(self.world)
 
     def go(self) -> None:
         """From the start to the end."""
@@ -408,7 +284,7 @@ class _Run:
         """Everything of the script that happens by now."""
         events: list[Event] = []
         while self._next_change() <= now:
-            change, traces = self.changes[self.at_change], self.new_traces[self.at_change]
+            change, traces = self.changes[self.at_change], self.stage.of_change[self.at_change]
             self.at_change += 1
             if change.what == "host-down":
                 if self._host_leaves(change.name):
@@ -427,7 +303,7 @@ class _Run:
     def _host_trace(self, name: str, trace: int) -> None:
         host = self.host_number[name]
         host_speed_changes(self.case_ref, self.desk_ref, self.world_ref, host, trace)
-        self.beliefs.change(self.state.time, "host", host, self.traces[trace])
+        self.beliefs.change(self.state.time, "host", host, self.stage.traces[trace])
         self._write(w.CHANGED, host)
 
     def _host_leaves(self, name: str, *, wiped: bool = True) -> bool:
@@ -451,7 +327,7 @@ class _Run:
         return True
 
     def _link_change(self, change: Change, traces: tuple[int, int]) -> None:
-        links = self.link_of.get(change.name, ())
+        links = self.stage.links.get(change.name, ())
         self._room_for_log()
         for link in links:
             if change.what == "link-down":
@@ -572,51 +448,3 @@ def _ready_limit(wake: Wake) -> int:
     if wake.every:
         return -1
     return wake.ready if wake.ready > 0 else np.iinfo(np.int64).max
-
-
-def _true_rates(platform: Platform, kinds: Sequence[str], changes: Sequence[Change]) -> Floats:
-    """Speed of each host for each kind while it is wholly available; hosts with a trace have no other load."""
-    rates = platform.rates(kinds)
-    named = {c.name for c in changes if isinstance(c.behaviour, Trace)}
-    for h, host in enumerate(platform.hosts):
-        if host.trace is not None or host.name in named:
-            rates[:, h] /= 1.0 - host.load
-    return rates
-
-
-def _link_traces(platform: Platform) -> list[tuple[int, LinkTrace]]:
-    """Links of the network that follow a trace."""
-    found = []
-    by_name = {name: k for k, name in enumerate(platform.network.link_names)}
-    for site in platform.sites:
-        if site.uplink_trace is not None and f"{site.name} uplink" in by_name:
-            found.append((by_name[f"{site.name} uplink"], site.uplink_trace))
-    for link in platform.links:
-        if link.trace is not None:
-            for name in (f"{link.source} -> {link.target}", f"{link.target} -> {link.source}"):
-                if name in by_name:
-                    found.append((by_name[name], link.trace))
-    return found
-
-
-def _static_delays(platform: Platform) -> Floats:
-    """What each link contributes to the latency of routes over it, which its trace replaces."""
-    network = platform.network
-    if platform.pairs is not None:
-        return np.asarray(network.route_latency[~np.eye(network.n_places, dtype=np.bool_)])
-    own = {f"{site.name} uplink": site.uplink_latency for site in platform.sites}
-    for link in platform.links:
-        own[f"{link.source} -> {link.target}"] = link.latency
-        if not link.oneway:
-            own[f"{link.target} -> {link.source}"] = link.latency
-    return np.array([own.get(name, 0.0) for name in network.link_names])
-
-
-def _trace_links(platform: Platform) -> dict[str, tuple[int, ...]]:
-    """The links that a change names: a site's uplink, or a link by its own name."""
-    names = platform.network.link_names
-    links: dict[str, tuple[int, ...]] = {name: (k,) for k, name in enumerate(names)}
-    for site in platform.sites:
-        if f"{site.name} uplink" in links:
-            links[site.name] = links[f"{site.name} uplink"]
-    return links

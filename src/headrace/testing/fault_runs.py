@@ -21,7 +21,8 @@ from headrace.planners.online.dheft import DHeft
 from headrace.planners.online.just_in_time import JustInTime
 from headrace.planners.online.lheft import OnlineLHeft
 from headrace.planners.xsufferage import ExtendedSufferage
-from headrace.simulator.online import GridRun, Mechanics, simulate_online
+from headrace.simulator.grid_run import GridRun, Mechanics
+from headrace.simulator.online import simulate_online
 from headrace.testing.faults import Profile, Rng, Slow, availability, faults, link_behaviour
 from headrace.testing.generate import NETWORKS, ORIGINS, SHAPES, random_platform, random_program
 from headrace.testing.invariants import judge

@@ -13,7 +13,7 @@ import numpy as np
 from headrace.model.behaviour import Change
 from headrace.model.check_case import ABSOLUTE, EXCESS, RELATIVE, ROUNDING, Violation
 from headrace.model.graph import OUTSIDE, Graph
-from headrace.simulator.online import GridRun
+from headrace.simulator.grid_run import GridRun
 from headrace.simulator.world import state as w
 from headrace.testing.copies import Copies
 from headrace.testing.fair_truth import Flow, finish_flows

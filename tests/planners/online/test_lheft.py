@@ -15,7 +15,8 @@ from headrace.model.errors import UsageError
 from headrace.planners.kernels.online_lheft import queues_left
 from headrace.planners.online.just_in_time import JustInTime
 from headrace.planners.online.lheft import OnlineLHeft
-from headrace.simulator.online import Mechanics, simulate_online
+from headrace.simulator.grid_run import Mechanics
+from headrace.simulator.online import simulate_online
 from headrace.simulator.world.advance import asks_for_work
 
 

@@ -15,7 +15,8 @@ from headrace.model.behaviour import Change
 from headrace.model.events import Event
 from headrace.model.trace import Trace
 from headrace.planners.online.lheft import OnlineLHeft
-from headrace.simulator.online import Mechanics, simulate_online
+from headrace.simulator.grid_run import Mechanics
+from headrace.simulator.online import simulate_online
 from headrace.testing.invariants import judge
 
 from .lheft_oracle import Plain

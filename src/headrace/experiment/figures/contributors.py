@@ -25,7 +25,7 @@ from headrace.model.events import Event
 from headrace.model.graph import Graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
-from headrace.simulator.online import GridRun, Mechanics, OnlineScheduler
+from headrace.simulator.grid_run import GridRun, Mechanics, OnlineScheduler
 from headrace.simulator.world.state import HOST_LEFT, TASK_ENDED
 
 CONTRIBUTORS = (16, 20, 24, 28, 32)

@@ -194,7 +194,7 @@ def _steered(program: Program, platform: Platform, name: str, rules: Rules, seed
     from headrace.core.steering import Steered
     from headrace.experiment.online import Setting, simulate_grid
     from headrace.planners.registry import make
-    from headrace.simulator.online import Mechanics
+    from headrace.simulator.grid_run import Mechanics
 
     queues = Setting(mechanics=Mechanics(link_order="out-of-order"))
     return simulate_grid(program, platform, Steered(make(name), rules, seed), queues, seed=seed).makespan

@@ -18,7 +18,7 @@ from headrace.experiment.figures.contributors import (
     shared_pcs,
 )
 from headrace.planners.heft import Heft
-from headrace.simulator.online import Mechanics, OnlineScheduler
+from headrace.simulator.grid_run import Mechanics, OnlineScheduler
 
 RATIOS = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 CONTRIBUTORS, ITERATIONS, SEEDS = 16, 10, 5

@@ -17,7 +17,7 @@ from headrace.experiment.figures.contributors import (
 )
 from headrace.model.behaviour import Change
 from headrace.model.program import Program
-from headrace.simulator.online import Mechanics
+from headrace.simulator.grid_run import Mechanics
 
 CONTRIBUTORS, ITERATIONS, STEP = 20, 40, 5
 LOST_AT = 720.0

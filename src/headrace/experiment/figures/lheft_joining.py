@@ -20,7 +20,7 @@ from headrace.experiment.figures.contributors import (
 )
 from headrace.model.behaviour import Change, GridScript
 from headrace.model.program import Program
-from headrace.simulator.online import GridRun
+from headrace.simulator.grid_run import GridRun
 from headrace.simulator.world.state import HOST_JOINED, TASK_STARTED
 
 AT_FIRST, AT_LAST, A_MINUTE = 16, 32, 2

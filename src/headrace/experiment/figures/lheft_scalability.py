@@ -12,7 +12,7 @@ from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
 from headrace.experiment.figures.contributors import NAMES, idle_pcs, judged, mean, measure
 from headrace.model.graph import Graph
 from headrace.model.sited import SiteLists
-from headrace.simulator.online import GridRun
+from headrace.simulator.grid_run import GridRun
 
 COUNTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)
 RATIO = 6.0

@@ -18,7 +18,7 @@ from headrace.experiment.figures.unstable_grids import (
     unstable_grid,
 )
 from headrace.experiment.online import Setting, simulate_grid
-from headrace.simulator.online import Mechanics
+from headrace.simulator.grid_run import Mechanics
 
 PLANNER = "xsufferage"
 PLANNING = 1.0
