@@ -131,6 +131,8 @@ def hr_trace(share):
 def test_a_buffer_of_nothing_is_refused():
     with pytest.raises(UsageError, match="buffer is 0"):
         OnlineLHeft(buffer=0)
+    with pytest.raises(UsageError, match="overdue is -1"):
+        OnlineLHeft(overdue=-1.0)
 
 
 def test_only_the_running_task_has_had_time():

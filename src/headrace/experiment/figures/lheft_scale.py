@@ -19,6 +19,8 @@ from headrace.experiment.figures.contributors import (
     shared_pcs,
     warm_up,
 )
+from headrace.model.program import Program
+from headrace.planners.online.lheft import OnlineLHeft
 
 SEEDS = {10: 3, 100: 1}
 """Seeds for so many iterations; a run of 6,400 tasks under D-HEFT takes 20 s."""
@@ -43,6 +45,8 @@ class Cells:
     calls: dict[str, float]
     cpu: dict[str, float]
     gigabytes: dict[str, float]
+    as_printed: float | None
+    """L-HEFT's makespan where a late task does not make its queue longer; with the fewest tasks alone."""
 
     @property
     def ratio(self) -> float:
@@ -102,7 +106,14 @@ def _row(ask: Ask, rounds: int, count: int, seeds: int, *, pieces: int = PIECES,
         means("calls"),
         means("cpu"),
         means("gigabytes"),
+        mean([_as_printed(program, count, seed) for seed in range(seeds)])
+        if rounds * pieces <= 640 and slower == 1
+        else None,
     )
+
+
+def _as_printed(program: Program, count: int, seed: int) -> float:
+    return measure(program, shared_pcs(count, seed), OnlineLHeft(overdue=0.0), seed=seed).makespan
 
 
 def _headers() -> list[str]:
@@ -112,6 +123,7 @@ def _headers() -> list[str]:
         "contributors",
         "planning x",
         "L-HEFT s",
+        "as printed",
         "D-HEFT s",
         "workqueue s",
         "L / D",
@@ -133,6 +145,7 @@ def _cells(row: Cells) -> list[Cell]:
         row.contributors,
         row.slower,
         row.makespan["lheft"],
+        row.as_printed,
         row.makespan["dheft"],
         row.makespan.get("workqueue"),
         row.ratio,
@@ -156,6 +169,7 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
     small = [row for row in as_measured if row.tasks == min(r.tasks for r in as_measured)]
     large = [row for row in as_measured if row.tasks == max(r.tasks for r in as_measured)]
     few, many = mean([r.ratio for r in small]), mean([r.ratio for r in large])
+    plain = mean([(r.as_printed or r.makespan["lheft"]) / r.makespan["dheft"] for r in small])
     work = mean([r.placed["lheft"] / r.placed["dheft"] for r in as_measured])
     model = mean([2.0 / r.plans for r in as_measured])
     cpu = sum(r.cpu["lheft"] for r in as_measured) / sum(r.cpu["dheft"] for r in as_measured)
@@ -168,17 +182,19 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
     return [
         judged(
             f"with {small[0].tasks} tasks L-HEFT does not reach D-HEFT",
-            f"L-HEFT takes {few:.3f} times as long as D-HEFT",
-            few > 1.0,
+            f"L-HEFT takes {few:.3f} times as long as D-HEFT; {plain:.3f} times if, as in the paper, a late task does "
+            "not count when tails are moved",
+            plain > 1.0,
         ),
         judged(
             f"with {large[0].tasks} tasks L-HEFT is marginally better, because planning again costs D-HEFT time",
             f"L-HEFT takes {first.ratio:.3f} times as long as D-HEFT on {first.contributors} contributors, "
             f"{last.ratio:.3f} times on {last.contributors}, {many:.3f} times on average",
             many < 1.0,
-            f"for two reasons. Planning is quick here: where it takes {slow.slower} times as long it is "
-            f"{slow.ratio:.3f} times on {slow.contributors}. And with two pieces for a contributor L-HEFT, which binds "
-            f"tasks when they are ready, has little to choose from: {last.contributors} contributors, {pieces}",
+            f"planning is quick here: where it takes {slow.slower} times as long it is {slow.ratio:.3f} times on "
+            f"{slow.contributors}. And with two pieces for a contributor L-HEFT, which binds tasks when they are "
+            f"ready, has little to choose from in a long run: in ten rounds on {last.contributors} contributors it is "
+            f"{small[-1].ratio:.3f}; with {pieces}",
         ),
         judged(
             "D-HEFT plans again 58 to 102 times for 640 tasks and 659 to 987 times for 6,400, about ten times as often",
@@ -217,5 +233,7 @@ def _notes(rows: Sequence[Cells]) -> list[str]:
         f"Planning takes D-HEFT {PLANNING * 1e3:g} ms of virtual time for each thousand tasks times contributors, "
         "as measured; work goes on meanwhile. `planning x` is how many times that. CPU seconds depend on the machine "
         "and change from run to run; everything else does not.",
+        "`as printed`: L-HEFT where a task that is late does not make its queue longer when tails are moved, as the "
+        "paper has it.",
         f"Ports are used by {busy:.0%} at most under L-HEFT.",
     ]  # fmt: skip

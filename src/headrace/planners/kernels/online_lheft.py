@@ -144,16 +144,16 @@ def longest_queue(case, desk, waiting, left):
 
 
 @entry
-def rebalance(case, desk, work, kind, rates, now, told):
+def rebalance(case, desk, work, kind, rates, now, told, overdue):
     """Tasks from the tail of the longest queue that finish earlier on a core with nothing to do.
 
-    Behind a task that is late a queue is as much longer: it may be stuck on a host that has slowed down. Each move
+    Behind a task that is late a queue is longer (`overdue`): it may be stuck on a host that has slowed down. Each move
     shortens the queue it takes from, so that the next one may take from another: O(cores * hosts).
     """
     room = len(desk.core_task)
     tasks, hosts = np.empty(room, np.int32), np.empty(room, np.int32)
     moved = 0
-    left = queues_left(case, desk, now, told, 1.0)
+    left = queues_left(case, desk, now, told, overdue)
     waiting, tail = desk.q_len.copy(), desk.q_tail.copy()
     for host in range(len(desk.up)):
         if not desk.up[host] or desk.q_len[host] > 0:

@@ -30,21 +30,27 @@ class OnlineLHeft:
     (equation 3), then the longer run time. A task that needs no traffic goes to the host that holds its
     data, any other to the host where it finishes first: when the queue, as estimated and corrected at each
     completion, is worked off, or its inputs have arrived, whichever is later, plus the predicted time. When
-    a host runs dry, tasks move there from the tail of the longest queue if they finish earlier that way; what
-    runs late on a host that has slowed down makes its queue longer.
+    a host runs dry, tasks move there from the tail of the longest queue if they finish earlier that way; a
+    task that is late is then taken to need `overdue` times as long again as it is late (0: the paper, which
+    does not count it), since its host may have slowed down.
 
     O(tasks * (log tasks + reads * places + hosts)) for each batch.
     """
 
     name = "lheft"
 
-    def __init__(self, buffer: int = 64, rebalance: bool = True, soon: float = 0.0) -> None:
+    def __init__(
+        self, buffer: int = 64, rebalance: bool = True, soon: float = 0.0, overdue: float = 1.0
+    ) -> None:
         if buffer < 1:
             raise UsageError(f"buffer is {buffer}", where="lheft", hint="give 1 or more")
         if not soon >= 0:
             raise UsageError(f"soon is {soon}", where="lheft", hint="give seconds of 0 or more")
+        if not 0 <= overdue < math.inf:
+            raise UsageError(f"overdue is {overdue}", where="lheft", hint="give 0 or more, such as 1")
         self.buffer = buffer
         self.rebalance = rebalance
+        self.overdue = overdue
         self.given = 0
         self.wake = Wake(ready=buffer, idle=True, soon=soon, uneven=rebalance)
         self.next_time = math.inf
@@ -65,7 +71,7 @@ class OnlineLHeft:
         if not self.rebalance:
             return []
         work, kind, rates = state.beliefs.work, state.beliefs.graph.kind, state.rates()
-        moved = rebalance(*state.refs, work, kind, rates, state.time, self._told)
+        moved = rebalance(*state.refs, work, kind, rates, state.time, self._told, self.overdue)
         return self._answers(state, *moved)
 
     def _place(self, state: GridState, tasks: Ints) -> tuple[Ints, Ints]:
