@@ -13,6 +13,9 @@ from headrace.report.text import markup, text_width
 
 _WIDTH, _HEIGHT, _SIZE = 860, 380, 12
 _LEFT, _RIGHT, _TOP, _BOTTOM = 74, 24, 66, 46
+_DENSE = 40
+"""With more points than this they are not marked one by one, and lines that may cover each other are dashed."""
+_DASHES = ("", "9 5", "2 4", "9 4 2 4")
 
 
 class Picture(Protocol):
@@ -72,8 +75,7 @@ def _draw(picture: Picture, height: int) -> Iterator[str]:
             f'<text x="{_LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{_number(value)}</text>'
         )
     last = -math.inf
-    names: list[str | float] = list(picture.x)
-    for place, name in zip(places, names, strict=True):
+    for place, name in _ticks(picture, places):
         label = name if isinstance(name, str) else _number(float(name))
         if place - text_width(label, _SIZE) / 2 > last + 6:
             last = place + text_width(label, _SIZE) / 2
@@ -93,6 +95,8 @@ def _lines(picture: Picture, places: Sequence[float], y: Callable[[float], float
     for number, (name, values) in enumerate(picture.curves.items()):
         colour = PALETTE[number % len(PALETTE)]
         dash = ' stroke-dasharray="6 3"' if number >= len(PALETTE) else ""
+        if len(places) > _DENSE and number % len(_DASHES):
+            dash = f' stroke-dasharray="{_DASHES[number % len(_DASHES)]}"'
         path, pen = "", "M"
         for place, value in zip(places, values, strict=True):
             if value is None:
@@ -100,9 +104,12 @@ def _lines(picture: Picture, places: Sequence[float], y: Callable[[float], float
                 continue
             path += f"{pen}{place:.1f} {y(value):.1f}"
             pen = "L"
-        yield f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}/>'
+        yield (
+            f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}>'
+            f"<title>{markup(name)}</title></path>"
+        )
         for place, value in zip(places, values, strict=True):
-            if value is not None:
+            if value is not None and len(places) <= _DENSE:
                 yield (
                     f'<circle cx="{place:.1f}" cy="{y(value):.1f}" r="3.5" fill="{colour}">'
                     f"<title>{markup(name)}: {value:,.6g}</title></circle>"
@@ -135,6 +142,19 @@ def _places(picture: Picture) -> list[float]:
     if low > 0 and high / low >= 32:  # sizes that double: equal steps, else the small ones fall together
         numbers, low, high = [math.log(v) for v in numbers], math.log(low), math.log(high)
     return [_LEFT + 14 + (wide - 28) * (v - low) / ((high - low) or 1.0) for v in numbers]
+
+
+def _ticks(picture: Picture, places: Sequence[float]) -> list[tuple[float, str | float]]:
+    """What to write below the x axis and where: each value or, of many numbers, round ones between."""
+    names: list[str | float] = list(picture.x)
+    numbers = [v for v in picture.x if not isinstance(v, str)]
+    if len(numbers) < len(names) or len(names) <= _DENSE or picture.shape == "bars":
+        return list(zip(places, names, strict=True))
+    first, last, step = _range(numbers)
+    per_unit = (places[-1] - places[0]) / (numbers[-1] - numbers[0])
+    values = [first + k * step for k in range(round((last - first) / step) + 1)]
+    inside = [v for v in values if numbers[0] <= v <= numbers[-1]]
+    return [(places[0] + (v - numbers[0]) * per_unit, v) for v in inside]
 
 
 def _range(values: Sequence[float]) -> tuple[float, float, float]:

@@ -101,8 +101,8 @@ def qualities(ask: Ask, chosen: Sequence[str], tasks_in_chunk: int = TASKS_IN_CH
             f"The standard error of the ratios is {error:.3f} at most.",
             f"Heuristics plan every {INTERVAL:g} s, hosts with nothing to do ask as well. Perfect: means over the next "
             "five minutes; bounded: the same and run times of tasks, wrong by up to that share, drawn anew every ten "
-            "seconds for resources and once for tasks; sampled: the mean of all measurements so far; forecast: the best "
-            "of several predictors over them.",
+            "seconds for resources and once for tasks; sampled: the mean of all measurements so far; forecast: the "
+            "best of several predictors over them.",
         ],
     )  # fmt: skip
 
