@@ -241,3 +241,24 @@ def test_a_job_that_takes_no_time_needs_a_core_as_well() -> None:
     platform = random_platform(10, "sites", contention="fair", hosts=5, origin="host")
     plan = Coschedule(time=1.0).plan(Problem(graph, platform, seed=7))
     assert check(graph, platform, plan) == []
+
+
+def wide_jobs(cores: int) -> Program:
+    """Six jobs of that many cores, and one that reads what they make."""
+    program = Program("wide")
+    made = [program.task(None, outputs={f"x{k}": 1e6}, work=5.0, cores=cores) for k in range(6)]
+    program.task(None, inputs=made, outputs={"y": 1.0}, work=1.0)
+    return program
+
+
+def test_two_changes_that_help_only_together_are_found() -> None:
+    """Four of six jobs fit on the fast host; one alone elsewhere leaves the other waiting there."""
+    hosts = (Host("fast", 2.0, 8), *(Host(f"n{k}", 1.0, 4) for k in range(8)), Host("gpu", 3.0, 2))
+    platform = Platform((Site("s", hosts, bandwidth=1e8),), contention="fifo", origin="fast")
+    assert planned(wide_jobs(2), platform, 3.0).makespan < 5.0  # 5.5 with all on the fast host
+
+
+def test_hosts_with_too_few_cores_cost_nothing_and_say_nothing() -> None:
+    platform = Platform((Site("s", (Host("a", 5.0, 1), Host("b", 1.0, 2))),), contention="fifo")
+    plan = planned(wide_jobs(2), platform, 1.0)
+    assert set(plan.host[:6].tolist()) == {1}

@@ -17,6 +17,8 @@ LIST = 40
 """A trial is taken if it is no worse than what was current so many trials ago."""
 BOARDS = 32
 """Boards that are kept along the order, so that a trial begins where the order first changed."""
+PATIENCE = 60, 60
+"""After so many trials, and so many for each job, without a better plan the search goes on from near the best."""
 MOST_KEPT = 2e8
 """Bytes of boards that are kept."""
 _NEAR = 16
@@ -45,6 +47,7 @@ class Search:
         self._first = first
         self._random = np.random.default_rng(seed)
         self._turn = 0
+        self._in_vain = 0
         self._boards: list[_Kept] = []
         self._make_room()
         self.value = self._value_now = self._value(0)
@@ -66,6 +69,9 @@ class Search:
             self._trial()
 
     def _trial(self) -> None:
+        self._in_vain += 1
+        if self._in_vain > PATIENCE[0] + PATIENCE[1] * len(self._now.order):
+            self._leave()
         changed, undo = self._change()
         value = self._value(changed)
         score = value + SPREAD * self.lister.spread()
@@ -77,10 +83,25 @@ class Search:
             if value < self.value * (1 - 1e-12):
                 self.value = value
                 self.best = self._now.copy()
+                self._in_vain = 0
         else:
             for array, at, old in undo:
                 array[at] = old
         self._history[slot] = self._score
+
+    def _leave(self) -> None:
+        """Go on from the best decisions with a few changes, whatever these cost: it may be that no single one helps."""
+        self._in_vain = 0
+        self._now, self._boards = self.best.copy(), []
+        for _ in range(int(self._random.integers(2, 5))):
+            self._change()
+        value = self._value(0)
+        if value >= FAILED:
+            self._now, self._boards = self.best.copy(), []
+            value = self._value(0)
+        self._value_now = value
+        self._score = value + SPREAD * self.lister.spread()
+        self._history[:] = self._score
 
     def _value(self, changed: int) -> float:
         """The value of the decisions, new from a position on; boards up to it are kept for later trials."""

@@ -174,7 +174,8 @@ def weighted_bound(
     price = price / total
     hosts = len(instance.host_place)
     graph = instance.problem.graph
-    cost = instance.seconds * graph.cores[:, None] * (price[:hosts] / instance.host_cores)
+    own = np.where(instance.can_run, instance.seconds, 0.0)
+    cost = own * graph.cores[:, None] * (price[:hosts] / instance.host_cores)
     cost[~instance.can_run] = np.inf
     if instance.booked and instance.places <= _MOST_PLACES:
         arc, link, seconds = arc_loads(instance)
