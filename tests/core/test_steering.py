@@ -15,6 +15,7 @@ from headrace.experiment.online import Setting, simulate_grid
 from headrace.model.behaviour import Change
 from headrace.model.check import check
 from headrace.model.errors import UsageError
+from headrace.model.platform import Host, Site
 from headrace.model.trace import Trace
 from headrace.planners.registry import make
 from headrace.simulator.online import simulate_online
@@ -322,3 +323,17 @@ def test_all_planners_can_be_steered_on_a_small_grid():
         assert check(program.graph, platform, run.happened) == []
         assert math.isfinite(run.bound)
         assert run.bound <= run.makespan * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["heft", "minmin", "dheft", "xsufferage"])
+def test_tasks_of_several_cores_go_to_hosts_that_have_them(name: str) -> None:
+    """Planners that look at one core a task would give them to the quick host with one."""
+    program = hr.Program()
+    made = [program.task(None, outputs={f"x{k}": 1.0}, work=5.0, cores=2) for k in range(6)]
+    program.task(None, inputs=made, outputs={"y": 1.0}, work=1.0)
+    hosts = (Host("quick", 5.0, 1), Host("wide", 1.0, 4), Host("wider", 1.0, 6))
+    run = hr.simulate_grid(program, hr.Platform((Site("s", hosts),), name="mixed"), name)
+    assert judge(run) == []
+    assert run.makespan <= 11.0  # five at once on the wide ones, then the last of six
+    used = {run.happened.platform.hosts[h].name for h in run.happened.host[:6]}
+    assert used == {"wide", "wider"}

@@ -184,7 +184,7 @@ class Steered:
             self._foreseen = []
             return []
         cost = self._cost(problem)
-        plan = self.planner.plan(_not_before(problem, cost))
+        plan = _on_wide_hosts(self.planner.plan(_not_before(problem, cost)))
         self.plans += 1
         self.planned_tasks += problem.graph.n_tasks
         self.planning_seconds += cost
@@ -256,6 +256,28 @@ def _not_before(problem: Problem, seconds: float) -> Problem:
         free_at={h: max(seconds, problem.free_at.get(h, 0.0)) for h in hosts},
         link_free_at={k: max(seconds, problem.link_free_at.get(k, 0.0)) for k in links},
     )
+
+
+def _on_wide_hosts(plan: Plan) -> Plan:
+    """The plan with tasks of several cores on hosts that have so many: most planners do not look at that.
+
+    They go where they would end first after what is planned there; the run has them wait for free cores.
+    """
+    cores = np.array([host.cores for host in plan.platform.hosts])
+    graph = plan.graph
+    narrow = np.flatnonzero(graph.cores > cores[plan.host])
+    if not len(narrow):
+        return plan
+    rates, host = plan.platform.rates(graph.kinds), plan.host.copy()
+    ends = np.zeros(len(cores))
+    np.maximum.at(ends, plan.host, plan.finish)
+    for task in narrow[np.argsort(plan.start[narrow], kind="stable")].tolist():
+        wide = np.flatnonzero(cores >= graph.cores[task])
+        after = ends[wide] + graph.work[task] / rates[graph.kind[task], wide]
+        if len(wide):
+            host[task] = wide[np.argmin(after)]
+            ends[host[task]] = after.min()
+    return replace(plan, host=host)
 
 
 def _assignments(state: GridState, plan: Plan, order: Ints, kept: int) -> list[Assignment]:
