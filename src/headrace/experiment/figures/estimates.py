@@ -99,6 +99,8 @@ def qualities(ask: Ask, chosen: Sequence[str], tasks_in_chunk: int = TASKS_IN_CH
             "1200 KB, on its clusters; hosts and links follow random walks around their means (deviation 40 %, memory "
             "of five minutes).",
             f"The standard error of the ratios is {error:.3f} at most.",
+            "With S2 and ten seeds, which was tried first, small errors came out better than none by up to 3.4 "
+            "%, within twice the standard error.",
             f"Heuristics plan every {INTERVAL:g} s, hosts with nothing to do ask as well. Perfect: means over the next "
             "five minutes; bounded: the same and run times of tasks, wrong by up to that share, drawn anew every ten "
             "seconds for resources and once for tasks; sampled: the mean of all measurements so far; forecast: the "
