@@ -21,7 +21,9 @@ def test_of_copies_that_are_as_near_the_one_over_the_fewest_links() -> None:
         name = "apart"
 
         def react(self, state, events):  # type: ignore[no-untyped-def]
-            return [Assignment("first", "h0", 0), Assignment("second", "h1", 1)] if state.time == 0 else []
+            if state.time == 0:
+                return [Assignment("first", "h0", 0)]
+            return [Assignment("second", "h1", 1)] if state.done[0] and not state.done[1] else []
 
     run = simulate_online(program.graph, platform, Apart())
     moved = run.happened
