@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
-from headrace.core.online import ON_CHANGES
-from headrace.core.scheduler import Assignment
+from core.fixed import Fixed
 from headrace.model.behaviour import Change
-from headrace.model.events import Event
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.trace import Trace
@@ -25,19 +21,6 @@ CLUSTER = Platform(
     ),
     origin="home",
 )
-
-
-class Fixed:
-    """Task t0 goes to the first host named, and so on."""
-
-    name = "fixed"
-    wake = ON_CHANGES
-
-    def __init__(self, *hosts: str) -> None:
-        self.hosts = hosts
-
-    def react(self, state: object, events: Sequence[Event]) -> list[Assignment]:
-        return [Assignment(f"t{t}", host, t) for t, host in enumerate(self.hosts)]
 
 
 def independent(*work: float) -> Graph:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from headrace.core.online import ON_CHANGES
-from headrace.core.scheduler import Assignment, Follow, Problem
+from core.fixed import Fixed
+from headrace.core.scheduler import Follow, Problem
 from headrace.model.behaviour import Change
 from headrace.model.errors import NoPlan
-from headrace.model.events import Event
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Host, Pairs, Platform, Site
 from headrace.model.trace import LinkTrace, Trace
@@ -22,19 +21,6 @@ from headrace.simulator.online import simulate_online
 from headrace.simulator.replay import replay
 from headrace.testing.generate import cases
 from headrace.testing.invariants import judge
-
-
-class Fixed:
-    """Task t0 goes to the first host named, t1 to the second, and so on; in the order of the graph."""
-
-    name = "fixed"
-    wake = ON_CHANGES
-
-    def __init__(self, *hosts: str) -> None:
-        self.hosts = hosts
-
-    def react(self, state: object, events: Sequence[Event]) -> list[Assignment]:
-        return [Assignment(f"t{t}", host, t) for t, host in enumerate(self.hosts)]
 
 
 def simulated(graph: Graph, platform: Platform, *hosts: str, changes: Sequence[Change] = ()) -> GridRun:

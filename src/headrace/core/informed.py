@@ -54,7 +54,7 @@ class Informed(Beliefs):
         network = platform.network
         self._uplink = {name: k for k, name in enumerate(network.link_names)}
         bandwidths = [Trace.constant(b) for b in self._links]
-        for number, trace in _traced_links(platform, self._uplink):
+        for number, trace in network.link_trace.items():
             bandwidths[number] = trace.bandwidth
         self._bandwidth = Information(bandwidths, quality, error=error, seed=seed + 1)
         self._moment = -1
@@ -134,16 +134,3 @@ class Informed(Beliefs):
         between = np.array(pairs.bandwidth, np.float64)
         between[~np.eye(len(between), dtype=np.bool_)] = bandwidth
         return replace(pairs, bandwidth=between)
-
-
-def _traced_links(platform: Platform, number: dict[str, int]) -> list[tuple[int, LinkTrace]]:
-    found = []
-    for site in platform.sites:
-        if site.uplink is not None and site.uplink_trace is not None:
-            found.append((number[f"{site.name} uplink"], site.uplink_trace))
-    for link in platform.links:
-        if link.trace is not None:
-            for name in (f"{link.source} -> {link.target}", f"{link.target} -> {link.source}"):
-                if name in number:
-                    found.append((number[name], link.trace))
-    return found

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
-from headrace.core.kernels.desk import make_case, make_desk
+from headrace.core.kernels.desk import Case, Desk, make_case, make_desk
 from headrace.core.kernels.refs import case_ref, desk_ref
 from headrace.experiment.dataflow import jacobi
 from headrace.experiment.online import Setting, simulate_grid
@@ -135,8 +135,8 @@ def test_a_buffer_of_nothing_is_refused():
         OnlineLHeft(overdue=-1.0)
 
 
-def test_only_the_running_task_has_had_time():
-    """A host that was idle before is not taken for free, nor one whose running task is overdue for done."""
+def two_tasks_foreseen() -> tuple[Case, Desk]:
+    """Of 5 and 3 s, on two hosts."""
     program = hr.Program()
     for work in (5.0, 3.0):
         program.task(None, work=work)
@@ -144,6 +144,12 @@ def test_only_the_running_task_has_had_time():
     case = make_case(program.graph, platform)
     desk = make_desk(program.graph, platform, case)
     desk.predicted[:] = [5.0, 3.0]
+    return case, desk
+
+
+def test_only_the_running_task_has_had_time():
+    """A host that was idle before is not taken for free, nor one whose running task is overdue for done."""
+    case, desk = two_tasks_foreseen()
     desk.backlog[0], desk.corrected[0], desk.busy[0] = 8.0, 40.0, 1
     desk.core_task[0], desk.run_host[0], desk.run_start[0] = 0, 0, 100.0
     assert queues_left.py_func(case, desk, 102.0, True, 1.0).tolist() == [6.0, 0.0]
@@ -153,13 +159,7 @@ def test_only_the_running_task_has_had_time():
 
 
 def test_where_nobody_says_when_tasks_begin_the_first_has_had_the_time_since_the_last_completion():
-    program = hr.Program()
-    for work in (5.0, 3.0):
-        program.task(None, work=work)
-    platform = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
-    case = make_case(program.graph, platform)
-    desk = make_desk(program.graph, platform, case)
-    desk.predicted[:] = [5.0, 3.0]
+    case, desk = two_tasks_foreseen()
     desk.backlog[0], desk.corrected[0], desk.q_len[0], desk.q_head[0] = 8.0, 40.0, 2, 0
     assert queues_left.py_func(case, desk, 42.0, False, 1.0).tolist() == [6.0, 0.0]
     assert queues_left.py_func(case, desk, 60.0, False, 1.0).tolist() == [3.0, 0.0]

@@ -288,21 +288,21 @@ def _hops(per_byte: Any, latency: Any, places: int) -> tuple[Any, Any]:
     return np.ascontiguousarray(hop.ravel()), np.ascontiguousarray(cost.ravel())
 
 
-def make_desk(graph: Graph, platform: Platform, case: Case) -> Desk:
-    """Everything at its beginning: nothing assigned, inputs at the origin, every host there."""
-    n, m = graph.n_tasks, graph.n_items
-    hosts, links = len(platform.hosts), platform.network.n_links
+class _Lying(NamedTuple):
+    """Which items exist, and where: see the fields of Desk."""
+
+    born: Any
+    present: Any
+    copies: Any
+    holder: Any
+    used: Any
+
+
+def _inputs_at_first(graph: Graph, platform: Platform, case: Case) -> _Lying:
+    """Items from outside lie at the origin, or at the homes that the program gives them."""
     places = platform.network.n_places
-    requests = len(graph.reads) + 2 * m + 16
-    cores = int(case.core_ptr[-1])
-
-    def ints(length: int, value: int = -1) -> Any:
-        return np.full(length, value, np.int32)
-
-    born = (graph.producer == OUTSIDE).astype(np.uint8)
-    present = np.zeros(m * places, np.uint8)
-    copies = ints(m, 0)
-    holder = ints(m)
+    present = np.zeros(graph.n_items * places, np.uint8)
+    copies, holder = np.zeros(graph.n_items, np.int32), np.full(graph.n_items, -1, np.int32)
     used = np.zeros(len(case.storage))
     if case.origin >= 0:
         outside = np.flatnonzero((graph.producer == OUTSIDE) & ~case.free)
@@ -315,10 +315,25 @@ def make_desk(graph: Graph, platform: Platform, case: Case) -> Desk:
             present[item * places + np.array(homes)] = HERE
             copies[item] = len(homes)
             holder[item] = homes[0]
-    lies = present.reshape(m, places) == HERE
+    lies = present.reshape(graph.n_items, places) == HERE
     np.add.at(used, platform.network.site, graph.size @ lies)
+    return _Lying((graph.producer == OUTSIDE).astype(np.uint8), present, copies, holder, used)
+
+
+def make_desk(graph: Graph, platform: Platform, case: Case) -> Desk:
+    """Everything at its beginning: nothing assigned, inputs at the origin, every host there."""
+    n, m = graph.n_tasks, graph.n_items
+    hosts, links = len(platform.hosts), platform.network.n_links
+    places = platform.network.n_places
+    requests = len(graph.reads) + 2 * m + 16
+    cores = int(case.core_ptr[-1])
+
+    def ints(length: int, value: int = -1) -> Any:
+        return np.full(length, value, np.int32)
+
+    first = _inputs_at_first(graph, platform, case)
     reader = np.repeat(np.arange(n), np.diff(graph.read_ptr))
-    missing = np.bincount(reader[born[graph.reads] == 0], minlength=n).astype(np.int32)
+    missing = np.bincount(reader[first.born[graph.reads] == 0], minlength=n).astype(np.int32)
     missing += graph.release > 0  # time is one more input
     desk = Desk(
         missing=missing,
@@ -349,17 +364,17 @@ def make_desk(graph: Graph, platform: Platform, case: Case) -> Desk:
         backlog=np.zeros(hosts),
         corrected=np.zeros(hosts),
         core_task=ints(cores),
-        born=born,
-        copies=copies,
-        holder=holder,
+        born=first.born,
+        copies=first.copies,
+        holder=first.holder,
         usage=np.diff(graph.reader_ptr).astype(np.int32),
         delivered=np.zeros(m, np.uint8),
         replica=ints(m),
-        present=present,
+        present=first.present,
         want=np.zeros(m * places, np.int32),
         via=np.zeros(m * places if case.rule[RELAY] else 1, np.uint8),
         place_up=np.ones(places, np.uint8),
-        used=used,
+        used=first.used,
         link_up=np.ones(links, np.uint8),
         link_busy=ints(links, 0),
         r_head=ints(links + 1),

@@ -57,6 +57,14 @@ class Ask:
     seeds: int | None = None
     tell: Callable[[str], None] = field(default=lambda text: None)
 
+    def seeds_or(self, usual: int) -> int:
+        """How many were asked for, or else what is usual for an experiment.
+
+        >>> Ask().seeds_or(5), Ask(seeds=2).seeds_or(5)
+        (5, 2)
+        """
+        return usual if self.seeds is None else self.seeds
+
 
 FIGURES: dict[str, tuple[str, str]] = {
     "figure-11": ("figure_11", "ten heuristics for parameter sweeps over the size of shared files"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from headrace.core.steering import Rules
 from headrace.experiment.dataflow import GIGABIT
-from headrace.experiment.figures import Claim
+from headrace.experiment.figures import Claim, Series
 from headrace.experiment.grids import SeriesSpec, make_series
 from headrace.experiment.online import Setting, make_online, simulate_grid
 from headrace.model.behaviour import Change, GridScript
@@ -171,6 +171,22 @@ def finished_over_time(run: GridRun, moments: Sequence[float]) -> list[float]:
     at = np.array([when for when, _ in steps])
     total = np.concatenate(([0], np.cumsum([change for _, change in steps])))
     return [float(total[i]) for i in np.searchsorted(at, np.asarray(moments), "right")]
+
+
+MOMENTS = [15.0 * k for k in range(4 * 60)]
+"""Of an hour: when finished tasks are counted."""
+
+
+def finished_picture(title: str, curves: Mapping[str, Sequence[float]], last: float) -> Series:
+    """Finished tasks at MOMENTS up to the last one that matters, over minutes."""
+    shown = [moment for moment in MOMENTS if moment <= last]
+    return Series(
+        title=title,
+        x_label="minutes",
+        y_label="tasks",
+        x=[moment / 60.0 for moment in shown],
+        curves={name: curve[: len(shown)] for name, curve in curves.items()},
+    )
 
 
 def judged(paper: str, measured: str, agrees: bool, why: str = "no cause was isolated") -> Claim:

@@ -67,7 +67,7 @@ def reproduce(ask: Ask) -> Reproduction:
 
 def qualities(ask: Ask, chosen: Sequence[str], tasks_in_chunk: int = TASKS_IN_CHUNK) -> Reproduction:
     """The table; the first quality is what the others are compared with."""
-    seeds = SEEDS if ask.seeds is None else ask.seeds
+    seeds = ask.seeds_or(SEEDS)
     cases = [(sweep(seed, tasks_in_chunk=tasks_in_chunk), walking_grid(seed)) for seed in range(seeds)]
     rows = [_row(ask, quality, cases) for quality in chosen]
     error = max(row.error(rows[0], h) for row in rows for h in HEURISTICS)

@@ -49,7 +49,8 @@ REFERENCE = {
     ("shuffled", 4800): (7214, 4191, 6078, 5203, 4246, 4211),
     ("shuffled", 9600): (11054, 4716, 7782, 6349, 4711, 4739),
 }
-"""Makespans of the same set-up, of SIX, by another program, which books inputs and results in the first gaps."""
+"""Makespans of the same set-up, of SIX, that a prototype reached which books inputs and results in the first gaps;
+given, not computed here."""
 
 
 def figure_11(shared_kb: float, seed: int, shuffled: bool = False) -> tuple[Program, Platform]:
@@ -121,7 +122,7 @@ class Row:
 
 def reproduce(ask: Ask) -> Reproduction:
     """H0 to H9 over all sizes, tasks in chunk order and shuffled."""
-    seeds = SEEDS if ask.seeds is None else ask.seeds
+    seeds = ask.seeds_or(SEEDS)
     rows = [_row(order, size, seeds, ask) for order in ("in chunks", "shuffled") for size in SIZES]
     headers = ["tasks", "shared KB", *HEURISTICS, "best", "bound", "H4 / best", "H9 / best"]
     return Reproduction(

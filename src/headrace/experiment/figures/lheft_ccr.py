@@ -101,17 +101,13 @@ def ratios(ask: Ask, values: Sequence[float], iterations: int) -> Reproduction:
             _picture(base, "Data moved between contributors", "GB", lambda row: row.gigabytes),
         ],
         notes=[
-            f"Means of {_seeds(ask)} seeds; {iterations * 64} tasks on {CONTRIBUTORS} contributors. "
+            f"Means of {ask.seeds_or(SEEDS)} seeds; {iterations * 64} tasks on {CONTRIBUTORS} contributors. "
             "The ratio is a task's seconds on an idle PC over those that its inputs take on 1 Gbit/s.",
             "All pieces of all rounds have "
             f"{(iterations - 1) * 64 * 16384 * 16384 * 8 / 64 / 1e9:.1f} GB: a scheduler that moved each once "
             "would move so much.",
         ],
     )
-
-
-def _seeds(ask: Ask) -> int:
-    return SEEDS if ask.seeds is None else ask.seeds
 
 
 def _row(ask: Ask, ratio: float, iterations: int, way: Way) -> Cells:
@@ -129,7 +125,7 @@ def _row(ask: Ask, ratio: float, iterations: int, way: Way) -> Cells:
                 mechanics=way.mechanics,
                 planning=way.slower * PLANNING,
             )
-            for seed in range(_seeds(ask))
+            for seed in range(ask.seeds_or(SEEDS))
         ]
         makespan[name] = mean([run.makespan for run in runs])
         gigabytes[name] = mean([run.gigabytes for run in runs])

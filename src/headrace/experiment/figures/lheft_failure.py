@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from headrace.experiment.dataflow import GIGABIT, jacobi
 from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
 from headrace.experiment.figures.contributors import (
+    MOMENTS,
     finished_over_time,
+    finished_picture,
     judged,
     mean,
     measure,
@@ -70,13 +72,12 @@ def failure(ask: Ask, iterations: int, lost_at: float) -> Reproduction:
     """The table for so many iterations, with a contributor lost at this moment."""
     idle = float(jacobi(1).graph.work[0]) / 6.0
     program = jacobi(iterations, ratio=WORK / idle)
-    moments = [15.0 * k for k in range(4 * 60)]
     rows = [
-        _row(ask, program, scheduler, step, lost_at, bandwidth, moments)
+        _row(ask, program, scheduler, step, lost_at, bandwidth)
         for bandwidth in NETWORKS
         for scheduler, step in CASES
     ]
-    pictures = [_picture([row for row in rows if row.bandwidth == b], moments) for b in NETWORKS]
+    pictures = [_picture([row for row in rows if row.bandwidth == b]) for b in NETWORKS]
     return Reproduction(
         title="One contributor lost: finished tasks over time, with and without replication",
         source="the macro-dataflow paper, figure 16",
@@ -95,7 +96,7 @@ def failure(ask: Ask, iterations: int, lost_at: float) -> Reproduction:
         claims=claims(rows),
         pictures=pictures,
         notes=[
-            f"Means of {SEEDS if ask.seeds is None else ask.seeds} seeds, curves of the first. "
+            f"Means of {ask.seeds_or(SEEDS)} seeds, curves of the first. "
             f"{iterations * 64} tasks of {WORK:g} s on {CONTRIBUTORS} contributors; {LOST} is lost after "
             f"{lost_at / 60:g} minutes with all it holds. Without loss: the same run, undisturbed.",
             "At 1 Gbit/s a piece seldom stays where it was made, so what a lost contributor made is often held "
@@ -114,12 +115,11 @@ def _row(
     step: int,
     lost_at: float,
     bandwidth: float,
-    moments: Sequence[float],
 ) -> Cells:
     ask.tell(f"{scheduler}, replication step {step}, network {bandwidth / 1e6:g} MB/s")
     mechanics = Mechanics(ahead=1, replicate=step)
     runs, undisturbed = [], []
-    for seed in range(SEEDS if ask.seeds is None else ask.seeds):
+    for seed in range(ask.seeds_or(SEEDS)):
         lab = shared_pcs(CONTRIBUTORS, seed, burst=BURST, bandwidth=bandwidth)
         loss = with_changes(lab, [Change(lost_at, "host-down", LOST)])
         runs.append(measure(program, loss, scheduler, seed=seed, mechanics=mechanics))
@@ -134,7 +134,7 @@ def _row(
         mean([float(run.run.replicas) for run in runs]),
         mean([float(run.run.replicas) for run in runs]) / max(1, _to_copy(program, step)),
         mean([run.gigabytes for run in runs]),
-        finished_over_time(runs[0].run, moments),
+        finished_over_time(runs[0].run, MOMENTS),
     )
 
 
@@ -186,13 +186,7 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
     return made
 
 
-def _picture(rows: Sequence[Cells], moments: Sequence[float]) -> Series:
-    last = max(row.makespan for row in rows) + 60.0
-    shown = [m for m in moments if m <= last]
-    return Series(
-        title=f"Finished tasks, {LOST} lost, network of {rows[0].bandwidth / 1e6:g} MB/s",
-        x_label="minutes",
-        y_label="tasks",
-        x=[m / 60.0 for m in shown],
-        curves={row.label: row.curve[: len(shown)] for row in rows},
-    )
+def _picture(rows: Sequence[Cells]) -> Series:
+    title = f"Finished tasks, {LOST} lost, network of {rows[0].bandwidth / 1e6:g} MB/s"
+    last = max(row.makespan for row in rows)
+    return finished_picture(title, {row.label: row.curve for row in rows}, last + 60.0)

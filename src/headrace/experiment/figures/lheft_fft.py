@@ -50,7 +50,7 @@ def reproduce(ask: Ask) -> Reproduction:
 
 def transform(ask: Ask, contributors: Sequence[int], points: int) -> Reproduction:
     """The table for these numbers of contributors."""
-    seeds = SEEDS if ask.seeds is None else ask.seeds
+    seeds = ask.seeds_or(SEEDS)
     program = fft(points, ratio=RATIO)
     burst = max(10.0, BURST_IN_TASKS * float(program.graph.work[0]))
     rows = [_row(ask, program, count, burst, seeds) for count in contributors]

@@ -10,8 +10,10 @@ import numpy as np
 from headrace.experiment.dataflow import fft, jacobi
 from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
 from headrace.experiment.figures.contributors import (
+    MOMENTS,
     PLANNING,
     finished_over_time,
+    finished_picture,
     judged,
     mean,
     measure,
@@ -84,13 +86,7 @@ def growing_grid(seed: int, burst: float) -> GridScript:
 
 def joining(ask: Ask, chosen: dict[str, Program]) -> Reproduction:
     """The curves of these programs."""
-    rows = []
-    grids: dict[str, list[float]] = {}
-    for name, program in chosen.items():
-        moments = [15.0 * k for k in range(4 * 60)]
-        rows += [_row(ask, name, program, label, moments) for label in SCHEDULERS]
-        last = max(row.makespan for row in rows if row.program == name)
-        grids[name] = [m for m in moments if m <= last + 15.0]
+    rows = [_row(ask, name, program, label) for name, program in chosen.items() for label in SCHEDULERS]
     return Reproduction(
         title="Contributors that join: finished tasks over time",
         source="the macro-dataflow paper, figures 14 and 15",
@@ -105,18 +101,9 @@ def joining(ask: Ask, chosen: dict[str, Program]) -> Reproduction:
         ],
         rows=[_cells(row) for row in rows],
         claims=claims(rows),
-        pictures=[
-            Series(
-                title=f"Finished tasks, {name}",
-                x_label="minutes",
-                y_label="tasks",
-                x=[m / 60.0 for m in moments],
-                curves={row.scheduler: row.curve[: len(moments)] for row in rows if row.program == name},
-            )
-            for name, moments in grids.items()
-        ],
+        pictures=[_picture(name, [row for row in rows if row.program == name]) for name in chosen],
         notes=[
-            f"Means of {_seeds(ask)} seeds, curves of the first. Tasks take {WORK['Jacobi']:g} s (Jacobi) and "
+            f"Means of {ask.seeds_or(SEEDS)} seeds, curves of the first. Tasks take {WORK['Jacobi']:g} s (Jacobi) and "
             f"{WORK['FFT']:g} s (FFT) on an idle PC: at 1 Gbit/s and the ratios of figure 11 all 640 tasks would "
             "be done before anybody joins. Users come and go in stretches of six run times.",
             "Response: from joining to the first task that begins there. Planning takes D-HEFT "
@@ -126,16 +113,17 @@ def joining(ask: Ask, chosen: dict[str, Program]) -> Reproduction:
     )  # fmt: skip
 
 
-def _seeds(ask: Ask) -> int:
-    return SEEDS if ask.seeds is None else ask.seeds
+def _picture(name: str, rows: Sequence[Cells]) -> Series:
+    last = max(row.makespan for row in rows)
+    return finished_picture(f"Finished tasks, {name}", {r.scheduler: r.curve for r in rows}, last + 15.0)
 
 
-def _row(ask: Ask, name: str, program: Program, label: str, moments: Sequence[float]) -> Cells:
+def _row(ask: Ask, name: str, program: Program, label: str) -> Cells:
     ask.tell(f"{name} under {label}")
     scheduler, slower = SCHEDULERS[label]
     burst = BURST_IN_TASKS * float(program.graph.work[0])
     runs, alone = [], []
-    for seed in range(_seeds(ask)):
+    for seed in range(ask.seeds_or(SEEDS)):
         grid = growing_grid(seed, burst)
         runs.append(measure(program, grid, scheduler, seed=seed, planning=slower * PLANNING).run)
         few = shared_pcs(AT_FIRST, seed, burst=burst)
@@ -147,7 +135,7 @@ def _row(ask: Ask, name: str, program: Program, label: str, moments: Sequence[fl
         mean(alone),
         _slopes(runs),
         mean([_response(run) for run in runs]),
-        finished_over_time(runs[0], moments),
+        finished_over_time(runs[0], MOMENTS),
     )
 
 

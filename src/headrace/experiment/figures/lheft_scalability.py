@@ -46,7 +46,7 @@ def reproduce(ask: Ask) -> Reproduction:
 def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
     """The table for these numbers of contributors; chance decides only where pieces lie at first."""
     graph = matmul(blocks=blocks, ratio=RATIO).graph
-    seeds = SEEDS if ask.seeds is None else ask.seeds
+    seeds = ask.seeds_or(SEEDS)
     rows: list[Cells] = []
     for scheduler in NAMES:
         for count in counts:

@@ -64,7 +64,7 @@ def scale(ask: Ask, iterations: Sequence[int], contributors: Sequence[int]) -> R
     warm_up(jacobi(2))
     rows = []
     for rounds in iterations:
-        seeds = SEEDS.get(rounds, 1) if ask.seeds is None else ask.seeds
+        seeds = ask.seeds_or(SEEDS.get(rounds, 1))
         rows += [_row(ask, rounds, count, seeds) for count in contributors]
     rows += [_row(ask, rounds, contributors[0], 1, slower=SLOWER) for rounds in iterations]
     most, rounds = contributors[-1], iterations[0]

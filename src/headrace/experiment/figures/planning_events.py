@@ -112,9 +112,9 @@ def events(ask: Ask, grids: Sequence[Stability], tasks_in_chunk: int = TASKS_IN_
             )
         ],
         notes=[
-            f"Means of {_seeds(ask)} seeds. {CHUNKS * tasks_in_chunk} tasks in chunks that share files of 1200 KB, "
-            f"planned by {PLANNER} with forecasts; making a plan takes 4 s for all tasks and less for fewer, and work "
-            "goes on meanwhile.",
+            f"Means of {ask.seeds_or(SEEDS)} seeds. {CHUNKS * tasks_in_chunk} tasks in chunks that share files of "
+            f"1200 KB, planned by {PLANNER} with forecasts; making a plan takes 4 s for all tasks and less for fewer, "
+            "and work goes on meanwhile.",
             "Changing loads: hosts and links walk around their means (deviation 50 %, memory of 150 s). Half unstable: "
             "those of the last cluster (12 of 22 hosts) do, and its hosts leave every 25 minutes for five. Unstable: "
             "all.",
@@ -130,10 +130,6 @@ def events(ask: Ask, grids: Sequence[Stability], tasks_in_chunk: int = TASKS_IN_
     )  # fmt: skip
 
 
-def _seeds(ask: Ask) -> int:
-    return SEEDS if ask.seeds is None else ask.seeds
-
-
 def _row(ask: Ask, table: str, rule: str, grid: Stability, setting: Setting, tasks_in_chunk: int) -> Row:
     ask.tell(f"{table}: {rule}, {grid} grid")
     result_kb = LARGE_KB if table == LARGE else 10.0
@@ -145,7 +141,7 @@ def _row(ask: Ask, table: str, rule: str, grid: Stability, setting: Setting, tas
             setting,
             seed=seed,
         )
-        for seed in range(_seeds(ask))
+        for seed in range(ask.seeds_or(SEEDS))
     ]
     return Row(
         table,

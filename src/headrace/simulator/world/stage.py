@@ -47,7 +47,7 @@ def set_the_stage(
     host_trace = np.array([number(share) for share in shares], np.int32)
     links = platform.network.n_links
     link_trace, link_delay = np.full(links, -1, np.int32), np.full(links, -1, np.int32)
-    for link, followed in _link_traces(platform):
+    for link, followed in platform.network.link_trace.items():
         link_trace[link] = number(followed.bandwidth)
         link_delay[link] = number(followed.latency)
     of_change: list[tuple[int, int]] = []
@@ -80,21 +80,6 @@ def _true_rates(platform: Platform, kinds: Sequence[str], changes: Sequence[Chan
         if host.trace is not None or host.name in named:
             rates[:, h] /= 1.0 - host.load
     return rates
-
-
-def _link_traces(platform: Platform) -> list[tuple[int, LinkTrace]]:
-    """Links of the network that follow a trace."""
-    found = []
-    by_name = {name: k for k, name in enumerate(platform.network.link_names)}
-    for site in platform.sites:
-        if site.uplink_trace is not None and f"{site.name} uplink" in by_name:
-            found.append((by_name[f"{site.name} uplink"], site.uplink_trace))
-    for link in platform.links:
-        if link.trace is not None:
-            for name in (f"{link.source} -> {link.target}", f"{link.target} -> {link.source}"):
-                if name in by_name:
-                    found.append((by_name[name], link.trace))
-    return found
 
 
 def _static_delays(platform: Platform) -> Floats:
