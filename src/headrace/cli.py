@@ -756,16 +756,18 @@ def _working(what: str) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
 
     with Console(stderr=True).status(what) as status:
-        yield lambda text: status.update(f"{what}: {text}")
+        yield lambda text: status.update(f"{what}: {text}" if text else what)
 
 
 @contextmanager
 def _computing(what: str) -> Iterator[Callable[[str], None]]:
     """As `_working`, and say so where compiled loops are not there yet."""
-    from headrace.core.compiling import compiling_told
+    from headrace.arrays.compile_notice import Notice, compile_notice
 
-    with _working(what) as say, compiling_told(say):
-        yield say
+    with _working(what) as say:
+        notice = Notice(tell=say, progress=say) if sys.stderr.isatty() else Notice()
+        with compile_notice(notice):
+            yield say
 
 
 if __name__ == "__main__":

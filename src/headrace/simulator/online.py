@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import time as clock
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from headrace.arrays.clock import work_clock
 from headrace.core.beliefs import Beliefs
 from headrace.core.grid_state import GridState
 from headrace.core.kernels import desk as d
@@ -68,10 +68,10 @@ def simulate_online(
     differ. Hosts and links with traces follow them; `beliefs` are what the scheduler is
     told.
     """
-    began = clock.perf_counter()
+    began = work_clock()
     run = _Run(graph, platform, scheduler, changes, real or graph, beliefs, mechanics or Mechanics(), tell)
     run.go()
-    return run.outcome(clock.perf_counter() - began)
+    return run.outcome(work_clock() - began)
 
 
 class _Run:
@@ -237,11 +237,11 @@ class _Run:
         if not self.desk.up.any():
             return 0
         events, self.untold = self.untold, []
-        began = clock.perf_counter()
+        began = work_clock()
         self.state.surprised = bool(self.desk.count[d.OFF] > 0)
         self.desk.count[d.OFF] = 0
         answers = self.scheduler.react(self.state, events)
-        self.deciding += clock.perf_counter() - began
+        self.deciding += work_clock() - began
         self.asked += 1
         self._apply(answers)
         return len(answers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.kernels.desk import (
     ABSENT,
     AHEAD,
@@ -26,7 +27,6 @@ from headrace.core.kernels.desk import (
     REQUESTS,
     STRICT,
 )
-from headrace.core.kernels.jit import entry, inner
 from headrace.core.kernels.queues import into_pool, link_in, link_out, make_startable
 
 

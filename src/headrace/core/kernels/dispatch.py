@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.kernels.data import (
     add_copy,
     ask_ahead,
@@ -30,7 +31,6 @@ from headrace.core.kernels.desk import (
     STRICT,
     WAITING,
 )
-from headrace.core.kernels.jit import entry, inner
 from headrace.core.kernels.losses import leave_core, output_size
 from headrace.core.kernels.queues import (
     change_want,

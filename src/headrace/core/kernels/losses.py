@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.kernels.data import (
     come_to_be,
     end_move,
@@ -25,7 +26,6 @@ from headrace.core.kernels.desk import (
     NEWS,
     REDONE,
 )
-from headrace.core.kernels.jit import entry, inner
 from headrace.core.kernels.queues import (
     change_want,
     into_pool,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.kernels.desk import HERE, WAITING
-from headrace.core.kernels.jit import entry, inner
 
 
 @inner

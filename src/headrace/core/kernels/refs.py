@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import config, njit, types
+from numba import config, types
 from numba.experimental import structref
 
+from headrace.arrays.compiling import entry
 from headrace.core.kernels.desk import Case, Desk
 
 
@@ -44,12 +45,12 @@ structref.define_boxing(CaseType, CaseRef)
 structref.define_boxing(DeskType, DeskRef)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@entry
 def _case_ref(case: Any) -> Any:
     return CaseRef(*case)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@entry
 def _desk_ref(desk: Any) -> Any:
     return DeskRef(*desk)
 

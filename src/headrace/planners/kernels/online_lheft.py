@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.kernels.desk import HERE, RELAY
-from headrace.core.kernels.jit import entry, inner
 
 BUSY_WAY = 2.0
 """A task is moved from a tail only if that pays even where its way takes so many times what free links need."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.kernels.data import move_done
 from headrace.core.kernels.desk import (
     CANCEL,
@@ -20,7 +21,6 @@ from headrace.core.kernels.desk import (
     WAITING,
 )
 from headrace.core.kernels.dispatch import dispatch, is_uneven, task_done
-from headrace.core.kernels.jit import entry, inner
 from headrace.simulator.world.agenda import put, take_out
 from headrace.simulator.world.flows import (
     advance_flows,
