@@ -407,6 +407,30 @@ def demo(
 
 
 @app.command()
+def warmup(
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that compile; one for each core if not given.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compile everything ahead, once for this machine; without it the first commands take longer."""
+    from headrace.commands.warmup import warm_up
+
+    done = warm_up(workers)
+    if as_json:
+        _print_json(done.json())
+    else:
+        if done.functions:
+            rows = [[d.name, str(d.functions), f"{d.compile_seconds:.1f} s"] for d in done.workloads]
+            _table(["part", "functions compiled", "compiling"], rows)
+        typer.echo(done.summary())
+    for failure in done.failed:
+        typer.echo(f"error: {failure.name}: {failure.error}", err=True)
+    if done.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
 def run(
     program: ProgramArg,
     on: Annotated[

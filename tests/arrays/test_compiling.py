@@ -18,7 +18,7 @@ from headrace.arrays.source_digest import ROOT, _imports, imported_modules, sour
 SHOW = """
 from headrace.small_entry import total
 from headrace.arrays.compiling import LOG
-print(total(3.0), sorted(LOG.compiled))
+print(total(3.0), sorted(name.split('.')[-1] for name in LOG.compiled))
 """
 INNER = """
 from headrace.arrays.compiling import inner

@@ -90,13 +90,16 @@ def _is_private(folder: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def prune(now: float | None = None) -> int:
-    """Remove folders that no process has used for `UNUSED_DAYS`; returns how many."""
+def prune() -> int:
+    """Remove what no process has used for `UNUSED_DAYS`; returns how many folders and files that were."""
     root = cache_root()
-    oldest = (time.time() if now is None else now) - UNUSED_DAYS * _DAY
-    unused = [folder for folder in root.iterdir() if folder.stat().st_mtime < oldest] if root else []
-    for folder in unused:
-        shutil.rmtree(folder, ignore_errors=True)
+    oldest = time.time() - UNUSED_DAYS * _DAY
+    unused = [path for path in root.iterdir() if path.stat().st_mtime < oldest] if root else []
+    for path in unused:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
     return len(unused)
 
 

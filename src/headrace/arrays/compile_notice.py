@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 Tell = Callable[[str], None]
 
-_PROGRESS_EVERY = 1.0
-
 
 def _print_line(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
@@ -31,7 +29,9 @@ class Notice:
     tell: Tell = _print_line
     """Called once in a process, with a full sentence."""
     progress: Tell = _overwrite_line
-    """Called every second with how far it is, and with an empty text at the end."""
+    """Called with how far it is, and with an empty text at the end."""
+    every: float = 1.0
+    """Seconds between two calls of `progress`, at least."""
     expected_seconds: int = 30
     """How long the command compiles if nothing is in the cache."""
 
@@ -79,7 +79,7 @@ def notify_begin(functions: int, seconds: float) -> None:
     if not _told and _current is not SILENT:
         _told, _shown_at = True, now
         _current.tell(first_use(_current.expected_seconds))
-    elif now >= _shown_at + _PROGRESS_EVERY:
+    elif now >= _shown_at + _current.every:
         _shown_at = now
         _current.progress(f"Compiling: {functions} functions, {seconds:.0f} s")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from numba import config, njit
+from numba import config, njit, types
 from numba.core import event
 
 from headrace.arrays.clock import compile_begins, compile_ends, compile_seconds
@@ -44,9 +44,13 @@ def inner(function: Function) -> Function:
     """Compile a function that only compiled code calls.
 
     The wrapper that Python would call is left out: with hundreds of arrays in the arguments, making it takes as
-    long as compiling the function itself.
+    long as compiling the function itself. Integers of all widths are passed as int64: otherwise the function is
+    compiled again for each combination of widths that it is called with.
     """
-    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    made = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    if not config.DISABLE_JIT:
+        _widen_integers(made)
+    return made
 
 
 def _compiled(function: Function, **options: bool) -> Function:
@@ -55,6 +59,21 @@ def _compiled(function: Function, **options: bool) -> Function:
         dispatcher._cache = kept
     made: Function = dispatcher
     return made
+
+
+def _widen_integers(dispatcher: Any) -> None:
+    """Let numba look for the function's signature with int64 in place of every integer type that fits into it."""
+    resolve = dispatcher.get_call_template
+
+    def wide(kind: Any) -> Any:
+        kind = types.unliteral(kind)
+        fits = isinstance(kind, types.Integer) and (kind.signed or kind.bitwidth < 64)
+        return types.int64 if fits else kind
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        return resolve(tuple(map(wide, args)), {name: wide(kind) for name, kind in kws.items()})
+
+    dispatcher.get_call_template = get_call_template
 
 
 class CompileLog(event.Listener):  # type: ignore[misc]
@@ -69,7 +88,8 @@ class CompileLog(event.Listener):  # type: ignore[misc]
         before = compile_seconds()
         compile_begins()
         self._depth += 1
-        self.compiled.append(event.data["dispatcher"].py_func.__qualname__)
+        function = event.data["dispatcher"].py_func
+        self.compiled.append(f"{function.__module__}.{function.__qualname__}")
         notify_begin(len(self.compiled), before)
 
     def on_end(self, event: Any) -> None:

@@ -35,6 +35,12 @@ def source_digest(path: Path, *more: str) -> str:
     return sha256("\n".join(parts).encode()).hexdigest()
 
 
+def package_digest(*more: str) -> str:
+    """Return the digest of all source files of the package, and of further words."""
+    parts = [f"{path.relative_to(ROOT)} {_digest(path)}" for path in sorted(ROOT.rglob("*.py"))]
+    return sha256("\n".join([*parts, *more]).encode()).hexdigest()
+
+
 def imported_modules(path: Path) -> set[str]:
     """Return the names of the package's modules that a file imports, directly or through others.
 
