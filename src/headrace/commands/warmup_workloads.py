@@ -61,6 +61,27 @@ bandwidth = 100 Mbit/s
 cluster = a
 power = 1
 """
+_SWEEP = """
+WorkDescription 1 4 2
+File: <0> <in0> <100000> <100000>
+File: <1> <in1> <100000> <100000>
+File: <2> <out0> <1000> <1000>
+File: <3> <out1> <1000> <1000>
+Work: <0> < 1 : 0 > < 1 : 2 > < 1 : 600 > < 1 : 610 >
+Work: <1> < 2 : 0 1 > < 1 : 3 > < 1 : 600 > < 1 : 590 >
+"""
+_GRID = """
+GridDescription 1
+0:ADD_CLUSTER <a> <link> <0>
+0:ADD_HOST <a> <a1> <host> <0> <0>
+0:ADD_CLUSTER <b> <link> <1>
+0:ADD_HOST <b> <b1> <host> <1> <0>
+10:CHANGE_CLUSTER_BEHAVIOR <a> <link> <1>
+20:CHANGE_HOST_BEHAVIOR <a1> <host> <1>
+30:REMOVE_CLUSTER <b>
+40:ADD_CLUSTER <b> <link> <0>
+40:ADD_HOST <b> <b1> <host> <0> <0>
+"""
 
 
 class Workload(NamedTuple):
@@ -74,6 +95,7 @@ def _plans(names: str, on: str = "fifo", options: str = "") -> tuple[str, ...]:
     return tuple(f"plan program.json --on {on}.toml -s {name}{options}" for name in names.split())
 
 
+# The longest first: on many cores they decide how long it takes.
 WORKLOADS = (
     Workload(
         "online schedulers",
@@ -83,12 +105,21 @@ WORKLOADS = (
             "simulate program.json --on fifo.toml -s workqueue --replicate 2 --duplicate --error 0.3",
             "simulate program.json --on fifo.toml -s dheft --planning 1 --links hybrid",
             "simulate program.json --on fifo.toml -s heft --events S3 --interval 5 --ahead 1",
+            "simulate sweep.pst --on grid.pst -s workqueue --estimates forecast",
         ),
     ),
-    Workload("list planners", _plans("auto heft cpop peft lheft wu-gajski subset") + _plans("auto", "fair")),
     Workload("batch planners", _plans("minmin xsufferage sufferage2 random-maxmin workqueue")),
+    Workload("co-scheduling", _plans("coschedule", "none", " --time 1") + _plans("local equal-load pull")),
     Workload("search", _plans("best", "none", " --time 0.1") + _plans("best", "fifo", " --time 0.1")),
-    Workload("co-scheduling", _plans("coschedule", "fifo", " --time 0.1") + _plans("local equal-load pull")),
+    Workload(
+        "list planners",
+        (
+            *_plans("heft", "fifo", " -o plan.json"),
+            "simulate program.json --on fifo.toml --plan plan.json --error 0.1",
+            *_plans("auto heft cpop peft lheft wu-gajski subset"),
+            *_plans("auto", "fair"),
+        ),
+    ),
     Workload("pipelines", ("deploy pipeline.ini --on machines.ini --time 1 --simulate",)),
     Workload("real runs", ("run program.json --emulate --time-scale 0.001 --workers 2 --online -s lheft",)),
 )
@@ -104,6 +135,10 @@ def write_inputs(folder: Path) -> None:
     (folder / "shared.toml").write_text(_SITES.format(contention="fifo", own_disks=""))
     (folder / "pipeline.ini").write_text(_PIPELINE)
     (folder / "machines.ini").write_text(_MACHINES)
+    (folder / "sweep.pst").write_text(_SWEEP.lstrip())
+    (folder / "grid.pst").write_text(_GRID.lstrip())
+    (folder / "link").write_text("2\n50 100000\n50 80000\n")
+    (folder / "host").write_text("2\n50\n100\n")
 
 
 def _program() -> dict[str, object]:
