@@ -407,6 +407,30 @@ def demo(
 
 
 @app.command()
+def warmup(
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that compile; one for each core if not given.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compile everything ahead, once for this machine; without it the first commands take longer."""
+    from headrace.commands.warmup import warm_up
+
+    done = warm_up(workers)
+    if as_json:
+        _print_json(done.json())
+    else:
+        if done.functions:
+            rows = [[d.name, str(d.functions), f"{d.compile_seconds:.1f} s"] for d in done.workloads]
+            _table(["part", "functions compiled", "compiling"], rows)
+        typer.echo(done.summary())
+    for failure in done.failed:
+        typer.echo(f"error: {failure.name}: {failure.error}", err=True)
+    if done.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
 def run(
     program: ProgramArg,
     on: Annotated[
@@ -756,16 +780,18 @@ def _working(what: str) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
 
     with Console(stderr=True).status(what) as status:
-        yield lambda text: status.update(f"{what}: {text}")
+        yield lambda text: status.update(f"{what}: {text}" if text else what)
 
 
 @contextmanager
 def _computing(what: str) -> Iterator[Callable[[str], None]]:
     """As `_working`, and say so where compiled loops are not there yet."""
-    from headrace.core.compiling import compiling_told
+    from headrace.arrays.compile_notice import Notice, compile_notice
 
-    with _working(what) as say, compiling_told(say):
-        yield say
+    with _working(what) as say:
+        notice = Notice(tell=say, progress=say) if sys.stderr.isatty() else Notice()
+        with compile_notice(notice):
+            yield say
 
 
 if __name__ == "__main__":

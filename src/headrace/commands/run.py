@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.core.compiling import compiling_told
-from headrace.execution import ENGINE, Run, run
+from headrace.arrays.compile_notice import Notice, compile_notice
+from headrace.execution import Run, run
 from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
 from headrace.model.plan import Plan
@@ -50,7 +50,7 @@ def run_program(
     events: list[Event] = []
     with (
         _progress(len(program.tasks)) as (planned, advance),
-        _compiling(options.scheduler),
+        compile_notice(Notice(progress=lambda text: None)),
     ):
 
         def observe(event: Event) -> None:
@@ -82,13 +82,6 @@ def run_program(
         sys.stderr.write(f"error: {done.failure}\n")
         return done.failure.exit_code
     return 0
-
-
-def _compiling(scheduler: str) -> AbstractContextManager[None]:
-    """Say so when loops are compiled; without a scheduler of ours there are none to load."""
-    if scheduler == ENGINE:
-        return nullcontext()
-    return compiling_told(lambda text: print(text, file=sys.stderr))
 
 
 def _require_bodies(program: Program, options: RunOptions) -> None:

@@ -14,7 +14,7 @@ from numba import config, types
 from numba.experimental import structref
 
 from headrace.core.state import COPIES, CoordinatorState, StaticProblem, with_more_copy_records
-from headrace.core.transitions.jit import entry
+from headrace.arrays.compiling import entry
 
 
 def _plain(fields: Any) -> Any:

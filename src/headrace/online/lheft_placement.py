@@ -7,7 +7,7 @@ import numpy as np
 from headrace.core.state import PRESENT
 from headrace.core.transitions.balance import arrivals, queues_left
 from headrace.core.transitions.dispatch import cores_of
-from headrace.core.transitions.jit import entry, inner
+from headrace.arrays.compiling import entry, inner
 
 
 @inner

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.core.state import ABSENT, COPIES, PRESENT
-from headrace.core.transitions.jit import entry, inner
+from headrace.arrays.compiling import entry, inner
 
 
 @inner

@@ -26,7 +26,7 @@ from headrace.core.state import (
     TRANSFERS,
 )
 from headrace.core.transitions.copies import copy_at, find_copy, find_holder, is_present, status_of
-from headrace.core.transitions.jit import entry, inner
+from headrace.arrays.compiling import entry, inner
 from headrace.core.transitions.queues import into_pool, link_in, link_out, make_startable, mark_host, mark_queue
 from headrace.core.transitions.requests import (
     abandon_outgoing,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.state import (
     ABSENT,
     BLOCK,
@@ -38,7 +39,6 @@ from headrace.core.transitions.data import (
     still_needed,
     transfer_done,
 )
-from headrace.core.transitions.jit import entry, inner
 from headrace.core.transitions.losses import leave_core, output_size
 from headrace.core.transitions.queues import (
     change_needed,

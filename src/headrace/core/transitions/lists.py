@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.core.state import REQUESTS
-from headrace.core.transitions.jit import entry
+from headrace.arrays.compiling import entry
 from headrace.core.transitions.requests import is_open
 
 

@@ -19,7 +19,7 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.copies import copy_at, find_copy, find_holder, is_present
 from headrace.core.transitions.data import come_to_exist, command, end_transfer, still_needed
-from headrace.core.transitions.jit import entry, inner
+from headrace.arrays.compiling import entry, inner
 from headrace.core.transitions.queues import (
     change_needed,
     into_pool,

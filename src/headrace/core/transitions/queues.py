@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.core.state import BLOCK, READY
 from headrace.core.transitions.copies import copy_at, is_present
-from headrace.core.transitions.jit import entry, inner
+from headrace.arrays.compiling import entry, inner
 
 
 @inner

@@ -32,7 +32,7 @@ from headrace.core.state import (
     WAITING,
 )
 from headrace.core.transitions.copies import copy_at, find_copy, is_needed, is_present, status_of
-from headrace.core.transitions.jit import entry, inner
+from headrace.arrays.compiling import entry, inner
 from headrace.core.transitions.queues import link_in, link_out, mark_queue
 
 

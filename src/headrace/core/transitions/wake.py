@@ -10,7 +10,7 @@ from headrace.core.scheduler import WakeConditions
 from headrace.core.state import MISPREDICTED, READY
 from headrace.core.transitions.balance import a_move_pays
 from headrace.core.transitions.dispatch import is_imbalanced
-from headrace.core.transitions.jit import entry, inner
+from headrace.arrays.compiling import entry, inner
 from headrace.model.graph import Floats, Ints
 
 

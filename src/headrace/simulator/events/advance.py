@@ -23,7 +23,7 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.data import transfer_done
 from headrace.core.transitions.dispatch import dispatch, task_done
-from headrace.core.transitions.jit import entry, inner
+from headrace.arrays.compiling import entry, inner
 from headrace.core.transitions.wake import wants_to_be_asked
 from headrace.simulator.events.event_queue import put, take_out
 from headrace.simulator.events.flows import (

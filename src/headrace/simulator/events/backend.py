@@ -7,12 +7,12 @@ wants to be asked, the script has something to say, or the log is full.
 from __future__ import annotations
 
 import math
-import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from headrace.arrays.clock import work_clock
 from headrace.core import state as s
 from headrace.core.coordinator import Coordinator
 from headrace.core.estimates import Estimates
@@ -78,10 +78,10 @@ def simulate_scheduler(
     with traces follow them. `estimates` are what the scheduler is told. `tell` hears the time and the number of
     finished tasks now and then.
     """
-    began = clock.perf_counter()
+    began = work_clock()
     run = _Run(graph, platform, scheduler, changes, real or graph, estimates, policy, tell)
     run.go()
-    return run.outcome(clock.perf_counter() - began)
+    return run.outcome(work_clock() - began)
 
 
 class _Run:
@@ -227,9 +227,9 @@ class _Run:
 
     def _ask(self, events: Sequence[Event]) -> int:
         """Ask the scheduler; how many commands it gave."""
-        began = clock.perf_counter()
+        began = work_clock()
         commands = self.coordinator.ask(events)
-        self.deciding += clock.perf_counter() - began
+        self.deciding += work_clock() - began
         return len(commands)
 
     def _write(self, kind: int, subject: int, origin: int = -1, target: int = -1) -> None:
