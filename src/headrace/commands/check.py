@@ -4,19 +4,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from headrace.commands.check_pipelines import judge_deployment, pipeline_line
+from headrace.commands.console import print_json
+from headrace.commands.options import JsonOption
 from headrace.formats.detect import detect
 from headrace.formats.plan_json import files_of_plan, read_plan
 from headrace.formats.python_program import is_python_program, load_python_program
 from headrace.formats.reading import read_any_platform, read_any_program
-from headrace.model.check import check
+from headrace.model.check import check as violations_of
 from headrace.model.errors import BadPlan, UsageError
 from headrace.model.pipeline import Pipeline
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.model.units import show_size, show_time
+
+
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="Programs, platforms, plans, pipelines, deployments, campaigns."
+        ),
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Print what each file holds and what is wrong with it."""
+    findings = check_files([str(f) for f in files])
+    broken = [f for f in findings if f["violations"]]
+    if as_json:
+        print_json({"files": findings, "ok": not broken})
+    else:
+        for finding in findings:
+            typer.echo(f"{finding['file']}: {finding['kind']}: {finding['summary']}")
+            for violation in finding["violations"]:
+                typer.echo(f"  {violation}")
+    if broken:
+        raise typer.Exit(2)
 
 
 @dataclass
@@ -77,7 +104,7 @@ def _check_plan(file: str, seen: _Seen) -> None:
     assert isinstance(program, Program)
     assert isinstance(platform, Platform)
     plan = read_plan(file, program.graph, platform)
-    violations = check(program, platform, plan)
+    violations = violations_of(program, platform, plan)
     state = f"{len(violations)} violation{'s' * (len(violations) > 1)}" if violations else "valid"
     seen.say(
         file,

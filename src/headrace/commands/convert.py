@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
+
+import typer
 
 from headrace.formats.detect import detect
 from headrace.formats.plan_json import files_of_plan, read_plan
@@ -32,6 +34,30 @@ _ENDINGS = {
     ".trace": "trace",
     ".toml": "platform",
 }
+
+
+def convert(
+    source: Annotated[
+        str, typer.Argument(metavar="IN", help="Program (also file.py:name), platform, behaviour or plan.")
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="Its suffix selects the format.")],
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            help="Output format: wfformat, pst, dot, graphml, node-link, platform, trace, chrome-trace or svg.",
+            show_default="from the suffix of OUT",
+        ),
+    ] = None,
+    program: Annotated[
+        str | None, typer.Option("--program", metavar="PROGRAM", help="Program of a plan file.")
+    ] = None,
+    on: Annotated[
+        str | None, typer.Option("--on", metavar="PLATFORM", help="Platform of a plan file.")
+    ] = None,
+) -> None:
+    """Convert one file and print the format written."""
+    typer.echo(f"{target}: {convert_file(source, target, to, program, on)}")
 
 
 def convert_file(source: str, target: Path, to: str | None, program: str | None, platform: str | None) -> str:
