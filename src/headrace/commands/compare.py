@@ -15,10 +15,8 @@ from headrace.commands.options import JsonOption, PlotOption, names_in
 from headrace.experiment.compare import Row, geometric_means
 from headrace.experiment.compare import compare as compare_schedulers
 from headrace.experiment.kept import Kept, KeptResults
-from headrace.formats.python_program import is_python_program, load_python_program
-from headrace.formats.reading import read_any_program
+from headrace.formats.loading import load_platform, load_program
 from headrace.model.errors import UsageError
-from headrace.model.platform import Platform
 from headrace.planners.registry import make
 
 
@@ -70,11 +68,8 @@ def compare_files(
         raise UsageError("--time has no effect without `best`", hint="add best to --schedulers")
     for name in schedulers:
         make(name, **options.get(name, {}))  # an unknown name is said before anything is planned
-    graphs = {
-        _short(p): (load_python_program(p) if is_python_program(p) else read_any_program(p)).graph
-        for p in programs
-    }
-    places = {_short(p): Platform.local() if p == "local" else Platform.read(p) for p in platforms}
+    graphs = {_short(p): load_program(p).graph for p in programs}
+    places = {_short(p): load_platform(p) for p in platforms}
     with KeptResults() as kept:
         return compare_schedulers(
             graphs, places, schedulers, kept, options=options, seed=asked.seed, tell=tell

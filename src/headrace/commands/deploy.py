@@ -25,11 +25,11 @@ from headrace.commands.deploy_simulated import (
 from headrace.commands.options import JsonOption, names_in
 from headrace.deploying import deploy as make_deployment
 from headrace.formats.deployment_ini import write_deployment
-from headrace.formats.lpsched_ini import read_sources
-from headrace.formats.machines_ini import Machines, read_machines
+from headrace.formats.loading import load_machines, load_pipeline
+from headrace.formats.pipeline_ini import read_sources
 from headrace.model.deployment import Deployment
 from headrace.model.errors import NoPlan, UsageError
-from headrace.model.pipeline import Pipeline, Source
+from headrace.model.pipeline import Source
 from headrace.model.platform import Platform
 from headrace.model.units import show_time
 
@@ -116,8 +116,8 @@ def deploy_file(
     pipeline_file: str, on: str, options: DeployOptions, tell: Tell
 ) -> dict[str, Deployment | NoPlan]:
     """A deployment by each planner asked for; with several, one that finds none does not end the others."""
-    pipeline = Pipeline.read(pipeline_file)
-    machines = Machines(Platform.local()) if on == "local" else read_machines(on)
+    pipeline = load_pipeline(pipeline_file)
+    machines = load_machines(on)
     chosen = _sources(options)
     if chosen:
         pipeline = pipeline.with_sources(chosen)

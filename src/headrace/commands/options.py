@@ -13,7 +13,6 @@ from headrace.commands.dataclass_options import option
 
 if TYPE_CHECKING:
     from headrace.model.plan import Plan
-    from headrace.model.platform import Platform
     from headrace.model.program import Program
 
 ProgramArg = Annotated[
@@ -50,22 +49,14 @@ class Pictures:
         return [("chart", self.gantt), ("trace", self.trace)]
 
 
-def load_program(spec: str) -> Program:
-    """The program of a file or of `file.py:name`, with its graph built."""
-    from headrace.formats.python_program import is_python_program, load_python_program
-    from headrace.formats.reading import read_any_program
+def read_program(spec: str) -> Program:
+    """The program of a file or of `file.py:name`, with its graph built; shows on a terminal that it is read."""
+    from headrace.formats.loading import load_program
 
     with progress(f"reading {spec}"):
-        program = load_python_program(spec) if is_python_program(spec) else read_any_program(spec)
+        program = load_program(spec)
         _ = program.graph
     return program
-
-
-def load_platform(spec: str) -> Platform:
-    """The platform of a file, or this machine."""
-    from headrace.model.platform import Platform
-
-    return Platform.local() if spec == "local" else Platform.read(spec)
 
 
 def draw_plan(plan: Plan, pictures: Pictures) -> None:

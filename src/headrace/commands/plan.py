@@ -15,8 +15,7 @@ from headrace.commands.options import (
     ProgramArg,
     SchedulerOption,
     draw_plan,
-    load_platform,
-    load_program,
+    read_program,
 )
 
 if TYPE_CHECKING:
@@ -64,10 +63,11 @@ def plan(
 ) -> None:
     """Plan, write the files asked for, and print the outcome."""
     from headrace.api import plan as make_plan
+    from headrace.formats.loading import load_platform
     from headrace.formats.plan_json import plan_to_dict, write_plan
 
     platform = load_platform(on)
-    source = load_program(program)
+    source = read_program(program)
     with computing(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts") as say:
         given = options.for_planner(scheduler, say)
         made = make_plan(source, platform, scheduler, seed=options.seed, **given)

@@ -13,7 +13,7 @@ import typer
 
 from headrace.commands.console import print_json, print_table
 from headrace.commands.dataclass_options import option
-from headrace.commands.options import JsonOption, Pictures, ProgramArg, load_program
+from headrace.commands.options import JsonOption, Pictures, ProgramArg, read_program
 from headrace.core.compiling import compiling_told
 from headrace.execution import ENGINE, Run
 from headrace.execution import run as execute
@@ -77,7 +77,7 @@ class RunOptions:
 
 def run(program: ProgramArg, options: RunOptions, pictures: Pictures, as_json: JsonOption = False) -> None:
     """Run the program and print the outcome; the exit code is 1 if a task failed."""
-    code = run_program(load_program(program), options, pictures, print_json if as_json else None)
+    code = run_program(read_program(program), options, pictures, print_json if as_json else None)
     if code:
         raise typer.Exit(code)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.commands.console import computing, file_rows, print_json, print_table
 from headrace.commands.dataclass_options import option
-from headrace.commands.options import JsonOption, OnOption, Pictures, ProgramArg, draw_plan, load_program
+from headrace.commands.options import JsonOption, OnOption, Pictures, ProgramArg, draw_plan, read_program
 from headrace.commands.simulate_options import SimulateOptions, require_fitting, setting_of
 from headrace.model.errors import UsageError
 from headrace.model.units import show_time
@@ -58,7 +58,7 @@ def simulate(
     require_target(output.plot, pictures.gantt, pictures.trace, output.log)
     grid = grid_of(on)
     require_fitting(options, grid)
-    source = load_program(program)
+    source = read_program(program)
     if output.runs is not None:
         _simulate_repeatedly(source, grid, options, output, pictures, as_json)
     else:
@@ -139,10 +139,9 @@ class Simulated:
 
 def grid_of(spec: str) -> Platform | GridScript:
     """This machine, a platform, or a grid description with all that happens in it."""
-    from headrace.formats.reading import read_grid_or_platform
-    from headrace.model.platform import Platform
+    from headrace.formats.loading import load_grid
 
-    return Platform.local() if spec == "local" else read_grid_or_platform(spec)
+    return load_grid(spec)
 
 
 def changes_by_itself(grid: Platform | GridScript) -> bool:

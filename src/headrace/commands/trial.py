@@ -55,7 +55,7 @@ def trial(
 
 def run_trial(spec: str, options: TrialOptions, tell: Callable[[str], None]) -> Trial:
     """Load the application, measure it, and write the pipeline file if one is wanted."""
-    from headrace.formats.lpsched_ini import write_pipeline
+    from headrace.formats.pipeline_ini import write_pipeline
 
     app = load_app(spec)
     made = measure(
