@@ -26,9 +26,9 @@ from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.trace import LinkTrace, Trace
 from headrace.planners.workqueue import Workqueue
-from headrace.simulator.grid_run import GridRun, Mechanics
-from headrace.simulator.online import simulate_online
-from headrace.simulator.world.state import TASK_ENDED
+from headrace.simulator.events.backend import simulate_online
+from headrace.simulator.events.grid_state import TASK_ENDED
+from headrace.simulator.events.run import ExecutionPolicy, SimulatedRun
 
 CASES = ((400, 1_200_000, 60.0), (400, 6_000_000, 7.0), (10_000, 1_200_000, 300.0), (10_000, 6_000_000, 60.0))
 """Tasks, bytes of shared files, mean seconds between changes of a host or link."""
@@ -63,14 +63,16 @@ def as_profile(trace: Trace) -> tuple[list[float], list[float]]:
     return trace.time.tolist(), trace.value.tolist()
 
 
-def here(plan: Plan, platform: Platform) -> tuple[float, GridRun]:
+def here(plan: Plan, platform: Platform) -> tuple[float, SimulatedRun]:
     """CPU seconds and the run, with queues as they are in the plan."""
 
     best = float("inf")
     for _ in range(3):
         follow = Follow(Workqueue(), assignments_of(plan))
         began = time.process_time()
-        run = simulate_online(plan.graph, platform, follow, mechanics=Mechanics(ahead=AHEAD, strict=True))
+        run = simulate_online(
+            plan.graph, platform, follow, mechanics=ExecutionPolicy(ahead=AHEAD, strict=True)
+        )
         best = min(best, time.process_time() - began)
     return best, run
 

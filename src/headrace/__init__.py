@@ -19,11 +19,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headrace.api import plan as plan
     from headrace.api import simulate as simulate
-    from headrace.core.steering import Rules as Rules
+    from headrace.core.replan import ReplanPolicy as ReplanPolicy
     from headrace.deploying import deploy as deploy
     from headrace.execution import run as run
-    from headrace.experiment.online import Setting as Setting
-    from headrace.experiment.online import simulate_grid as simulate_grid
     from headrace.model.check import check as check
     from headrace.model.deployment import Deployment as Deployment
     from headrace.model.errors import HeadraceError as HeadraceError
@@ -41,17 +39,19 @@ if TYPE_CHECKING:
     from headrace.model.program import Data as Data
     from headrace.model.program import Program as Program
     from headrace.model.program import Task as Task
-    from headrace.simulator.grid_run import Mechanics as Mechanics
+    from headrace.simulator.events.run import ExecutionPolicy as ExecutionPolicy
+    from headrace.simulator.events.simulate import SimulationConfig as SimulationConfig
+    from headrace.simulator.events.simulate import simulate_program as simulate_program
 
 _HOME = {
     "plan": "headrace.api",
     "deploy": "headrace.deploying",
     "run": "headrace.execution",
     "simulate": "headrace.api",
-    "simulate_grid": "headrace.experiment.online",
-    "Rules": "headrace.core.steering",
-    "Setting": "headrace.experiment.online",
-    "Mechanics": "headrace.simulator.online",
+    "simulate_program": "headrace.simulator.events.simulate",
+    "ReplanPolicy": "headrace.core.replan",
+    "SimulationConfig": "headrace.simulator.events.simulate",
+    "ExecutionPolicy": "headrace.simulator.events.backend",
     "check": "headrace.model.check",
     "Deployment": "headrace.model.deployment",
     "HeadraceError": "headrace.model.errors",

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import numpy as np
 
+from headrace.core.replan import ReplanPolicy
 from headrace.core.scheduler import Follow, Planner, Problem, Scheduler, assignments_of
-from headrace.core.steering import Rules
 from headrace.model.check import require_valid
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
 from headrace.model.events import Event, TaskFinished
@@ -176,9 +176,9 @@ def _policy(
             )
         return None, None, ENGINE
     if isinstance(scheduler, str) and (online or scheduler == "dheft"):
-        from headrace.experiment.online import Setting, make_online
+        from headrace.simulator.events.simulate import SimulationConfig, make_online
 
-        setting = Setting(rules=Rules(events="once", hold=True, pause=_PAUSE))
+        setting = SimulationConfig(rules=ReplanPolicy(events="once", hold=True, pause=_PAUSE))
         policy = make_online(scheduler, setting.fitted(scheduler))
         return None, cast(Scheduler, policy), policy.name
     planner = make(scheduler) if isinstance(scheduler, str) else scheduler

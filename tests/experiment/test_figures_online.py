@@ -23,8 +23,8 @@ from headrace.experiment.figures.lheft_scale import scale
 from headrace.experiment.figures.planning_events import EVENTS, ORDERS, PLAIN_ORDERS, REPLAN, events
 from headrace.experiment.figures.unstable_grids import STABILITIES, unstable_grid, walking_grid
 from headrace.model.behaviour import Change
-from headrace.simulator.grid_run import Mechanics
-from headrace.simulator.world.state import TASK_ENDED
+from headrace.simulator.events.grid_state import TASK_ENDED
+from headrace.simulator.events.run import ExecutionPolicy
 
 ONE = Ask(seeds=1)
 MINE = (
@@ -109,7 +109,7 @@ def test_failure_reports_what_is_executed_again():
 def test_finished_tasks_fall_when_data_is_lost_and_end_at_all():
     program = jacobi(5, pieces=16, ratio=30.0)
     lab = with_changes(shared_pcs(4, 0, bandwidth=2e5), [Change(60.0, "host-down", "pc1")])
-    made = measure(program, lab, "lheft", mechanics=Mechanics(ahead=1))
+    made = measure(program, lab, "lheft", mechanics=ExecutionPolicy(ahead=1))
     assert made.redone > 0
     before, after, end = finished_over_time(made.run, [60.0 - 1e-6, 60.0, made.makespan])
     assert after == before - made.redone

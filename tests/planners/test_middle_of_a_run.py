@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headrace.core.replan import ReplanPolicy
 from headrace.core.scheduler import Problem
-from headrace.core.steering import Rules
-from headrace.experiment.online import Setting, simulate_grid
 from headrace.planners.registry import make
+from headrace.simulator.events.simulate import SimulationConfig, simulate_program
 from headrace.testing.sweeps import sweep
 
 PLANNERS = ("heft", "minmin", "sufferage", "xsufferage", "coschedule")
@@ -48,7 +48,7 @@ def test_with_exact_estimates_plans_come_true(contention: str) -> None:
     program, platform = sweep(400, 8, 2, seed=2)
     platform = replace(platform, contention=contention)  # type: ignore[arg-type]
     first = make("sufferage").plan(Problem(program.graph, platform))
-    setting = Setting(rules=Rules(interval=first.makespan / 40))
-    run = simulate_grid(program, platform, "sufferage", setting)
+    setting = SimulationConfig(rules=ReplanPolicy(interval=first.makespan / 40))
+    run = simulate_program(program, platform, "sufferage", setting)
     assert run.plans <= 13  # 1.25 ** 11 > 10; forty and more if it shrank
     assert run.makespan == pytest.approx(first.makespan, rel=0.03)

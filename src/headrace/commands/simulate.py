@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
-    from headrace.simulator.grid_run import GridRun
+    from headrace.simulator.events.run import SimulatedRun
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Simulated:
     facts: dict[str, Any]
     """For machines, beside the plan that happened."""
     rows: list[list[str]] = field(default_factory=list)
-    run: GridRun | None = None
+    run: SimulatedRun | None = None
 
     def gantt(self, path: Path) -> None:
         """Draw what happened."""
@@ -82,7 +82,7 @@ def is_online(program: Program, grid: Platform | GridScript, options: SimulateOp
 def _run_online(
     program: Program, grid: Platform | GridScript, options: SimulateOptions, say: Callable[[str], None]
 ) -> Simulated:
-    from headrace.experiment.online import rules_taken, simulate_grid
+    from headrace.simulator.events.simulate import rules_taken, simulate_program
 
     total = len(program.tasks)
     said = clock.monotonic()
@@ -94,7 +94,7 @@ def _run_online(
             say(f"{done:,} of {total:,} tasks done at {show_time(time)}")
 
     setting = setting_of(options)
-    run = simulate_grid(
+    run = simulate_program(
         program, grid, options.name, setting, seed=options.seed, tell=tell, **options.for_planner
     )
     facts = {

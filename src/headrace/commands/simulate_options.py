@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from headrace.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from headrace.experiment.online import Setting
     from headrace.model.behaviour import GridScript
     from headrace.model.platform import Platform
+    from headrace.simulator.events.simulate import SimulationConfig
 
 RULES = ("events", "interval", "horizon", "planning", "subset", "reduce", "replan")
 """Options that steer a planner through a run; schedulers that decide by themselves take few of them or none."""
@@ -68,11 +68,11 @@ class SimulateOptions:
         return asked or self.name == "dheft"
 
 
-def setting_of(options: SimulateOptions) -> Setting:
+def setting_of(options: SimulateOptions) -> SimulationConfig:
     """The options as a setting; values that nobody gave keep their defaults."""
-    from headrace.core.steering import Rules
-    from headrace.experiment.online import Setting
-    from headrace.simulator.grid_run import LINK_ORDERS, Mechanics
+    from headrace.core.replan import ReplanPolicy
+    from headrace.simulator.events.run import LINK_ORDERS, ExecutionPolicy
+    from headrace.simulator.events.simulate import SimulationConfig
 
     rules: dict[str, Any] = {rule: getattr(options, rule) for rule in RULES}
     rules["horizon"] = _horizon(options.horizon)
@@ -98,9 +98,9 @@ def setting_of(options: SimulateOptions) -> Setting:
         "steal": options.steal,
         "duplicate": options.duplicate,
     }
-    return Setting(
-        rules=Rules(**{k: v for k, v in rules.items() if v is not None}),
-        mechanics=Mechanics(**{k: v for k, v in mechanics.items() if v is not None}),
+    return SimulationConfig(
+        rules=ReplanPolicy(**{k: v for k, v in rules.items() if v is not None}),
+        mechanics=ExecutionPolicy(**{k: v for k, v in mechanics.items() if v is not None}),
         estimates=options.estimates or "user",
         faults=options.faults or "",
         error=options.error,
@@ -115,7 +115,7 @@ def require_fitting(options: SimulateOptions, grid: Platform | GridScript) -> No
         _require_plan_alone(options)
         return
     if options.online:
-        from headrace.experiment.online import check_estimates
+        from headrace.simulator.events.simulate import check_estimates
 
         check_estimates(setting_of(options).estimates)
     _require_taken(options)
@@ -137,7 +137,7 @@ def _require_plan_alone(options: SimulateOptions) -> None:
 
 
 def _require_taken(options: SimulateOptions) -> None:
-    from headrace.experiment.online import rules_taken
+    from headrace.simulator.events.simulate import rules_taken
 
     taken = [rule for rule in RULES if rule in rules_taken(options.name)]
     others = [f"--{rule}" for rule in options.given_rules if rule not in taken]

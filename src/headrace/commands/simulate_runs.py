@@ -16,12 +16,12 @@ from headrace.model.units import show_time
 from headrace.report.distribution import makespans_json, makespans_rows, write_histogram
 
 if TYPE_CHECKING:
-    from headrace.experiment.online import Setting
     from headrace.model.behaviour import GridScript
     from headrace.model.graph import Graph
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
+    from headrace.simulator.events.simulate import SimulationConfig
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,15 @@ class OnlineOnce:
     program: Program | Graph
     grid: Platform | GridScript
     scheduler: str
-    setting: Setting
+    setting: SimulationConfig
     options: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, seed: int) -> float:
-        from headrace.experiment.online import simulate_grid
+        from headrace.simulator.events.simulate import simulate_program
 
-        run = simulate_grid(self.program, self.grid, self.scheduler, self.setting, seed=seed, **self.options)
+        run = simulate_program(
+            self.program, self.grid, self.scheduler, self.setting, seed=seed, **self.options
+        )
         return run.makespan
 
 
@@ -77,7 +79,7 @@ def simulate_runs(
     """Simulate with the seeds from `options.seed` on. A plan is made once and carried out each time."""
     once: SimulateOnce
     if is_online(program, grid, options):
-        from headrace.experiment.online import planned_makespan
+        from headrace.simulator.events.simulate import planned_makespan
 
         setting = setting_of(options)
         planned = planned_makespan(program, grid, setting.faults, options.name, **options.for_planner)

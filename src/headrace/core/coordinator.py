@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headrace.core.residual import rest_of
-from headrace.core.scheduler import Assignment, Problem, Scheduler
+from headrace.core.remaining_graph import remaining_graph
+from headrace.core.scheduler import Assign, Problem, Scheduler
 from headrace.model.errors import NoPlan
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, TaskFinished
 from headrace.model.graph import OUTSIDE, Graph
@@ -42,7 +42,7 @@ class State:
         graph, platform = self.graph, self.platform.without(self.down)
         if not self.done.any():
             return Problem(graph, platform)
-        rest, _ = rest_of(graph, ~self.done)
+        rest, _ = remaining_graph(graph, ~self.done)
         place = dict(zip((h.name for h in platform.hosts), platform.network.host_place.tolist(), strict=True))
         holders = {
             item: tuple(sorted({place[host] for host in hosts if host in place}))
@@ -59,7 +59,7 @@ class Coordinator:
         self.scheduler = scheduler
         self.state = State(graph, platform)
 
-    def handle(self, events: Sequence[Event]) -> list[Assignment]:
+    def handle(self, events: Sequence[Event]) -> list[Assign]:
         """Take note of what happened and ask the scheduler what follows from it."""
         for event in events:
             self._note(event)

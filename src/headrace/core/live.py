@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from headrace.core.beliefs import Historic
+from headrace.core import state as d
 from headrace.core.coordinator import Coordinator
-from headrace.core.grid_state import GridState
-from headrace.core.kernels import desk as d
-from headrace.core.kernels.dispatch import note_done, note_moved, uneven_now
-from headrace.core.kernels.losses import host_joined, host_left
-from headrace.core.kernels.queues import assign_all, truncate
-from headrace.core.kernels.refs import case_ref, desk_ref
-from headrace.core.online import ALWAYS, Answer, Truncate, Wake
-from headrace.core.scheduler import Assignment, Follow, Scheduler
+from headrace.core.estimates import HistoryEstimates
+from headrace.core.online import EVERY_EVENT, Command, RequeueTail, WakeConditions
+from headrace.core.scheduler import Assign, Follow, Scheduler
+from headrace.core.state_refs import problem_ref, state_ref
+from headrace.core.transitions.dispatch import note_done, note_moved, uneven_now
+from headrace.core.transitions.losses import host_joined, host_left
+from headrace.core.transitions.queues import assign_all, truncate
+from headrace.core.view import RunView
 from headrace.model.errors import NoPlan
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
 from headrace.model.graph import Graph
@@ -37,23 +37,23 @@ class LiveCoordinator(Coordinator):
 
     def __init__(self, scheduler: Scheduler, graph: Graph, platform: Platform) -> None:
         self.scheduler = scheduler
-        self.case = d.make_case(graph, platform)
-        self.desk = d.make_desk(graph, platform, self.case)
-        self.refs = (case_ref(self.case), desk_ref(self.desk))
-        self.beliefs = Historic(graph, platform)
-        self.grid = GridState(graph, platform, self.case, self.desk, self.beliefs, self.refs)
+        self.case = d.make_static_problem(graph, platform)
+        self.desk = d.make_state(graph, platform, self.case)
+        self.refs = (problem_ref(self.case), state_ref(self.desk))
+        self.estimates = HistoryEstimates(graph, platform)
+        self.grid = RunView(graph, platform, self.case, self.desk, self.estimates, self.refs)
         self.state = self.grid
         self.host_number = {host.name: h for h, host in enumerate(platform.hosts)}
-        self.wake: Wake = getattr(scheduler, "wake", ALWAYS)
+        self.wake: WakeConditions = getattr(scheduler, "wake", EVERY_EVENT)
 
-    def handle(self, events: Sequence[Event]) -> list[Assignment]:
+    def handle(self, events: Sequence[Event]) -> list[Assign]:
         """Take note of what happened and ask the scheduler if it wants to be asked."""
         changed = False
         self.grid.surprised = False
         for event in events:
             changed |= self._tell(event)
         self.desk.count[d.ORDERS] = 0  # orders to stop what ran on a lost host: it is lost anyway
-        if all(self.desk.up == 0):
+        if all(self.desk.host_up == 0):
             if not changed:
                 return []
             raise NoPlan(
@@ -63,10 +63,10 @@ class LiveCoordinator(Coordinator):
             return []
         answers: list[Any] = []
         for _ in range(2 if self.wake.ready else 1):  # what was placed may leave more to place
-            before = int(self.desk.q_len[-1])
+            before = int(self.desk.queue_length[-1])
             found = self.scheduler.react(self.grid, list(events))
             answers += self._keep(found)
-            if not found or int(self.desk.q_len[-1]) in (0, before):
+            if not found or int(self.desk.queue_length[-1]) in (0, before):
                 break
         return answers
 
@@ -76,7 +76,7 @@ class LiveCoordinator(Coordinator):
         due = float(getattr(self.scheduler, "next_time", np.inf))
         if self.grid.time >= due:
             return True
-        waits = int(self.desk.q_len[-1]) > 0 and (self.wake.ready > 0 or self.wake.idle)
+        waits = int(self.desk.queue_length[-1]) > 0 and (self.wake.ready > 0 or self.wake.idle)
         return waits or (self.wake.uneven and bool(uneven_now(*self.refs)))
 
     def _tell(self, event: Event) -> bool:
@@ -112,25 +112,25 @@ class LiveCoordinator(Coordinator):
             self.grid.surprised = True
         note_done(*self.refs, task, host, event.time)
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
-        self.beliefs.note(event.time, *one)
+        self.estimates.note(event.time, *one)
 
-    def _keep(self, answers: Sequence[Answer]) -> list[Assignment]:
+    def _keep(self, answers: Sequence[Command]) -> list[Assign]:
         """Note the answers in the queues; workers hear only of tasks that get another host.
 
         Hosts that nobody knows are for the back end to refuse.
         """
         before = self.desk.assigned.copy()
         for answer in answers:
-            if isinstance(answer, Truncate):
+            if isinstance(answer, RequeueTail):
                 truncate(*self.refs, answer.keep)
-        given = [answer for answer in answers if isinstance(answer, Assignment)]
+        given = [answer for answer in answers if isinstance(answer, Assign)]
         chosen = [answer for answer in given if answer.host in self.host_number]
         unknown = [answer for answer in given if answer.host not in self.host_number]
         if chosen:
             tasks = np.array([self.grid.task_number[a.task] for a in chosen], np.int32)
             hosts = np.array([self.host_number[a.host] for a in chosen], np.int32)
             ranks = np.array([a.rank for a in chosen], np.float64)
-            expected = self.beliefs.seconds(self.grid.time, tasks, hosts)
+            expected = self.estimates.seconds(self.grid.time, tasks, hosts)
             assign_all(*self.refs, tasks, hosts, ranks, expected)
             chosen = [a for a, t, h in zip(chosen, tasks, hosts, strict=True) if before[t] != h]
         return [*chosen, *unknown]

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from headrace.core.scheduler import Assignment
+from headrace.core.scheduler import Assign
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class Fetch:
     """Send this item from one place to another; on each link, lower ranks go first."""
 
     item: str
@@ -20,17 +20,17 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
-class Truncate:
+class RequeueTail:
     """Leave every host the first `keep` tasks of its queue and take the others back."""
 
     keep: int
 
 
-Answer: TypeAlias = Assignment | Delivery | Truncate
+Command: TypeAlias = Assign | Fetch | RequeueTail
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
+class WakeConditions:
     """When a scheduler wants to be asked, besides the start and changes of the grid.
 
     `every`: after everything that happens. `ready`: when so many ready tasks have no host; with
@@ -47,5 +47,5 @@ class Wake:
     off_by: float = math.inf
 
 
-ON_CHANGES = Wake()
-ALWAYS = Wake(every=True)
+ON_GRID_CHANGES = WakeConditions()
+EVERY_EVENT = WakeConditions(every=True)

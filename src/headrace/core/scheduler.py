@@ -53,7 +53,7 @@ class Planner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class Assign:
     """Run this task on this host; among a host's tasks, lower ranks go first."""
 
     task: str
@@ -69,7 +69,7 @@ class Scheduler(Protocol):
 
     name: str
 
-    def react(self, state: State, events: Sequence[Event]) -> list[Assignment]: ...
+    def react(self, state: State, events: Sequence[Event]) -> list[Assign]: ...
 
 
 class Follow:
@@ -78,12 +78,12 @@ class Follow:
     `first` is a plan that was already made for the start.
     """
 
-    def __init__(self, planner: Planner, first: list[Assignment] | None = None) -> None:
+    def __init__(self, planner: Planner, first: list[Assign] | None = None) -> None:
         self.planner = planner
         self.first = first
         self.name = planner.name
 
-    def react(self, state: State, events: Sequence[Event]) -> list[Assignment]:
+    def react(self, state: State, events: Sequence[Event]) -> list[Assign]:
         changed = any(isinstance(e, HostLeft | HostJoined) for e in events)
         if changed or (self.first is None and any(isinstance(e, Started) for e in events)):
             return assignments_of(self.planner.plan(state.problem()))
@@ -92,6 +92,6 @@ class Follow:
         return []
 
 
-def assignments_of(plan: Plan) -> list[Assignment]:
+def assignments_of(plan: Plan) -> list[Assign]:
     """A plan as assignments, ranked by planned start; ties as the program orders its tasks."""
-    return [Assignment(row.id, row.host, rank) for rank, row in enumerate(plan.tasks())]
+    return [Assign(row.id, row.host, rank) for rank, row in enumerate(plan.tasks())]

@@ -31,14 +31,14 @@ from headrace.experiment.campaign_parts import (
     sweep_spec,
 )
 from headrace.experiment.kept import file_digest, open_kept
-from headrace.experiment.online import Setting, make_online, rules_taken, simulate_grid
 from headrace.formats.campaign_toml import CampaignFile, Entry
 from headrace.model.behaviour import GridScript
 from headrace.model.errors import HeadraceError, NoPlan, UsageError
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.planners.registry import options_taken
-from headrace.simulator.fault_spec import parse_faults
+from headrace.simulator.events.faults import parse_faults
+from headrace.simulator.events.simulate import SimulationConfig, make_online, rules_taken, simulate_program
 
 
 class Outcome(NamedTuple):
@@ -83,7 +83,7 @@ class _Job:
     application: Entry
     grid: Entry
     scheduler: str
-    setting: Setting
+    setting: SimulationConfig
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -238,9 +238,9 @@ def simulate_job(job: _Job) -> Outcome:
     compiled: list[bool] = []
     end = announce_compiling(lambda: compiled.append(True))
     try:
-        run = simulate_grid(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
+        run = simulate_program(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
         if compiled:  # the same again: `deciding` is kept, and compiling is no part of it
-            run = simulate_grid(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
+            run = simulate_program(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
     except NoPlan as error:
         return Outcome(error=str(error))
     finally:

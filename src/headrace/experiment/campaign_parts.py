@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from headrace.core.steering import Rules
+from headrace.core.replan import ReplanPolicy
 from headrace.experiment.dataflow import fft, jacobi, matmul
 from headrace.experiment.distribution import Distribution
 from headrace.experiment.generate import SweepSpec, generate_sweep
 from headrace.experiment.grids import ClusterSpec, GridSpec, SeriesSpec, generate_grid
-from headrace.experiment.online import Setting, check_error, check_estimates
 from headrace.formats.campaign_toml import CampaignFile, Entry, Shape, Value
 from headrace.formats.reading import read_any_program, read_grid_or_platform
 from headrace.model.behaviour import GridScript, pack
@@ -21,7 +20,8 @@ from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Data, Program
-from headrace.simulator.grid_run import Mechanics
+from headrace.simulator.events.run import ExecutionPolicy
+from headrace.simulator.events.simulate import SimulationConfig, check_error, check_estimates
 
 RULES = ("planning", "planning_fixed", "keep", "subset", "reduce", "replan")
 _MECHANICS = ("link_order", "ahead", "steal", "duplicate", "replicate")
@@ -80,7 +80,7 @@ def _series(value: Value) -> Any:
     return SeriesSpec(cast(Any, value.name), value.a, value.b)
 
 
-def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: str) -> Setting:
+def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: str) -> SimulationConfig:
     """How a run goes: planning events as S1, S1:60 (seconds), S2, S3 or once; the rest as the campaign says."""
     name, _, interval = events.partition(":")
     try:
@@ -94,11 +94,11 @@ def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: st
     check_estimates(estimates)
     check_error(float(cast(float, campaign.run.get("error", 0.0))))
     run: dict[str, Any] = dict(campaign.run)
-    return Setting(
-        rules=Rules(
+    return SimulationConfig(
+        rules=ReplanPolicy(
             events=cast(Any, name), interval=seconds, **{key: run[key] for key in RULES if key in run}
         ),
-        mechanics=Mechanics(**{key: run[key] for key in _MECHANICS if key in run}),
+        mechanics=ExecutionPolicy(**{key: run[key] for key in _MECHANICS if key in run}),
         estimates=estimates,
         faults=faults,
         error=float(run.get("error", 0.0)),

@@ -46,11 +46,11 @@ ENTRIES = (
     Entry("lheft", "headrace.planners.lheft", "LHeft", "task graphs",
           "level by level, tasks that need no traffic stay with their data",
           "the macro-dataflow paper; ahead of a run with levels known in advance",
-          online=("headrace.planners.online.lheft", "OnlineLHeft")),
-    Entry("dheft", "headrace.planners.online.dheft", "DHeft", "task graphs",
+          online=("headrace.online.lheft", "LHeft")),
+    Entry("dheft", "headrace.online.dheft", "DHeft", "task graphs",
           "heft, planned again in a run when a time is off by a factor of 2 or hosts come and go",
           "the macro-dataflow paper, section 5.4",
-          online=("headrace.planners.online.dheft", "DHeft")),
+          online=("headrace.online.dheft", "DHeft")),
     Entry("wu-gajski", "headrace.planners.wu_gajski", "WuGajski", "task graphs",
           "longest path to the end first, earliest start", "Wu, Gajski 1988"),
     Entry("subset", "headrace.planners.subset", "Subset", "all",
@@ -90,7 +90,7 @@ ENTRIES = (
           "comparator of the co-scheduling paper"),
     Entry("workqueue", "headrace.planners.workqueue", "Workqueue", "all",
           "the next task to the host that is free first, without estimates (H0)", "comparator",
-          online=("headrace.planners.online.just_in_time", "JustInTime")),
+          online=("headrace.online.workqueue", "Workqueue")),
 )  # fmt: skip
 
 DEFAULT = "auto"

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from headrace.core.coordinator import Coordinator
-from headrace.core.scheduler import Assignment, Follow, Planner, Problem, Scheduler
+from headrace.core.scheduler import Assign, Follow, Planner, Problem, Scheduler
 from headrace.model.check import check
 from headrace.model.events import Event, HostLeft, Started, TaskFinished
 from headrace.model.plan import NO_MOVES, Plan
@@ -89,13 +89,13 @@ class Pinned:
 
     name = "pinned"
 
-    def react(self, state: Any, events: Sequence[Event]) -> list[Assignment]:
+    def react(self, state: Any, events: Sequence[Event]) -> list[Assign]:
         if not any(isinstance(e, Started | HostLeft) for e in events):
             return []
         graph = state.graph
         up = [h.name for h in state.platform.hosts if h.name not in state.down]
         left = [t for t in graph.order.tolist() if not state.done[t]]
-        return [Assignment(graph.task_names[t], up[i % len(up)], i) for i, t in enumerate(left)]
+        return [Assign(graph.task_names[t], up[i % len(up)], i) for i, t in enumerate(left)]
 
 
 def check_backend(backend: Backend, *, seeds: Sequence[int] = (0, 1, 2), tasks: int = 30) -> None:

@@ -8,21 +8,21 @@ from typing import Any, Literal
 
 import numpy as np
 
+from headrace.core.replan import Replan, ReplanPolicy
 from headrace.core.scheduler import Follow
-from headrace.core.steering import Rules, Steered
 from headrace.model.behaviour import Change
 from headrace.model.check_case import Violation
 from headrace.model.errors import HeadraceError
 from headrace.model.graph import OUTSIDE, Graph
 from headrace.model.platform import CONTENTIONS, Platform
 from headrace.model.sited import SiteLists
+from headrace.online.dheft import DHeft
+from headrace.online.lheft import LHeft
+from headrace.online.workqueue import Workqueue
 from headrace.planners.heft import Heft
-from headrace.planners.online.dheft import DHeft
-from headrace.planners.online.just_in_time import JustInTime
-from headrace.planners.online.lheft import OnlineLHeft
 from headrace.planners.xsufferage import ExtendedSufferage
-from headrace.simulator.grid_run import GridRun, Mechanics
-from headrace.simulator.online import simulate_online
+from headrace.simulator.events.backend import simulate_online
+from headrace.simulator.events.run import ExecutionPolicy, SimulatedRun
 from headrace.testing.faults import Profile, Rng, Slow, availability, faults, link_behaviour
 from headrace.testing.generate import NETWORKS, ORIGINS, SHAPES, random_platform, random_program
 from headrace.testing.invariants import judge
@@ -45,7 +45,7 @@ class FaultCase:
     platform: Platform
     changes: Sequence[Change]
     scheduler: Any
-    mechanics: Mechanics
+    mechanics: ExecutionPolicy
     tight: bool
     """Whether storage may be too small for the run to end."""
 
@@ -95,12 +95,12 @@ def fault_case(seed: int, profile: Profile, schedulers: Sequence[str] = SCHEDULE
         one = np.ones(graph.n_tasks, np.int32)
         graph, real = replace(graph, cores=one), replace(real, cores=one)
     scheduler = _scheduler(name, seed, mechanics, rng, horizon)
-    if profile == "slow-planning" and not isinstance(scheduler, Steered):
+    if profile == "slow-planning" and not isinstance(scheduler, Replan):
         scheduler = Slow(scheduler, float(rng.uniform(0.01, 0.3)) * horizon)
     return FaultCase(seed, graph, real, platform, changes, scheduler, mechanics, tight)
 
 
-def run_case(case: FaultCase) -> GridRun:
+def run_case(case: FaultCase) -> SimulatedRun:
     """The simulated run; NoPlan where nothing can happen any more."""
     return simulate_online(
         case.graph,
@@ -121,8 +121,8 @@ def violations_of(case: FaultCase) -> list[Violation]:
     return judge(run, case.changes, real=case.real, duplicates=case.mechanics.duplicate)
 
 
-def _mechanics(rng: Rng) -> Mechanics:
-    return Mechanics(
+def _mechanics(rng: Rng) -> ExecutionPolicy:
+    return ExecutionPolicy(
         link_order=("in-order", "out-of-order", "hybrid")[int(rng.integers(3))],
         ahead=int(rng.integers(1, 4)),
         steal=bool(rng.random() < 0.3),
@@ -132,13 +132,13 @@ def _mechanics(rng: Rng) -> Mechanics:
     )
 
 
-def _scheduler(name: str, seed: int, mechanics: Mechanics, rng: Rng, horizon: float) -> Any:
+def _scheduler(name: str, seed: int, mechanics: ExecutionPolicy, rng: Rng, horizon: float) -> Any:
     if name == "workqueue":
-        return JustInTime()
+        return Workqueue()
     if name == "wild":
         return Wild(seed, ordered=mechanics.strict)
     if name == "lheft":
-        return OnlineLHeft(buffer=int(rng.integers(1, 9)))
+        return LHeft(buffer=int(rng.integers(1, 9)))
     if name == "heft":
         return Follow(Heft())
     if name == "dheft":
@@ -146,8 +146,10 @@ def _scheduler(name: str, seed: int, mechanics: Mechanics, rng: Rng, horizon: fl
     timings: tuple[Literal["S1", "S2", "S3"], ...] = ("S1", "S2", "S3")
     events = timings[int(rng.integers(3))]
     cost = float(rng.choice([0.0, 0.1, 0.5])) * horizon
-    return Steered(
-        ExtendedSufferage(), Rules(events=events, planning_fixed=cost, keep=int(rng.integers(0, 3))), seed
+    return Replan(
+        ExtendedSufferage(),
+        ReplanPolicy(events=events, planning_fixed=cost, keep=int(rng.integers(0, 3))),
+        seed,
     )
 
 

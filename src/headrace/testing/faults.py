@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from headrace.core.online import ALWAYS, Answer, Wake
+from headrace.core.online import EVERY_EVENT, Command, WakeConditions
 from headrace.model.behaviour import Change
 from headrace.model.events import Event
 from headrace.model.platform import Platform
@@ -182,15 +182,17 @@ class Slow:
         self.delay = delay
         self.name = f"slow {getattr(scheduler, 'name', '')}"
         self.next_time = math.inf
-        self._answers: Sequence[Answer] = ()
+        self._answers: Sequence[Command] = ()
         self._news: list[Event] = []
 
     @property
-    def wake(self) -> Wake:
+    def wake(self) -> WakeConditions:
         """As the scheduler wishes, but not while it thinks."""
-        return getattr(self.scheduler, "wake", ALWAYS) if self.next_time == math.inf else Wake()
+        return (
+            getattr(self.scheduler, "wake", EVERY_EVENT) if self.next_time == math.inf else WakeConditions()
+        )
 
-    def react(self, state: object, events: Sequence[Event]) -> Sequence[Answer]:
+    def react(self, state: object, events: Sequence[Event]) -> Sequence[Command]:
         """The answers of last time if they are due; thinking begins anew if something has happened."""
         self._news.extend(events)
         now: float = state.time  # type: ignore[attr-defined]

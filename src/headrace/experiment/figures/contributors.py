@@ -15,18 +15,18 @@ from typing import Literal
 
 import numpy as np
 
-from headrace.core.steering import Rules
+from headrace.core.replan import ReplanPolicy
 from headrace.experiment.dataflow import GIGABIT
 from headrace.experiment.figures import Claim, Series
 from headrace.experiment.grids import SeriesSpec, make_series
-from headrace.experiment.online import Setting, make_online, simulate_grid
 from headrace.model.behaviour import Change, GridScript
 from headrace.model.events import Event
 from headrace.model.graph import Graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
-from headrace.simulator.grid_run import GridRun, Mechanics, OnlineScheduler
-from headrace.simulator.world.state import HOST_LEFT, TASK_ENDED
+from headrace.simulator.events.grid_state import HOST_LEFT, TASK_ENDED
+from headrace.simulator.events.run import ExecutionPolicy, Scheduler, SimulatedRun
+from headrace.simulator.events.simulate import SimulationConfig, make_online, simulate_program
 
 CONTRIBUTORS = (16, 20, 24, 28, 32)
 RESCHEDULED = {640: (82, 102, 62, 58, 63), 6400: (913, 987, 659, 752, 732)}
@@ -38,7 +38,7 @@ So that D-HEFT plans about as often as in table 1, for tasks of 1.6 s."""
 PLANNING = 0.4e-3
 """Seconds that D-HEFT takes for each thousand tasks times contributors, as measured here: 1,008 plans in a run
 of 6,400 tasks on 16 contributors, half of the tasks each on average, took 21 s of one core."""
-FETCHING = Mechanics(ahead=1)
+FETCHING = ExecutionPolicy(ahead=1)
 """A contributor fetches the inputs of the next task alone."""
 NAMES = {"lheft": "L-HEFT", "dheft": "D-HEFT", "workqueue": "workqueue"}
 
@@ -79,7 +79,7 @@ def with_changes(platform: Platform, changes: Sequence[Change]) -> GridScript:
 class Timed:
     """A scheduler, with the CPU seconds it has used so far."""
 
-    inner: OnlineScheduler
+    inner: Scheduler
     cpu: float = 0.0
     calls: int = 0
     assigned: int = 0
@@ -121,25 +121,27 @@ class Measured:
     planned: int
     """Tasks that were given a place, counted each time."""
     redone: int
-    run: GridRun
+    run: SimulatedRun
 
 
 def measure(
     program: Program | Graph,
     grid: Platform | GridScript,
-    scheduler: str | OnlineScheduler,
+    scheduler: str | Scheduler,
     *,
     seed: int = 0,
     planning: float = PLANNING,
-    mechanics: Mechanics = FETCHING,
+    mechanics: ExecutionPolicy = FETCHING,
 ) -> Measured:
     """A run under a scheduler by name, which predicts from history; making a plan takes `planning` (see above)."""
-    setting = Setting(rules=Rules(planning=planning), mechanics=mechanics, estimates="history")
+    setting = SimulationConfig(
+        rules=ReplanPolicy(planning=planning), mechanics=mechanics, estimates="history"
+    )
     made = (
         make_online(scheduler, setting.fitted(scheduler), seed) if isinstance(scheduler, str) else scheduler
     )
     timed = Timed(made)
-    run = simulate_grid(program, grid, timed, setting, seed=seed)  # type: ignore[arg-type]
+    run = simulate_program(program, grid, timed, setting, seed=seed)  # type: ignore[arg-type]
     planned = int(getattr(made, "planned_tasks", timed.assigned))
     return Measured(
         run.makespan, run.bytes_moved / 1e9, timed.cpu, timed.calls, timed.plans, planned, run.redone, run
@@ -152,7 +154,7 @@ def warm_up(program: Program) -> None:
         measure(program, shared_pcs(4, seed=0), name)
 
 
-def finished_over_time(run: GridRun, moments: Sequence[float]) -> list[float]:
+def finished_over_time(run: SimulatedRun, moments: Sequence[float]) -> list[float]:
     """Tasks finished by each moment; what is executed again counts as not finished from the loss that asked for it.
 
     O(events log events).

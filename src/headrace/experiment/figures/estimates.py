@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.core.steering import Rules
+from headrace.core.replan import ReplanPolicy
 from headrace.experiment.figures import Ask, Claim, Reproduction, Series
 from headrace.experiment.figures.contributors import judged, mean
 from headrace.experiment.figures.unstable_grids import CHUNKS, TASKS_IN_CHUNK, sweep, walking_grid
-from headrace.experiment.online import Setting, simulate_grid
 from headrace.model.behaviour import GridScript
 from headrace.model.program import Program
+from headrace.simulator.events.simulate import SimulationConfig, simulate_program
 
 QUALITIES = (
     "perfect",
@@ -111,10 +111,10 @@ def qualities(ask: Ask, chosen: Sequence[str], tasks_in_chunk: int = TASKS_IN_CH
 
 def _row(ask: Ask, quality: str, cases: Sequence[tuple[Program, GridScript]]) -> Row:
     ask.tell(f"estimates {quality}")
-    setting = Setting(estimates=quality, rules=Rules(events="S1", interval=INTERVAL))
+    setting = SimulationConfig(estimates=quality, rules=ReplanPolicy(events="S1", interval=INTERVAL))
     makespans = {
         h: [
-            simulate_grid(*case, name, setting.fitted(name), seed=seed).makespan
+            simulate_program(*case, name, setting.fitted(name), seed=seed).makespan
             for seed, case in enumerate(cases)
         ]
         for h, name in HEURISTICS.items()

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headrace.core.replan import ReplanPolicy
 from headrace.core.scheduler import Problem
-from headrace.core.steering import Rules
 from headrace.experiment.figures import Ask, Claim, Reproduction, Series
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
@@ -183,22 +183,22 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
 
 def by_the_papers_rule(program: Program, platform: Platform, name: str, seed: int) -> float:
     """The makespan when a plan, made once, becomes queues, and links pass over files that are not ready."""
-    return _steered(program, platform, name, Rules(events="once", idle=False), seed)
+    return _steered(program, platform, name, ReplanPolicy(events="once", idle=False), seed)
 
 
 def little_by_little(program: Program, platform: Platform, name: str) -> float:
     """The makespan when every 100 s what is due before the next is planned, as in the paper's program."""
-    return _steered(program, platform, name, Rules(events="S1", interval=100.0, horizon=0.0), seed=0)
+    return _steered(program, platform, name, ReplanPolicy(events="S1", interval=100.0, horizon=0.0), seed=0)
 
 
-def _steered(program: Program, platform: Platform, name: str, rules: Rules, seed: int) -> float:
-    from headrace.core.steering import Steered
-    from headrace.experiment.online import Setting, simulate_grid
+def _steered(program: Program, platform: Platform, name: str, rules: ReplanPolicy, seed: int) -> float:
+    from headrace.core.replan import Replan
     from headrace.planners.registry import make
-    from headrace.simulator.grid_run import Mechanics
+    from headrace.simulator.events.run import ExecutionPolicy
+    from headrace.simulator.events.simulate import SimulationConfig, simulate_program
 
-    queues = Setting(mechanics=Mechanics(link_order="out-of-order"))
-    return simulate_grid(program, platform, Steered(make(name), rules, seed), queues, seed=seed).makespan
+    queues = SimulationConfig(mechanics=ExecutionPolicy(link_order="out-of-order"))
+    return simulate_program(program, platform, Replan(make(name), rules, seed), queues, seed=seed).makespan
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from headrace.core.steering import Rules, Steered
+from headrace.core.replan import Replan, ReplanPolicy
 from headrace.experiment.dataflow import jacobi
 from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
 from headrace.experiment.figures.contributors import (
@@ -18,7 +18,7 @@ from headrace.experiment.figures.contributors import (
     shared_pcs,
 )
 from headrace.planners.heft import Heft
-from headrace.simulator.grid_run import Mechanics, OnlineScheduler
+from headrace.simulator.events.run import ExecutionPolicy, Scheduler
 
 RATIOS = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 CONTRIBUTORS, ITERATIONS, SEEDS = 16, 10, 5
@@ -28,9 +28,9 @@ MIDDLE = 6.0
 """The ratio at which the ways of fetching are compared."""
 
 
-def d_heft_that_keeps() -> OnlineScheduler:
+def d_heft_that_keeps() -> Scheduler:
     """D-HEFT that does not take back the next task of a contributor, whose inputs may be on their way."""
-    return Steered(Heft(), Rules(events="once", keep=1, off_by=2.0, planning=PLANNING))
+    return Replan(Heft(), ReplanPolicy(events="once", keep=1, off_by=2.0, planning=PLANNING))
 
 
 @dataclass(frozen=True)
@@ -38,16 +38,16 @@ class Way:
     """When inputs are fetched, and what D-HEFT may take back."""
 
     label: str
-    mechanics: Mechanics
+    mechanics: ExecutionPolicy
     slower: int = 1
     """Planning takes so many times what was measured."""
-    dheft: Callable[[], OnlineScheduler | str] = lambda: "dheft"
+    dheft: Callable[[], Scheduler | str] = lambda: "dheft"
 
 
 BASE = Way("for the next task", FETCHING)
 SLOW = Way("for the next task", FETCHING, SLOWER)
 WAYS = (
-    Way("for the next two tasks", Mechanics(ahead=2)),
+    Way("for the next two tasks", ExecutionPolicy(ahead=2)),
     Way("for the next task, which stays", FETCHING, dheft=d_heft_that_keeps),
 )
 

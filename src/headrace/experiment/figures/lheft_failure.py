@@ -19,7 +19,7 @@ from headrace.experiment.figures.contributors import (
 )
 from headrace.model.behaviour import Change
 from headrace.model.program import Program
-from headrace.simulator.grid_run import Mechanics
+from headrace.simulator.events.run import ExecutionPolicy
 
 CONTRIBUTORS, ITERATIONS, STEP = 20, 40, 5
 LOST_AT = 720.0
@@ -117,7 +117,7 @@ def _row(
     bandwidth: float,
 ) -> Cells:
     ask.tell(f"{scheduler}, replication step {step}, network {bandwidth / 1e6:g} MB/s")
-    mechanics = Mechanics(ahead=1, replicate=step)
+    mechanics = ExecutionPolicy(ahead=1, replicate=step)
     runs, undisturbed = [], []
     for seed in range(ask.seeds_or(SEEDS)):
         lab = shared_pcs(CONTRIBUTORS, seed, burst=BURST, bandwidth=bandwidth)

@@ -22,8 +22,8 @@ from headrace.experiment.figures.contributors import (
 )
 from headrace.model.behaviour import Change, GridScript
 from headrace.model.program import Program
-from headrace.simulator.grid_run import GridRun
-from headrace.simulator.world.state import HOST_JOINED, TASK_STARTED
+from headrace.simulator.events.grid_state import HOST_JOINED, TASK_STARTED
+from headrace.simulator.events.run import SimulatedRun
 
 AT_FIRST, AT_LAST, A_MINUTE = 16, 32, 2
 FROM = 180.0
@@ -139,7 +139,7 @@ def _row(ask: Ask, name: str, program: Program, label: str) -> Cells:
     )
 
 
-def _slopes(runs: Sequence[GridRun]) -> tuple[float, float]:
+def _slopes(runs: Sequence[SimulatedRun]) -> tuple[float, float]:
     """Tasks a minute up to the first join, and from a minute after the last join (or half-way to the end)."""
     before, after = [], []
     for run in runs:
@@ -153,7 +153,7 @@ def _slopes(runs: Sequence[GridRun]) -> tuple[float, float]:
     return mean(before), mean(after)
 
 
-def _response(run: GridRun) -> float:
+def _response(run: SimulatedRun) -> float:
     """Mean over contributors that joined and were used."""
     times, kinds, a, b = run.log_time, run.log_kind, run.log_a, run.log_b
     waits = []

@@ -12,7 +12,7 @@ from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
 from headrace.experiment.figures.contributors import NAMES, idle_pcs, judged, mean, measure
 from headrace.model.graph import Graph
 from headrace.model.sited import SiteLists
-from headrace.simulator.grid_run import GridRun
+from headrace.simulator.events.run import SimulatedRun
 
 COUNTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)
 RATIO = 6.0
@@ -108,7 +108,7 @@ def _row(graph: Graph, count: int, scheduler: str, seeds: int) -> Cells:
     )
 
 
-def _receiving(run: GridRun) -> float:
+def _receiving(run: SimulatedRun) -> float:
     """Seconds during which each contributor receives something, summed over contributors."""
     plan = run.happened
     total = 0.0

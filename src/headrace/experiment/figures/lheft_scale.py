@@ -20,7 +20,7 @@ from headrace.experiment.figures.contributors import (
     warm_up,
 )
 from headrace.model.program import Program
-from headrace.planners.online.lheft import OnlineLHeft
+from headrace.online.lheft import LHeft
 
 SEEDS = {10: 3, 100: 1}
 """Seeds for so many iterations; a run of 6,400 tasks under D-HEFT takes 20 s."""
@@ -113,7 +113,7 @@ def _row(ask: Ask, rounds: int, count: int, seeds: int, *, pieces: int = PIECES,
 
 
 def _as_printed(program: Program, count: int, seed: int) -> float:
-    return measure(program, shared_pcs(count, seed), OnlineLHeft(overdue=0.0), seed=seed).makespan
+    return measure(program, shared_pcs(count, seed), LHeft(overdue=0.0), seed=seed).makespan
 
 
 def _headers() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from headrace.core.steering import Rules
+from headrace.core.replan import ReplanPolicy
 from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
 from headrace.experiment.figures.contributors import judged, mean
 from headrace.experiment.figures.unstable_grids import (
@@ -17,8 +17,8 @@ from headrace.experiment.figures.unstable_grids import (
     sweep,
     unstable_grid,
 )
-from headrace.experiment.online import Setting, simulate_grid
-from headrace.simulator.grid_run import Mechanics
+from headrace.simulator.events.run import ExecutionPolicy
+from headrace.simulator.events.simulate import SimulationConfig, simulate_program
 
 PLANNER = "xsufferage"
 PLANNING = 1.0
@@ -27,9 +27,9 @@ SEEDS = 3
 INTERVALS = (100.0, 400.0, 1600.0)
 
 
-def _only(events: Literal["S1", "S2", "S3", "once"], interval: float | None = None) -> Rules:
+def _only(events: Literal["S1", "S2", "S3", "once"], interval: float | None = None) -> ReplanPolicy:
     """Plans at planning events alone, whatever happens to the grid and whoever is idle."""
-    return Rules(events, interval, planning=PLANNING, replan="neither", idle=False)
+    return ReplanPolicy(events, interval, planning=PLANNING, replan="neither", idle=False)
 
 
 AT_ONCE = "S2, from 400 s, and at once"
@@ -38,7 +38,7 @@ EVENTS = {f"S1, {i:g} s": _only("S1", i) for i in INTERVALS} | {
     "S2, from 400 s": _only("S2", 400.0),
     "S3, from 100 s": _only("S3", 100.0),
     "once": _only("once"),
-    AT_ONCE: Rules("S2", 400.0, planning=PLANNING),
+    AT_ONCE: ReplanPolicy("S2", 400.0, planning=PLANNING),
 }
 """S2 and S3 begin with an interval that may grow; the last also plans at joins, losses and idle hosts."""
 REPLAN = {
@@ -47,7 +47,7 @@ REPLAN = {
 }
 PLAIN_ORDERS = ("in-order", "out-of-order", "hybrid")
 ORDERS = {
-    f"{order}{', stealing' if steal else ''}": Mechanics(link_order=order, steal=steal)
+    f"{order}{', stealing' if steal else ''}": ExecutionPolicy(link_order=order, steal=steal)
     for order in PLAIN_ORDERS
     for steal in (False, True)
 }
@@ -71,7 +71,7 @@ class Row:
     makespan: float
     plans: float
     stolen: float
-    setting: Setting = field(repr=False)
+    setting: SimulationConfig = field(repr=False)
 
 
 def reproduce(ask: Ask) -> Reproduction:
@@ -83,18 +83,18 @@ def events(ask: Ask, grids: Sequence[Stability], tasks_in_chunk: int = TASKS_IN_
     """The first table for these grids, the others for the last of them."""
     rows = []
 
-    def add(table: str, rule: str, grid: Stability, setting: Setting) -> None:
+    def add(table: str, rule: str, grid: Stability, setting: SimulationConfig) -> None:
         rows.append(_row(ask, table, rule, grid, setting, tasks_in_chunk))
 
     for grid in grids:
         for rule, chosen in EVENTS.items():
-            add(WHEN, rule, grid, Setting(chosen, estimates="forecast"))
+            add(WHEN, rule, grid, SimulationConfig(chosen, estimates="forecast"))
     for rule, chosen in REPLAN.items():
-        add(CHANGES, rule, grids[-1], Setting(chosen, estimates="forecast"))
+        add(CHANGES, rule, grids[-1], SimulationConfig(chosen, estimates="forecast"))
     for rule, mechanics in ORDERS.items():
-        add(LINKS, rule, grids[-1], Setting(EVENTS[AT_ONCE], mechanics, estimates="forecast"))
+        add(LINKS, rule, grids[-1], SimulationConfig(EVENTS[AT_ONCE], mechanics, estimates="forecast"))
     for rule in PLAIN_ORDERS:
-        add(LARGE, rule, grids[-1], Setting(EVENTS[AT_ONCE], ORDERS[rule], estimates="forecast"))
+        add(LARGE, rule, grids[-1], SimulationConfig(EVENTS[AT_ONCE], ORDERS[rule], estimates="forecast"))
     return Reproduction(
         title="When to plan again on a grid that changes",
         source="the parameter-sweep paper, sections 5.6.1, 5.6.5 and 7.3",
@@ -123,18 +123,20 @@ def events(ask: Ask, grids: Sequence[Stability], tasks_in_chunk: int = TASKS_IN_
             "Results of 10, 100 and 400 KB were tried: only the last make the order on links matter. The rule "
             "by which S2 counts as better than S1 was set after the figures were known: no worse than by 1 % "
             "from either first interval, and better from one.",
-            "Rules of the first two tables plan at planning events alone, and when tasks of a lost host have none; "
+            "Policies of the first two tables plan at planning events alone, and when tasks of a lost host have none; "
             f"`{AT_ONCE}` also when hosts join, leave or are idle. The second table is for S1 with 1600 s, the others "
             f"for `{AT_ONCE}`.",
         ],
     )  # fmt: skip
 
 
-def _row(ask: Ask, table: str, rule: str, grid: Stability, setting: Setting, tasks_in_chunk: int) -> Row:
+def _row(
+    ask: Ask, table: str, rule: str, grid: Stability, setting: SimulationConfig, tasks_in_chunk: int
+) -> Row:
     ask.tell(f"{table}: {rule}, {grid} grid")
     result_kb = LARGE_KB if table == LARGE else 10.0
     runs = [
-        simulate_grid(
+        simulate_program(
             sweep(seed, tasks_in_chunk=tasks_in_chunk, result_kb=result_kb),
             unstable_grid(grid, seed),
             PLANNER,
