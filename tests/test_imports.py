@@ -28,6 +28,7 @@ ORDER = (
     "record",
     "experiment",
     "report",
+    "reproductions",
     SURFACE,
     "testing",
 )

@@ -66,10 +66,12 @@ def _simulate(case: Case, program: Spec, platform: Spec) -> Answer:
     options = case.options
     rules = {k: v for k, v in options.items() if k in RULES}
     mechanics = {MECHANICS[k]: v for k, v in options.items() if k in MECHANICS}
-    setting = hr.Setting(
-        hr.Rules(**rules), hr.Mechanics(**mechanics), **{k: v for k, v in options.items() if k in SETTING}
+    setting = hr.SimulationConfig(
+        hr.ReplanPolicy(**rules),
+        hr.ExecutionPolicy(**mechanics),
+        **{k: v for k, v in options.items() if k in SETTING},
     )
-    run = hr.simulate_grid(
+    run = hr.simulate_program(
         _program(program), _grid(platform), case.scheduler, setting, seed=options.get("seed", 0)
     )
     counters = {

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from headrace.experiment.figures import FIGURES, Ask, Cell, Reproduction, reproduce
 from headrace.report.curves import write_curves
+from headrace.reproductions import FIGURES, Ask, Cell, Reproduction, reproduce
 
 
 def figure_list() -> list[dict[str, str]]:

@@ -19,7 +19,7 @@ _DASHES = ("", "9 5", "2 4", "9 4 2 4")
 
 
 class Picture(Protocol):
-    """What is drawn; `Series` of the experiments has this form."""
+    """What is drawn; `Diagram` of the experiments has this form."""
 
     @property
     def title(self) -> str: ...

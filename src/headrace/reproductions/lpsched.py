@@ -10,18 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
-from headrace.experiment.figures.lpsched_cases import (
+from headrace.experiment.diagram import Diagram
+from headrace.model.deployment import Deployment
+from headrace.model.errors import BadPlan, UsageError
+from headrace.model.pipeline import PipelineProblem
+from headrace.planners.deploy.plan import PLANNERS
+from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions.lpsched_cases import (
     LOADED,
     averager_problem,
     microscope_problem,
     minas_gerais,
     on,
 )
-from headrace.model.deployment import Deployment
-from headrace.model.errors import BadPlan, UsageError
-from headrace.model.pipeline import PipelineProblem
-from headrace.planners.deploy.plan import PLANNERS
 from headrace.simulator.flow import FlowOutcome, simulate_deployment
 
 ALL = ("lpsched", "trivial", "total")
@@ -131,7 +132,7 @@ def reproduce(ask: Ask) -> Reproduction:
         rows=[_row(case, run) for (case, _), run in runs.items()],
         claims=[*_placements(runs), *_sources(runs), *_microscope(runs), *_times(runs)],
         pictures=[
-            Series(
+            Diagram(
                 "Seconds for the whole input, simulated",
                 "",
                 "seconds",

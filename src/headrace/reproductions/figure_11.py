@@ -13,9 +13,10 @@ import numpy as np
 
 from headrace.core.replan import ReplanPolicy
 from headrace.core.scheduler import Problem
-from headrace.experiment.figures import Ask, Claim, Reproduction, Series
+from headrace.experiment.diagram import Diagram
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
+from headrace.reproductions import Ask, Claim, Reproduction
 
 KB = 1000.0
 CHUNKS, TASKS_IN_CHUNK = 8, 50
@@ -288,11 +289,11 @@ def _reference() -> float:
     return _geometric([row[one] / row[other] for row in REFERENCE.values()])
 
 
-def _picture(rows: Sequence[Row], order: str) -> Series:
+def _picture(rows: Sequence[Row], order: str) -> Diagram:
     chosen = [r for r in rows if r.order == order]
     curves: dict[str, list[float | None]] = {f"{h} {HEURISTICS[h]}": [r.mean[h] for r in chosen] for h in SIX}
     curves["best found"] = [r.best for r in chosen]
-    return Series(
+    return Diagram(
         title=f"Makespan over the size of shared files, tasks {order}",
         x_label="shared file, KB",
         y_label="makespan, s",

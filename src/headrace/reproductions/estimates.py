@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.core.replan import ReplanPolicy
-from headrace.experiment.figures import Ask, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import judged, mean
-from headrace.experiment.figures.unstable_grids import CHUNKS, TASKS_IN_CHUNK, sweep, walking_grid
+from headrace.experiment.diagram import Diagram
 from headrace.model.behaviour import GridScript
 from headrace.model.program import Program
+from headrace.reproductions import Ask, Claim, Reproduction
+from headrace.reproductions.contributors import judged, mean
+from headrace.reproductions.unstable_grids import CHUNKS, TASKS_IN_CHUNK, sweep, walking_grid
 from headrace.simulator.events.simulate import SimulationConfig, simulate_program
 
 QUALITIES = (
@@ -85,7 +86,7 @@ def qualities(ask: Ask, chosen: Sequence[str], tasks_in_chunk: int = TASKS_IN_CH
         ],
         claims=claims(rows),
         pictures=[
-            Series(
+            Diagram(
                 title="Makespan over that with perfect estimates",
                 x_label="estimates",
                 y_label="makespan / perfect",

@@ -9,9 +9,9 @@ import pytest
 
 from headrace.commands.reproduce import as_json
 from headrace.core.scheduler import Problem
-from headrace.experiment.figures import Ask, reproduce
-from headrace.experiment.figures import figure_11 as figure
 from headrace.planners.registry import make
+from headrace.reproductions import Ask, reproduce
+from headrace.reproductions import figure_11 as figure
 
 
 @pytest.fixture(scope="module")

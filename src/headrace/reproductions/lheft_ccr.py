@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from headrace.core.replan import Replan, ReplanPolicy
 from headrace.experiment.dataflow import jacobi
-from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import (
+from headrace.experiment.diagram import Diagram
+from headrace.planners.heft import Heft
+from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions.contributors import (
     FETCHING,
     NAMES,
     PLANNING,
@@ -17,7 +19,6 @@ from headrace.experiment.figures.contributors import (
     measure,
     shared_pcs,
 )
-from headrace.planners.heft import Heft
 from headrace.simulator.events.run import ExecutionPolicy, Scheduler
 
 RATIOS = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
@@ -175,8 +176,8 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
 
 def _picture(
     rows: Sequence[Cells], title: str, label: str, pick: Callable[[Cells], dict[str, float]]
-) -> Series:
-    return Series(
+) -> Diagram:
+    return Diagram(
         title=f"{title}, Jacobi on {CONTRIBUTORS} contributors",
         x_label="computation to communication",
         y_label=label,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from headrace.experiment.distribution import constant, uniform
-from headrace.experiment.figures.figure_11 import KB
 from headrace.experiment.generate import SweepSpec, generate_sweep
 from headrace.experiment.grids import ClusterSpec, GridSpec, SeriesSpec, generate_grid
 from headrace.model.behaviour import AddHost, GridScript, RemoveHost, grid_script
 from headrace.model.program import Program
+from headrace.reproductions.figure_11 import KB
 
 Stability: TypeAlias = Literal["stable", "changing loads", "half unstable", "unstable"]
 STABILITIES: tuple[Stability, ...] = ("stable", "changing loads", "half unstable", "unstable")

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.experiment.dataflow import matmul
-from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import NAMES, idle_pcs, judged, mean, measure
+from headrace.experiment.diagram import Diagram
 from headrace.model.graph import Graph
 from headrace.model.sited import SiteLists
+from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions.contributors import NAMES, idle_pcs, judged, mean, measure
 from headrace.simulator.events.run import SimulatedRun
 
 COUNTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)
@@ -162,12 +163,12 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
 
 def _picture(
     rows: Sequence[Cells], counts: Sequence[int], title: str, label: str, ideal: list[float] | None
-) -> Series:
+) -> Diagram:
     curves: dict[str, list[float | None]] = {} if ideal is None else {"ideal": list(ideal)}
     for scheduler, text in NAMES.items():
         mine = [row for row in rows if row.scheduler == scheduler]
         curves[text] = [row.overhead if ideal is None else row.speedup for row in mine]
-    return Series(
+    return Diagram(
         title=f"{title}, matrix multiplication",
         x_label="contributors",
         y_label=label,

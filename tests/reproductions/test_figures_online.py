@@ -6,23 +6,23 @@ import numpy as np
 import pytest
 
 from headrace.experiment.dataflow import jacobi
-from headrace.experiment.figures import FIGURES, Ask, Reproduction
-from headrace.experiment.figures.contributors import (
+from headrace.model.behaviour import Change
+from headrace.reproductions import FIGURES, Ask, Reproduction
+from headrace.reproductions.contributors import (
     finished_over_time,
     measure,
     shared_pcs,
     with_changes,
 )
-from headrace.experiment.figures.estimates import qualities
-from headrace.experiment.figures.lheft_ccr import ratios
-from headrace.experiment.figures.lheft_failure import LOST, failure
-from headrace.experiment.figures.lheft_fft import transform
-from headrace.experiment.figures.lheft_joining import growing_grid, joining, programs
-from headrace.experiment.figures.lheft_scalability import scalability, spread_out
-from headrace.experiment.figures.lheft_scale import scale
-from headrace.experiment.figures.planning_events import EVENTS, ORDERS, PLAIN_ORDERS, REPLAN, events
-from headrace.experiment.figures.unstable_grids import STABILITIES, unstable_grid, walking_grid
-from headrace.model.behaviour import Change
+from headrace.reproductions.estimates import qualities
+from headrace.reproductions.lheft_ccr import ratios
+from headrace.reproductions.lheft_failure import LOST, failure
+from headrace.reproductions.lheft_fft import transform
+from headrace.reproductions.lheft_joining import growing_grid, joining, programs
+from headrace.reproductions.lheft_scalability import scalability, spread_out
+from headrace.reproductions.lheft_scale import scale
+from headrace.reproductions.planning_events import EVENTS, ORDERS, PLAIN_ORDERS, REPLAN, events
+from headrace.reproductions.unstable_grids import STABILITIES, unstable_grid, walking_grid
 from headrace.simulator.events.grid_state import TASK_ENDED
 from headrace.simulator.events.run import ExecutionPolicy
 

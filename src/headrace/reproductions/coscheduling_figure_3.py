@@ -7,11 +7,12 @@ import math
 import numpy as np
 
 from headrace.core.scheduler import Problem
-from headrace.experiment.figures import Ask, Claim, Reproduction, Series
+from headrace.experiment.diagram import Diagram
 from headrace.model.check import require_valid
 from headrace.model.platform import Host, Link, Platform, Site
 from headrace.model.program import Program
 from headrace.planners.registry import make
+from headrace.reproductions import Ask, Claim, Reproduction
 
 SLOWDOWNS = (1, 5, 10, 20, 30, 50, 75, 100, 150, 200, 300)
 JOBS = 2000
@@ -95,7 +96,7 @@ def reproduce(ask: Ask) -> Reproduction:
         rows=[(s, *(round(row[name], 2) for name in names)) for s, row in zip(SLOWDOWNS, rows, strict=True)],
         claims=_claims(rows),
         pictures=[
-            Series(
+            Diagram(
                 title="Gain over local processing",
                 x_label="slowdown factor",
                 y_label="gain, %",

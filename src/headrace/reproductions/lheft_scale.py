@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.experiment.dataflow import jacobi
-from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import (
+from headrace.experiment.diagram import Diagram
+from headrace.model.program import Program
+from headrace.online.lheft import LHeft
+from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions.contributors import (
     CONTRIBUTORS,
     NAMES,
     PLANNING,
@@ -19,8 +22,6 @@ from headrace.experiment.figures.contributors import (
     shared_pcs,
     warm_up,
 )
-from headrace.model.program import Program
-from headrace.online.lheft import LHeft
 
 SEEDS = {10: 3, 100: 1}
 """Seeds for so many iterations; a run of 6,400 tasks under D-HEFT takes 20 s."""
@@ -213,9 +214,9 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
     ]
 
 
-def _picture(rows: Sequence[Cells], tasks: int) -> Series:
+def _picture(rows: Sequence[Cells], tasks: int) -> Diagram:
     chosen = [row for row in rows if row.tasks == tasks]
-    return Series(
+    return Diagram(
         title=f"Jacobi, {tasks} tasks",
         x_label="contributors",
         y_label="makespan, s",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
+from headrace.experiment.diagram import Diagram
 from headrace.model.errors import UsageError
 
 Cell: TypeAlias = str | float | int | None
@@ -23,18 +24,6 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Series:
-    """Curves or groups of bars over the same x values; None leaves a gap."""
-
-    title: str
-    x_label: str
-    y_label: str
-    x: Sequence[float] | Sequence[str]
-    curves: Mapping[str, Sequence[float | None]]
-    shape: Literal["lines", "bars"] = "lines"
-
-
-@dataclass(frozen=True)
 class Reproduction:
     """A figure or table done again: the table, the claims, the pictures."""
 
@@ -43,7 +32,7 @@ class Reproduction:
     headers: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     claims: Sequence[Claim] = ()
-    pictures: Sequence[Series] = ()
+    pictures: Sequence[Diagram] = ()
     notes: Sequence[str] = ()
 
 
@@ -96,6 +85,6 @@ def reproduce(name: str, ask: Ask | None = None) -> Reproduction:
             where="reproduce",
             hint=f"one of: {', '.join(FIGURES)}",
         )
-    module = import_module(f"headrace.experiment.figures.{FIGURES[name][0]}")
+    module = import_module(f"headrace.reproductions.{FIGURES[name][0]}")
     made: Reproduction = module.reproduce(ask or Ask())
     return made

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from headrace.core.replan import ReplanPolicy
-from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import judged, mean
-from headrace.experiment.figures.unstable_grids import (
+from headrace.experiment.diagram import Diagram
+from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions.contributors import judged, mean
+from headrace.reproductions.unstable_grids import (
     CHUNKS,
     STABILITIES,
     TASKS_IN_CHUNK,
@@ -102,7 +103,7 @@ def events(ask: Ask, grids: Sequence[Stability], tasks_in_chunk: int = TASKS_IN_
         rows=[_cells(row, rows) for row in rows],
         claims=claims(rows, grids),
         pictures=[
-            Series(
+            Diagram(
                 title="Makespan by planning events",
                 x_label="grid",
                 y_label="makespan, s",

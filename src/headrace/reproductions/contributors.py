@@ -17,13 +17,14 @@ import numpy as np
 
 from headrace.core.replan import ReplanPolicy
 from headrace.experiment.dataflow import GIGABIT
-from headrace.experiment.figures import Claim, Series
+from headrace.experiment.diagram import Diagram
 from headrace.experiment.grids import SeriesSpec, make_series
 from headrace.model.behaviour import Change, GridScript
 from headrace.model.events import Event
 from headrace.model.graph import Graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
+from headrace.reproductions import Claim
 from headrace.simulator.events.grid_state import HOST_LEFT, TASK_ENDED
 from headrace.simulator.events.run import ExecutionPolicy, Scheduler, SimulatedRun
 from headrace.simulator.events.simulate import SimulationConfig, make_online, simulate_program
@@ -179,10 +180,10 @@ MOMENTS = [15.0 * k for k in range(4 * 60)]
 """Of an hour: when finished tasks are counted."""
 
 
-def finished_picture(title: str, curves: Mapping[str, Sequence[float]], last: float) -> Series:
+def finished_picture(title: str, curves: Mapping[str, Sequence[float]], last: float) -> Diagram:
     """Finished tasks at MOMENTS up to the last one that matters, over minutes."""
     shown = [moment for moment in MOMENTS if moment <= last]
-    return Series(
+    return Diagram(
         title=title,
         x_label="minutes",
         y_label="tasks",

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.experiment.dataflow import fft, jacobi
-from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import (
+from headrace.experiment.diagram import Diagram
+from headrace.model.behaviour import Change, GridScript
+from headrace.model.program import Program
+from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions.contributors import (
     MOMENTS,
     PLANNING,
     finished_over_time,
@@ -20,8 +23,6 @@ from headrace.experiment.figures.contributors import (
     shared_pcs,
     with_changes,
 )
-from headrace.model.behaviour import Change, GridScript
-from headrace.model.program import Program
 from headrace.simulator.events.grid_state import HOST_JOINED, TASK_STARTED
 from headrace.simulator.events.run import SimulatedRun
 
@@ -113,7 +114,7 @@ def joining(ask: Ask, chosen: dict[str, Program]) -> Reproduction:
     )  # fmt: skip
 
 
-def _picture(name: str, rows: Sequence[Cells]) -> Series:
+def _picture(name: str, rows: Sequence[Cells]) -> Diagram:
     last = max(row.makespan for row in rows)
     return finished_picture(f"Finished tasks, {name}", {r.scheduler: r.curve for r in rows}, last + 15.0)
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.experiment.dataflow import fft
-from headrace.experiment.figures import Ask, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import (
+from headrace.experiment.diagram import Diagram
+from headrace.model.program import Program
+from headrace.reproductions import Ask, Claim, Reproduction
+from headrace.reproductions.contributors import (
     CONTRIBUTORS,
     NAMES,
     Measured,
@@ -17,7 +19,6 @@ from headrace.experiment.figures.contributors import (
     measure,
     shared_pcs,
 )
-from headrace.model.program import Program
 
 SEEDS = 3
 RATIO = 3.0
@@ -80,7 +81,7 @@ def transform(ask: Ask, contributors: Sequence[int], points: int) -> Reproductio
         ],
         claims=claims(rows),
         pictures=[
-            Series(
+            Diagram(
                 title=f"FFT, {program.graph.n_tasks} tasks",
                 x_label="contributors",
                 y_label="makespan, s",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.experiment.figures import Ask, Reproduction, reproduce
-from headrace.experiment.figures.lpsched_cases import FAST, LOADED, minas_gerais, on
 from headrace.model.errors import UsageError
+from headrace.reproductions import Ask, Reproduction, reproduce
+from headrace.reproductions.lpsched_cases import FAST, LOADED, minas_gerais, on
 
 
 @pytest.fixture(scope="module")

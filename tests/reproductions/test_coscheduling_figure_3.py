@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.experiment.figures.coscheduling_figure_3 import gains
+from headrace.reproductions.coscheduling_figure_3 import gains
 
 
 def test_the_optimized_plan_leads_and_the_bound_holds() -> None:

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from headrace.experiment.dataflow import GIGABIT, jacobi
-from headrace.experiment.figures import Ask, Cell, Claim, Reproduction, Series
-from headrace.experiment.figures.contributors import (
+from headrace.experiment.diagram import Diagram
+from headrace.model.behaviour import Change
+from headrace.model.program import Program
+from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions.contributors import (
     MOMENTS,
     finished_over_time,
     finished_picture,
@@ -17,8 +20,6 @@ from headrace.experiment.figures.contributors import (
     shared_pcs,
     with_changes,
 )
-from headrace.model.behaviour import Change
-from headrace.model.program import Program
 from headrace.simulator.events.run import ExecutionPolicy
 
 CONTRIBUTORS, ITERATIONS, STEP = 20, 40, 5
@@ -186,7 +187,7 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
     return made
 
 
-def _picture(rows: Sequence[Cells]) -> Series:
+def _picture(rows: Sequence[Cells]) -> Diagram:
     title = f"Finished tasks, {LOST} lost, network of {rows[0].bandwidth / 1e6:g} MB/s"
     last = max(row.makespan for row in rows)
     return finished_picture(title, {row.label: row.curve for row in rows}, last + 60.0)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.experiment.figures.figure_11 import KB, TASKS_IN_CHUNK, figure_11, tasks_that_share_files
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
+from headrace.reproductions.figure_11 import KB, TASKS_IN_CHUNK, figure_11, tasks_that_share_files
 
 __all__ = ["figure_11", "sweep"]
 
