@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from bench.carried_out import CONTENTIONS, LIMIT, outcome
 from bench.generated.relays import RelayShape, relay_case
 
