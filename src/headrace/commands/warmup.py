@@ -183,14 +183,15 @@ def _count(text: str) -> None:
 def run_workload(workload: Workload) -> Warmed:
     """Run the commands of a workload in this process; what they print is only kept for an error message."""
     from headrace.arrays.compiling import LOG
-    from headrace.cli import app
+    from headrace.cli import assemble
 
     began, compiled_before, before = time.perf_counter(), compile_seconds(), len(LOG.compiled)
     error = ""
     for command in workload.commands:
         try:
             with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                app(shlex.split(command), standalone_mode=False)
+                words = shlex.split(command)
+                assemble(words[0])(words, standalone_mode=False)
         except Exception as raised:  # one broken command must not keep the others from being compiled
             error = f"{command}: {type(raised).__name__}: {raised}"
     ours = sum(name.startswith(_OURS) for name in LOG.compiled[before:])
