@@ -9,7 +9,7 @@ Cases that turn out to be the same are removed from this list.
 
 from __future__ import annotations
 
-CHANGES = frozenset(
+CHANGES: frozenset[str] = frozenset(
     {
         "run/61-fork-join-uplinks-fifo-none/9.0-dheft",
         "run/40-layered-uplinks-fifo-site/9.1-dheft",
