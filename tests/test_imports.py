@@ -29,6 +29,7 @@ ORDER = (
     "record",
     "experiment",
     "report",
+    "reproductions",
     SURFACE,
     "testing",
 )

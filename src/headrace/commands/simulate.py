@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.commands.simulate_options import SimulateOptions, setting_of
+from headrace.commands.console import computing, file_rows, print_json, print_table
+from headrace.commands.dataclass_options import option
+from headrace.commands.options import JsonOption, OnOption, Pictures, ProgramArg, draw_plan, read_program
+from headrace.commands.simulate_options import SimulateOptions, require_fitting, setting_of
 from headrace.model.errors import UsageError
 from headrace.model.units import show_time
 
@@ -18,6 +21,98 @@ if TYPE_CHECKING:
     from headrace.model.platform import Platform
     from headrace.model.program import Program
     from headrace.simulator.events.run import SimulatedRun
+
+
+@dataclass(frozen=True)
+class SimulateOutput:
+    """How often to simulate, and the files that only simulations write."""
+
+    runs: int | None = option(
+        None,
+        "--runs",
+        "Repeat with this many seeds and report the distribution of makespans.",
+        min=1,
+        default_text="one run",
+    )
+    plot: Path | None = option(None, "--plot", "With --runs: draw the makespans as SVG.", metavar="FILE")
+    log: Path | None = option(None, "--log", "Write what happened, one line per event.", metavar="FILE")
+
+    def __post_init__(self) -> None:
+        if self.runs is not None and self.log is not None:
+            raise UsageError("--log records a single run", hint="leave --runs out and pick a --seed")
+        if self.runs is None and self.plot is not None:
+            raise UsageError("--plot draws repeated runs", hint="add --runs 1000, or use --gantt")
+
+
+def simulate(
+    program: ProgramArg,
+    options: SimulateOptions,
+    output: SimulateOutput,
+    pictures: Pictures,
+    on: OnOption = "local",
+    as_json: JsonOption = False,
+) -> None:
+    """Simulate once or with many seeds, write the files asked for, and print the outcome."""
+    from headrace.formats.files import require_target
+
+    require_target(output.plot, pictures.gantt, pictures.trace, output.log)
+    grid = grid_of(on)
+    require_fitting(options, grid)
+    source = read_program(program)
+    if output.runs is not None:
+        _simulate_repeatedly(source, grid, options, output, pictures, as_json)
+    else:
+        _simulate_once(source, grid, options, output.log, pictures, as_json)
+
+
+def _simulate_once(
+    program: Program,
+    grid: Platform | GridScript,
+    options: SimulateOptions,
+    log: Path | None,
+    pictures: Pictures,
+    as_json: bool,
+) -> None:
+    from headrace.formats.files import write_file
+    from headrace.formats.plan_json import plan_to_dict
+
+    if log is not None and not is_online(program, grid, options):
+        raise UsageError(
+            "a plan that is carried out has no log", where="--log", hint="add --events once, or see --json"
+        )
+    with computing(f"simulating {len(program.tasks):,} tasks") as say:
+        outcome = simulate_program(program, grid, options, say)
+    if log is not None and outcome.run is not None:
+        write_file(log, ("\n".join(outcome.run.log_lines()) + "\n").encode())
+    outcome.draw(pictures)
+    if as_json:
+        print_json(plan_to_dict(outcome.happened) | outcome.facts)
+    else:
+        print_table([], [*outcome.rows, *file_rows([*pictures.named, ("log", log)])])
+
+
+def _simulate_repeatedly(
+    program: Program,
+    grid: Platform | GridScript,
+    options: SimulateOptions,
+    output: SimulateOutput,
+    pictures: Pictures,
+    as_json: bool,
+) -> None:
+    from headrace.commands.simulate_runs import median_run, simulate_runs
+
+    runs = output.runs or 1
+    with computing(f"simulating {len(program.tasks):,} tasks {runs:,} times") as say:
+        repeated = simulate_runs(program, grid, options, runs, say)
+    if output.plot is not None:
+        repeated.plot(output.plot, f"{program.name} under {repeated.scheduler}")
+    if pictures.gantt is not None or pictures.trace is not None:
+        median_run(program, grid, options, repeated).draw(pictures)
+    if as_json:
+        print_json(repeated.json())
+    else:
+        drawn = [(f"{name} of the median run", path) for name, path in pictures.named]
+        print_table([], [*repeated.rows(), *file_rows([("picture", output.plot), *drawn])])
 
 
 @dataclass(frozen=True)
@@ -35,13 +130,18 @@ class Simulated:
         drawn = self.happened if self.run is None else self.run
         drawn.gantt(path)
 
+    def draw(self, pictures: Pictures) -> None:
+        """Write the files that were asked for."""
+        if pictures.gantt is not None:
+            self.gantt(pictures.gantt)
+        draw_plan(self.happened, replace(pictures, gantt=None))
+
 
 def grid_of(spec: str) -> Platform | GridScript:
     """This machine, a platform, or a grid description with all that happens in it."""
-    from headrace.formats.reading import read_grid_or_platform
-    from headrace.model.platform import Platform
+    from headrace.formats.loading import load_grid
 
-    return Platform.local() if spec == "local" else read_grid_or_platform(spec)
+    return load_grid(spec)
 
 
 def changes_by_itself(grid: Platform | GridScript) -> bool:

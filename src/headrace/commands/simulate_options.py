@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.commands.dataclass_options import option
 from headrace.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,25 +23,71 @@ RULES = ("events", "interval", "horizon", "planning", "subset", "reduce", "repla
 class SimulateOptions:
     """What the command line says; None where it says nothing."""
 
-    scheduler: str | None = None
-    plan: Path | None = None
-    error: float = 0.0
-    seed: int = 0
-    events: str | None = None
-    interval: float | None = None
-    horizon: str | None = None
-    planning: float | None = None
-    subset: int | None = None
-    reduce: str | None = None
-    replan: str | None = None
-    estimates: str | None = None
-    faults: str | None = None
-    replicate: int | None = None
-    links: str | None = None
-    ahead: int | None = None
-    steal: bool = False
-    duplicate: bool = False
-    time: float | None = None
+    scheduler: str | None = option(
+        None,
+        "--scheduler",
+        "A name listed by `headrace schedulers`, or file.py:Class for your own.",
+        short="-s",
+        default_text="auto",
+    )
+    plan: Path | None = option(None, "--plan", "Replay this plan instead of making one.", metavar="FILE")
+    error: float = option(
+        0.0, "--error", "Run times differ from the estimates by up to this fraction, either way."
+    )
+    seed: int = option(0, "--seed", "Random seed.")
+    events: str | None = option(
+        None, "--events", "When to plan: S1 (every interval), S2, S3 (as the run strays), or once."
+    )
+    interval: float | None = option(
+        None, "--interval", "Time between the first two plans.", metavar="SECONDS", min=0
+    )
+    horizon: str | None = option(
+        None, "--horizon", "How far beyond the next plan to hand out work: `tuned`, or a number of intervals."
+    )
+    planning: float | None = option(
+        None,
+        "--planning",
+        "Virtual planning time per 1,000 tasks times hosts; work continues meanwhile.",
+        metavar="SECONDS",
+        min=0,
+    )
+    subset: int | None = option(
+        None, "--subset", "Plan at most this many tasks at a time.", metavar="TASKS", min=0
+    )
+    reduce: str | None = option(
+        None, "--reduce", "With --subset, which tasks: shared-file (those that share files) or random."
+    )
+    replan: str | None = option(
+        None,
+        "--replan",
+        "Plan again on joins, losses, both or neither; 10% also plans every 10% of the makespan.",
+    )
+    estimates: str | None = option(
+        None,
+        "--estimates",
+        "What schedulers are told: user, history, perfect, bounded:0.3, sampled or forecast.",
+    )
+    faults: str | None = option(
+        None,
+        "--faults",
+        "For example kill=2@30%, slow=1*0.5@10%+20%, join=2@50%, cluster=a@40%, link=a@9+5.",
+    )
+    replicate: int | None = option(
+        None, "--replicate", "Copy the outputs of every N-th level to idle hosts.", metavar="N", min=0
+    )
+    links: str | None = option(None, "--links", "Order of link queues: in-order, out-of-order or hybrid.")
+    ahead: int | None = option(
+        None, "--ahead", "Prefetch inputs for N queued tasks of each host.", metavar="N", min=1
+    )
+    steal: bool = option(False, "--steal", "Idle hosts steal queued tasks within their site.")
+    duplicate: bool = option(False, "--duplicate", "Idle hosts run copies of overdue tasks.")
+    time: float | None = option(
+        None,
+        "--time",
+        "Search time of `best` and `coschedule`.",
+        metavar="SECONDS",
+        default_text="10 for best, 20 for coschedule",
+    )
 
     @property
     def name(self) -> str:

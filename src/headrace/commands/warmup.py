@@ -19,10 +19,14 @@ from dataclasses import asdict, dataclass
 from io import StringIO
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from headrace.arrays.clock import compile_seconds
 from headrace.arrays.source_digest import ROOT, package_digest
+from headrace.commands.console import print_json, print_table
+from headrace.commands.options import JsonOption
 from headrace.commands.warmup_workloads import WORKLOADS, Workload, write_inputs
 from headrace.model.errors import HeadraceError
 
@@ -179,14 +183,14 @@ def _count(text: str) -> None:
 def run_workload(workload: Workload) -> Warmed:
     """Run the commands of a workload in this process; what they print is only kept for an error message."""
     from headrace.arrays.compiling import LOG
-    from headrace.cli import app
+    from headrace.cli import assemble
 
     began, compiled_before, before = time.perf_counter(), compile_seconds(), len(LOG.compiled)
     error = ""
     for command in workload.commands:
         try:
             with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                app(shlex.split(command), standalone_mode=False)
+                assemble(command.split()[0])(shlex.split(command), standalone_mode=False)
         except Exception as raised:  # one broken command must not keep the others from being compiled
             error = f"{command}: {type(raised).__name__}: {raised}"
     ours = sum(name.startswith(_OURS) for name in LOG.compiled[before:])
@@ -211,3 +215,24 @@ def _progress() -> Iterator[Any]:
         yield lambda count, left: bar.update(
             line, completed=min(count, total), description=f"compiling, {left} of {len(WORKLOADS)} parts left"
         )
+
+
+def warmup(
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that compile (default: one for each core).")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compile what is not in the cache yet, and say what that was."""
+    done = warm_up(workers)
+    if as_json:
+        print_json(done.json())
+    else:
+        if done.functions:
+            rows = [[d.name, str(d.functions), f"{d.compile_seconds:.1f} s"] for d in done.workloads]
+            print_table(["part", "functions compiled", "compiling"], rows)
+        typer.echo(done.summary())
+    for failure in done.failed:
+        typer.echo(f"error: {failure.name}: {failure.error}", err=True)
+    if done.failed:
+        raise typer.Exit(1)

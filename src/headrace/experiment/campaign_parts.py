@@ -14,7 +14,7 @@ from headrace.experiment.distribution import Distribution
 from headrace.experiment.generate import SweepSpec, generate_sweep
 from headrace.experiment.grids import ClusterSpec, GridSpec, SeriesSpec, generate_grid
 from headrace.formats.campaign_toml import CampaignFile, Entry, Shape, Value
-from headrace.formats.reading import read_any_program, read_grid_or_platform
+from headrace.formats.loading import load_grid, load_program
 from headrace.model.behaviour import GridScript, pack
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.graph import Graph
@@ -32,7 +32,7 @@ def make_program(entry: Entry, seed: int) -> Program:
     """The program of an entry; only generated sweeps depend on the seed."""
     try:
         if entry.file is not None:
-            return read_any_program(entry.file)
+            return load_program(entry.file)
         if entry.form == "sweep":
             return generate_sweep(sweep_spec(entry), seed, entry.name)
         program = _GRAPHS[entry.form](**cast(Mapping[str, Any], entry.options))
@@ -46,7 +46,7 @@ def make_grid(entry: Entry, seed: int) -> GridScript | Platform:
     """The grid of an entry; a generated one depends on the seed."""
     try:
         if entry.file is not None:
-            return read_grid_or_platform(entry.file)
+            return load_grid(entry.file)
         return generate_grid(grid_spec(entry), seed, entry.name)
     except HeadraceError as error:
         raise error.at(f"grid {entry.name!r}") from None

@@ -1,4 +1,4 @@
-"""The simulated grid as compiled code holds it; see core.kernels.refs."""
+"""The simulated grid as compiled code holds it; see core.records."""
 
 from __future__ import annotations
 
