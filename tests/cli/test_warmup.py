@@ -73,7 +73,7 @@ def more_commands() -> list[str]:
         " -s coschedule --time 1",
         f"plan {ROOT}/examples/mosaic.py:program --on local",
         f"deploy {ROOT}/examples/lpsched/microscope.ini --on {ROOT}/examples/lpsched/maryland.ini --simulate",
-        "run program.json --emulate --time-scale 0.001 --workers 2 --online -s lheft",
+        "run program.json --emulate --time-scale 0.001 --workers 2 -s lheft",
         "run program.json --emulate --time-scale 0.001 --workers 2 -s heft",
     ]
 

@@ -190,7 +190,8 @@ def run_workload(workload: Workload) -> Warmed:
     for command in workload.commands:
         try:
             with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                assemble(command.split()[0])(shlex.split(command), standalone_mode=False)
+                words = shlex.split(command)
+                assemble(words[0])(words, standalone_mode=False)
         except Exception as raised:  # one broken command must not keep the others from being compiled
             error = f"{command}: {type(raised).__name__}: {raised}"
     ours = sum(name.startswith(_OURS) for name in LOG.compiled[before:])

@@ -116,7 +116,12 @@ def log_lines(run: SimulatedRun) -> list[str]:
     places, links = run.platform.network.place_names, run.platform.network.link_names
     lines = []
     for k in range(len(run.log_time)):
-        kind, a, b, c = int(run.log_kind[k]), int(run.log_subject[k]), int(run.log_from[k]), int(run.log_to[k])
+        kind, a, b, c = (
+            int(run.log_kind[k]),
+            int(run.log_subject[k]),
+            int(run.log_from[k]),
+            int(run.log_to[k]),
+        )
         if kind <= w.TASK_STOPPED:
             what = f"{tasks[a]} {hosts[b]} {c}"
         elif kind <= w.MOVE_CUT:
