@@ -19,6 +19,7 @@ ORDER = (
     "formats",
     "rules",
     "predict",
+    "arrays",
     "core",
     "simulator",
     "planners",

@@ -11,25 +11,28 @@ from corpus.cases import Case
 from corpus.inputs import Spec
 from corpus.results import Answer, Row, answer, failure
 from headrace.experiment.grids import ClusterSpec, GridSpec, generate_grid
-from headrace.formats.reading import read_any_program, read_grid_or_platform
+from headrace.formats.loading import load_grid, load_program
 from headrace.model.errors import HeadraceError
 from headrace.model.platform import Pairs
 from headrace.model.trace import LinkTrace, Trace
 from headrace.simulator.carry import simulate_plan
 
 RULES = (
-    "events", "interval", "every", "horizon", "keep", "hold", "planning", "planning_fixed", "subset", "reduce",
-    "replan", "off_by",
+    "events", "interval", "horizon", "keep", "hold", "planning", "planning_fixed", "subset", "reduce",
+    "replan",
 )  # fmt: skip
 MECHANICS = {
     "link_order": "link_order",
-    "prefetch": "ahead",
+    "prefetch": "prefetch_depth",
     "steal": "steal",
     "duplicate": "duplicate",
     "replicate": "replicate",
     "strict": "strict",
 }
 SETTING = ("estimates", "faults", "error")
+DECIDE = ("lheft", "dheft", "workqueue")
+AS_RECORDED = {"task_order": "ready", "link_order": "out-of-order", "routes": "nearest"}
+"""What the recorded program did: queues in order of readiness, each item from the nearest copy."""
 
 
 def carry_out(case: Case) -> Answer | None:
@@ -64,14 +67,16 @@ def _rows(plan: hr.Plan) -> list[Row]:
 
 def _simulate(case: Case, program: Spec, platform: Spec) -> Answer:
     options = case.options
-    rules = {k: v for k, v in options.items() if k in RULES}
-    mechanics = {MECHANICS[k]: v for k, v in options.items() if k in MECHANICS}
+    policy = {k: v for k, v in options.items() if k in RULES}
+    policy |= {"misprediction": options["off_by"]} if "off_by" in options else {}
+    policy |= {"replan": f"{100 * options['every']:g}%"} if options.get("every") else {}
+    execution = {MECHANICS[k]: v for k, v in options.items() if k in MECHANICS}
     setting = hr.SimulationConfig(
-        hr.ReplanPolicy(**rules),
-        hr.ExecutionPolicy(**mechanics),
+        hr.ReplanPolicy(**({"events": "S2"} if case.scheduler not in DECIDE else {}) | policy),
+        hr.ExecutionPolicy(**(AS_RECORDED | execution)),
         **{k: v for k, v in options.items() if k in SETTING},
     )
-    run = hr.simulate_program(
+    run = hr.simulate(
         _program(program), _grid(platform), case.scheduler, setting, seed=options.get("seed", 0)
     )
     counters = {
@@ -79,7 +84,7 @@ def _simulate(case: Case, program: Spec, platform: Spec) -> Answer:
         "bound": run.bound,
         "redone": run.redone,
         "stolen": run.stolen,
-        "copied": run.copied,
+        "copied": run.duplicates,
         "replicas": run.replicas,
         "bytes_moved": run.bytes_moved,
     }
@@ -111,7 +116,7 @@ def _deploy(case: Case, _program: Spec, _platform: Spec) -> Answer:
 
 def _program(spec: Spec) -> hr.Program:
     if "file" in spec:
-        return read_any_program(spec["file"])
+        return load_program(spec["file"])
     program = hr.Program(spec["name"])
     for name, size in spec["inputs"].items():
         program.input(name, size=size, sites=spec.get("at", {}).get(name, ()))
@@ -124,7 +129,7 @@ def _program(spec: Spec) -> hr.Program:
 
 def _grid(spec: Spec) -> Any:
     if "file" in spec:
-        return read_grid_or_platform(spec["file"])
+        return load_grid(spec["file"])
     if "churn" in spec:
         churn = dict(spec["churn"])
         seed = churn.pop("seed")

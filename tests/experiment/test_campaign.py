@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.commands.campaign import as_json, run_campaign_file, table
+from headrace.commands.campaign import run_campaign_file, table, to_json
 from headrace.experiment import campaign as module
 from headrace.experiment.campaign import Combination, Done, KeptRuns, Outcome, combine, run_campaign
 from headrace.experiment.campaign_parts import entry_digest, make_grid, make_program
@@ -174,7 +174,7 @@ def test_a_run_that_cannot_end_is_told_and_not_kept(
     assert found[0].makespan is None
     headers, rows = table(done)
     assert rows[0][headers.index("makespan")] == "no run ended"
-    text = json.dumps(as_json(one, done), allow_nan=False)
+    text = json.dumps(to_json(one, done), allow_nan=False)
     assert "nothing more can happen" in text
 
 
@@ -238,7 +238,7 @@ def test_the_command_reads_runs_and_draws(tmp_path: Path, monkeypatch: pytest.Mo
     headers, rows = table(done)
     assert headers[:4] == ["application", "grid", "scheduler", "runs"]
     assert len(rows) == 4
-    told = as_json(read, done)
+    told = to_json(read, done)
     assert {run["events"] for run in told["runs"]} == {"S2"}
     assert len(told["summary"]) == 4
     (tmp_path / "bad.toml").write_text(SMALL.replace("minmin", "minmax"))

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from headrace.commands.reproduce import as_json
+from headrace.commands.reproduce import to_json
 from headrace.core.scheduler import Problem
 from headrace.planners.registry import make
 from headrace.reproductions import Ask, reproduce
@@ -74,7 +74,7 @@ def test_a_claim_can_fail() -> None:
 
 
 def test_it_is_there_for_machines(made: figure.Reproduction) -> None:
-    written = json.loads(json.dumps(as_json("figure-11", made), allow_nan=False))
+    written = json.loads(json.dumps(to_json("figure-11", made), allow_nan=False))
     assert len(written["rows"]) == 4
     assert [p["x"] for p in written["pictures"]] == [[75.0, 9600.0]] * 2
     assert len(written["pictures"][0]["curves"]) == 7

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headrace.core.replan import ReplanPolicy
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import Problem
 from headrace.experiment.diagram import Diagram
 from headrace.model.platform import Host, Platform, Site
@@ -198,10 +198,11 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
 
 def self_scheduled(program: Program, platform: Platform) -> float:
     """The makespan of a workqueue whose hosts fetch the inputs of a task when they take it, and none before."""
-    from headrace.simulator.events.run import ExecutionPolicy
-    from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+    from headrace.reproductions.contributors import FETCHING
+    from headrace.simulator.events.config import SimulationConfig
+    from headrace.simulator.events.simulate import simulate_program
 
-    fetching = SimulationConfig(mechanics=ExecutionPolicy(ahead=1))
+    fetching = SimulationConfig(execution=FETCHING)
     return simulate_program(program, platform, HEURISTICS[SELF_SCHEDULED], fetching).makespan
 
 
@@ -218,10 +219,11 @@ def little_by_little(program: Program, platform: Platform, name: str) -> float:
 def _steered(program: Program, platform: Platform, name: str, rules: ReplanPolicy, seed: int) -> float:
     from headrace.core.replan import Replan
     from headrace.planners.registry import make
-    from headrace.simulator.events.run import ExecutionPolicy
-    from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+    from headrace.reproductions.contributors import AS_PUBLISHED
+    from headrace.simulator.events.config import SimulationConfig
+    from headrace.simulator.events.simulate import simulate_program
 
-    queues = SimulationConfig(mechanics=ExecutionPolicy(link_order="out-of-order"))
+    queues = SimulationConfig(execution=AS_PUBLISHED)
     return simulate_program(program, platform, Replan(make(name), rules, seed), queues, seed=seed).makespan
 
 

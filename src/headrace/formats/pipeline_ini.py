@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from headrace.formats.format import Format
 from headrace.formats.sections import (
     ARROW,
     Section,
@@ -16,6 +18,7 @@ from headrace.formats.sections import (
 from headrace.model.errors import BadFile, HeadraceError
 from headrace.model.pipeline import FilterProfile, Knobs, Pipeline, Source, Stream
 
+_MARK = re.compile(rb"^[ \t]*+(?:\[filter[ \t]++[^\]\n]++\]|\[\[[ \t]*+filter[ \t]*+\]\])", re.MULTILINE)
 MAX_FILTERS = 1_000
 MAX_STREAMS = 10_000
 MAX_SOURCES = 200
@@ -37,7 +40,7 @@ def read_pipeline(path: str | Path) -> Pipeline:
     name = Path(path).name.partition(".")[0] or "pipeline"
     for section in sections:
         if section.kind == "pipeline":
-            section.known(("name",))
+            section.require_known(("name",))
             name = section.text("name", name)
     try:
         return Pipeline(name, filters, streams or None, _sources(sections), read_knobs(sections))
@@ -72,18 +75,18 @@ def _only(sections: list[Section], known: tuple[str, ...]) -> None:
 
 
 def _filter(section: Section) -> FilterProfile:
-    section.known(_FILTER)
+    section.require_known(_FILTER)
     return FilterProfile(
         section.name,
         section.number("seconds"),
         section.mega("volume", "size", 0.0),
         section.number("power", 1.0),
-        section.text("kind"),
+        section.text("kind", ""),
     )
 
 
 def _stream(section: Section) -> Stream:
-    section.known(("volume",))
+    section.require_known(("volume",))
     source, target = section.ends()
     return Stream(source, target, section.mega("volume", "size") if "volume" in section.values else None)
 
@@ -102,7 +105,7 @@ def read_knobs(sections: list[Section], default: Knobs | None = None) -> Knobs:
     section = next((s for s in sections if s.kind == "knobs"), None)
     if section is None:
         return default or Knobs()
-    section.known(_KNOBS, "least ", "cross ")
+    section.require_known(_KNOBS, "least ", "cross ")
     plain = Knobs()
     return Knobs(
         host_cost=section.number("host_cost", plain.host_cost),
@@ -142,3 +145,20 @@ def knob_values(knobs: Knobs, path: str | Path) -> dict[str, object]:
     return values | {
         f"cross {plain_name(a, path)}{ARROW}{plain_name(b, path)}": w for (a, b), w in knobs.weights.items()
     }
+
+
+def _is_pipeline(head: bytes) -> bool:
+    return not head.startswith(b"{") and _MARK.search(head) is not None
+
+
+FORMATS = (
+    Format(
+        "ini",
+        "pipeline",
+        "a pipeline as INI; also read as TOML",
+        suffixes=(".ini",),
+        sniff=_is_pipeline,
+        read=read_pipeline,
+        write=write_pipeline,
+    ),
+)

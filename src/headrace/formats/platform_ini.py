@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headrace.formats.format import Format
 from headrace.formats.sections import (
     ARROW,
     Section,
@@ -36,9 +37,7 @@ class Machines:
 
 
 def read_machines(path: str | Path) -> Machines:
-    """Read a platform for pipelines: INI, or any other format that platforms have."""
-    if not is_ini(path):
-        return Machines(Platform.read(path))
+    """Read a platform for pipelines from an INI file."""
     sections = read_sections(path)
     clusters = [s for s in sections if s.kind == "cluster"]
     hosts: dict[str, list[Host]] = {c.name: [] for c in clusters}
@@ -49,7 +48,7 @@ def read_machines(path: str | Path) -> Machines:
     total = 0
     for section in sections:
         if section.kind == "platform":
-            section.known(("name",))
+            section.require_known(("name",))
             name = section.text("name", name)
         elif section.kind == "host":
             total += len(_names(section))
@@ -57,7 +56,7 @@ def read_machines(path: str | Path) -> Machines:
                 raise section.wrong(f"this makes {total} hosts", f"at most {MAX_HOSTS}")
             hosts[_cluster_of(section, clusters)].extend(_hosts(section))
         elif section.kind == "link":
-            section.known(_LINK)
+            section.require_known(_LINK)
             source, target = section.ends()
             bandwidth = section.mega("bandwidth", "rate") * MEGABYTE
             links.append(
@@ -92,7 +91,7 @@ def _cluster_of(section: Section, clusters: list[Section]) -> str:
 
 
 def _hosts(section: Section) -> Iterator[Host]:
-    section.known(_HOST, "power ")
+    section.require_known(_HOST, "power ")
     if not section.name:
         raise section.wrong("it has no name", "write [host NAME]")
     kinds = {k.removeprefix("power "): section.number(k) for k in section.values if k.startswith("power ")}
@@ -102,7 +101,7 @@ def _hosts(section: Section) -> Iterator[Host]:
         yield Host(
             name,
             speed=section.number("power", 1.0),
-            cores=section.whole("cores", 1, 10**6),
+            cores=section.whole("cores", 1, most=10**6),
             kinds=kinds,
             load=section.number("load", 0.0),
         )
@@ -120,7 +119,7 @@ def _names(section: Section) -> list[str]:
 
 
 def _site(section: Section, hosts: tuple[Host, ...]) -> Site:
-    section.known(_CLUSTER)
+    section.require_known(_CLUSTER)
     if not section.name:
         raise section.wrong("it has no name", "write [cluster NAME]")
     rates = {
@@ -170,3 +169,24 @@ def _host_values(host: Host, cluster: str) -> dict[str, object]:
     if host.load:
         values["load"] = host.load
     return values | {f"power {kind}": speed for kind, speed in host.kinds.items()}
+
+
+def _read_platform(path: str | Path) -> Platform:
+    return read_machines(path).platform
+
+
+def _write_platform(platform: Platform, path: Path) -> None:
+    write_machines(Machines(platform), path)
+
+
+FORMATS = (
+    Format(
+        "ini",
+        "platform",
+        "clusters for pipelines as INI",
+        suffixes=(".ini",),
+        sniff=is_ini,
+        read=_read_platform,
+        write=_write_platform,
+    ),
+)

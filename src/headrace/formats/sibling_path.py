@@ -8,10 +8,10 @@ from headrace.formats.shapes import shorten
 from headrace.model.errors import BadFile
 
 
-def beside(file: str | Path, name: str) -> Path:
+def sibling_path(file: str | Path, name: str) -> Path:
     """The path of a file that `file` names, which must not lead out of its folder, not even by a link.
 
-    >>> beside("grids/lab.toml", "traces/n.trace").as_posix()
+    >>> sibling_path("grids/lab.toml", "traces/n.trace").as_posix()
     'grids/traces/n.trace'
     """
     folder = Path(file).parent

@@ -10,8 +10,8 @@ import pytest
 from headrace.deploying import deploy
 from headrace.formats.deployment_ini import read_deployment, write_deployment
 from headrace.formats.loads import read_loads
-from headrace.formats.lpsched_ini import read_pipeline, read_sources, write_pipeline
-from headrace.formats.machines_ini import Machines, read_machines, write_machines
+from headrace.formats.pipeline_ini import read_pipeline, read_sources, write_pipeline
+from headrace.formats.platform_ini import Machines, read_machines, write_machines
 from headrace.model.errors import BadFile, HeadraceError
 from headrace.model.pipeline import Pipeline
 from headrace.model.platform import Platform
