@@ -110,7 +110,7 @@ def test_wrong_usage_teaches(folder: Path) -> None:
         (["plan"], "Missing argument"),
         (["plan", "sra.json.gz", "--on", "lab.toml", "-s", "hefd"], "'heft'"),
         (["plan", "sra.json.gz", "--on", "nowhere.toml"], "nowhere.toml"),
-        (["convert", "sra.json.gz", "x.png"], "names no format"),
+        (["convert", "sra.json.gz", "x.png"], "selects no format"),
         (["simulate", "sra.json.gz", "--on", "lab.toml", "--error", "2"], "error is 2.0"),
         (["run", "sra.json.gz"], "--emulate"),
         (["run", "sra.json.gz", "--emulate", "--size-scale", "0", "--on", "mars"], "tls://"),

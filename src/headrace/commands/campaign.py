@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.commands.console import computing, print_json, print_table
+from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
 from headrace.commands.options import JsonOption, PlotOption
 from headrace.model.units import show_size, show_time
 
@@ -28,19 +28,18 @@ def campaign(
     as_json: JsonOption = False,
 ) -> None:
     """Run the campaign and print a row for each group of runs that differ only in the seed."""
-    from headrace.formats.files import require_target
-
-    require_target(plot)
+    require_outputs(plot)
     with computing(f"running {file}") as say:
         read, done = run_campaign_file(file, workers, plot, say)
-    if as_json:
-        print_json(to_json(read, done))
-        return
-    print_table(*table(done))
-    for reason in reasons(done):
-        typer.echo(reason)
-    if plot is not None:
-        typer.echo(f"picture: {plot}")
+    with results_beside(plot):
+        if as_json:
+            print_json(to_json(read, done))
+            return
+        print_table(*table(done))
+        for reason in reasons(done):
+            typer.echo(reason)
+        if plot is not None:
+            typer.echo(f"picture: {plot}")
 
 
 def run_campaign_file(

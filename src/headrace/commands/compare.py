@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.commands.console import computing, print_json, print_table
+from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, PlotOption, names_in
 from headrace.experiment.compare import Row, geometric_means
@@ -41,6 +41,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Print makespan / bound and planning time of each scheduler on each program and platform."""
+    require_outputs(plot)
     names = names_in(options.schedulers)
     with computing("comparing") as say:
         rows = compare_files(programs, on, options, say)
@@ -49,10 +50,11 @@ def compare(
 
         labels = [f"{row.program} on {row.platform}" for row in rows]
         write_ratios(plot, labels, names, [[_ratio(row.results[name]) for name in names] for row in rows])
-    if as_json:
-        print_json(to_json(rows, names))
-    else:
-        print_table(*table(rows, names))
+    with results_beside(plot):
+        if as_json:
+            print_json(to_json(rows, names))
+        else:
+            print_table(*table(rows, names))
 
 
 def compare_files(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import typer
+
+from headrace.model.errors import UsageError
 
 Say = Callable[[str], None]
 
@@ -25,6 +27,24 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     from headrace.report.tables import print_table as draw
 
     draw(headers, rows)
+
+
+def require_outputs(*files: Path | None) -> None:
+    """Refuse files that cannot be written before any work is done; at most one may be stdout (`-`)."""
+    from headrace.formats.files import is_stdout, require_target
+
+    require_target(*files)
+    if sum(is_stdout(path) for path in files) > 1:
+        raise UsageError("two files cannot both go to stdout", hint="give one of them a name")
+
+
+@contextmanager
+def results_beside(*files: Path | None) -> Iterator[None]:
+    """Print results to stderr while one of the files is stdout (`-`), so that stdout has that file alone."""
+    from headrace.formats.files import is_stdout
+
+    with redirect_stdout(sys.stderr) if any(map(is_stdout, files)) else nullcontext():
+        yield
 
 
 def file_rows(files: Iterable[tuple[str, Path | None]]) -> list[list[str]]:

@@ -13,7 +13,14 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.commands.console import print_json, print_table, progress
+from headrace.commands.console import (
+    file_rows,
+    print_json,
+    print_table,
+    progress,
+    require_outputs,
+    results_beside,
+)
 from headrace.commands.dataclass_options import option
 from headrace.commands.deploy_simulated import (
     Outcomes,
@@ -100,16 +107,13 @@ def deploy(
     as_json: JsonOption = False,
 ) -> None:
     """Plan the deployment, simulate it if asked to, and print what was found."""
+    require_outputs(files.output, files.plot)
     with progress(f"deploying {pipeline}") as say:
         made = deploy_file(pipeline, on, options, say)
         happened = simulate_deployments(made, say) if files.simulate else None
-    show_deployments(
-        made,
-        output=files.output,
-        plot=files.plot,
-        as_json=print_json if as_json else None,
-        simulated=happened,
-    )
+    write_chosen(made, files)
+    with results_beside(files.output, files.plot):
+        show_deployments(made, files, as_json=as_json, simulated=happened or {})
 
 
 def deploy_file(
@@ -219,42 +223,48 @@ def _chatter_on_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def show_deployments(
-    made: Mapping[str, Deployment | NoPlan],
-    *,
-    output: Path | None,
-    plot: Path | None,
-    as_json: Callable[[dict[str, Any]], None] | None,
-    simulated: Mapping[str, Outcomes] | None = None,
-) -> None:
-    """Write the files asked for and print the rest; with several planners lpsched's are written, or the last's."""
+def write_chosen(made: Mapping[str, Deployment | NoPlan], files: DeployOutput) -> None:
+    """Write the files asked for; of several deployments that of lpsched, or else the last."""
+    chosen = _chosen(made)
+    if files.output is not None:
+        write_deployment(chosen, files.output)
+    if files.plot is not None:
+        chosen.plot(files.plot)
+
+
+def _chosen(made: Mapping[str, Deployment | NoPlan]) -> Deployment:
     plans = [d for d in made.values() if isinstance(d, Deployment)]
     if not plans:
         raise next(error for error in made.values() if isinstance(error, NoPlan))
-    chosen = next((d for d in plans if d.planner == "lpsched"), plans[-1])
-    if output is not None:
-        write_deployment(chosen, output)
-    if plot is not None:
-        chosen.plot(plot)
-    happened = simulated or {}
-    if as_json is not None:
+    return next((d for d in plans if d.planner == "lpsched"), plans[-1])
+
+
+def show_deployments(
+    made: Mapping[str, Deployment | NoPlan],
+    files: DeployOutput,
+    *,
+    as_json: bool,
+    simulated: Mapping[str, Outcomes],
+) -> None:
+    """Print one deployment in full, or several side by side."""
+    if as_json:
         shown = {
-            k: _with_simulated(to_json(d), happened.get(k))
+            k: _with_simulated(to_json(d), simulated.get(k))
             if isinstance(d, Deployment)
             else {"error": str(d)}
             for k, d in made.items()
         }
-        as_json(next(iter(shown.values())) if len(made) == 1 else {"deployments": shown})
+        print_json(next(iter(shown.values())) if len(made) == 1 else {"deployments": shown})
         return
     if len(made) > 1:
-        print_table(*comparison(made, happened))
+        print_table(*comparison(made, simulated))
         return
+    chosen = _chosen(made)
     print_table(*filter_rows(chosen))
-    files = [[name, str(path)] for name, path in (("deployment", output), ("picture", plot)) if path]
     rows = summary(chosen)
-    for outcomes in happened.values():
+    for outcomes in simulated.values():
         rows[3:3] = simulated_rows(outcomes)  # below what is planned
-    print_table([], rows + files)
+    print_table([], rows + file_rows([("deployment", files.output), ("picture", files.plot)]))
 
 
 def _with_simulated(shown: dict[str, Any], outcomes: Outcomes | None) -> dict[str, Any]:

@@ -45,6 +45,10 @@ class Pictures:
     trace: Path | None = option(None, "--trace", "Write a Chrome trace (JSON).", metavar="FILE")
 
     @property
+    def files(self) -> tuple[Path | None, ...]:
+        return self.gantt, self.trace
+
+    @property
     def named(self) -> list[tuple[str, Path | None]]:
         return [("chart", self.gantt), ("trace", self.trace)]
 

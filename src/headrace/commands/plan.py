@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.commands.console import Say, computing, file_rows, print_json, print_table
+from headrace.commands.console import (
+    Say,
+    computing,
+    file_rows,
+    print_json,
+    print_table,
+    require_outputs,
+    results_beside,
+)
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import (
     JsonOption,
@@ -66,6 +74,8 @@ def plan(
     from headrace.formats.loading import load_platform
     from headrace.formats.plan_json import plan_to_dict, write_plan
 
+    files = (options.output, *pictures.files)
+    require_outputs(*files)
     platform = load_platform(on)
     source = read_program(program)
     with computing(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts") as say:
@@ -74,10 +84,11 @@ def plan(
     if options.output is not None:
         write_plan(made, options.output, made_from=(program, on))
     draw_plan(made, pictures)
-    if as_json:
-        print_json(plan_to_dict(made))
-    else:
-        _show(made, [("plan", options.output), *pictures.named])
+    with results_beside(*files):
+        if as_json:
+            print_json(plan_to_dict(made))
+        else:
+            _show(made, [("plan", options.output), *pictures.named])
 
 
 def _search_progress(say: Say) -> Any:

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.commands.console import computing, print_json, print_table
+from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
 from headrace.commands.options import JsonOption, PlotOption
 from headrace.experiment.figures import FIGURES, Ask, Cell, Reproduction
 from headrace.experiment.figures import reproduce as reproduce_named
-from headrace.formats.files import require_target
 from headrace.model.errors import UsageError
 from headrace.report.curves import write_curves
 
@@ -33,18 +32,19 @@ def reproduce(
     """Print the figures there are, or compute one and compare it with the paper."""
     if figure is None and (seeds is not None or plot is not None):
         raise UsageError("--seeds and --plot need a figure", hint="name it: headrace reproduce figure-11")
-    require_target(plot)
+    require_outputs(plot)
     if figure is None:
         _list_figures(as_json)
         return
     with computing(f"reproducing {figure}") as say:
         made = reproduce_figure(figure, seeds, plot, say)
-    if as_json:
-        print_json(to_json(figure, made))
-        return
-    _show(made)
-    if plot is not None:
-        typer.echo(f"picture: {plot}")
+    with results_beside(plot):
+        if as_json:
+            print_json(to_json(figure, made))
+            return
+        _show(made)
+        if plot is not None:
+            typer.echo(f"picture: {plot}")
 
 
 def _list_figures(as_json: bool) -> None:

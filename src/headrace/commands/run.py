@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from headrace.commands.console import print_json, print_table
+from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, Pictures, ProgramArg, read_program
 from headrace.core.compiling import compiling_told
@@ -21,7 +21,7 @@ from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
 from headrace.model.plan import Plan
 from headrace.model.program import Program
-from headrace.model.units import show_size, show_time
+from headrace.model.units import plural, show_size, show_time
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ class RunOptions:
 
 def run(program: ProgramArg, options: RunOptions, pictures: Pictures, as_json: JsonOption = False) -> None:
     """Run the program and print the outcome; the exit code is 1 if a task failed."""
-    code = run_program(read_program(program), options, pictures, print_json if as_json else None)
+    require_outputs(*pictures.files)
+    code = run_program(read_program(program), options, pictures, as_json)
     if code:
         raise typer.Exit(code)
 
@@ -86,7 +87,7 @@ def run_program(
     program: Program,
     options: RunOptions,
     pictures: Pictures,
-    as_json: Callable[[dict[str, Any]], None] | None,
+    as_json: bool,
 ) -> int:
     """Run, show progress and the outcome; returns the exit code."""
     if options.emulate:
@@ -124,10 +125,11 @@ def run_program(
             planned=planned,
         )
     _draw(done, events, pictures)
-    if as_json is not None:
-        as_json(_as_json(done))
-    else:
-        _show(done, len(program.tasks))
+    with results_beside(*pictures.files):
+        if as_json:
+            print_json(to_json(done))
+        else:
+            _show(done, len(program.tasks), pictures)
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
         return done.failure.exit_code
@@ -222,7 +224,7 @@ def _draw(done: Run, events: list[Event], pictures: Pictures) -> None:
         write_trace(run_trace(events, done.platform, graph), pictures.trace)
 
 
-def _show(done: Run, tasks: int) -> None:
+def _show(done: Run, tasks: int, pictures: Pictures) -> None:
     moved = [e.size for e in done.outcome.events if isinstance(e, DataMoved)]
     rows = [["run", done.id], ["makespan", show_time(done.makespan)]]
     if done.plan is not None:
@@ -232,15 +234,16 @@ def _show(done: Run, tasks: int) -> None:
     unfinished = len(done.outcome.not_run)
     rows += [
         ["tasks", f"{tasks - unfinished} of {tasks}"],
-        ["data moved", f"{show_size(sum(moved))} in {len(moved)} transfers"],
+        ["data moved", f"{show_size(sum(moved))} in {plural(len(moved), 'transfer')}"],
     ]
     rows += [["result", str(path)] for path in list(done.files.values())[:10]]
     if len(done.files) > 10:
         rows.append(["result", f"and {len(done.files) - 10} more"])
-    print_table([], rows)
+    print_table([], rows + file_rows(pictures.named))
 
 
-def _as_json(done: Run) -> dict[str, Any]:
+def to_json(done: Run) -> dict[str, Any]:
+    failed = {e.task for e in done.outcome.errors}
     return {
         "run": done.id,
         "makespan": done.makespan,
@@ -253,6 +256,6 @@ def _as_json(done: Run) -> dict[str, Any]:
             if isinstance(e, TaskFinished)
         ],
         "failed": [{"task": e.task, "host": e.host, "error": e.error} for e in done.outcome.errors],
-        "not_run": list(done.outcome.not_run),
+        "not_run": [task for task in done.outcome.not_run if task not in failed],
         "results": {name: str(path) for name, path in done.files.items()},
     }

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.commands.console import computing, file_rows, print_json, print_table
+from headrace.commands.console import (
+    computing,
+    file_rows,
+    print_json,
+    print_table,
+    require_outputs,
+    results_beside,
+)
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, OnOption, Pictures, ProgramArg, draw_plan, read_program
 from headrace.commands.simulate_options import SimulateOptions, require_fitting, setting_of
@@ -21,6 +28,10 @@ if TYPE_CHECKING:
     from headrace.model.platform import Platform
     from headrace.model.program import Program
     from headrace.simulator.events.run import SimulatedRun
+
+
+Show = Callable[[bool], None]
+"""Prints the outcome, as JSON if told so."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +64,17 @@ def simulate(
     as_json: JsonOption = False,
 ) -> None:
     """Simulate once or with many seeds, write the files asked for, and print the outcome."""
-    from headrace.formats.files import require_target
-
-    require_target(output.plot, pictures.gantt, pictures.trace, output.log)
+    files = (output.plot, output.log, *pictures.files)
+    require_outputs(*files)
     grid = grid_of(on)
     require_fitting(options, grid)
     source = read_program(program)
     if output.runs is not None:
-        _simulate_repeatedly(source, grid, options, output, pictures, as_json)
+        show = _simulate_repeatedly(source, grid, options, output, pictures)
     else:
-        _simulate_once(source, grid, options, output.log, pictures, as_json)
+        show = _simulate_once(source, grid, options, output.log, pictures)
+    with results_beside(*files):
+        show(as_json)
 
 
 def _simulate_once(
@@ -71,8 +83,7 @@ def _simulate_once(
     options: SimulateOptions,
     log: Path | None,
     pictures: Pictures,
-    as_json: bool,
-) -> None:
+) -> Show:
     from headrace.formats.files import write_file
     from headrace.formats.plan_json import plan_to_dict
 
@@ -85,10 +96,14 @@ def _simulate_once(
     if log is not None and outcome.run is not None:
         write_file(log, ("\n".join(outcome.run.log_lines()) + "\n").encode())
     outcome.draw(pictures)
-    if as_json:
-        print_json(plan_to_dict(outcome.happened) | outcome.facts)
-    else:
-        print_table([], [*outcome.rows, *file_rows([*pictures.named, ("log", log)])])
+
+    def show(as_json: bool) -> None:
+        if as_json:
+            print_json(plan_to_dict(outcome.happened) | outcome.facts)
+        else:
+            print_table([], [*outcome.rows, *file_rows([*pictures.named, ("log", log)])])
+
+    return show
 
 
 def _simulate_repeatedly(
@@ -97,8 +112,7 @@ def _simulate_repeatedly(
     options: SimulateOptions,
     output: SimulateOutput,
     pictures: Pictures,
-    as_json: bool,
-) -> None:
+) -> Show:
     from headrace.commands.simulate_runs import median_run, simulate_runs
 
     runs = output.runs or 1
@@ -108,11 +122,15 @@ def _simulate_repeatedly(
         repeated.plot(output.plot, f"{program.name} under {repeated.scheduler}")
     if pictures.gantt is not None or pictures.trace is not None:
         median_run(program, grid, options, repeated).draw(pictures)
-    if as_json:
-        print_json(repeated.json())
-    else:
+
+    def show(as_json: bool) -> None:
         drawn = [(f"{name} of the median run", path) for name, path in pictures.named]
-        print_table([], [*repeated.rows(), *file_rows([("picture", output.plot), *drawn])])
+        if as_json:
+            print_json(repeated.json())
+        else:
+            print_table([], [*repeated.rows(), *file_rows([("picture", output.plot), *drawn])])
+
+    return show
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.commands.console import print_json, print_table, progress
+from headrace.commands.console import print_json, print_table, progress, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption
 from headrace.formats.python_program import load_from_file
@@ -41,16 +41,18 @@ def trial(
     as_json: JsonOption = False,
 ) -> None:
     """Measure the filters and print a row for each."""
+    require_outputs(options.output)
     with progress(f"measuring {app_spec}") as say:
         made = run_trial(app_spec, options, say)
-    if as_json:
-        print_json(to_json(made))
-        return
-    print_table(*table(made))
-    for note in made.notes:
-        typer.echo(f"note: {note}")
-    if options.output is not None:
-        typer.echo(f"pipeline: {options.output}")
+    with results_beside(options.output):
+        if as_json:
+            print_json(to_json(made))
+            return
+        print_table(*table(made))
+        for note in made.notes:
+            typer.echo(f"note: {note}")
+        if options.output is not None:
+            typer.echo(f"pipeline: {options.output}")
 
 
 def run_trial(spec: str, options: TrialOptions, tell: Callable[[str], None]) -> Trial:

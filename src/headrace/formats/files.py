@@ -7,6 +7,7 @@ import io
 import os
 import secrets
 import stat
+import sys
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ from headrace.model.units import show_size
 
 MAX_BYTES = 2**30
 """Default limit of a file, after unpacking."""
+STDOUT = "-"
+"""The path that stands for stdout."""
 BOMB_FLOOR = 16_000_000
 """Unpacked bytes up to which any compression ratio is accepted."""
 BOMB_RATIO = 200
@@ -63,20 +66,50 @@ def read_head(path: str | Path, size: int = 65536) -> bytes:
     return text
 
 
-def write_file(path: str | Path, data: bytes) -> None:
-    """Write all of `data` or nothing; packed when the name ends in .gz.
+def write_file(
+    path: str | Path, data: bytes, *, compress: bool | None = None, make_folder: bool = False
+) -> None:
+    """Write all of `data` or nothing, to a file or, for `-`, to stdout.
 
-    The bytes go to a temporary file in the same folder, which then takes the name. The same data gives
-    the same bytes: a gzip header carries no time.
+    The bytes go to a temporary file in the same folder, are flushed to the disk, and then take the name. The same
+    data gives the same bytes: a gzip header carries no time.
+
+    Parameters
+    ----------
+    path
+        The file, or `-`.
+    data
+        The contents.
+    compress
+        Whether to gzip them; by default if the name ends in `.gz`.
+    make_folder
+        Create the folder if it does not exist.
+
+    Raises
+    ------
+    BadFile
+        If the file cannot be written.
     """
-    require_target(path)
+    if is_stdout(path):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
     target = Path(path)
-    if target.name.endswith(".gz"):
+    if make_folder:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(path, error.strerror) from None
+    require_target(path)
+    if target.name.endswith(".gz") if compress is None else compress:
         data = gzip.compress(data, compresslevel=6, mtime=0)
     scratch = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.tmp")
     try:
         with scratch.open("xb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         scratch.replace(target)
     except OSError as error:
         raise _unwritable(path, error.strerror) from None
@@ -85,10 +118,15 @@ def write_file(path: str | Path, data: bytes) -> None:
             scratch.unlink()
 
 
+def is_stdout(path: str | Path | None) -> bool:
+    """Whether a path stands for stdout."""
+    return path is not None and str(path) == STDOUT
+
+
 def require_target(*paths: str | Path | None) -> None:
-    """Refuse names that `write_file` could not write to, so that it is said before long work, not after."""
+    """Refuse paths that `write_file` could not write to: called before long work, so that it is not done in vain."""
     for path in paths:
-        if path is None:
+        if path is None or is_stdout(path):
             continue
         target = Path(path)
         try:
