@@ -9,10 +9,10 @@ import sys
 import time
 from dataclasses import replace
 
+from bench.generated.sweeps import sweep
 from bench.tools import print_rows
 from headrace.core.replan import ReplanPolicy
 from headrace.simulator.events.simulate import SimulationConfig, simulate_program
-from headrace.testing.sweeps import sweep
 
 HOSTS, CLUSTERS = 22, 3
 SCHEDULERS = {"workqueue": 0, "lheft": 0, "sufferage": 2000}

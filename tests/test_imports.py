@@ -19,6 +19,7 @@ ORDER = (
     "formats",
     "rules",
     "predict",
+    "arrays",
     "core",
     "simulator",
     "planners",
@@ -28,6 +29,7 @@ ORDER = (
     "record",
     "experiment",
     "report",
+    "reproductions",
     SURFACE,
     "testing",
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Planner, Problem
 from headrace.model.check import check, require_valid
 from headrace.model.errors import NoPlan
@@ -36,7 +38,9 @@ def plan(
     """
     graph = program.graph if isinstance(program, Program) else program
     planner = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
+    began = work_clock()
     made = planner.plan(Problem(graph, platform, seed=seed))
+    made = replace(made, seconds=work_clock() - began)
     broken = check(graph, platform, made, limit=3)
     if broken and all(violation.rule in _UNPLANNED for violation in broken):
         storage = broken[0].rule == "storage"

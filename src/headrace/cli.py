@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": "Compare schedulers over programs and platforms: makespan / bound and planning time.",
     "convert": "Convert a program, platform or behaviour between formats, or a plan to a Chrome trace or SVG.",
     "demo": "Run one real program twice on four unequal workers, without and with a plan, and compare.",
+    "warmup": "Compile everything ahead, once for this machine; without it the first commands take longer.",
     "run": "Run a program on local workers or a Dask cluster and record what happens.",
     "runs": "List recorded runs, or show what happened in one.",
     "trial": "Measure a pipeline: run each filter alone and record its time and data volume.",

@@ -15,13 +15,13 @@ from headrace.core.replan import Replan, ReplanPolicy
 from headrace.core.scheduler import Assign, Problem
 from headrace.core.view import RunView, _links_by_name
 from headrace.experiment.dataflow import jacobi
-from headrace.experiment.figures.figure_11 import figure_11
 from headrace.model.behaviour import Change
 from headrace.model.events import Event
 from headrace.model.graph import make_graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.planners.registry import make
+from headrace.reproductions.figure_11 import figure_11
 from headrace.simulator.events.backend import simulate_online
 from headrace.testing.invariants import judge
 

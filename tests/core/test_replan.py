@@ -10,13 +10,13 @@ from headrace.core.online import Fetch, RequeueTail
 from headrace.core.replan import Replan, ReplanPolicy, _first_beyond
 from headrace.core.replan_interval import Moving, ReplanInterval
 from headrace.core.scheduler import Assign, Problem
-from headrace.experiment.figures.figure_11 import figure_11
 from headrace.model.behaviour import Change
 from headrace.model.check import check
 from headrace.model.errors import UsageError
 from headrace.model.platform import Host, Site
 from headrace.model.trace import Trace
 from headrace.planners.registry import make
+from headrace.reproductions.figure_11 import figure_11
 from headrace.simulator.events.backend import simulate_online
 from headrace.simulator.events.simulate import SimulationConfig, simulate_program
 from headrace.testing.invariants import judge

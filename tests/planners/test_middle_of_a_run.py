@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench.generated.sweeps import sweep
 
 from headrace.core.replan import ReplanPolicy
 from headrace.core.scheduler import Problem
 from headrace.planners.registry import make
 from headrace.simulator.events.simulate import SimulationConfig, simulate_program
-from headrace.testing.sweeps import sweep
 
 PLANNERS = ("heft", "minmin", "sufferage", "xsufferage", "coschedule")
 

@@ -65,13 +65,15 @@ def progress(what: str) -> Iterator[Say]:
     from rich.console import Console
 
     with Console(stderr=True).status(what) as status:
-        yield lambda text: status.update(f"{what}: {text}")
+        yield lambda text: status.update(f"{what}: {text}" if text else what)
 
 
 @contextmanager
 def computing(what: str) -> Iterator[Say]:
     """Like `progress`; also tells when loops have to be compiled first."""
-    from headrace.core.compiling import compiling_told
+    from headrace.arrays.compile_notice import Notice, compile_notice
 
-    with progress(what) as say, compiling_told(say):
-        yield say
+    with progress(what) as say:
+        notice = Notice(tell=say, progress=say) if sys.stderr.isatty() else Notice()
+        with compile_notice(notice):
+            yield say

@@ -10,10 +10,10 @@ import typer
 
 from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
 from headrace.commands.options import JsonOption, PlotOption
-from headrace.experiment.figures import FIGURES, Ask, Cell, Reproduction
-from headrace.experiment.figures import reproduce as reproduce_named
 from headrace.model.errors import UsageError
 from headrace.report.curves import write_curves
+from headrace.reproductions import FIGURES, Ask, Cell, Reproduction
+from headrace.reproductions import reproduce as reproduce_named
 
 
 def reproduce(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from headrace.arrays.compile_notice import Notice, compile_notice
 from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, Pictures, ProgramArg, read_program
-from headrace.core.compiling import compiling_told
-from headrace.execution import ENGINE, Run
+from headrace.execution import Run
 from headrace.execution import run as execute
 from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
@@ -101,7 +101,7 @@ def run_program(
     events: list[Event] = []
     with (
         _progress(len(program.tasks)) as (planned, advance),
-        _compiling(options.scheduler),
+        compile_notice(Notice(progress=lambda text: None)),
     ):
 
         def observe(event: Event) -> None:
@@ -134,13 +134,6 @@ def run_program(
         sys.stderr.write(f"error: {done.failure}\n")
         return done.failure.exit_code
     return 0
-
-
-def _compiling(scheduler: str) -> AbstractContextManager[None]:
-    """Say so when loops are compiled; without a scheduler of ours there are none to load."""
-    if scheduler == ENGINE:
-        return nullcontext()
-    return compiling_told(lambda text: print(text, file=sys.stderr))
 
 
 def _require_bodies(program: Program, options: RunOptions) -> None:

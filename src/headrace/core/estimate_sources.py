@@ -28,6 +28,8 @@ class ServiceEstimates(Estimates):
     user's. Hosts and links without a trace are as the platform says.
     """
 
+    fixed = False
+
     def __init__(
         self,
         graph: Graph,

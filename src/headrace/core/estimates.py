@@ -20,6 +20,9 @@ _LEAST_SHARE = 1e-9
 class Estimates:
     """The user's figures: run times from the program, speeds and bandwidths from the platform."""
 
+    fixed = True
+    """Whether estimates never change, whatever happens."""
+
     def __init__(self, graph: Graph, platform: Platform) -> None:
         self.graph = graph
         self.base = platform
@@ -62,6 +65,8 @@ class HistoryEstimates(Estimates):
     executions (alpha for the latest); one that did not, the mean over those that did, scaled by speed.
     In a kind that reads no bytes each execution counts alike.
     """
+
+    fixed = False
 
     def __init__(self, graph: Graph, platform: Platform, alpha: float = 0.9) -> None:
         super().__init__(graph, platform)

@@ -1,4 +1,4 @@
-"""What is on its way between places when a plan is made, and what links are to carry before anything new."""
+"""What is on its way between places when a plan is made, and what links carry before anything new."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from headrace.core.state import CONTENTION, FIFO, HERE, MOVES, REQUESTED
+from headrace.core.state import CONTENTION, FIFO, TRANSFERS
 from headrace.model.graph import Floats
-from headrace.model.network import Network
 from headrace.predict.remaining import left_on_time
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ class Carried(NamedTuple):
     item: int
     target: int
     link: int
-    """The narrowest link of its way; -1 where none is limited."""
+    """The narrowest link of its route; -1 where none is limited."""
     start: float
     end: float
 
@@ -37,78 +36,66 @@ class InFlight(NamedTuple):
         return {(row.item, row.target): row.end for row in self.carried}
 
 
-def in_flight(state: RunView, keep: int, sizes: Floats) -> InFlight:
+def in_flight(view: RunView, keep: int, sizes: Floats) -> InFlight:
     """What moves, and of what waits on links what the first `keep` tasks of each queue need or results need to
-    return: the rest is taken back when queues are cut. How long it takes is a belief, as `sizes` of items are.
+    return: the rest is withdrawn when queues are cut. Durations are estimates, as `sizes` of items are.
 
-    A link that carries one transfer at a time is expected to work its queue off in order. O(moves + requests).
+    A link that carries one transfer at a time is expected to work its queue off in order. O(transfers + requests).
     """
-    desk, problem = state.desk, state.static
-    network = state.estimates.platform(state.time).network
-    found = InFlight([], np.zeros(len(desk.link_up)))
-    live = desk.live_transfers[: int(desk.count[MOVES])]
-    for move in np.sort(live).tolist():
-        item, source, target = (
-            int(desk.transfer_item[move]),
-            int(desk.transfer_source[move]),
-            int(desk.transfer_target[move]),
-        )
+    state = view.state
+    network = view.estimates.platform(view.time).network
+    found = InFlight([], np.zeros(len(state.link_up)))
+    for transfer in np.sort(state.live_transfers[: int(state.count[TRANSFERS])]).tolist():
+        item = int(state.transfer_item[transfer])
+        source, target = int(state.transfer_source[transfer]), int(state.transfer_target[transfer])
         whole = network.seconds(source, target, float(sizes[item]))
-        begun = np.array([float(desk.transfer_start[move])])
-        left = float(left_on_time(begun, np.array([whole]), state.time)[0])
-        _carry(state, found, item, source, target, 0.0, left)
-    if problem.policy[CONTENTION] == FIFO:
-        _queue_up(state, found, network, _needed(state, keep), sizes)
+        begun = np.array([float(state.transfer_start[transfer])])
+        left = float(left_on_time(begun, np.array([whole]), view.time)[0])
+        _carry(view, found, item, source, target, 0.0, left)
+    if view.static.policy[CONTENTION] == FIFO:
+        _queue_up(view, found, _needed(view, keep), sizes)
     return found
 
 
-def _needed(state: RunView, keep: int) -> set[tuple[int, int]]:
+def _needed(view: RunView, keep: int) -> set[tuple[int, int]]:
     """Inputs, and where, that the kept tasks of each queue lack."""
-    desk, problem, places = state.desk, state.static, len(state.desk.place_up)
     needed = set()
-    for host in range(len(desk.host_up)) if keep else ():
-        place = int(problem.host_place[host])
-        for task in state.queue(host)[:keep]:
-            for item in state.graph.reads_of(task).tolist():
-                if not problem.no_transfer[item] and desk.present[item * places + place] != HERE:
+    for host in range(len(view.platform.hosts)) if keep else ():
+        place = int(view.static.host_place[host])
+        for task in view.queue(host)[:keep]:
+            for item in view.graph.reads_of(task).tolist():
+                if not view.static.no_transfer[item] and place not in view.places_of(item):
                     needed.add((item, place))
     return needed
 
 
-def _queue_up(
-    state: RunView, found: InFlight, network: Network, needed: set[tuple[int, int]], sizes: Floats
-) -> None:
+def _queue_up(view: RunView, found: InFlight, needed: set[tuple[int, int]], sizes: Floats) -> None:
     """Let the links carry what stays in their queues, one after the other."""
-    desk, problem, places = state.desk, state.static, len(state.desk.place_up)
-    for head in desk.request_head.tolist():
-        slot = head
-        while slot >= 0:
-            item, target = int(desk.request_item[slot]), int(desk.request_target[slot])
-            slot_after = int(desk.request_next[slot])
-            is_open = desk.present[item * places + target] == REQUESTED and desk.copies[item] > 0
-            if is_open and ((item, target) in needed or target == problem.destination[item]):
-                source = int(desk.holder[item])
-                links = _links(state, source, target)
-                start = max((float(found.link_free[link]) for link in links), default=0.0)
-                whole = network.seconds(source, target, float(sizes[item]))
-                _carry(state, found, item, source, target, start, start + whole)
-            slot = slot_after
+    from headrace.core.transitions.lists import open_requests
+
+    network = view.estimates.platform(view.time).network
+    items, targets = open_requests(*view.compiled)
+    for item, target in zip(items.tolist(), targets.tolist(), strict=True):
+        if (item, target) in needed or target == view.static.destination[item]:
+            source = int(view.state.holder[item])
+            start = max((float(found.link_free[k]) for k in _links(view, source, target)), default=0.0)
+            whole = network.seconds(source, target, float(sizes[item]))
+            _carry(view, found, item, source, target, start, start + whole)
 
 
 def _carry(
-    state: RunView, found: InFlight, item: int, source: int, target: int, start: float, end: float
+    view: RunView, found: InFlight, item: int, source: int, target: int, start: float, end: float
 ) -> None:
-    if not np.isfinite(end):  # there is no way at present: nobody knows when it arrives
+    if not np.isfinite(end):  # there is no route at present: nothing is known about its arrival
         return
-    links = _links(state, source, target)
-    home = int(state.static.route_bottleneck[source * len(state.desk.place_up) + target])
-    found.carried.append(Carried(item, target, home, start, end))
-    for link in links:
+    bottleneck = int(view.static.route_bottleneck[source * len(view.state.place_up) + target])
+    found.carried.append(Carried(item, target, bottleneck, start, end))
+    for link in _links(view, source, target):
         found.link_free[link] = max(float(found.link_free[link]), end)
 
 
-def _links(state: RunView, source: int, target: int) -> list[int]:
+def _links(view: RunView, source: int, target: int) -> list[int]:
     """The links between two places."""
-    problem, at = state.static, source * len(state.desk.place_up) + target
-    links: list[int] = problem.route_links[problem.route_ptr[at] : problem.route_ptr[at + 1]].tolist()
+    static, at = view.static, source * len(view.state.place_up) + target
+    links: list[int] = static.route_links[static.route_ptr[at] : static.route_ptr[at + 1]].tolist()
     return links

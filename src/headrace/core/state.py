@@ -1,207 +1,241 @@
-"""What the coordinator knows, as arrays: the problem (fixed) and the state (queues and where data lies).
+"""What the coordinator knows, as arrays: the static problem and the state of a run.
 
-Numbers of tasks, items, hosts, places and links are those of the graph and the platform's network.
+Numbers of tasks, items, hosts, places and links are those of the graph and of the platform's network. Compiled
+functions in `core.transitions` change the state; nothing here has a clock or does I/O.
+
+Which item lies where is sparse: one *copy record* for each (item, place) that matters, found through a hash table and
+linked by item. A run of 100,000 tasks on 1,000 hosts with disks of their own has a few hundred thousand records, not
+a hundred million cells.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headrace.model.errors import UsageError
-from headrace.model.graph import OUTSIDE, Graph
+from headrace.core.execution_policy import LINK_ORDERS, ExecutionPolicy
+from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.model.platform import Platform
 
-MOST_CELLS = 100_000_000
-"""Items times places: one byte and one counter each are kept."""
+Bytes = NDArray[np.uint8]
+Longs = NDArray[np.int64]
 
-# What is at a place of an item.
-ABSENT, REQUESTED, MOVING, HERE = 0, 1, 2, 3
+# Status of a copy record.
+ABSENT, REQUESTED, IN_TRANSIT, PRESENT = 0, 1, 2, 3
 
-# Orders to the back end.
-START, MOVE, CANCEL, CUT, DROP = 0, 1, 2, 3, 4
+# Commands to the back end.
+START, SEND, STOP, ABORT, DROP = 0, 1, 2, 3, 4
 
-# Where counters lie in `CoordinatorState.count`.
-DONE, WAITING, DELIVERED, REQUESTS, MOVES, ORDERS, STOLEN, COPIED, REPLICAS, REDONE, NEWS, OFF = range(12)
-N_COUNTS = 12
+# Positions of counters in `CoordinatorState.count`.
+DONE, READY, DELIVERED, REQUESTS, TRANSFERS, COMMANDS, STOLEN, DUPLICATES, REPLICAS, REDONE, MISPREDICTED, COPIES = (
+    range(12)
+)
+RUNNING_WRITES = 12
+N_COUNTS = 13
 
-# Where settings lie in `StaticProblem.policy`.
-CONTENTION, LINK_ORDER, STRICT, PREFETCH, STEAL, DUPLICATE, REPLICATE, LOOK, LIMITED, RELAY = range(10)
-N_POLICIES = 10
+# Positions of settings in `StaticProblem.policy`.
+CONTENTION, LINK_ORDER, STRICT, PREFETCH, STEAL, DUPLICATE, REPLICATE, LOOK, LIMITED, RELAY, FIXED_ROUTES = range(11)
+N_SETTINGS = 11
 
 NONE, FIFO, FAIR = 0, 1, 2
-IN_ORDER, OUT_OF_ORDER, HYBRID = 0, 1, 2
+CONTENTION_CODES = {"none": NONE, "fifo": FIFO, "fair": FAIR}
+IN_ORDER, OUT_OF_ORDER, HYBRID, PLANNED = (LINK_ORDERS[n] for n in ("in-order", "out-of-order", "hybrid", "planned"))
+
+SCAN_LIMIT = 256
+"""How many requests of a link's queue are looked at when it has room for one."""
+BLOCK = 64
+"""Hosts, and queues, for each counter of those that have to be looked at again."""
+
+
+# How a request is served; see `core.transitions.requests`.
+NEAREST, FIXED, WAITING, ORDERED = 0, 1, 2, 3
+
+RECORD_FIELDS = (
+    "copy_item", "copy_place", "copy_status", "copy_needed", "copy_relayed", "copy_request", "copy_outgoing",
+)  # fmt: skip
 
 
 class StaticProblem(NamedTuple):
-    """What is given and does not change."""
+    """What is given and does not change during a run."""
 
-    read_ptr: Any
-    reads: Any
-    write_ptr: Any
-    writes: Any
-    reader_ptr: Any
-    readers: Any
-    producer: Any
-    size: Any
-    level: Any
-    cores: Any
-    """How many cores of its host each task holds."""
-    destination: Any
-    """The place where an item must be in the end; -1 for none."""
-    result_anywhere: Any
-    """Results without such a place: they must lie somewhere in the end."""
-    no_transfer: Any
-    """Items that need no transfer: signals, and inputs of a platform that has them everywhere."""
-    host_place: Any
-    core_ptr: Any
-    place_host: Any
-    """The host whose own place this is; -1 for a site's common storage."""
-    place_site: Any
-    storage: Any
-    route_ptr: Any
-    route_links: Any
-    route_bottleneck: Any
-    route_seconds_per_byte: Any
-    """Seconds per byte on the way from a place to another; inf where there is no route."""
-    route_latency: Any
-    next_hop: Any
-    """[places * places] the next place on the way where transfers go link by link."""
-    relay_cost: Any
-    """[places * places] seconds per megabyte of that way; inf where there is none."""
+    read_ptr: Ints
+    reads: Ints
+    write_ptr: Ints
+    writes: Ints
+    reader_ptr: Ints
+    readers: Ints
+    producer: Ints
+    size: Floats
+    level: Ints
+    cores: Ints
+    """Cores of its host that each task occupies."""
+    destination: Ints
+    """The place where a result must be in the end; -1 for none."""
+    result_anywhere: Bools
+    """Results without a destination: one copy must exist in the end."""
+    no_transfer: Bools
+    """Items that never move: signals, and inputs of a platform that has them everywhere."""
+    host_place: Ints
+    core_ptr: Ints
+    place_host: Ints
+    """The host whose own disk this place is; -1 for storage that a site shares."""
+    place_site: Ints
+    storage: Floats
+    route_ptr: Longs
+    """Route from place p to q: links route_links[route_ptr[p * P + q] : route_ptr[p * P + q + 1]]."""
+    route_links: Ints
+    route_bottleneck: Ints
+    """The narrowest link of each route, which queues its requests; -1 where no link is limited."""
+    route_seconds_per_byte: Floats
+    """inf where there is no route."""
+    route_latency: Floats
+    next_hop: Ints
+    """[P * P] the next place of the quickest relay, where transfers go link by link."""
+    relay_cost: Floats
+    """[P * P] seconds per megabyte over that relay; inf where there is none."""
+    longest_route: int
     origin: int
-    policy: Any
+    policy: Longs
 
 
 class CoordinatorState(NamedTuple):
-    """What changes: who is where, what is queued, what is moving."""
+    """What changes: queues, running tasks, requests, transfers, and where data is."""
 
-    missing_inputs: Any
-    """Inputs of each task that exist nowhere."""
-    absent_inputs: Any
+    # Tasks.
+    missing_inputs: Ints
+    """Inputs of each task that do not exist yet; a release time in the future counts as one more."""
+    absent_inputs: Ints
     """Inputs of each assigned task that are not at its host."""
-    assigned: Any
-    done: Any
-    rank: Any
-    inputs_requested: Any
-    predicted: Any
-    queue_next: Any
-    queue_previous: Any
-    startable_next: Any
-    startable_previous: Any
-    startable: Any
-    run_host: Any
-    run_core: Any
-    run_start: Any
-    duplicate_host: Any
-    duplicate_core: Any
-    duplicate_start: Any
-    host_up: Any
-    queue_head: Any
-    """Queues of tasks by rank, one a host; the last holds ready tasks that nobody has."""
-    queue_tail: Any
-    queue_length: Any
-    startable_head: Any
-    """Tasks of each host's queue that can start now, by rank."""
-    startable_tail: Any
-    busy_cores: Any
-    backlog: Any
-    last_completion: Any
-    core_task: Any
-    exists: Any
-    """Whether an item exists somewhere within reach."""
-    copies: Any
-    holder: Any
-    pending_readers: Any
-    """Tasks that read an item and have not begun."""
-    delivered: Any
-    replica: Any
-    present: Any
-    """[items * places] ABSENT, REQUESTED, MOVING or HERE."""
-    needed: Any
-    """[items * places] tasks assigned there that read it and have not finished."""
-    relayed: Any
-    """[items * places] whether an item passes through on its way; only where transfers go link by link."""
-    place_up: Any
-    storage_used: Any
-    link_up: Any
-    link_busy: Any
-    request_head: Any
-    """Queues of requests, one a link; the last for transfers over no limited link."""
-    request_tail: Any
-    request_item: Any
-    request_source: Any
-    request_target: Any
-    request_rank: Any
-    request_next: Any
-    request_previous: Any
-    request_queue: Any
-    free_requests: Any
-    transfer_item: Any
-    transfer_source: Any
-    transfer_target: Any
-    transfer_rank: Any
-    transfer_start: Any
-    free_transfers: Any
-    live_transfers: Any
-    live_position: Any
-    command_kind: Any
-    command_a: Any
-    command_b: Any
-    command_c: Any
-    to_replicate: Any
-    """Items that wait to be replicated: a ring."""
-    to_replicate_at: Any
-    stack: Any
-    count: Any
+    assigned: Ints
+    """The host in whose queue a task is; -1 for none."""
+    done: Bytes
+    rank: Floats
+    in_order: Bytes
+    """Whether a task may only start as the head of its queue, as a plan ordered it."""
+    inputs_requested: Bytes
+    predicted: Floats
+    """Seconds that a task was expected to take when it was assigned."""
+    queue_next: Ints
+    queue_previous: Ints
+    startable_next: Ints
+    startable_previous: Ints
+    startable: Bytes
+    run_host: Ints
+    run_core: Ints
+    run_start: Floats
+    duplicate_host: Ints
+    duplicate_core: Ints
+    duplicate_start: Floats
+    # Hosts.
+    host_up: Bytes
+    queue_head: Ints
+    """Queues of tasks in rank order, one for each host; the last one holds ready tasks without a host."""
+    queue_tail: Ints
+    queue_length: Ints
+    startable_head: Ints
+    """Tasks of each host's queue that have all inputs, in rank order."""
+    startable_tail: Ints
+    busy_cores: Ints
+    backlog: Floats
+    """Predicted seconds of all tasks that each host runs or has queued."""
+    last_completion: Floats
+    core_task: Ints
+    dirty_host: Bytes
+    """Hosts on which something may be able to start since they were last looked at."""
+    dirty_host_block: Ints
+    # Items.
+    exists: Bytes
+    """Whether a copy of an item can be reached."""
+    copy_count: Ints
+    holder: Ints
+    """A place with a copy, from which requests are queued; -1 for none."""
+    pending_readers: Ints
+    """Tasks that read an item and have not started."""
+    delivered: Bytes
+    replica: Ints
+    item_copies: Ints
+    """The first copy record of each item; -1 for none."""
+    # Copy records.
+    copy_item: Ints
+    copy_place: Ints
+    copy_status: Bytes
+    copy_needed: Ints
+    """Tasks assigned to this place that read the item and have not finished."""
+    copy_relayed: Bytes
+    """Whether the item is to be passed on from here."""
+    copy_next: Ints
+    copy_request: Ints
+    """The planned request that is to bring the item here; -1 for none."""
+    copy_outgoing: Ints
+    """The first planned request that is to send the item from here; -1 for none."""
+    copy_table: Ints
+    """Hash table of copy records; its length is a power of 2."""
+    # Places and links.
+    place_up: Bytes
+    storage_used: Floats
+    link_up: Bytes
+    link_busy: Ints
+    # Requests.
+    request_head: Ints
+    """Queues of requests, one for each link; the last one is for routes over no limited link."""
+    request_tail: Ints
+    request_item: Ints
+    request_source: Ints
+    request_target: Ints
+    request_rank: Floats
+    request_next: Ints
+    request_previous: Ints
+    request_queue: Ints
+    request_mode: Bytes
+    """NEAREST, FIXED, WAITING or ORDERED: see `core.transitions.requests`."""
+    outgoing_next: Ints
+    """Planned requests with the same item and source."""
+    outgoing_previous: Ints
+    free_requests: Ints
+    order_head: Ints
+    """Planned order of transfers on each link; entries are request * longest_route + hop."""
+    order_tail: Ints
+    order_next: Ints
+    order_previous: Ints
+    dirty_queue: Bytes
+    """Queues of requests from which something may be able to start."""
+    dirty_queue_block: Ints
+    # Transfers.
+    transfer_item: Ints
+    transfer_source: Ints
+    transfer_target: Ints
+    transfer_rank: Floats
+    transfer_start: Floats
+    free_transfers: Ints
+    live_transfers: Ints
+    live_position: Ints
+    # Commands to the back end, and scratch space.
+    command_kind: Ints
+    command_subject: Ints
+    command_from: Ints
+    command_to: Ints
+    to_replicate: Ints
+    """Items that wait for a replica: a ring."""
+    to_replicate_at: Longs
+    stack: Ints
+    count: Longs
 
 
-def make_static_problem(
-    graph: Graph,
-    platform: Platform,
-    *,
-    link_order: int = OUT_OF_ORDER,
-    strict: bool = False,
-    ahead: int = 2,
-    steal: bool = False,
-    duplicate: bool = False,
-    replicate: int = 0,
-    look: int = 256,
-) -> StaticProblem:
-    """The fixed arrays: O(graph + places^2)."""
+def make_static_problem(graph: Graph, platform: Platform, policy: ExecutionPolicy) -> StaticProblem:
+    """The arrays that do not change: O(graph + P^2 * length of a route) for P places."""
     network = platform.network
-    places = network.n_places
-    if graph.n_items * places > MOST_CELLS:
-        raise UsageError(
-            f"{graph.n_items:,} items on {places:,} places are too many to follow one by one",
-            where=graph.name,
-            hint="simulate without --events and --faults, or on fewer hosts",
-        )
-    ptr, links, home, per_byte, latency = _pairs(platform)
-    hosts_at = np.bincount(network.host_place, minlength=places)
-    own = np.full(places, -1, np.int32)
-    site_place = np.array([_is_common(platform, p) for p in range(places)], np.bool_)
-    for h, p in enumerate(network.host_place.tolist()):
-        if hosts_at[p] == 1 and not site_place[p]:
-            own[p] = h
-    cores = np.array([h.cores for h in platform.hosts], np.int64)
-    policy = np.zeros(N_POLICIES, np.int64)
-    policy[CONTENTION] = {"none": NONE, "fifo": FIFO, "fair": FAIR}[platform.contention]
-    policy[LINK_ORDER] = link_order
-    policy[STRICT] = strict
-    policy[PREFETCH] = ahead
-    policy[STEAL] = steal
-    policy[DUPLICATE] = duplicate
-    policy[REPLICATE] = replicate
-    policy[LOOK] = look
-    policy[RELAY] = platform.routing == "links"
-    policy[LIMITED] = bool(np.isfinite(network.storage).any())
-    hop, far = _hops(per_byte, latency, places) if policy[RELAY] else (np.zeros(1, np.int32), np.zeros(1))
+    routes = make_routes(platform)
+    settings = _settings(platform, policy)
+    relays = platform.routing == "links"
+    hop, cost = _relays(routes, network.n_places) if relays else (np.zeros(1, np.int32), np.zeros(1))
     everywhere = (graph.producer == OUTSIDE) & (network.origin == EVERYWHERE)
     everywhere[list(graph.homes.places_by_item(graph, platform))] = False
-    goal = _goals(graph, platform)
+    destination = _destinations(graph, platform)
+    produced = graph.producer != OUTSIDE
+    cores = np.array([h.cores for h in platform.hosts], np.int64)
     return StaticProblem(
         read_ptr=graph.read_ptr,
         reads=graph.reads,
@@ -213,71 +247,125 @@ def make_static_problem(
         size=graph.size,
         level=graph.level,
         cores=graph.cores,
-        destination=goal,
-        result_anywhere=graph.result & (graph.producer != OUTSIDE) & (graph.size > 0) & (goal < 0),
+        destination=destination,
+        result_anywhere=graph.result & produced & (graph.size > 0) & (destination < 0),
         no_transfer=(graph.size == 0) | everywhere,
         host_place=network.host_place,
         core_ptr=np.concatenate(([0], np.cumsum(cores))).astype(np.int32),
-        place_host=own,
+        place_host=_own_disks(platform),
         place_site=network.site,
         storage=network.storage,
-        route_ptr=ptr,
-        route_links=links,
-        route_bottleneck=home,
-        route_seconds_per_byte=per_byte,
-        route_latency=latency,
+        route_ptr=routes.ptr,
+        route_links=routes.links,
+        route_bottleneck=routes.bottleneck,
+        route_seconds_per_byte=routes.seconds_per_byte,
+        route_latency=routes.latency,
         next_hop=hop,
-        relay_cost=far,
+        relay_cost=cost,
+        longest_route=max(1, int(np.diff(routes.ptr).max(initial=0))),
         origin=int(network.origin),
-        policy=policy,
+        policy=settings,
     )
 
 
-def _goals(graph: Graph, platform: Platform) -> Any:
-    """What tasks make returns to the origin if it is a result, or to the first of the sites it is meant for."""
+def _settings(platform: Platform, policy: ExecutionPolicy) -> Longs:
+    settings = np.zeros(N_SETTINGS, np.int64)
+    settings[CONTENTION] = CONTENTION_CODES[platform.contention]
+    settings[LINK_ORDER] = LINK_ORDERS[policy.link_order]
+    settings[STRICT] = policy.strict
+    settings[PREFETCH] = max(1, policy.prefetch_depth)
+    settings[STEAL] = policy.steal
+    settings[DUPLICATE] = policy.duplicate
+    settings[REPLICATE] = policy.replicate
+    settings[LOOK] = SCAN_LIMIT
+    settings[LIMITED] = bool(np.isfinite(platform.network.storage).any())
+    settings[RELAY] = platform.routing == "links"
+    settings[FIXED_ROUTES] = policy.routes == "planned"
+    return settings
+
+
+def _destinations(graph: Graph, platform: Platform) -> Ints:
+    """Results return to the origin, or go to the first of the sites that the program names for them."""
     network = platform.network
-    goal = np.where(graph.result & (network.origin != EVERYWHERE), network.origin, -1)
+    destination = np.where(graph.result & (network.origin != EVERYWHERE), network.origin, -1)
     for item, places in graph.goals.places_by_item(graph, platform).items():
-        goal[item] = places[0]
-    goal[(graph.size == 0) | (graph.producer == OUTSIDE)] = -1
-    return goal.astype(np.int32)
+        destination[item] = places[0]
+    destination[(graph.size == 0) | (graph.producer == OUTSIDE)] = -1
+    return destination.astype(np.int32)
 
 
-def _is_common(platform: Platform, place: int) -> bool:
-    """Whether a place is a site's common storage (or a site for data only), not one host's own."""
+def _own_disks(platform: Platform) -> Ints:
+    """The host that a place belongs to alone; -1 for storage that the hosts of a site share."""
+    network = platform.network
+    hosts_at = np.bincount(network.host_place, minlength=network.n_places)
+    own = np.full(network.n_places, -1, np.int32)
+    for host, place in enumerate(network.host_place.tolist()):
+        if hosts_at[place] == 1 and not is_shared_storage(platform, place):
+            own[place] = host
+    return own
+
+
+def is_shared_storage(platform: Platform, place: int) -> bool:
+    """Whether a place is the common storage of a site (or a site for data only), not a host's own disk."""
     if platform.pairs is not None:
         return False
     site = platform.sites[int(platform.network.site[place])]
     return site.bandwidth is None or not site.hosts
 
 
-def _pairs(platform: Platform) -> tuple[Any, Any, Any, Any, Any]:
-    """Links, narrowest link, seconds per byte and latency of the way between any two places."""
+class Routes(NamedTuple):
+    """Routes between all places, as in `StaticProblem`."""
+
+    ptr: Longs
+    links: Ints
+    bottleneck: Ints
+    seconds_per_byte: Floats
+    latency: Floats
+
+
+def make_routes(platform: Platform) -> Routes:
+    """The route between every two places: port out, links between the zones, port in. O(P^2 * length of a route)."""
     network = platform.network
-    places = network.n_places
-    ptr = np.zeros(places * places + 1, np.int64)
-    home = np.full(places * places, -1, np.int32)
-    per_byte = np.zeros(places * places)
-    latency = np.zeros(places * places)
-    links: list[int] = []
-    for p in range(places):
-        for q in range(places):
-            at = p * places + q
-            if p != q:
-                bandwidth = network.bandwidth(p, q)
-                per_byte[at] = 1.0 / bandwidth if bandwidth > 0 else np.inf
-                latency[at] = network.latency(p, q)
-                way = network.route(p, q) if bandwidth > 0 else []
-                links.extend(way)
-                if way:
-                    home[at] = min(way, key=lambda link: (network.link_bandwidth[link], link))
-            ptr[at + 1] = len(links)
-    return ptr, np.array(links, np.int32), home, per_byte, latency
+    places, zones = network.n_places, len(network.route_bandwidth)
+    source, target = (axis.ravel() for axis in np.indices((places, places), np.int32))
+    between = network.zone[source].astype(np.int64) * zones + network.zone[target]
+    port = np.minimum(network.port[source], network.port[target])
+    bandwidth = np.minimum(port, network.route_bandwidth.ravel()[between])
+    elsewhere = source != target
+    exists = elsewhere & (bandwidth > 0)
+    with np.errstate(divide="ignore"):
+        seconds_per_byte = np.where(elsewhere, np.where(bandwidth > 0, 1.0 / bandwidth, np.inf), 0.0)
+    latency = np.where(elsewhere, network.route_latency.ravel()[between], 0.0)
+    has_out, has_in = exists & (network.out_port[source] >= 0), exists & (network.in_port[target] >= 0)
+    zone_first = network.route_ptr[between].astype(np.int64)
+    zone_count = np.where(exists, network.route_ptr[between + 1] - zone_first, 0)
+    count = has_out + zone_count + has_in
+    ptr = np.concatenate(([0], np.cumsum(count, dtype=np.int64)))
+    links = np.empty(int(ptr[-1]), np.int32)
+    links[ptr[:-1][has_out]] = network.out_port[source[has_out]]
+    links[ptr[1:][has_in] - 1] = network.in_port[target[has_in]]
+    offset = np.arange(int(zone_count.sum())) - np.repeat(np.cumsum(zone_count) - zone_count, zone_count)
+    links[np.repeat(ptr[:-1] + has_out, zone_count) + offset] = network.route_links[
+        np.repeat(zone_first, zone_count) + offset
+    ]
+    bottleneck = _bottlenecks(ptr, links, network.link_bandwidth)
+    return Routes(ptr, links, bottleneck, seconds_per_byte, latency)
 
 
-def _hops(per_byte: Any, latency: Any, places: int) -> tuple[Any, Any]:
-    """The quickest ways over links between neighbours, for a megabyte each: O(places^3)."""
-    cost = (latency + 1e6 * per_byte).reshape(places, places).copy()
+def _bottlenecks(ptr: Longs, links: Ints, bandwidth: Floats) -> Ints:
+    """The narrowest link of each route, of equals the one with the lowest number; -1 for a route without links."""
+    narrowest = np.full(len(ptr) - 1, -1, np.int32)
+    some = np.flatnonzero(np.diff(ptr) > 0)
+    if len(some):
+        route = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+        order = np.lexsort((links, bandwidth[links], route))
+        narrowest[some] = links[order[ptr[some]]]
+    return narrowest
+
+
+def _relays(routes: Routes, places: int) -> tuple[Ints, Floats]:
+    """Quickest relays over direct routes, for a megabyte each: O(P^3)."""
+    cost = (routes.latency + 1e6 * routes.seconds_per_byte).reshape(places, places).copy()
     np.fill_diagonal(cost, 0.0)
     hop = np.tile(np.arange(places, dtype=np.int32), (places, 1))
     for middle in range(places):
@@ -288,131 +376,207 @@ def _hops(per_byte: Any, latency: Any, places: int) -> tuple[Any, Any]:
     return np.ascontiguousarray(hop.ravel()), np.ascontiguousarray(cost.ravel())
 
 
-class _Copies(NamedTuple):
-    """Which items exist, and where: see the fields of CoordinatorState."""
+class _InitialCopies(NamedTuple):
+    """Copies that exist before the run: records in order of item and place, and what follows from them."""
 
-    exists: Any
-    present: Any
-    copies: Any
-    holder: Any
-    storage_used: Any
+    item: Ints
+    place: Ints
+    copy_count: Ints
+    holder: Ints
+    storage_used: Floats
 
 
-def _inputs_at_first(graph: Graph, platform: Platform, problem: StaticProblem) -> _Copies:
-    """Items from outside lie at the origin, or at the homes that the program gives them."""
-    places = platform.network.n_places
-    present = np.zeros(graph.n_items * places, np.uint8)
-    copies, holder = np.zeros(graph.n_items, np.int32), np.full(graph.n_items, -1, np.int32)
-    used = np.zeros(len(problem.storage))
-    if problem.origin >= 0:
-        outside = np.flatnonzero((graph.producer == OUTSIDE) & ~problem.no_transfer)
-        present[outside * places + problem.origin] = HERE
-        copies[outside] = 1
-        holder[outside] = problem.origin
-    for item, homes in graph.homes.places_by_item(graph, platform).items():
+def _initial_copies(graph: Graph, platform: Platform, problem: StaticProblem) -> _InitialCopies:
+    """Items from outside are at the origin, or at the places that the program names for them."""
+    moves = (graph.producer == OUTSIDE) & ~problem.no_transfer
+    named = graph.homes.places_by_item(graph, platform)
+    at_origin = moves & (problem.origin >= 0)
+    at_origin[list(named)] = False
+    lists = [np.flatnonzero(at_origin).astype(np.int32)]
+    places = [np.full(len(lists[0]), problem.origin, np.int32)]
+    for item, where in named.items():
         if not problem.no_transfer[item]:
-            present[item * places : (item + 1) * places] = ABSENT
-            present[item * places + np.array(homes)] = HERE
-            copies[item] = len(homes)
-            holder[item] = homes[0]
-    lies = present.reshape(graph.n_items, places) == HERE
-    np.add.at(used, platform.network.site, graph.size @ lies)
-    return _Copies((graph.producer == OUTSIDE).astype(np.uint8), present, copies, holder, used)
+            distinct = list(dict.fromkeys(where))  # hosts that share a storage are one place
+            lists.append(np.full(len(distinct), item, np.int32))
+            places.append(np.array(distinct, np.int32))
+    items, place = np.concatenate(lists), np.concatenate(places)
+    holder = np.full(graph.n_items, -1, np.int32)
+    holder[items[::-1]] = place[::-1]  # the first place that is named
+    used = np.bincount(problem.place_site[place], graph.size[items], minlength=len(problem.storage))
+    return _InitialCopies(
+        items, place, np.bincount(items, minlength=graph.n_items).astype(np.int32), holder, used.astype(np.float64)
+    )
 
 
 def make_state(graph: Graph, platform: Platform, problem: StaticProblem) -> CoordinatorState:
-    """Everything at its beginning: nothing assigned, inputs at the origin, every host there."""
+    """The start of a run: nothing is assigned, inputs are in their initial locations, every host is up."""
     n, m = graph.n_tasks, graph.n_items
     hosts, links = len(platform.hosts), platform.network.n_links
-    places = platform.network.n_places
     requests = len(graph.reads) + 2 * m + 16
     cores = int(problem.core_ptr[-1])
-
-    def ints(length: int, value: int = -1) -> Any:
-        return np.full(length, value, np.int32)
-
-    first = _inputs_at_first(graph, platform, problem)
+    first = _initial_copies(graph, platform, problem)
+    exists = (graph.producer == OUTSIDE).astype(np.uint8)
     reader = np.repeat(np.arange(n), np.diff(graph.read_ptr))
-    missing = np.bincount(reader[first.exists[graph.reads] == 0], minlength=n).astype(np.int32)
-    missing += graph.release > 0  # time is one more input
+    missing = np.bincount(reader[exists[graph.reads] == 0], minlength=n).astype(np.int32)
+    missing += graph.release > 0
+    records = _copy_records(len(graph.reads) + 2 * m + 64, m)
     state = CoordinatorState(
         missing_inputs=missing,
-        absent_inputs=ints(n, 0),
-        assigned=ints(n),
-        done=np.zeros(n, np.uint8),
+        absent_inputs=_ints(n, 0),
+        assigned=_ints(n),
+        done=_flags(n),
         rank=np.zeros(n),
-        inputs_requested=np.zeros(n, np.uint8),
+        in_order=_flags(n),
+        inputs_requested=_flags(n),
         predicted=np.zeros(n),
-        queue_next=ints(n),
-        queue_previous=ints(n),
-        startable_next=ints(n),
-        startable_previous=ints(n),
-        startable=np.zeros(n, np.uint8),
-        run_host=ints(n),
-        run_core=ints(n),
+        queue_next=_ints(n),
+        queue_previous=_ints(n),
+        startable_next=_ints(n),
+        startable_previous=_ints(n),
+        startable=_flags(n),
+        run_host=_ints(n),
+        run_core=_ints(n),
         run_start=np.zeros(n),
-        duplicate_host=ints(n),
-        duplicate_core=ints(n),
+        duplicate_host=_ints(n),
+        duplicate_core=_ints(n),
         duplicate_start=np.zeros(n),
         host_up=np.ones(hosts, np.uint8),
-        queue_head=ints(hosts + 1),
-        queue_tail=ints(hosts + 1),
-        queue_length=ints(hosts + 1, 0),
-        startable_head=ints(hosts),
-        startable_tail=ints(hosts),
-        busy_cores=ints(hosts, 0),
+        queue_head=_ints(hosts + 1),
+        queue_tail=_ints(hosts + 1),
+        queue_length=_ints(hosts + 1, 0),
+        startable_head=_ints(hosts),
+        startable_tail=_ints(hosts),
+        busy_cores=_ints(hosts, 0),
         backlog=np.zeros(hosts),
         last_completion=np.zeros(hosts),
-        core_task=ints(cores),
-        exists=first.exists,
-        copies=first.copies,
+        core_task=_ints(cores),
+        dirty_host=_flags(hosts),
+        dirty_host_block=_ints(hosts // BLOCK + 1, 0),
+        exists=exists,
+        copy_count=first.copy_count,
         holder=first.holder,
         pending_readers=np.diff(graph.reader_ptr).astype(np.int32),
-        delivered=np.zeros(m, np.uint8),
-        replica=ints(m),
-        present=first.present,
-        needed=np.zeros(m * places, np.int32),
-        relayed=np.zeros(m * places if problem.policy[RELAY] else 1, np.uint8),
-        place_up=np.ones(places, np.uint8),
+        delivered=_flags(m),
+        replica=_ints(m),
+        **records,
+        place_up=np.ones(platform.network.n_places, np.uint8),
         storage_used=first.storage_used,
         link_up=np.ones(links, np.uint8),
-        link_busy=ints(links, 0),
-        request_head=ints(links + 1),
-        request_tail=ints(links + 1),
-        request_item=ints(requests),
-        request_source=ints(requests),
-        request_target=ints(requests),
-        request_rank=np.zeros(requests),
-        request_next=ints(requests),
-        request_previous=ints(requests),
-        request_queue=ints(requests),
-        free_requests=np.arange(requests, dtype=np.int32)[::-1].copy(),
-        transfer_item=ints(requests),
-        transfer_source=ints(requests),
-        transfer_target=ints(requests),
-        transfer_rank=np.zeros(requests),
-        transfer_start=np.zeros(requests),
-        free_transfers=np.arange(requests, dtype=np.int32)[::-1].copy(),
-        live_transfers=ints(requests),
-        live_position=ints(requests),
-        command_kind=ints(4 * (cores + requests) + 64),
-        command_a=ints(4 * (cores + requests) + 64),
-        command_b=ints(4 * (cores + requests) + 64),
-        command_c=ints(4 * (cores + requests) + 64),
-        to_replicate=ints(m + 1),
+        link_busy=_ints(links, 0),
+        **_request_arrays(requests, links, problem.longest_route),
+        **_transfer_arrays(requests),
+        command_kind=_ints(4 * (cores + requests) + 64),
+        command_subject=_ints(4 * (cores + requests) + 64),
+        command_from=_ints(4 * (cores + requests) + 64),
+        command_to=_ints(4 * (cores + requests) + 64),
+        to_replicate=_ints(m + 1),
         to_replicate_at=np.zeros(2, np.int64),
-        stack=ints(len(graph.reads) + m + 2),
+        stack=_ints(len(graph.reads) + m + 2),
         count=np.zeros(N_COUNTS, np.int64),
     )
-    ready = np.flatnonzero(missing == 0).astype(np.int32)
-    _fill_pool(state, hosts, ready)
+    _add_initial_records(state, first)
+    _fill_pool(state, hosts, np.flatnonzero(missing == 0).astype(np.int32))
     return state
 
 
-def _fill_pool(state: CoordinatorState, pool: int, ready: Any) -> None:
+def _ints(length: int, value: int = -1) -> Ints:
+    return np.full(length, value, np.int32)
+
+
+def _flags(length: int) -> Bytes:
+    return np.zeros(length, np.uint8)
+
+
+def _copy_records(capacity: int, items: int) -> dict[str, Ints]:
+    table = 1 << max(4, int(2 * capacity - 1).bit_length())
+    return {
+        "item_copies": _ints(items),
+        "copy_item": _ints(capacity),
+        "copy_place": _ints(capacity),
+        "copy_status": _flags(capacity),  # type: ignore[dict-item]
+        "copy_needed": _ints(capacity, 0),
+        "copy_relayed": _flags(capacity),  # type: ignore[dict-item]
+        "copy_next": _ints(capacity),
+        "copy_request": _ints(capacity),
+        "copy_outgoing": _ints(capacity),
+        "copy_table": _ints(table),
+    }
+
+
+def _request_arrays(requests: int, links: int, longest_route: int) -> dict[str, Ints]:
+    queues = links + 1
+    return {
+        "request_head": _ints(queues),
+        "request_tail": _ints(queues),
+        "request_item": _ints(requests),
+        "request_source": _ints(requests),
+        "request_target": _ints(requests),
+        "request_rank": np.zeros(requests),  # type: ignore[dict-item]
+        "request_next": _ints(requests),
+        "request_previous": _ints(requests),
+        "request_queue": _ints(requests),
+        "request_mode": _flags(requests),  # type: ignore[dict-item]
+        "outgoing_next": _ints(requests),
+        "outgoing_previous": _ints(requests),
+        "free_requests": np.arange(requests, dtype=np.int32)[::-1].copy(),
+        "order_head": _ints(queues),
+        "order_tail": _ints(queues),
+        "order_next": _ints(requests * longest_route),
+        "order_previous": _ints(requests * longest_route),
+        "dirty_queue": _flags(queues),  # type: ignore[dict-item]
+        "dirty_queue_block": _ints(queues // BLOCK + 1, 0),
+    }
+
+
+def _transfer_arrays(transfers: int) -> dict[str, Ints]:
+    return {
+        "transfer_item": _ints(transfers),
+        "transfer_source": _ints(transfers),
+        "transfer_target": _ints(transfers),
+        "transfer_rank": np.zeros(transfers),  # type: ignore[dict-item]
+        "transfer_start": np.zeros(transfers),  # type: ignore[dict-item]
+        "free_transfers": np.arange(transfers, dtype=np.int32)[::-1].copy(),
+        "live_transfers": _ints(transfers),
+        "live_position": _ints(transfers),
+    }
+
+
+def _add_initial_records(state: CoordinatorState, first: _InitialCopies) -> None:
+    from headrace.core.transitions.copies import add_records
+
+    add_records(
+        state.item_copies, state.copy_item, state.copy_place, state.copy_status, state.copy_next, state.copy_table,
+        first.item, first.place,
+    )  # fmt: skip
+    state.count[COPIES] = len(first.item)
+
+
+def _fill_pool(state: CoordinatorState, pool: int, ready: Ints) -> None:
     if len(ready):
         state.queue_next[ready[:-1]] = ready[1:]
         state.queue_previous[ready[1:]] = ready[:-1]
         state.queue_head[pool], state.queue_tail[pool] = ready[0], ready[-1]
         state.queue_length[pool] = len(ready)
-    state.count[WAITING] = len(ready)
+    state.count[READY] = len(ready)
+
+
+def with_more_copy_records(state: CoordinatorState, spare: int) -> CoordinatorState:
+    """The same state with room for `spare` more copy records: dead records go, and the arrays grow if need be."""
+    used = int(state.count[COPIES])
+    alive = state.copy_status[:used] != ABSENT
+    alive |= (state.copy_needed[:used] > 0) | (state.copy_relayed[:used] > 0) | (state.copy_outgoing[:used] >= 0)
+    kept = np.flatnonzero(alive)
+    capacity = len(state.copy_item)
+    while len(kept) + spare > 0.75 * capacity:
+        capacity *= 2
+    records = _copy_records(capacity, len(state.item_copies))
+    for name in RECORD_FIELDS:
+        records[name][: len(kept)] = getattr(state, name)[kept]
+    from headrace.core.transitions.copies import link_records
+
+    link_records(
+        records["item_copies"], records["copy_item"], records["copy_place"], records["copy_next"],
+        records["copy_table"], len(kept),
+    )  # fmt: skip
+    state.count[COPIES] = len(kept)
+    return state._replace(**records)

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from headrace.core.compiling import COMPILING, announce_compiling
+from headrace.arrays.compile_notice import Notice, first_use, set_notice
 from headrace.experiment.campaign_limits import require_graph_size, require_grid_size, require_sweep_size
 from headrace.experiment.campaign_parts import (
     RULES,
@@ -218,7 +218,7 @@ def _simulated(
                     return
                 if compiling.is_set() and not told:
                     told = True
-                    tell(COMPILING)
+                    tell(first_use(Notice.expected_seconds))
                 ended = wait(running, timeout=None if told else 1.0, return_when=FIRST_COMPLETED).done
                 for future in sorted(ended, key=lambda f: running[f].key):
                     yield running.pop(future), future.result()
@@ -229,22 +229,16 @@ def _simulated(
 def _begin_worker(compiling: Event) -> None:
     """Leave interrupts to the parent, and let it know when loops are compiled here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    announce_compiling(compiling.set)
+    set_notice(Notice(tell=lambda text: compiling.set(), progress=lambda text: None))
 
 
 def simulate_job(job: _Job) -> Outcome:
     """One run; a run that cannot end says why."""
     program, grid = _made(job)
-    compiled: list[bool] = []
-    end = announce_compiling(lambda: compiled.append(True))
     try:
         run = simulate_program(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
-        if compiled:  # the same again: `deciding` is kept, and compiling is no part of it
-            run = simulate_program(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
     except NoPlan as error:
         return Outcome(error=str(error))
-    finally:
-        end()
     return Outcome(
         makespan=run.makespan,
         bound=run.bound,

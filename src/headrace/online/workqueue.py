@@ -1,63 +1,73 @@
-"""Just in time: a host that has nothing to do gets the next ready task. The floor for the others."""
+"""Workqueue: a host that has nothing to do gets the next ready task. The baseline for all others."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.core.online import WakeConditions
-from headrace.core.scheduler import Assign
+from headrace.core.scheduler import AssignMany, WakeConditions
+from headrace.core.view import RunView
 from headrace.model.events import Event
 from headrace.model.graph import Ints
 
-if TYPE_CHECKING:
-    from headrace.core.view import RunView
-
 
 class Workqueue:
-    """The workqueue: tasks in the order in which they become ready, to the fastest host that is free."""
+    """Self-scheduling: tasks in the order in which they become ready, to the fastest host with a free core.
+
+    Estimated speeds only break the tie between hosts that are free at the same time.
+    """
 
     name = "workqueue"
     wake = WakeConditions(idle=True)
 
     def __init__(self) -> None:
-        self.given = 0
-        self._cores: Any = None
-        self._wide = False
-        """Whether some tasks need several cores."""
+        self.placed = 0
 
-    def react(self, state: RunView, events: Sequence[Event]) -> list[Assign]:
-        """Tasks for the free cores; one that finds too few of them on every host waits, others pass it.
+    def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
+        """Tasks for the free cores; one that needs more cores than any host has free waits, others pass it.
 
-        O(hosts log hosts + tasks given), plus O(hosts) for each task that needs several cores.
+        O(hosts log hosts + tasks placed), plus O(hosts) for each task that needs several cores.
         """
-        desk, hosts = state.desk, state.platform.hosts
-        if self._cores is None:
-            self._cores = np.array([host.cores for host in hosts])
-            self._wide = bool((state.graph.cores > 1).any())
-        room = np.where(desk.host_up == 1, self._cores - desk.busy_cores - self._queued(state), 0)
-        fastest = np.argsort(-state.rates().max(axis=0), kind="stable")
-        answers: list[Assign] = []
-        task, at = int(desk.queue_head[-1]), 0
-        while task >= 0:
-            while at < len(fastest) and room[fastest[at]] <= 0:
-                at += 1
-            if at == len(fastest):
-                break
-            need = int(state.graph.cores[task])
-            fits = fastest[at:][room[fastest[at:]] >= need] if need > 1 else fastest[at : at + 1]
-            if len(fits):
-                self.given += 1
-                room[fits[0]] -= need
-                answers.append(Assign(state.graph.task_names[task], hosts[fits[0]].name, self.given))
-            task = int(desk.queue_next[task])
-        return answers
+        state, cores = view.state, np.diff(view.static.core_ptr)
+        several = bool((view.graph.cores > 1).any())
+        room = np.where(state.host_up == 1, cores - state.busy_cores - self._queued(view, several), 0)
+        fastest = np.argsort(-view.rates().max(axis=0), kind="stable")
+        fastest = fastest[room[fastest] > 0]
+        if not len(fastest):
+            return []
+        ready = view.ready()
+        if several:
+            tasks, hosts = _fitting(view, ready, fastest, room)
+        else:
+            slots = np.repeat(fastest, room[fastest])
+            count = min(len(ready), len(slots))
+            tasks, hosts = ready[:count], slots[:count].astype(np.int32)
+        if not len(tasks):
+            return []
+        ranks = self.placed + 1.0 + np.arange(len(tasks))
+        self.placed += len(tasks)
+        return [AssignMany(tasks, hosts, ranks)]
 
-    def _queued(self, state: RunView) -> Ints:
-        """Cores that the tasks in each queue will need; one each, if none needs more."""
-        if not self._wide:
-            return np.asarray(state.desk.queue_length[:-1])
-        cores = state.graph.cores
-        return np.array([int(cores[state.queue(h)].sum()) for h in range(len(self._cores))], np.int32)
+    def _queued(self, view: RunView, several: bool) -> Ints:
+        """Cores that the tasks in each queue will need."""
+        if not several:
+            return view.state.queue_length[:-1]
+        hosts = range(len(view.platform.hosts))
+        return np.array([int(view.graph.cores[view.queue(h)].sum()) for h in hosts], np.int32)
+
+
+def _fitting(view: RunView, ready: Ints, fastest: Ints, room: Ints) -> tuple[Ints, Ints]:
+    """Each ready task with the fastest host that has enough free cores for it."""
+    tasks: list[int] = []
+    hosts: list[int] = []
+    for task in ready.tolist():
+        if room[fastest].max(initial=0) <= 0:
+            break
+        need = int(view.graph.cores[task])
+        fitting = fastest[room[fastest] >= need]
+        if len(fitting):
+            room[fitting[0]] -= need
+            tasks.append(task)
+            hosts.append(int(fitting[0]))
+    return np.array(tasks, np.int32), np.array(hosts, np.int32)

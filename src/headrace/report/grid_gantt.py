@@ -47,13 +47,13 @@ def grid_chart(run: SimulatedRun) -> Chart:
 
 def write_grid_gantt(run: SimulatedRun, path: str | Path) -> None:
     """Draw a run as an SVG file: by core, or by pool, link and disk where files have sites."""
-    happened = run.happened
+    happened = run.executed
     chart = resource_chart(happened) if by_resource(happened) else grid_chart(run)
     write_file(path, chart_svg(chart).encode())
 
 
 def _rows(run: SimulatedRun) -> Iterator[tuple[int, float, int, int, int]]:
-    columns = (run.log_kind, run.log_time, run.log_a, run.log_b, run.log_c)
+    columns = (run.log_kind, run.log_time, run.log_subject, run.log_from, run.log_to)
     return zip(*(column.tolist() for column in columns), strict=True)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Scheduler
 from headrace.model.errors import HeadraceError, NoPlan, RunStopped, TaskFailed
 from headrace.model.events import Event, TaskErred, TaskFinished
@@ -74,7 +75,7 @@ def execute(
     With `scheduler` None the engine places tasks as it does by default. Without any worker left the
     run ends with NoPlan after `patience` seconds.
     """
-    began = time.perf_counter()
+    began = work_clock()
     token = f"0{uuid.uuid4().hex[:11]}"  # a digit first: the engine takes it for a hash, not for a name
     engine_graph = build_engine_graph(program, token, base)
     run = _Run(client, engine_graph, observe, None if timeout is None else time.monotonic() + timeout)
@@ -85,7 +86,7 @@ def execute(
     topic = f"headrace-{token}"
     plugin = CoordinatorPlugin(engine_graph.layout, graph or program.graph, platform, policy, topic, patience)
     with _Listening(client, topic, run.messages), _Installed(client, plugin):
-        planning = time.perf_counter() - began
+        planning = work_clock() - began
         return run.carry_out(program, planning)
 
 

@@ -114,7 +114,7 @@ class _Judge:
 
     def _rows(self) -> Iterator[tuple[int, float, int, int, int]]:
         run = self.run
-        columns = (run.log_kind, run.log_time, run.log_a, run.log_b, run.log_c)
+        columns = (run.log_kind, run.log_time, run.log_subject, run.log_from, run.log_to)
         return zip(*(column.tolist() for column in columns), strict=True)
 
     def _say(self, rule: str, message: str) -> None:

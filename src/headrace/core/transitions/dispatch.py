@@ -1,49 +1,70 @@
-"""What starts next: tasks on free cores, transfers on free links; what follows when a task ends."""
+"""What starts next: tasks on free cores, transfers on free links; and what follows when a task ends."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.state import (
     ABSENT,
-    CANCEL,
-    COPIED,
+    BLOCK,
+    CONTENTION,
     DONE,
     DUPLICATE,
-    HERE,
+    DUPLICATES,
+    FIFO,
+    HYBRID,
+    LIMITED,
+    LINK_ORDER,
+    READY,
     RELAY,
     REPLICAS,
     REPLICATE,
+    RUNNING_WRITES,
     START,
     STEAL,
     STOLEN,
+    STOP,
     STRICT,
-    WAITING,
+    TRANSFERS,
 )
+from headrace.core.transitions.copies import is_present, status_of
 from headrace.core.transitions.data import (
     add_copy,
-    ask_ahead,
-    come_to_be,
+    come_to_exist,
+    command,
     fits,
-    order,
-    request,
-    serve_link,
+    serve_order,
+    serve_queue,
     still_needed,
+    transfer_done,
 )
-from headrace.core.transitions.jit import entry, inner
 from headrace.core.transitions.losses import leave_core, output_size
 from headrace.core.transitions.queues import (
-    change_want,
-    count_lacking,
-    forget,
+    change_needed,
+    count_absent,
     make_startable,
+    mark_queue,
     out_of_pool,
+    take_off_queue,
+    unmark,
 )
+from headrace.core.transitions.requests import prefetch, request_item
+
+
+@inner
+def cores_of(problem, host):
+    return problem.core_ptr[host + 1] - problem.core_ptr[host]
+
+
+@inner
+def has_room(problem, state, task, host):
+    return state.busy_cores[host] + problem.cores[task] <= cores_of(problem, host)
 
 
 @inner
 def take_cores(problem, state, task, host):
-    """Put a task on as many free cores of a host as it needs; the first of them."""
+    """Occupy as many free cores of a host as a task needs; returns the first of them."""
     first, left = -1, problem.cores[task]
     for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
         if left > 0 and state.core_task[core] < 0:
@@ -52,85 +73,84 @@ def take_cores(problem, state, task, host):
             if first < 0:
                 first = core - problem.core_ptr[host]
     state.busy_cores[host] += problem.cores[task]
+    state.storage_used[problem.place_site[problem.host_place[host]]] += output_size(problem, task)
+    state.count[RUNNING_WRITES] += problem.write_ptr[task + 1] - problem.write_ptr[task]
+    command(state, START, task, host, first)
     return first
 
 
 @inner
-def has_room(problem, state, task, host):
-    return state.busy_cores[host] + problem.cores[task] <= problem.core_ptr[host + 1] - problem.core_ptr[host]
+def start_task(problem, state, task, host, now):
+    """Start a queued task on free cores of its host."""
+    take_off_queue(problem, state, task)
+    state.run_core[task] = take_cores(problem, state, task, host)
+    state.run_host[task] = host
+    state.run_start[task] = now
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        state.pending_readers[problem.reads[k]] -= 1
 
 
 @inner
-def begin_task(problem, state, task, host, now):
-    """Start a queued task on a free core of its host."""
-    core = take_cores(problem, state, task, host)
-    forget(problem, state, task)
-    state.run_host[task] = host
-    state.run_core[task] = core
-    state.run_start[task] = now
-    state.storage_used[problem.place_site[problem.host_place[host]]] += output_size(problem, task)
-    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
-        state.pending_readers[problem.reads[k]] -= 1
-    order(state, START, task, host, core)
+def must_wait(problem, state, task, host):
+    """Whether a task that has its inputs waits for its turn in a queue that is worked off in order."""
+    head = state.queue_head[host]
+    return task != head and (problem.policy[STRICT] or state.in_order[head])
 
 
 @inner
 def serve_host(problem, state, host, now):
-    """Start what can start: by rank, or only the head of the queue where order is strict."""
-    cores = problem.core_ptr[host + 1] - problem.core_ptr[host]
-    while state.busy_cores[host] < cores:
+    """Start what can start, by rank, and request inputs ahead."""
+    while state.busy_cores[host] < cores_of(problem, host):
         task = state.startable_head[host]
-        if (
-            task < 0
-            or not has_room(problem, state, task, host)
-            or (problem.policy[STRICT] and task != state.queue_head[host])
-        ):
+        if task < 0 or not has_room(problem, state, task, host) or must_wait(problem, state, task, host):
             break
         if not fits(problem, state, problem.host_place[host], output_size(problem, task)):
             break
-        begin_task(problem, state, task, host, now)
-    ask_ahead(problem, state, host)
+        start_task(problem, state, task, host, now)
+    prefetch(problem, state, host)
+
+
+@inner
+def victim_of(problem, state, host):
+    """The host with the longest queue of those with the same storage that have startable tasks and no free core."""
+    victim = -1
+    for other in range(len(state.host_up)):
+        neighbour = other != host and problem.host_place[other] == problem.host_place[host]
+        if neighbour and state.startable_tail[other] >= 0:
+            waits = state.busy_cores[other] >= cores_of(problem, other)
+            if waits and (victim < 0 or state.queue_length[other] > state.queue_length[victim]):
+                victim = other
+    return victim
 
 
 @inner
 def steal(problem, state, host, now):
-    """An idle host takes the last task that can start from the fullest queue at the same place."""
-    place = problem.host_place[host]
-    victim = -1
-    for other in range(len(state.host_up)):
-        if other != host and problem.host_place[other] == place and state.startable_tail[other] >= 0:
-            cores = problem.core_ptr[other + 1] - problem.core_ptr[other]
-            waits = state.busy_cores[other] >= cores
-            if waits and (victim < 0 or state.queue_length[other] > state.queue_length[victim]):
-                victim = other
+    """An idle host takes the last startable task from the longest queue with the same storage."""
+    victim = victim_of(problem, state, host)
     if victim < 0:
         return False
     task = state.startable_tail[victim]
-    rank, predicted = state.rank[task], state.predicted[task]
-    if not has_room(problem, state, task, host) or not fits(
-        problem, state, place, output_size(problem, task)
-    ):
+    place = problem.host_place[host]
+    if not has_room(problem, state, task, host) or not fits(problem, state, place, output_size(problem, task)):
         return False
-    state.backlog[victim] -= predicted
-    state.backlog[host] += predicted
-    forget(problem, state, task)
-    state.assigned[task] = host
-    state.rank[task] = rank
-    state.queue_next[task] = -1
-    state.queue_previous[task] = -1
-    take_stolen(problem, state, task, host)
-    begin_task(problem, state, task, host, now)
+    state.backlog[victim] -= state.predicted[task]
+    state.backlog[host] += state.predicted[task]
+    take_off_queue(problem, state, task)
+    put_in_front(state, task, host)
+    start_task(problem, state, task, host, now)
     state.count[STOLEN] += 1
     return True
 
 
 @inner
-def take_stolen(problem, state, task, host):
-    """Into the (empty) front of the thief's queue, so that it starts like any other."""
-    from_head = state.queue_head[host]
-    state.queue_next[task] = from_head
-    if from_head >= 0:
-        state.queue_previous[from_head] = task
+def put_in_front(state, task, host):
+    """Put a stolen task in front of the thief's queue, from where it starts like any other."""
+    state.assigned[task] = host
+    head = state.queue_head[host]
+    state.queue_next[task] = head
+    state.queue_previous[task] = -1
+    if head >= 0:
+        state.queue_previous[head] = task
     else:
         state.queue_tail[host] = task
     state.queue_head[host] = task
@@ -139,9 +159,9 @@ def take_stolen(problem, state, task, host):
 
 
 @inner
-def duplicate(problem, state, host, now):
-    """An idle host starts a copy of the task that is latest, of those that run more than twice as long as predicted
-    and whose inputs it has; whichever ends first counts."""
+def latest_task(problem, state, host, now):
+    """The task that is furthest behind, of those elsewhere that have run over twice their predicted time and whose
+    inputs are at this host; -1: none."""
     place = problem.host_place[host]
     chosen, latest = -1, 0.0
     for core in range(len(state.core_task)):
@@ -150,58 +170,56 @@ def duplicate(problem, state, host, now):
             continue
         late = now - state.run_start[task] - state.predicted[task]
         overdue = now - state.run_start[task] > 2.0 * state.predicted[task]
-        if overdue and (chosen < 0 or late > latest) and count_lacking(problem, state, task, place) == 0:
+        if overdue and (chosen < 0 or late > latest) and count_absent(problem, state, task, place) == 0:
             chosen, latest = task, late
+    return chosen
+
+
+@inner
+def duplicate(problem, state, host, now):
+    """An idle host starts a duplicate of the task that is furthest behind; whichever ends first counts."""
+    chosen = latest_task(problem, state, host, now)
+    place = problem.host_place[host]
     if chosen < 0 or not has_room(problem, state, chosen, host):
         return
     if not fits(problem, state, place, output_size(problem, chosen)):
         return
-    if count_lacking(problem, state, chosen, place) > 0:  # to make room has cost one of them
+    if count_absent(problem, state, chosen, place) > 0:  # making room has cost one of them
         return
-    core = take_cores(problem, state, chosen, host)
+    state.duplicate_core[chosen] = take_cores(problem, state, chosen, host)
     state.duplicate_host[chosen] = host
-    state.duplicate_core[chosen] = core
     state.duplicate_start[chosen] = now
-    state.storage_used[problem.place_site[place]] += output_size(problem, chosen)
-    change_want(problem, state, chosen, place, 1)
-    order(state, START, chosen, host, core)
-    state.count[COPIED] += 1
+    change_needed(problem, state, chosen, place, 1)
+    state.count[DUPLICATES] += 1
 
 
 @inner
-def replicate(problem, state, now):
-    """Copy items that wish for a replica to hosts that are not busy, one transfer a host at a time."""
-    places = len(state.place_up)
-    head, tail = state.to_replicate_at[0], state.to_replicate_at[1]
-    for _ in range(tail - head):
+def replicate(problem, state):
+    """Copy items that wait for a replica to hosts that are not busy, one transfer for each host at a time."""
+    for _ in range(state.to_replicate_at[1] - state.to_replicate_at[0]):
         item = state.to_replicate[state.to_replicate_at[0] % len(state.to_replicate)]
-        if state.copies[item] != 1 or not still_needed(problem, state, item):
+        if state.copy_count[item] != 1 or not still_needed(problem, state, item):
             state.to_replicate_at[0] += 1
             continue
         target = idle_place(problem, state, item)
         if target < 0:
             return
         state.to_replicate_at[0] += 1
-        if state.present[item * places + target] == ABSENT:
+        if status_of(state, item, target) == ABSENT:
             state.replica[item] = target
             state.count[REPLICAS] += 1
-            request(problem, state, item, state.holder[item], target, np.inf)
+            request_item(problem, state, item, state.holder[item], target, np.inf)
 
 
 @inner
 def idle_place(problem, state, item):
     """The place of a host with nothing to do and nothing on its links, other than the item's holder."""
-    places = len(state.place_up)
+    holder = state.holder[item]
     for host in range(len(state.host_up)):
         place = problem.host_place[host]
-        if (
-            not state.host_up[host]
-            or place == state.holder[item]
-            or state.busy_cores[host] > 0
-            or state.queue_head[host] >= 0
-        ):
+        if not state.host_up[host] or place == holder or state.busy_cores[host] > 0 or state.queue_head[host] >= 0:
             continue
-        at = state.holder[item] * places + place
+        at = holder * len(state.place_up) + place
         idle = True
         for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
             if state.link_busy[problem.route_links[k]] > 0:
@@ -212,112 +230,166 @@ def idle_place(problem, state, item):
 
 
 @inner
-def dispatch(problem, state, now):
-    """Start everything that can start now: O(hosts + links + what starts)."""
-    hosts = len(state.host_up)
-    for host in range(hosts):
-        if not state.host_up[host]:
+def look_at_host(problem, state, host, now):
+    """Start tasks on a host; let it steal or duplicate if it has nothing else to do."""
+    unmark(state.dirty_host, state.dirty_host_block, host)
+    if not state.host_up[host]:
+        return
+    serve_host(problem, state, host, now)
+    unmark(state.dirty_host, state.dirty_host_block, host)
+    if problem.policy[STEAL]:
+        while state.busy_cores[host] < cores_of(problem, host) and state.startable_head[host] < 0:
+            if not steal(problem, state, host, now):
+                break
+    idle = state.busy_cores[host] < cores_of(problem, host) and state.queue_head[host] < 0
+    if problem.policy[DUPLICATE] and idle and state.count[READY] == 0:
+        duplicate(problem, state, host, now)
+
+
+@inner
+def look_at_queue(problem, state, queue, now):
+    """Start transfers from a queue; it stays marked if what is left waits for more than its own link.
+
+    Returns whether a planned transfer started: then another one may be first in its order now.
+    """
+    unmark(state.dirty_queue, state.dirty_queue_block, queue)
+    started = serve_order(problem, state, queue, now)
+    serve_queue(problem, state, queue, now)
+    fifo = problem.policy[CONTENTION] == FIFO
+    own_link_busy = fifo and queue < len(state.link_up) and state.link_busy[queue] > 0
+    if state.request_head[queue] >= 0 and not own_link_busy:
+        mark_queue(state, queue)
+    return started
+
+
+@inner
+def serve_hosts(problem, state, now):
+    """Hosts on which something may be able to start, by number."""
+    everybody = problem.policy[STEAL] or problem.policy[DUPLICATE] or problem.policy[LIMITED]
+    for block in range(len(state.dirty_host_block)):
+        if not everybody and state.dirty_host_block[block] == 0:
             continue
-        serve_host(problem, state, host, now)
-        cores = problem.core_ptr[host + 1] - problem.core_ptr[host]
-        if problem.policy[STEAL]:
-            while state.busy_cores[host] < cores and state.startable_head[host] < 0:
-                if not steal(problem, state, host, now):
-                    break
-        idle = state.busy_cores[host] < cores and state.queue_head[host] < 0
-        if problem.policy[DUPLICATE] and idle and state.count[WAITING] == 0:
-            duplicate(problem, state, host, now)
+        for host in range(block * BLOCK, min((block + 1) * BLOCK, len(state.host_up))):
+            if everybody or state.dirty_host[host]:
+                look_at_host(problem, state, host, now)
+
+
+@inner
+def serve_queues(problem, state, now):
+    """Queues from which something may be able to start, by number; again while planned transfers start."""
+    everything = problem.policy[LIMITED] or problem.policy[LINK_ORDER] == HYBRID
+    started = True
+    while started:
+        started = False
+        for block in range(len(state.dirty_queue_block)):
+            if not everything and state.dirty_queue_block[block] == 0:
+                continue
+            for queue in range(block * BLOCK, min((block + 1) * BLOCK, len(state.request_head))):
+                if everything or state.dirty_queue[queue]:
+                    started = look_at_queue(problem, state, queue, now) or started
+
+
+@inner
+def dispatch(problem, state, now):
+    """Start everything that can start now: O(hosts and queues that have changed + what starts)."""
+    serve_hosts(problem, state, now)
     if problem.policy[REPLICATE] > 0:
-        replicate(problem, state, now)
-    if problem.policy[RELAY]:  # items without a direct way first: they ask for one link more
-        serve_link(problem, state, len(state.link_up), now)
-    for queue in range(len(state.request_head)):
-        if state.request_head[queue] >= 0:
-            serve_link(problem, state, queue, now)
+        replicate(problem, state)
+    if problem.policy[RELAY]:  # items without a direct route first: they request one hop more
+        serve_queue(problem, state, len(state.link_up), now)
+    serve_queues(problem, state, now)
 
 
 @inner
 def task_done(problem, state, task, host, now):
-    """A task has ended on a host: its outputs are there, a copy elsewhere is cancelled."""
-    copy = state.run_host[task] != host
+    """A task has ended on a host: its outputs are there, a duplicate elsewhere is stopped."""
+    is_duplicate = state.run_host[task] != host
     if state.duplicate_host[task] >= 0:
-        loser = state.run_host[task] if copy else state.duplicate_host[task]
-        core = state.run_core[task] if copy else state.duplicate_core[task]
-        order(state, CANCEL, task, loser, core)
-        leave_core(problem, state, task, not copy)
+        loser = state.run_host[task] if is_duplicate else state.duplicate_host[task]
+        core = state.run_core[task] if is_duplicate else state.duplicate_core[task]
+        command(state, STOP, task, loser, core)
+        leave_core(problem, state, task, not is_duplicate)
     leave_core(problem, state, task, False)
-    made(problem, state, task, host, now)
+    complete(problem, state, task, host, now)
 
 
 @inner
-def made(problem, state, task, host, now):
-    """A task is done, and what it makes lies where it ran."""
+def complete(problem, state, task, host, now):
+    """A task is done, and its outputs are where it ran."""
     state.done[task] = 1
     state.count[DONE] += 1
     state.last_completion[host] = now
     place = problem.host_place[host]
-    places = len(state.place_up)
+    step = problem.policy[REPLICATE]
     for k in range(problem.write_ptr[task], problem.write_ptr[task + 1]):
         item = problem.writes[k]
-        if not problem.no_transfer[item] and state.present[item * places + place] != HERE:
+        moves = not problem.no_transfer[item]
+        if moves and not is_present(state, item, place):
             state.storage_used[problem.place_site[place]] += problem.size[item]
             add_copy(problem, state, item, place)
         if not state.exists[item]:
-            come_to_be(problem, state, item)
-        if (
-            problem.policy[REPLICATE] > 0
-            and not problem.no_transfer[item]
-            and problem.level[task] % problem.policy[REPLICATE] == 0
-        ):
+            come_to_exist(problem, state, item)
+        if step > 0 and moves and problem.level[task] % step == 0:
             state.to_replicate[state.to_replicate_at[1] % len(state.to_replicate)] = item
             state.to_replicate_at[1] += 1
 
 
 @inner
-def is_uneven(problem, state):
-    """Whether a host has nothing to do while another has more tasks than cores."""
+def is_imbalanced(problem, state):
+    """Whether a host has nothing to do while another has more tasks than cores: O(hosts)."""
     idle = queued = False
     for host in range(len(state.host_up)):
         if state.host_up[host]:
-            cores = problem.core_ptr[host + 1] - problem.core_ptr[host]
             held = state.queue_length[host] + state.busy_cores[host]
-            queued = queued or held > cores
-            idle = idle or (state.queue_length[host] == 0 and state.busy_cores[host] < cores)
+            queued = queued or held > cores_of(problem, host)
+            idle = idle or (state.queue_length[host] == 0 and state.busy_cores[host] < cores_of(problem, host))
     return idle and queued
 
 
-@entry
-def uneven_now(problem, state):
-    """As `is_uneven`, for Python."""
-    return is_uneven(problem, state)
+# What a back end reports.
 
 
 @entry
-def note_done(problem, state, task, host, now):
-    """News from workers that have their own queues: a task is done on a host, wherever it was expected."""
+def dispatch_all(problem, state, now):
+    """As `dispatch`, called from Python."""
+    dispatch(problem, state, now)
+
+
+@entry
+def imbalanced(problem, state):
+    """As `is_imbalanced`, called from Python."""
+    return is_imbalanced(problem, state)
+
+
+@entry
+def task_finished(problem, state, task, host, now):
+    """A task has ended on a host, wherever it was expected: workers may have queues of their own."""
+    if state.run_host[task] == host or (state.run_host[task] >= 0 and state.duplicate_host[task] == host):
+        task_done(problem, state, task, host, now)
+        return
     if state.done[task] or not state.host_up[host]:
         return
     if state.assigned[task] >= 0:
         queue = state.assigned[task]
-        forget(problem, state, task)
+        take_off_queue(problem, state, task)
         state.backlog[queue] -= state.predicted[task]
-        change_want(problem, state, task, problem.host_place[queue], -1)
+        change_needed(problem, state, task, problem.host_place[queue], -1)
     elif state.missing_inputs[task] == 0:
         out_of_pool(state, task)
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
         state.pending_readers[problem.reads[k]] -= 1
-    made(problem, state, task, host, now)
+    complete(problem, state, task, host, now)
 
 
 @entry
-def note_moved(problem, state, item, place):
-    """News from workers that fetch data themselves: a copy has arrived at a place."""
-    at = item * len(state.place_up) + place
-    if (
-        not problem.no_transfer[item]
-        and state.exists[item]
-        and state.place_up[place]
-        and state.present[at] != HERE
-    ):
+def copy_arrived(problem, state, item, place):
+    """A copy has arrived at a place: by one of our transfers, or because a worker fetched it."""
+    for k in range(state.count[TRANSFERS]):
+        transfer = state.live_transfers[k]
+        if state.transfer_item[transfer] == item and state.transfer_target[transfer] == place:
+            transfer_done(problem, state, transfer)
+            return
+    present = is_present(state, item, place)
+    if not problem.no_transfer[item] and state.exists[item] and state.place_up[place] and not present:
         state.storage_used[problem.place_site[place]] += problem.size[item]
         add_copy(problem, state, item, place)

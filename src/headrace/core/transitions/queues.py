@@ -1,9 +1,35 @@
-"""Queues of tasks, one a host, kept by rank; and the pool of ready tasks that no host has."""
+"""Queues of tasks, one for each host in rank order, and the pool of ready tasks without a host."""
 
 from __future__ import annotations
 
-from headrace.core.state import HERE, WAITING
-from headrace.core.transitions.jit import entry, inner
+from headrace.core.state import BLOCK, READY
+from headrace.core.transitions.copies import copy_at, is_present
+from headrace.arrays.compiling import entry, inner
+
+
+@inner
+def mark(flags, blocks, number):
+    """Have a host or a queue looked at again by the next dispatch."""
+    if not flags[number]:
+        flags[number] = 1
+        blocks[number // BLOCK] += 1
+
+
+@inner
+def unmark(flags, blocks, number):
+    if flags[number]:
+        flags[number] = 0
+        blocks[number // BLOCK] -= 1
+
+
+@inner
+def mark_host(state, host):
+    mark(state.dirty_host, state.dirty_host_block, host)
+
+
+@inner
+def mark_queue(state, queue):
+    mark(state.dirty_queue, state.dirty_queue_block, queue)
 
 
 @inner
@@ -13,46 +39,45 @@ def goes_after(rank, first, second):
 
 
 @inner
-def insert(state, queue, task):
-    """Put a task into a host's queue, looked for from the end: O(1) when work comes in order."""
-    after, before, rank = state.queue_next, state.queue_previous, state.rank
-    at = state.queue_tail[queue]
-    while at >= 0 and goes_after(rank, at, task):
-        at = before[at]
-    link_in(after, before, state.queue_head, state.queue_tail, queue, task, at)
-    state.queue_length[queue] += 1
+def insert(state, host, task):
+    """Enqueue a task by rank, searching from the tail: O(1) when work comes in order."""
+    at = state.queue_tail[host]
+    while at >= 0 and goes_after(state.rank, at, task):
+        at = state.queue_previous[at]
+    link_in(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, host, task, at)
+    state.queue_length[host] += 1
 
 
 @inner
-def link_in(after, before, head, tail, queue, task, at):
-    """Insert into a doubly linked list behind `at`; at the front for -1."""
-    before[task] = at
-    follower = head[queue] if at < 0 else after[at]
-    after[task] = follower
+def link_in(following, previous, head, tail, queue, entry, at):
+    """Insert an entry into a doubly linked list behind `at`; at the front for -1."""
+    previous[entry] = at
+    after = head[queue] if at < 0 else following[at]
+    following[entry] = after
     if at < 0:
-        head[queue] = task
+        head[queue] = entry
     else:
-        after[at] = task
-    if follower < 0:
-        tail[queue] = task
+        following[at] = entry
+    if after < 0:
+        tail[queue] = entry
     else:
-        before[follower] = task
+        previous[after] = entry
 
 
 @inner
-def link_out(after, before, head, tail, queue, task):
-    """Take out of a doubly linked list."""
-    p, q = before[task], after[task]
-    if p < 0:
-        head[queue] = q
+def link_out(following, previous, head, tail, queue, entry):
+    """Take an entry out of a doubly linked list."""
+    before, after = previous[entry], following[entry]
+    if before < 0:
+        head[queue] = after
     else:
-        after[p] = q
-    if q < 0:
-        tail[queue] = p
+        following[before] = after
+    if after < 0:
+        tail[queue] = before
     else:
-        before[q] = p
-    after[task] = -1
-    before[task] = -1
+        previous[after] = before
+    following[entry] = -1
+    previous[entry] = -1
 
 
 @inner
@@ -63,30 +88,23 @@ def remove(state, queue, task):
 
 @inner
 def into_pool(state, task):
-    """A ready task that nobody has waits at the end of the pool."""
+    """A ready task without a host waits at the end of the pool."""
     pool = len(state.host_up)
-    link_in(
-        state.queue_next,
-        state.queue_previous,
-        state.queue_head,
-        state.queue_tail,
-        pool,
-        task,
-        state.queue_tail[pool],
-    )
+    at = state.queue_tail[pool]
+    link_in(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, pool, task, at)
     state.queue_length[pool] += 1
-    state.count[WAITING] += 1
+    state.count[READY] += 1
 
 
 @inner
 def out_of_pool(state, task):
     remove(state, len(state.host_up), task)
-    state.count[WAITING] -= 1
+    state.count[READY] -= 1
 
 
 @inner
 def make_startable(state, host, task):
-    """All inputs are there: among those that can start, by rank."""
+    """All inputs of a queued task are at its host."""
     if state.startable[task]:
         return
     state.startable[task] = 1
@@ -94,14 +112,9 @@ def make_startable(state, host, task):
     while at >= 0 and goes_after(state.rank, at, task):
         at = state.startable_previous[at]
     link_in(
-        state.startable_next,
-        state.startable_previous,
-        state.startable_head,
-        state.startable_tail,
-        host,
-        task,
-        at,
+        state.startable_next, state.startable_previous, state.startable_head, state.startable_tail, host, task, at
     )
+    mark_host(state, host)
 
 
 @inner
@@ -109,91 +122,96 @@ def not_startable(state, host, task):
     if state.startable[task]:
         state.startable[task] = 0
         link_out(
-            state.startable_next,
-            state.startable_previous,
-            state.startable_head,
-            state.startable_tail,
-            host,
-            task,
+            state.startable_next, state.startable_previous, state.startable_head, state.startable_tail, host, task
         )
 
 
 @inner
-def count_lacking(problem, state, task, place):
+def count_absent(problem, state, task, place):
     """Inputs of a task that are not at a place."""
-    places = len(state.place_up)
-    lacking = 0
+    absent = 0
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
         item = problem.reads[k]
-        if not problem.no_transfer[item] and state.present[item * places + place] != HERE:
-            lacking += 1
-    return lacking
+        if not problem.no_transfer[item] and not is_present(state, item, place):
+            absent += 1
+    return absent
 
 
 @inner
-def change_want(problem, state, task, place, by):
-    places = len(state.place_up)
+def change_needed(problem, state, task, place, by):
+    """One task more or less that reads its inputs at this place."""
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
         item = problem.reads[k]
         if not problem.no_transfer[item]:
-            state.needed[item * places + place] += by
+            state.copy_needed[copy_at(state, item, place)] += by
 
 
 @inner
-def assign(problem, state, task, host, rank, predicted):
-    """Put a task into a host's queue, away from where it was; not if it runs, is done, or the host is gone."""
+def assign(problem, state, task, host, rank, predicted, in_order):
+    """Move a task to a host's queue; not if it runs, is done, or the host is down."""
     if state.done[task] or state.run_host[task] >= 0 or not state.host_up[host]:
         return False
     if state.assigned[task] >= 0:
-        unassign(problem, state, task)
+        requeue(problem, state, task)
     if state.missing_inputs[task] == 0:
         out_of_pool(state, task)
     place = problem.host_place[host]
     state.assigned[task] = host
     state.rank[task] = rank
+    state.in_order[task] = in_order
     state.predicted[task] = predicted
     state.backlog[host] += predicted
     insert(state, host, task)
-    change_want(problem, state, task, place, 1)
-    state.absent_inputs[task] = count_lacking(problem, state, task, place)
+    change_needed(problem, state, task, place, 1)
+    state.absent_inputs[task] = count_absent(problem, state, task, place)
     if state.missing_inputs[task] == 0 and state.absent_inputs[task] == 0:
         make_startable(state, host, task)
+    mark_host(state, host)
     return True
 
 
 @inner
-def forget(problem, state, task):
-    """A task leaves its host's queue for good or for another; it is in no queue then."""
+def take_off_queue(problem, state, task):
+    """A task leaves its host's queue, to run or for another queue."""
     host = state.assigned[task]
     not_startable(state, host, task)
     remove(state, host, task)
     state.assigned[task] = -1
     state.inputs_requested[task] = 0
+    mark_host(state, host)
 
 
 @inner
-def unassign(problem, state, task):
-    """A queued task goes back to the pool, or waits for its inputs to exist."""
+def requeue(problem, state, task):
+    """A queued task goes back to the pool, or waits until its inputs exist."""
     host = state.assigned[task]
-    forget(problem, state, task)
+    take_off_queue(problem, state, task)
     state.backlog[host] -= state.predicted[task]
-    change_want(problem, state, task, problem.host_place[host], -1)
+    change_needed(problem, state, task, problem.host_place[host], -1)
     if state.missing_inputs[task] == 0:
         into_pool(state, task)
 
 
 @entry
-def assign_all(problem, state, tasks, hosts, ranks, predicted):
-    """Assign many; how many took."""
+def assign_all(problem, state, tasks, hosts, ranks, predicted, in_order):
+    """Assign many tasks; returns how many were taken."""
     taken = 0
     for k in range(len(tasks)):
-        if assign(problem, state, tasks[k], hosts[k], ranks[k], predicted[k]):
+        if assign(problem, state, tasks[k], hosts[k], ranks[k], predicted[k], in_order):
             taken += 1
     return taken
 
 
 @entry
-def truncate(problem, state, keep):
+def requeue_all(problem, state, tasks):
+    """Put queued tasks back into the pool; others are left alone."""
+    for k in range(len(tasks)):
+        if state.assigned[tasks[k]] >= 0:
+            requeue(problem, state, tasks[k])
+
+
+@entry
+def requeue_tails(problem, state, keep):
     """Leave each host the first `keep` tasks of its queue; the others go back to the pool."""
     for host in range(len(state.host_up)):
         task = state.queue_head[host]
@@ -201,6 +219,6 @@ def truncate(problem, state, keep):
         while task >= 0:
             following = state.queue_next[task]
             if kept >= keep:
-                unassign(problem, state, task)
+                requeue(problem, state, task)
             kept += 1
             task = following

@@ -5,22 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.core.state import (
-    CANCEL,
+    ABORT,
+    COMMANDS,
     CONTENTION,
+    COPIES,
     DELIVERED,
     DONE,
     DROP,
     FAIR,
-    MOVE,
-    MOVES,
-    OFF,
-    ORDERS,
+    MISPREDICTED,
+    REQUESTS,
+    RUNNING_WRITES,
+    SEND,
     START,
-    WAITING,
+    STOP,
+    TRANSFERS,
 )
-from headrace.core.transitions.data import move_done
-from headrace.core.transitions.dispatch import dispatch, is_uneven, task_done
-from headrace.core.transitions.jit import entry, inner
+from headrace.core.transitions.data import transfer_done
+from headrace.core.transitions.dispatch import dispatch, task_done
+from headrace.arrays.compiling import entry, inner
+from headrace.core.transitions.wake import wants_to_be_asked
 from headrace.simulator.events.event_queue import put, take_out
 from headrace.simulator.events.flows import (
     advance_flows,
@@ -46,18 +50,18 @@ from headrace.simulator.events.grid_state import (
 from headrace.simulator.events.traces import done_between, finish
 
 # Why the loop stopped.
-FINISHED, TIME, WAKE, STUCK, LOG_FULL = 0, 1, 2, 3, 4
+FINISHED, TIME, WAKE, STUCK, LOG_FULL, NO_ROOM = 0, 1, 2, 3, 4, 5
 
 
 @inner
-def write(grid, kind, a, b, c):
-    k = grid.log_len[0]
+def write(grid, kind, subject, origin, target):
+    k = grid.log_length[0]
     grid.log_time[k] = grid.now[0]
     grid.log_kind[k] = kind
-    grid.log_a[k] = a
-    grid.log_b[k] = b
-    grid.log_c[k] = c
-    grid.log_len[0] = k + 1
+    grid.log_subject[k] = subject
+    grid.log_from[k] = origin
+    grid.log_to[k] = target
+    grid.log_length[0] = k + 1
 
 
 @inner
@@ -87,47 +91,48 @@ def start_move(problem, state, grid, move, source, target):
 
 
 @inner
-def carry_orders(problem, state, grid):
-    """Do what the state ordered; whether shares of links change by it."""
+def carry_out(problem, state, grid):
+    """Do what the coordinator commands; returns whether shares of links change by it."""
     changed = False
     cores = len(grid.core_host)
-    for k in range(state.count[ORDERS]):
-        kind, a, b, c = state.command_kind[k], state.command_a[k], state.command_b[k], state.command_c[k]
+    for k in range(state.count[COMMANDS]):
+        kind, subject = state.command_kind[k], state.command_subject[k]
+        origin, target = state.command_from[k], state.command_to[k]
         if kind == START:
-            core = problem.core_ptr[b] + c
-            grid.core_work_left[core] = grid.work[a]
+            core = problem.core_ptr[origin] + target
+            grid.core_work_left[core] = grid.work[subject]
             grid.core_since[core] = grid.now[0]
-            write(grid, TASK_STARTED, a, b, c)
-            put(grid, core, core_end(grid, core, a))
-        elif kind == MOVE:
-            start_move(problem, state, grid, a, b, c)
-        elif kind == CANCEL:
-            take_out(grid, problem.core_ptr[b] + c)
-            write(grid, TASK_STOPPED, a, b, c)
+            write(grid, TASK_STARTED, subject, origin, target)
+            put(grid, core, core_end(grid, core, subject))
+        elif kind == SEND:
+            start_move(problem, state, grid, subject, origin, target)
+        elif kind == STOP:
+            take_out(grid, problem.core_ptr[origin] + target)
+            write(grid, TASK_STOPPED, subject, origin, target)
         elif kind == DROP:
-            write(grid, COPY_DROPPED, a, b, -1)
-        else:
-            pair = b * len(state.place_up) + c
-            flowing = problem.policy[CONTENTION] == FAIR and grid.heap_at[cores + a] < 0
+            write(grid, COPY_DROPPED, subject, origin, -1)
+        elif kind == ABORT:
+            pair = origin * len(state.place_up) + target
+            flowing = problem.policy[CONTENTION] == FAIR and grid.heap_at[cores + subject] < 0
             if flowing:
-                leave_flow(grid, a, pair)
+                leave_flow(grid, subject, pair)
                 changed = True
-            take_out(grid, cores + a)
-            write(grid, MOVE_CUT, state.transfer_item[a], b, c)
-    state.count[ORDERS] = 0
+            take_out(grid, cores + subject)
+            write(grid, MOVE_CUT, state.transfer_item[subject], origin, target)
+    state.count[COMMANDS] = 0
     return changed
 
 
 @inner
-def end_task(problem, state, grid, core, off_by):
+def end_task(problem, state, grid, core, factor):
     task = state.core_task[core]
     host = grid.core_host[core]
     took = grid.now[0] - (
         state.run_start[task] if state.run_host[task] == host else state.duplicate_start[task]
     )
     expected = state.predicted[task]
-    if off_by < np.inf and (took > off_by * expected or off_by * took < expected):
-        state.count[OFF] += 1
+    if factor < np.inf and (took > factor * expected or factor * took < expected):
+        state.count[MISPREDICTED] += 1
     write(grid, TASK_ENDED, task, host, core - problem.core_ptr[host])
     task_done(problem, state, task, host, grid.now[0])
 
@@ -137,7 +142,7 @@ def finish_move(problem, state, grid, move):
     write(
         grid, MOVE_ENDED, state.transfer_item[move], state.transfer_source[move], state.transfer_target[move]
     )
-    move_done(problem, state, move)
+    transfer_done(problem, state, move)
 
 
 @inner
@@ -169,35 +174,10 @@ def end_flows(problem, state, grid):
     return ended
 
 
-@inner
-def soon_idle(problem, state, now, soon):
-    """Whether a host with an empty queue has a free core, or will have one within `soon` seconds as predicted."""
-    for host in range(len(state.host_up)):
-        if not state.host_up[host] or state.queue_length[host] > 0:
-            continue
-        for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
-            task = state.core_task[core]
-            if task < 0:
-                return True
-            began = state.run_start[task] if state.run_host[task] == host else state.duplicate_start[task]
-            if soon > 0.0 and began + state.predicted[task] - now <= soon:
-                return True
-    return False
-
-
-@inner
-def asks_for_work(problem, state, now, ready, soon):
-    """Ready tasks that nobody has: enough of them, or one and a host that has nothing to do (soon >= 0)."""
-    waiting = state.count[WAITING]
-    if waiting == 0:
-        return False
-    return waiting >= ready or (soon >= 0.0 and soon_idle(problem, state, now, soon))
-
-
 @entry
 def settle(problem, state, grid):
     """Carry out what a change ordered, before anything new is started."""
-    if carry_orders(problem, state, grid) and problem.policy[CONTENTION] == FAIR:
+    if carry_out(problem, state, grid) and problem.policy[CONTENTION] == FAIR:
         share(problem, grid, grid.now[0])
 
 
@@ -229,7 +209,7 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
     cores = len(grid.core_host)
     places = len(state.place_up)
     fair = problem.policy[CONTENTION] == FAIR
-    for k in range(state.count[MOVES]):
+    for k in range(state.count[TRANSFERS]):
         move = state.live_transfers[k]
         pair = state.transfer_source[move] * places + state.transfer_target[move]
         if not fair and grid.heap_at[cores + move] >= 0 and grid.transfer_since[move] < now:
@@ -242,7 +222,7 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
         advance_flows(grid, now)
         share(problem, grid, now)
         return
-    for k in range(state.count[MOVES]):
+    for k in range(state.count[TRANSFERS]):
         move = state.live_transfers[k]
         pair = state.transfer_source[move] * places + state.transfer_target[move]
         if grid.heap_at[cores + move] >= 0:
@@ -250,72 +230,96 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
             put(grid, cores + move, alone_until(problem, grid, pair, begins, grid.transfer_left[move]))
 
 
-@entry
-def advance(problem, state, grid, until, results, ready, soon, uneven, off_by, muted):
-    """Run until all is done, a time is reached, somebody asks for work, or nothing can happen any more.
+@inner
+def log_is_full(state, grid):
+    """Whether one more step could write more lines than the log has room for."""
+    need = state.count[COMMANDS] + grid.heap_len[0] + 2 * state.count[TRANSFERS] + len(grid.core_host) + 16
+    return len(grid.log_time) - grid.log_length[0] < need
 
-    Work is asked for when `ready` tasks have no host, or after everything that happens for ready = -1; see
-    WakeConditions for `soon`, `uneven` and `off_by`. A scheduler that was just asked is not asked again before
-    something has happened (`muted`).
-    O(log of what is under way) for each end, plus O(hosts + links) to look what can start.
-    """
+
+@inner
+def copies_are_full(state):
+    """Whether one more step could make more copy records than there is room for."""
+    need = 64 + state.count[REQUESTS] + len(state.host_up) + 2 * state.count[RUNNING_WRITES]
+    return len(state.copy_item) - state.count[COPIES] < need
+
+
+@inner
+def next_end(grid, fair):
+    """When the next task or transfer ends, or shares of links change."""
+    following = grid.heap_time[0] if grid.heap_len[0] > 0 else np.inf
+    if fair:
+        following = min(following, min(next_flow_end(grid), grid.flow_time[1]))
+    return following
+
+
+@inner
+def end_what_is_due(problem, state, grid, factor):
+    """Note everything that ends now; returns whether shares of links change."""
+    fair = problem.policy[CONTENTION] == FAIR
     cores = len(grid.core_host)
+    changed = False
+    if fair:
+        advance_flows(grid, grid.now[0])
+        changed = grid.flow_time[1] <= grid.now[0]
+        if end_flows(problem, state, grid) > 0:
+            changed = True
+    while grid.heap_len[0] > 0 and grid.heap_time[0] <= grid.now[0]:
+        number = grid.heap_id[0]
+        take_out(grid, number)
+        if number < cores:
+            if state.core_task[number] >= 0:  # not stopped at this very moment
+                end_task(problem, state, grid, number, factor)
+            continue
+        move = number - cores
+        if fair and grid.transfer_phase[move] == LATENCY and grid.transfer_left[move] > 0.0:
+            grid.transfer_phase[move] = FLOWING
+            pair = state.transfer_source[move] * len(state.place_up) + state.transfer_target[move]
+            join_flow(problem, state, grid, move, pair)
+            changed = True
+        else:
+            finish_move(problem, state, grid, move)
+    return changed
+
+
+@entry
+def advance(problem, state, grid, until, results, wake, muted):
+    """Run until all is done, a time is reached, the scheduler wants to be asked, or nothing can happen any more.
+
+    See `core.transitions.wake` for `wake`. A scheduler that was just asked is not asked again before something has
+    happened (`muted`). O(log of what is under way) for each end, plus what changes by it.
+    """
     fair = problem.policy[CONTENTION] == FAIR
     tasks = len(state.done)
     happened = False
     while True:
+        if copies_are_full(state):
+            return NO_ROOM
         dispatch(problem, state, grid.now[0])
-        room = len(grid.log_time) - grid.log_len[0]
-        if room < state.count[ORDERS] + grid.heap_len[0] + 2 * state.count[MOVES] + cores + 16:
+        if log_is_full(state, grid):
             return LOG_FULL
-        changed = carry_orders(problem, state, grid)
+        changed = carry_out(problem, state, grid)
         if fair and changed:
             share(problem, grid, grid.now[0])
         if state.count[DONE] == tasks and state.count[DELIVERED] == results:
             return FINISHED
-        if happened and (ready < 0 or state.count[OFF] > 0):
+        if wants_to_be_asked(problem, state, grid.now[0], wake, happened, muted):
             return WAKE
-        if not muted and uneven and is_uneven(problem, state):
-            return WAKE
-        if not muted and ready > 0 and asks_for_work(problem, state, grid.now[0], ready, soon):
-            return WAKE
-        following = grid.heap_time[0] if grid.heap_len[0] > 0 else np.inf
-        if fair:
-            following = min(following, min(next_flow_end(grid), grid.flow_time[1]))
+        following = next_end(grid, fair)
         if following > until:
-            if until < np.inf:
-                if fair:
-                    advance_flows(grid, until)
-                grid.now[0] = until
-                return TIME
-            return STUCK
+            if until == np.inf:
+                return STUCK
+            if fair:
+                advance_flows(grid, until)
+            grid.now[0] = until
+            return TIME
         if following == np.inf:
             return STUCK
         muted = False
         happened = True
         grid.now[0] = max(grid.now[0], following)
-        changed = False
-        if fair:
-            advance_flows(grid, grid.now[0])
-            changed = grid.flow_time[1] <= grid.now[0]
-            if end_flows(problem, state, grid) > 0:
-                changed = True
-        while grid.heap_len[0] > 0 and grid.heap_time[0] <= grid.now[0]:
-            id = grid.heap_id[0]
-            take_out(grid, id)
-            if id < cores:
-                if state.core_task[id] >= 0:  # not cancelled at this very moment
-                    end_task(problem, state, grid, id, off_by)
-            else:
-                move = id - cores
-                if fair and grid.transfer_phase[move] == LATENCY and grid.transfer_left[move] > 0.0:
-                    grid.transfer_phase[move] = FLOWING
-                    pair = state.transfer_source[move] * len(state.place_up) + state.transfer_target[move]
-                    join_flow(problem, state, grid, move, pair)
-                    changed = True
-                else:
-                    finish_move(problem, state, grid, move)
-        if carry_orders(problem, state, grid):
+        changed = end_what_is_due(problem, state, grid, wake.misprediction)
+        if carry_out(problem, state, grid):
             changed = True
         if fair and changed:
             share(problem, grid, grid.now[0])

@@ -1,40 +1,49 @@
-"""Simulate a program under an online scheduler on a grid that changes: virtual time around the coordinator."""
+"""The simulated grid: a back end in virtual time, with hosts and links that change as a script says.
+
+The compiled loop (`advance`) calls the coordinator's transitions directly and returns to Python only when the scheduler
+wants to be asked, the script has something to say, or the log is full.
+"""
 
 from __future__ import annotations
 
 import math
-import time as clock
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from headrace.core import state as d
+from headrace.arrays.clock import work_clock
+from headrace.core import state as s
+from headrace.core.coordinator import Coordinator
 from headrace.core.estimates import Estimates
-from headrace.core.online import EVERY_EVENT, ON_GRID_CHANGES, Command, Fetch, RequeueTail, WakeConditions
-from headrace.core.scheduler import Assign, Follow
-from headrace.core.state_refs import problem_ref, state_ref
-from headrace.core.transitions.data import deliver_all, unblock, withdraw_all
-from headrace.core.transitions.losses import (
-    host_joined,
-    host_left,
-    link_joined,
-    link_left,
-    released,
-    storage_joined,
-    storage_left,
-)
-from headrace.core.transitions.queues import assign_all, truncate
-from headrace.core.view import RunView
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.replan import Replan
+from headrace.core.scheduler import Scheduler
+from headrace.core.transitions.data import unblock
 from headrace.model.behaviour import Change
-from headrace.model.errors import HeadraceError, NoPlan
-from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
+from headrace.model.errors import HeadraceError, NoPlan, UsageError
+from headrace.model.events import (
+    DataMoved,
+    Event,
+    HostJoined,
+    HostLeft,
+    LinkJoined,
+    LinkLeft,
+    Started,
+    StorageJoined,
+    StorageLeft,
+    TaskFinished,
+    TaskReleased,
+)
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform, Site
+from headrace.model.program import Program
 from headrace.model.trace import LinkTrace
-from headrace.simulator.events import grid_state as w
+from headrace.simulator.events import grid_state as g
 from headrace.simulator.events.advance import (
     FINISHED,
     LOG_FULL,
+    NO_ROOM,
     STUCK,
     TIME,
     WAKE,
@@ -44,14 +53,15 @@ from headrace.simulator.events.advance import (
     settle,
 )
 from headrace.simulator.events.grid_refs import grid_ref
-from headrace.simulator.events.run import LINK_ORDERS, ExecutionPolicy, Scheduler, SimulatedRun
+from headrace.simulator.events.run import SimulatedRun
 from headrace.simulator.events.setup import set_up_grid
+from headrace.simulator.events.trace import events_of
 
 MOST_IN_VAIN = 100
 """How often a scheduler may be asked while nothing is under way and nothing comes of it."""
 
 
-def simulate_online(
+def simulate_scheduler(
     graph: Graph,
     platform: Platform,
     scheduler: Scheduler,
@@ -59,21 +69,19 @@ def simulate_online(
     changes: Sequence[Change] = (),
     real: Graph | None = None,
     estimates: Estimates | None = None,
-    mechanics: ExecutionPolicy | None = None,
+    policy: ExecutionPolicy | None = None,
     tell: Callable[[float, int], None] = lambda time, done: None,
 ) -> SimulatedRun:
-    """Run a program in virtual time under a scheduler that decides while it goes.
+    """Run a program in virtual time under a scheduler.
 
-    `real` is the same graph with what tasks truly take and items truly weigh, where estimates
-    differ. Hosts and links with traces follow them; `estimates` are what the scheduler is
-    told.
+    `real` is the same graph with the true run times and sizes, where they differ from the estimated ones. Hosts and links
+    with traces follow them. `estimates` are what the scheduler is told. `tell` hears the time and the number of
+    finished tasks now and then.
     """
-    began = clock.perf_counter()
-    run = _Run(
-        graph, platform, scheduler, changes, real or graph, estimates, mechanics or ExecutionPolicy(), tell
-    )
+    began = work_clock()
+    run = _Run(graph, platform, scheduler, changes, real or graph, estimates, policy, tell)
     run.go()
-    return run.outcome(clock.perf_counter() - began)
+    return run.outcome(work_clock() - began)
 
 
 class _Run:
@@ -87,114 +95,102 @@ class _Run:
         changes: Sequence[Change],
         real: Graph,
         estimates: Estimates | None,
-        mechanics: ExecutionPolicy,
+        policy: ExecutionPolicy | None,
         tell: Callable[[float, int], None],
     ) -> None:
-        widest = max(host.cores for host in platform.hosts)
-        if (graph.cores > widest).any():
-            task = int(np.argmax(graph.cores))
-            raise NoPlan(
-                f"task {graph.task_names[task]!r} needs {graph.cores[task]} cores, no host has more than {widest}",
-                where=f"{graph.name} on {platform.name}",
-                hint="add a host with more cores",
-            )
+        self.coordinator = Coordinator(scheduler, graph, platform, policy=policy, estimates=estimates)
+        self.view, self.records = self.coordinator.view, self.coordinator.records
         self.graph, self.platform, self.scheduler, self.tell = graph, platform, scheduler, tell
-        self.problem = d.make_static_problem(
-            graph,
-            platform,
-            link_order=LINK_ORDERS[mechanics.link_order],
-            strict=mechanics.strict,
-            ahead=max(1, mechanics.ahead),
-            steal=mechanics.steal,
-            duplicate=mechanics.duplicate,
-            replicate=mechanics.replicate,
-        )
-        self.desk = d.make_state(graph, platform, self.problem)
-        self.problem_ref, self.state_ref = problem_ref(self.problem), state_ref(self.desk)
         self.changes = sorted(changes, key=lambda change: change.time)
-        self.stage = set_up_grid(real, platform, self.problem, self.desk, self.changes)
-        self.grid = self.stage.grid
+        self.setup = set_up_grid(real, platform, self.records.problem, self.records.state, self.changes)
+        self.grid = self.setup.grid
         self.grid_ref = grid_ref(self.grid)
-        self.host_number = {host.name: h for h, host in enumerate(platform.hosts)}
-        self.place_number = {name: p for p, name in enumerate(platform.network.place_names)}
-        self.estimates = estimates or Estimates(graph, platform)
-        refs = (self.problem_ref, self.state_ref)
-        self.state = RunView(graph, platform, self.problem, self.desk, self.estimates, refs)
-        self.results = int((self.problem.destination >= 0).sum())
+        self.results = int((self.records.problem.destination >= 0).sum())
         self.at_change = 0
         late = np.flatnonzero(graph.release > 0)
         self.releases = late[np.argsort(graph.release[late], kind="stable")].tolist()
         self.at_release = 0
         self.lines = self.in_vain = 0
         self.last_time = -1.0
-        self.untold: list[Event] = []
-        """What happened while there was no host to plan for."""
         self.read = 0
-        self.asked = 0
         self.deciding = 0.0
+
+    @property
+    def state(self) -> s.CoordinatorState:
+        return self.records.state
 
     def go(self) -> None:
         """From the start to the end."""
-        events: list[Event] = [Started(0.0)]
-        for change in self._first_changes():
-            if change.what == "host-up":
-                self._host_leaves(change.name, wiped=False)  # it comes when the script says so
-            elif change.what == "link-up":
-                self._link_change(change._replace(what="link-down"), (-1, -1))
+        self._take_away_what_comes_later()
         self._apply_changes(0.0)
-        self.read = int(self.grid.log_len[0])
-        self._ask(events)
-        asked_idle = True
+        self.read = int(self.grid.log_length[0])
+        self._ask([Started(0.0)])
+        muted = True
         while True:
-            wake = _wake_of(self.scheduler)
             until = min(self._next_change(), self._next_release(), self._next_time())
+            wake = self.coordinator.wake()
             reason = advance(
-                self.problem_ref,
-                self.state_ref,
-                self.grid_ref,
-                until,
-                self.results,
-                _ready_limit(wake),
-                wake.soon if wake.idle else -1.0,
-                wake.uneven,
-                wake.off_by,
-                asked_idle and not wake.every,
+                *self.coordinator.refs, self.grid_ref, until, self.results, wake, muted and not wake.every_event
             )
-            self.state.time = float(self.grid.now[0])
-            self.tell(self.state.time, int(self.desk.count[d.DONE]))
+            self.view.time = float(self.grid.now[0])
+            self.tell(self.view.time, int(self.state.count[s.DONE]))
             if reason == FINISHED:
                 return
+            if reason == NO_ROOM:
+                self._make_room()
+                continue
             if reason == LOG_FULL:
                 self._lengthen_log()
-                asked_idle = False
-                if not wake.every:
+                muted = False
+                if not wake.every_event:
                     continue
             if reason == STUCK:
                 if until == math.inf and not self._unstick():
                     raise self._stuck()
-                asked_idle = False
+                muted = False
                 continue
             if self._is_quiet(reason):
-                if unblock(self.problem_ref, self.state_ref):
-                    asked_idle = True
+                if unblock(*self.coordinator.refs):
+                    muted = True
                     continue
                 self.in_vain += 1
                 if self.in_vain > MOST_IN_VAIN:
                     raise self._stuck()
-            news: list[Event] = []
-            self._release()
-            if reason == TIME and self._next_change() <= self.state.time:
-                news = self._apply_changes(self.state.time)
-            answers = self._ask([*self._happenings(), *news])
-            asked_idle = reason == WAKE or not answers
+            news = self._release()
+            if reason == TIME and self._next_change() <= self.view.time:
+                news += self._apply_changes(self.view.time)
+            commands = self._ask([*self._happenings(), *news])
+            muted = reason == WAKE or not commands
+
+    def _make_room(self) -> None:
+        """Room for the copy records that the next steps can make."""
+        count = self.state.count
+        self.records.reserve(
+            1024 + 4 * int(count[s.REQUESTS]) + 2 * len(self.state.host_up) + 4 * int(count[s.RUNNING_WRITES])
+        )
+
+    def _take_away_what_comes_later(self) -> None:
+        """Hosts and links whose first event is to come are not there at the start."""
+        first: dict[str, Change] = {}
+        for change in self.changes:
+            if not change.what.endswith("trace"):
+                first.setdefault(change.name, change)
+        for change in first.values():
+            if change.what == "host-up":
+                self._room_for_log()
+                self.coordinator.absent_at_start(change.name)
+                self._settle()
+                self._write(g.HOST_LEFT, self.view.host_number[change.name])
+            elif change.what == "link-up":
+                self._link_change(change._replace(what="link-down"), (-1, -1))
 
     def _is_quiet(self, reason: int) -> bool:
         """Whether nothing has begun since the scheduler was asked, and nothing is to come by itself."""
-        lines = int(self.grid.log_len[0])
+        lines = int(self.grid.log_length[0])
         quiet = lines == self.lines
         for_ever = min(self._next_change(), self._next_release()) == math.inf and not self._moves_on()
-        stands = reason == TIME and self.state.time == self.last_time
-        self.lines, self.last_time = lines, self.state.time
+        stands = reason == TIME and self.view.time == self.last_time
+        self.lines, self.last_time = lines, self.view.time
         if not quiet:
             self.in_vain = 0
         return quiet and (for_ever or stands)
@@ -207,248 +203,253 @@ class _Run:
         flows = grid.active[: int(grid.n_active[0])]
         return len(flows) > 0 and bool(grid.flow_time[1] < math.inf or (grid.pair_rate[flows] > 0).any())
 
-    def _first_changes(self) -> list[Change]:
-        """The first thing that happens to each host and link that comes or goes."""
-        first: dict[str, Change] = {}
-        for change in self.changes:
-            if not change.what.endswith("trace"):
-                first.setdefault(change.name, change)
-        return list(first.values())
-
     def _next_release(self) -> float:
         if self.at_release == len(self.releases):
             return math.inf
         return float(self.graph.release[self.releases[self.at_release]])
 
-    def _release(self) -> None:
+    def _release(self) -> list[Event]:
         """Tasks whose time has come."""
-        while self._next_release() <= self.state.time:
-            released(self.problem_ref, self.state_ref, self.releases[self.at_release])
+        released: list[Event] = []
+        while self._next_release() <= self.view.time:
+            task = self.graph.task_names[self.releases[self.at_release]]
+            released.append(TaskReleased(self.view.time, task))
+            self.coordinator.note(released[-1])
             self.at_release += 1
+        return released
 
     def _next_change(self) -> float:
         return self.changes[self.at_change].time if self.at_change < len(self.changes) else math.inf
 
     def _next_time(self) -> float:
         """When the scheduler wants to be asked; without a host there is nothing to ask."""
-        return float(getattr(self.scheduler, "next_time", math.inf)) if self.desk.host_up.any() else math.inf
+        return self.scheduler.wake.at if self.state.host_up.any() else math.inf
 
     def _ask(self, events: Sequence[Event]) -> int:
-        """What the scheduler answers is put into the queues; how much that was."""
-        self.untold.extend(events)
-        if not self.desk.host_up.any():
-            return 0
-        events, self.untold = self.untold, []
-        began = clock.perf_counter()
-        self.state.surprised = bool(self.desk.count[d.OFF] > 0)
-        self.desk.count[d.OFF] = 0
-        answers = self.scheduler.react(self.state, events)
-        self.deciding += clock.perf_counter() - began
-        self.asked += 1
-        self._apply(answers)
-        return len(answers)
+        """Ask the scheduler; how many commands it gave."""
+        began = work_clock()
+        commands = self.coordinator.ask(events)
+        self.deciding += work_clock() - began
+        return len(commands)
 
-    def _apply(self, answers: Sequence[Command]) -> None:
-        task_number, item_number = self.state.task_number, self.state.item_number
-        for answer in answers:
-            if isinstance(answer, RequeueTail):
-                truncate(self.problem_ref, self.state_ref, answer.keep)
-                withdraw_all(self.problem_ref, self.state_ref)
-        chosen = [a for a in answers if isinstance(a, Assign)]
-        if chosen:
-            tasks = np.array([task_number[a.task] for a in chosen], np.int32)
-            hosts = np.array([self.host_number[a.host] for a in chosen], np.int32)
-            ranks = np.array([a.rank for a in chosen], np.float64)
-            expected = self.estimates.seconds(self.state.time, tasks, hosts)
-            assign_all(self.problem_ref, self.state_ref, tasks, hosts, ranks, expected)
-        sent = [a for a in answers if isinstance(a, Fetch)]
-        if sent and self.platform.contention == "fifo":
-            deliver_all(
-                self.problem_ref,
-                self.state_ref,
-                np.array([item_number[a.item] for a in sent], np.int32),
-                np.array([self.place_number[a.source] for a in sent], np.int32),
-                np.array([self.place_number[a.target] for a in sent], np.int32),
-                np.array([a.rank for a in sent], np.float64),
-            )
-
-    def _write(self, kind: int, a: int, b: int = -1, c: int = -1) -> None:
-        grid = self.grid
-        if int(grid.log_len[0]) + 8 >= len(grid.log_time):
+    def _write(self, kind: int, subject: int, origin: int = -1, target: int = -1) -> None:
+        if int(self.grid.log_length[0]) + 8 >= len(self.grid.log_time):
             self._lengthen_log()
-            grid = self.grid
-        k = int(grid.log_len[0])
+        grid = self.grid
+        k = int(grid.log_length[0])
         grid.log_time[k], grid.log_kind[k] = grid.now[0], kind
-        grid.log_a[k], grid.log_b[k], grid.log_c[k] = a, b, c
-        grid.log_len[0] = k + 1
+        grid.log_subject[k], grid.log_from[k], grid.log_to[k] = subject, origin, target
+        grid.log_length[0] = k + 1
+
+    def _settle(self) -> None:
+        """Carry out what a change of the grid stopped, before anything new starts."""
+        settle(*self.coordinator.refs, self.grid_ref)
 
     def _apply_changes(self, now: float) -> list[Event]:
         """Everything of the script that happens by now."""
         events: list[Event] = []
         while self._next_change() <= now:
-            change, traces = self.changes[self.at_change], self.stage.of_change[self.at_change]
+            change, traces = self.changes[self.at_change], self.setup.of_change[self.at_change]
             self.at_change += 1
+            self._room_for_log()
             if change.what == "host-down":
-                if self._host_leaves(change.name):
-                    events.append(HostLeft(now, change.name))
+                events += self._host_leaves(now, change.name)
             elif change.what == "host-up":
                 if traces[0] >= 0:
                     self._host_trace(change.name, traces[0])
-                if self._host_comes(change.name):
-                    events.append(HostJoined(now, change.name))
+                events += self._host_comes(now, change.name)
             elif change.what == "host-trace":
                 self._host_trace(change.name, traces[0])
             else:
-                self._link_change(change, traces)
+                events += self._link_change(change, traces)
         return events
 
     def _host_trace(self, name: str, trace: int) -> None:
-        host = self.host_number[name]
-        host_speed_changes(self.problem_ref, self.state_ref, self.grid_ref, host, trace)
-        self.estimates.change(self.state.time, "host", host, self.stage.traces[trace])
-        self._write(w.CHANGED, host)
+        host = self.view.host_number[name]
+        host_speed_changes(*self.coordinator.refs, self.grid_ref, host, trace)
+        self.view.estimates.change(self.view.time, "host", host, self.setup.traces[trace])
+        self._write(g.CHANGED, host)
 
-    def _host_leaves(self, name: str, *, wiped: bool = True) -> bool:
-        host = self.host_number[name]
-        if not self.desk.host_up[host]:
-            return False
-        self._room_for_log()
-        host_left(self.problem_ref, self.state_ref, host, wiped)
-        settle(self.problem_ref, self.state_ref, self.grid_ref)
-        self.state.down.add(name)
-        self._write(w.HOST_LEFT, host)
-        return True
+    def _host_leaves(self, now: float, name: str) -> list[Event]:
+        host = self.view.host_number[name]
+        if not self.state.host_up[host]:
+            return []
+        event = HostLeft(now, name)
+        self.coordinator.note(event)
+        self._settle()
+        self._write(g.HOST_LEFT, host)
+        return [event]
 
-    def _host_comes(self, name: str) -> bool:
-        host = self.host_number[name]
-        if self.desk.host_up[host]:
-            return False
-        host_joined(self.problem_ref, self.state_ref, host, self.grid.now[0])
-        self.state.down.discard(name)
-        self._write(w.HOST_JOINED, host)
-        return True
+    def _host_comes(self, now: float, name: str) -> list[Event]:
+        host = self.view.host_number[name]
+        if self.state.host_up[host]:
+            return []
+        event = HostJoined(now, name)
+        self.coordinator.note(event)
+        self._write(g.HOST_JOINED, host)
+        return [event]
 
-    def _link_change(self, change: Change, traces: tuple[int, int]) -> None:
-        links = self.stage.links.get(change.name, ())
-        self._room_for_log()
-        for link in links:
+    def _link_change(self, change: Change, traces: tuple[int, int]) -> list[Event]:
+        events: list[Event] = []
+        now, names = self.view.time, self.platform.network.link_names
+        for link in self.setup.links.get(change.name, ()):
             if change.what == "link-down":
-                link_left(self.problem_ref, self.state_ref, link)
-                settle(self.problem_ref, self.state_ref, self.grid_ref)
-                self._write(w.LINK_LEFT, link)
+                events.append(LinkLeft(now, names[link]))
+                self.coordinator.note(events[-1])
+                self._settle()
+                self._write(g.LINK_LEFT, link)
             elif change.what == "link-up":
-                link_joined(self.problem_ref, self.state_ref, link)
-                self._write(w.LINK_JOINED, link)
+                events.append(LinkJoined(now, names[link]))
+                self.coordinator.note(events[-1])
+                self._write(g.LINK_JOINED, link)
             if change.what != "link-down" and traces[0] >= 0:
                 behaviour = change.behaviour
                 assert isinstance(behaviour, LinkTrace)
-                link_speed_changes(self.problem_ref, self.state_ref, self.grid_ref, link, *traces)
-                self.estimates.change(self.state.time, "link", link, behaviour)
-                self._write(w.CHANGED, -1, link)
-        site = next((s for s in self.platform.sites if s.name == change.name), None)
+                link_speed_changes(*self.coordinator.refs, self.grid_ref, link, *traces)
+                self.view.estimates.change(now, "link", link, behaviour)
+                self._write(g.CHANGED, -1, link)
+        site = next((each for each in self.platform.sites if each.name == change.name), None)
         if site is not None and (site.bandwidth is None or not site.hosts) and self.platform.pairs is None:
-            self._storage_change(change, site)
+            events += self._storage_change(change, site)
+        return events
 
-    def _storage_change(self, change: Change, site: Site) -> None:
-        """A site's common storage goes with its link if none of its hosts is there, and comes back with it."""
-        place = self.place_number[site.name]
-        if change.what == "link-down" and all(host.name in self.state.down for host in site.hosts):
-            if storage_left(self.problem_ref, self.state_ref, place):
-                settle(self.problem_ref, self.state_ref, self.grid_ref)
-                self._write(w.STORAGE_LEFT, place)
-        elif change.what == "link-up" and storage_joined(self.problem_ref, self.state_ref, place):
-            self._write(w.STORAGE_JOINED, place)
+    def _storage_change(self, change: Change, site: Site) -> list[Event]:
+        """A site's shared storage goes with its link if none of its hosts is there, and comes back with it."""
+        place, now = self.view.place_number[site.name], self.view.time
+        reachable = bool(self.state.place_up[place])
+        if change.what == "link-down" and all(host.name in self.view.down for host in site.hosts):
+            if reachable and place != self.records.problem.origin:
+                self.coordinator.note(StorageLeft(now, site.name))
+                self._settle()
+                self._write(g.STORAGE_LEFT, place)
+                return [StorageLeft(now, site.name)]
+        elif change.what == "link-up" and not reachable:
+            self.coordinator.note(StorageJoined(now, site.name))
+            self._write(g.STORAGE_JOINED, place)
+            return [StorageJoined(now, site.name)]
+        return []
 
     def _room_for_log(self) -> None:
-        need = int(self.desk.count[d.MOVES]) + len(self.desk.core_task) + 64
-        while int(self.grid.log_len[0]) + need >= len(self.grid.log_time):
+        need = int(self.state.count[s.TRANSFERS]) + len(self.state.core_task) + 64
+        while int(self.grid.log_length[0]) + need >= len(self.grid.log_time):
             self._lengthen_log()
 
     def _lengthen_log(self) -> None:
-        self.grid = w.with_longer_log(self.grid)
+        self.grid = g.with_longer_log(self.grid)
         self.grid_ref = grid_ref(self.grid)
 
     def _happenings(self) -> list[Event]:
-        """What the log has had since the scheduler was asked, as events; only for those who want everything."""
-        grid = self.grid
-        first, self.read = self.read, int(grid.log_len[0])
-        ended = first + np.flatnonzero(grid.log_kind[first : self.read] == w.TASK_ENDED)
-        tasks, hosts_of = grid.log_a[ended], grid.log_b[ended]
-        if len(ended):
-            took = grid.log_time[ended] - self.desk.run_start[tasks]
-            self.estimates.note(self.state.time, tasks, hosts_of, took)
-        if not _wake_of(self.scheduler).every:
+        """What the log has had since the scheduler was asked, as events; only for schedulers that want all of them."""
+        grid, state = self.grid, self.state
+        first, self.read = self.read, int(grid.log_length[0])
+        if not self.view.estimates.fixed:
+            ended = first + np.flatnonzero(grid.log_kind[first : self.read] == g.TASK_ENDED)
+            tasks, hosts_of = grid.log_subject[ended], grid.log_from[ended]
+            if len(ended):
+                took = grid.log_time[ended] - state.run_start[tasks]
+                self.view.estimates.note(self.view.time, tasks, hosts_of, took)
+        if not self.scheduler.wake.every_event:
             return []
         names, hosts = self.graph.task_names, self.platform.hosts
         places, items = self.platform.network.place_names, self.graph.item_names
         events: list[Event] = []
         for k in range(first, self.read):
-            kind, a, b, c = (int(x[k]) for x in (grid.log_kind, grid.log_a, grid.log_b, grid.log_c))
-            at = float(grid.log_time[k])
-            if kind == w.TASK_ENDED:
-                events.append(TaskFinished(at, names[a], hosts[b].name, float(self.desk.run_start[a])))
-            elif kind == w.MOVE_ENDED:
-                events.append(DataMoved(at, items[a], places[b], places[c], at, float(grid.size[a])))
+            kind, at = int(grid.log_kind[k]), float(grid.log_time[k])
+            subject, origin, target = int(grid.log_subject[k]), int(grid.log_from[k]), int(grid.log_to[k])
+            if kind == g.TASK_ENDED:
+                began = float(state.run_start[subject])
+                events.append(TaskFinished(at, names[subject], hosts[origin].name, began))
+            elif kind == g.MOVE_ENDED:
+                size = float(grid.size[subject])
+                events.append(DataMoved(at, items[subject], places[origin], places[target], at, size))
         return events
 
     def _unstick(self) -> bool:
-        """Nothing can happen: ask the scheduler about tasks that nobody has, and loosen queues; whether that helps."""
-        waiting = int(self.desk.count[d.WAITING])
+        """Nothing can happen: ask the scheduler about ready tasks without a host, and loosen queues; whether it helps."""
+        waiting = self.view.ready_count
         if waiting:
             self._ask([])
-        fewer = int(self.desk.count[d.WAITING]) < waiting
-        return fewer or self._next_time() < math.inf or unblock(self.problem_ref, self.state_ref)
+        fewer = self.view.ready_count < waiting
+        return fewer or self._next_time() < math.inf or bool(unblock(*self.coordinator.refs))
 
     def _stuck(self) -> HeadraceError:
-        left = int((self.desk.done == 0).sum())
+        left = int((self.state.done == 0).sum())
         missing = f"{left} of {self.graph.n_tasks} tasks not done"
         if left == 0:
-            missing = (
-                f"{self.results - int(self.desk.count[d.DELIVERED])} of {self.results} results not delivered"
-            )
+            undelivered = self.results - int(self.state.count[s.DELIVERED])
+            missing = f"{undelivered} of {self.results} results not delivered"
         return NoPlan(
-            f"after {self.state.time:g} s nothing more can happen, with {missing}",
+            f"after {self.view.time:g} s nothing more can happen, with {missing}",
             where=f"{self.graph.name} on {self.platform.name}",
-            hint="every host may be gone, a host or link down or at a stand for good, or a site's storage too small",
+            hint="check whether all hosts are gone, a host or link is down or stopped for good, or a site's storage is "
+            "too small",
         )
 
     def outcome(self, seconds: float) -> SimulatedRun:
-        grid, desk = self.grid, self.desk
-        length = int(grid.log_len[0])
+        """What the run came to."""
+        grid, count = self.grid, self.state.count
+        length = int(grid.log_length[0])
         kinds = grid.log_kind[:length]
-        moved = grid.log_a[:length][kinds == w.MOVE_ENDED]
-        last = grid.log_time[:length][(kinds == w.TASK_ENDED) | (kinds == w.MOVE_ENDED)]
+        moved = grid.log_subject[:length][kinds == g.MOVE_ENDED]
+        last = grid.log_time[:length][(kinds == g.TASK_ENDED) | (kinds == g.MOVE_ENDED)]
+        scheduler = self.scheduler
         return SimulatedRun(
             graph=self.graph,
             platform=self.platform,
-            scheduler=self.scheduler.name,
+            scheduler=scheduler.name,
             makespan=float(last.max()) if len(last) else 0.0,
             log_time=grid.log_time[:length].copy(),
             log_kind=kinds.copy(),
-            log_a=grid.log_a[:length].copy(),
-            log_b=grid.log_b[:length].copy(),
-            log_c=grid.log_c[:length].copy(),
+            log_subject=grid.log_subject[:length].copy(),
+            log_from=grid.log_from[:length].copy(),
+            log_to=grid.log_to[:length].copy(),
             seconds=seconds,
             deciding=self.deciding,
-            asked=self.asked,
-            plans=int(getattr(self.scheduler, "plans", self.asked)),
-            redone=int(desk.count[d.REDONE]),
-            stolen=int(desk.count[d.STOLEN]),
-            copied=int(desk.count[d.COPIED]),
-            replicas=int(desk.count[d.REPLICAS]),
+            asked=self.coordinator.asked,
+            plans=scheduler.plans if isinstance(scheduler, Replan) else self.coordinator.asked,
+            redone=int(count[s.REDONE]),
+            stolen=int(count[s.STOLEN]),
+            duplicates=int(count[s.DUPLICATES]),
+            replicas=int(count[s.REPLICAS]),
             bytes_moved=float(grid.size[moved].sum()),
         )
 
 
-def _wake_of(scheduler: Scheduler) -> WakeConditions:
-    """When it wants to be asked; one that does not say wants to hear of everything."""
-    wake: WakeConditions = getattr(
-        scheduler, "wake", ON_GRID_CHANGES if isinstance(scheduler, Follow) else EVERY_EVENT
-    )
-    return wake
+@dataclass(frozen=True)
+class SimulatedOutcome:
+    """A simulated run as other back ends report theirs: bodies of tasks do not run, so there are no results."""
+
+    run: SimulatedRun
+    events: tuple[Event, ...]
+    results: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def makespan(self) -> float:
+        return self.run.makespan
 
 
-def _ready_limit(wake: WakeConditions) -> int:
-    if wake.every:
-        return -1
-    return wake.ready if wake.ready > 0 else np.iinfo(np.int64).max
+class SimulatedGrid:
+    """A platform in virtual time, as a back end."""
+
+    computes = False
+
+    def __init__(
+        self, platform: Platform, changes: Sequence[Change] = (), policy: ExecutionPolicy | None = None
+    ) -> None:
+        self.platform = platform
+        self.changes = changes
+        self.policy = policy
+
+    def execute(
+        self, program: Program, scheduler: Scheduler | None, observe: Callable[[Event], None]
+    ) -> SimulatedOutcome:
+        """Run a program under a scheduler; `observe` hears what happened, in order, when the run is over."""
+        if scheduler is None:
+            raise UsageError("a simulated grid needs a scheduler", hint="name one")
+        run = simulate_scheduler(
+            program.graph, self.platform, scheduler, changes=self.changes, real=program.real, policy=self.policy
+        )
+        events = tuple(events_of(run))
+        for event in events:
+            observe(event)
+        return SimulatedOutcome(run, events)

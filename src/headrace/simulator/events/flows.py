@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.core.transitions.jit import inner
+from headrace.arrays.compiling import inner
 from headrace.simulator.events.traces import next_step, value_at
 
 

@@ -1,12 +1,13 @@
-"""The simulated grid as compiled code holds it; see core.kernels.refs."""
+"""The simulated grid as compiled code holds it; see core.records."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import config, njit, types
+from numba import config, types
 from numba.experimental import structref
 
+from headrace.arrays.compiling import entry
 from headrace.simulator.events.grid_state import GridState
 
 
@@ -24,7 +25,7 @@ structref.define_constructor(WorldRef, WorldType, list(GridState._fields))
 structref.define_boxing(WorldType, WorldRef)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@entry
 def _world_ref(grid: Any) -> Any:
     return WorldRef(*grid)
 

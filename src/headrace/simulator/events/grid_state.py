@@ -11,11 +11,11 @@ from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.trace import TraceTable
 
-# Kinds of lines in the log; a, b, c say what.
+# Kinds of lines in the log; subject, from and to say what.
 TASK_STARTED, TASK_ENDED, TASK_STOPPED = 0, 1, 2
 MOVE_STARTED, MOVE_ENDED, MOVE_CUT = 3, 4, 5
 HOST_LEFT, HOST_JOINED, LINK_LEFT, LINK_JOINED, CHANGED = 6, 7, 8, 9, 10
-PLAN_BEGUN, PLAN_READY, STORAGE_LEFT, STORAGE_JOINED, COPY_DROPPED = 11, 12, 13, 14, 15
+STORAGE_LEFT, STORAGE_JOINED, COPY_DROPPED = 13, 14, 15
 
 LATENCY, FLOWING = 0, 1
 
@@ -63,10 +63,10 @@ class GridState(NamedTuple):
     flow_time: Any
     log_time: Any
     log_kind: Any
-    log_a: Any
-    log_b: Any
-    log_c: Any
-    log_len: Any
+    log_subject: Any
+    log_from: Any
+    log_to: Any
+    log_length: Any
 
 
 def make_grid_state(
@@ -126,17 +126,17 @@ def make_grid_state(
         flow_time=np.array([0.0, np.inf]),
         log_time=np.zeros(log),
         log_kind=np.zeros(log, np.int8),
-        log_a=np.zeros(log, np.int32),
-        log_b=np.zeros(log, np.int32),
-        log_c=np.zeros(log, np.int32),
-        log_len=np.zeros(1, np.int64),
+        log_subject=np.zeros(log, np.int32),
+        log_from=np.zeros(log, np.int32),
+        log_to=np.zeros(log, np.int32),
+        log_length=np.zeros(1, np.int64),
     )
 
 
 def with_longer_log(grid: GridState) -> GridState:
     """Twice the room for what happens."""
     longer: dict[str, Any] = {}
-    for name in ("log_time", "log_kind", "log_a", "log_b", "log_c"):
+    for name in ("log_time", "log_kind", "log_subject", "log_from", "log_to"):
         old = getattr(grid, name)
         longer[name] = np.concatenate((old, np.zeros_like(old)))
     return grid._replace(**longer)

@@ -1,83 +1,58 @@
-"""What a simulated run under an online scheduler is given and what it leaves."""
+"""What a simulated run leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
 
-from headrace.core import state as d
-from headrace.core.online import Command
-from headrace.model.events import Event
-from headrace.model.graph import Floats, Graph
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
-from headrace.simulator.events.trace import executed_plan
-
-LINK_ORDERS = {"in-order": d.IN_ORDER, "out-of-order": d.OUT_OF_ORDER, "hybrid": d.HYBRID}
-
-
-class Scheduler(Protocol):
-    """A scheduler; `wake` and `next_time` are looked at if it has them."""
-
-    name: str
-
-    def react(self, state: Any, events: Sequence[Event]) -> Sequence[Command]: ...
-
-
-@dataclass(frozen=True)
-class ExecutionPolicy:
-    """How the coordinator carries out what the scheduler decides."""
-
-    link_order: str = "out-of-order"
-    """in-order, out-of-order (a file that is not ready is passed over) or hybrid."""
-    ahead: int = 2
-    """Inputs are sent for so many tasks of each host's queue; planned deliveries are sent in any problem."""
-    steal: bool = False
-    duplicate: bool = False
-    replicate: int = 0
-    """Copy what every n-th level makes to a host that is not busy; 0: never."""
-    strict: bool = False
-    """Only the head of a queue may start."""
 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedRun:
-    """What happened."""
+    """A program's run in virtual time: its log, and what it came to."""
 
     graph: Graph
     platform: Platform
     scheduler: str
     makespan: float
     log_time: Floats
-    log_kind: Any
-    log_a: Any
-    log_b: Any
-    log_c: Any
+    log_kind: NDArray[np.int8]
+    log_subject: Ints
+    log_from: Ints
+    log_to: Ints
     seconds: float
-    """Time it took to simulate, planning included."""
+    """Time it took to simulate, planning included, compiling not."""
     deciding: float
     """Of that, time spent in the scheduler."""
     asked: int
     """How often the scheduler was asked."""
     plans: int
     redone: int
-    """Executions that had to be repeated because their data was lost."""
+    """Executions that were repeated because their data was lost."""
     stolen: int
-    copied: int
+    duplicates: int
     replicas: int
     bytes_moved: float
     bound: float = 0.0
+    """No run on this grid takes less, with every host there all the time and as fast as it ever is."""
     notes: tuple[str, ...] = field(default=())
 
     @property
     def events(self) -> int:
+        """Lines of the log."""
         return len(self.log_time)
 
     @property
-    def happened(self) -> Plan:
-        """The executions that counted and the transfers that arrived, as a plan to draw and to save."""
+    def executed(self) -> Plan:
+        """The executions that counted and the transfers that arrived, as a plan to draw, check and save."""
+        from headrace.simulator.events.trace import executed_plan
+
         return executed_plan(self)
 
     def gantt(self, path: str | Path) -> None:
@@ -87,7 +62,7 @@ class SimulatedRun:
         write_grid_gantt(self, path)
 
     def log_lines(self) -> list[str]:
-        """The whole log as text, one line an event: the same for the same seed."""
+        """The whole log as text, one line for each event: the same for the same seed."""
         from headrace.simulator.events.trace import log_lines
 
         return log_lines(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,13 +12,13 @@ from headrace.model.behaviour import Change
 from headrace.model.graph import Floats, Graph
 from headrace.model.platform import Platform
 from headrace.model.trace import LinkTrace, Trace, pack
-from headrace.simulator.events.grid_state import make_grid_state
+from headrace.simulator.events.grid_state import GridState, make_grid_state
 
 
 class Setup(NamedTuple):
     """The grid at its beginning, and what changes of it refer to."""
 
-    grid: Any
+    grid: GridState
     traces: list[Trace]
     """All that hosts and links follow, now or later; below, a trace is an index into this."""
     of_change: list[tuple[int, int]]

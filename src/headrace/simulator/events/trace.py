@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
 from headrace.model.plan import Plan
 from headrace.simulator.events import grid_state as w
 
@@ -25,8 +27,6 @@ _WORDS = {
     w.LINK_LEFT: "link-down",
     w.LINK_JOINED: "link-up",
     w.CHANGED: "changed",
-    w.PLAN_BEGUN: "plan",
-    w.PLAN_READY: "planned",
     w.STORAGE_LEFT: "storage-down",
     w.STORAGE_JOINED: "storage-up",
     w.COPY_DROPPED: "drop",
@@ -44,9 +44,9 @@ def executed_plan(run: SimulatedRun) -> Plan:
     rows = zip(
         run.log_kind.tolist(),
         run.log_time.tolist(),
-        run.log_a.tolist(),
-        run.log_b.tolist(),
-        run.log_c.tolist(),
+        run.log_subject.tolist(),
+        run.log_from.tolist(),
+        run.log_to.tolist(),
         strict=True,
     )
     for kind, time, a, b, c in rows:
@@ -90,6 +90,36 @@ def log_word(name: str) -> str:
     return name if plain else json.dumps(name)
 
 
+def events_of(run: SimulatedRun) -> Iterator[Event]:
+    """What a coordinator of real workers would have been told: O(log of the run)."""
+    tasks, items = run.graph.task_names, run.graph.item_names
+    hosts, places = run.platform.hosts, run.platform.network.place_names
+    begun: dict[tuple[int, int], float] = {}
+    yield Started(0.0)
+    rows = zip(
+        run.log_kind.tolist(),
+        run.log_time.tolist(),
+        run.log_subject.tolist(),
+        run.log_from.tolist(),
+        run.log_to.tolist(),
+        strict=True,
+    )
+    for kind, time, a, b, c in rows:
+        if kind == w.TASK_STARTED:
+            begun[a, b] = time
+        elif kind == w.MOVE_STARTED:
+            begun[a, ~c] = time
+        elif kind == w.TASK_ENDED:
+            yield TaskFinished(time, tasks[a], hosts[b].name, begun[a, b])
+        elif kind == w.MOVE_ENDED:
+            size = float(run.graph.size[a])
+            yield DataMoved(time, items[a], places[b], places[c], begun[a, ~c], size)
+        elif kind == w.HOST_LEFT:
+            yield HostLeft(time, hosts[a].name)
+        elif kind == w.HOST_JOINED:
+            yield HostJoined(time, hosts[a].name)
+
+
 def log_lines(run: SimulatedRun) -> list[str]:
     """One line for each event: the time, what happened, and the names it happened to, separated by spaces."""
     tasks = [log_word(name) for name in run.graph.task_names]
@@ -99,7 +129,12 @@ def log_lines(run: SimulatedRun) -> list[str]:
     links = [log_word(name) for name in run.platform.network.link_names]
     lines = []
     for k in range(len(run.log_time)):
-        kind, a, b, c = int(run.log_kind[k]), int(run.log_a[k]), int(run.log_b[k]), int(run.log_c[k])
+        kind, a, b, c = (
+            int(run.log_kind[k]),
+            int(run.log_subject[k]),
+            int(run.log_from[k]),
+            int(run.log_to[k]),
+        )
         if kind <= w.TASK_STOPPED:
             what = f"{tasks[a]} {hosts[b]} {c}"
         elif kind <= w.MOVE_CUT:
