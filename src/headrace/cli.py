@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
 import typer
@@ -57,11 +57,16 @@ def _not_loaded() -> None:
     raise AssertionError("this command was not loaded")
 
 
+def run_command(args: Sequence[str]) -> int:
+    """Run a command in this process; returns its exit code and raises its errors."""
+    chosen = [word for word in args if not word.startswith("-")][:1]
+    return assemble(*chosen)(list(args), standalone_mode=False) or 0
+
+
 def main() -> None:
     """Run the command; every error of ours is one line on stderr and an exit code."""
     try:
-        chosen = [word for word in sys.argv[1:] if not word.startswith("-")][:1]
-        code = assemble(*chosen)(standalone_mode=False) or 0
+        code = run_command(sys.argv[1:])
         if code == INTERRUPTED:  # how the library that reads the command line tells of Ctrl-C
             raise KeyboardInterrupt
         sys.exit(code)
