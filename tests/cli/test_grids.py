@@ -104,7 +104,7 @@ def test_a_grid_never_overwrites_what_lies_next_to_it(folder: Path) -> None:
     (other / "stable_50").write_text("1\n51\n")
     ended = headrace("convert", "grid.pst", "other/grid.pst", cwd=folder)
     assert ended.code == 2
-    assert "other/stable_50: exists, and is not the behaviour" in ended.err
+    assert "other/stable_50: exists with different contents" in ended.err
     assert [path.name for path in other.iterdir()] == ["stable_50"]
 
 
