@@ -170,7 +170,7 @@ def test_powers_of_kinds(tmp_path: Path) -> None:
 
 
 BAD_PIPELINES = {
-    "unknown filter": (PIPELINE + "[stream read -> ad]\n", "no such filter: 'ad'"),
+    "unknown filter": (PIPELINE + "[stream read -> ad]\n", "no filter 'ad'"),
     "cycle": (
         PIPELINE + "[filter x]\nseconds=1\n[stream read -> add]\n[stream add -> x]\n[stream x -> add]\n",
         "cycle",
@@ -251,7 +251,7 @@ def test_bad_deployments(tmp_path: Path) -> None:
     good = path.read_text()
     for old, new, message in (
         ("[copies add]", "[copies ad]", "no such filter: 'ad'"),
-        ("n1 = 1, ", "n9 = 1, ", "no host 'n9'"),
+        ("n1 = 1, ", "n9 = 1, ", "no such host: 'n9'"),
         ("n1 = 1, ", "n1 = x, ", "copies is 'x'"),
         ("form = first relaxation", "form = loose", "form is 'loose'"),
         ("[deployment]", "[deploymen]", "no \\[deployment\\]"),
