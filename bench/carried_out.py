@@ -47,8 +47,8 @@ def outcome(program: hr.Program, platform: hr.Platform, planner: str) -> Outcome
     """A plan, replayed and carried out without planning again."""
     plan = hr.plan(program, platform, planner)
     planned = hr.simulate(program, platform, plan=plan).makespan
-    once = hr.SimulationConfig(hr.ReplanPolicy(events="once", replan="neither"))
-    run = hr.simulate_program(program, platform, planner, once)
+    once = hr.SimulationConfig(hr.ReplanPolicy(replan="neither"))
+    run = hr.simulate(program, platform, planner, once)
     return Outcome(f"{program.name}, {platform.name}", platform.contention, planned, run.makespan)
 
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from bench.generated.sweeps import sweep
 from bench.tools import print_rows
-from headrace.core.replan import ReplanPolicy
-from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 
 HOSTS, CLUSTERS = 22, 3
 SCHEDULERS = {"workqueue": 0, "lheft": 0, "sufferage": 2000}
@@ -25,7 +26,7 @@ def measure(scheduler: str, contention: str, tasks: int, times: int = 3) -> list
     grid = replace(platform, contention=contention)  # type: ignore[arg-type]
     graph = program.graph
     subset = SCHEDULERS[scheduler]
-    setting = SimulationConfig(rules=ReplanPolicy(subset=subset)) if subset else None
+    setting = SimulationConfig(policy=ReplanPolicy(events="S2", subset=subset)) if subset else None
     simulate_program(sweep(200, HOSTS, CLUSTERS, seed=0)[0], grid, scheduler, setting)
     best = float("inf")
     for _ in range(times):

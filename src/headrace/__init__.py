@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace.api import plan as plan
+    from headrace.api import replay as replay
     from headrace.api import simulate as simulate
-    from headrace.core.replan import ReplanPolicy as ReplanPolicy
+    from headrace.core.execution_policy import ExecutionPolicy as ExecutionPolicy
+    from headrace.core.replan_policy import ReplanPolicy as ReplanPolicy
     from headrace.deploying import deploy as deploy
     from headrace.execution import run as run
     from headrace.model.check import check as check
@@ -39,19 +41,17 @@ if TYPE_CHECKING:
     from headrace.model.program import Data as Data
     from headrace.model.program import Program as Program
     from headrace.model.program import Task as Task
-    from headrace.simulator.events.run import ExecutionPolicy as ExecutionPolicy
-    from headrace.simulator.events.simulate import SimulationConfig as SimulationConfig
-    from headrace.simulator.events.simulate import simulate_program as simulate_program
+    from headrace.simulator.events.config import SimulationConfig as SimulationConfig
 
 _HOME = {
     "plan": "headrace.api",
     "deploy": "headrace.deploying",
     "run": "headrace.execution",
     "simulate": "headrace.api",
-    "simulate_program": "headrace.simulator.events.simulate",
-    "ReplanPolicy": "headrace.core.replan",
-    "SimulationConfig": "headrace.simulator.events.simulate",
-    "ExecutionPolicy": "headrace.simulator.events.backend",
+    "replay": "headrace.api",
+    "ReplanPolicy": "headrace.core.replan_policy",
+    "SimulationConfig": "headrace.simulator.events.config",
+    "ExecutionPolicy": "headrace.core.execution_policy",
     "check": "headrace.model.check",
     "Deployment": "headrace.model.deployment",
     "HeadraceError": "headrace.model.errors",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.replan import ReplanPolicy
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.platform import Platform
 from headrace.model.program import Program

@@ -10,7 +10,8 @@ import pytest
 
 from cli.command import headrace
 from headrace.commands.simulate_options import RULES, SimulateOptions, require_fitting, setting_of
-from headrace.core.replan import Replan, ReplanPolicy
+from headrace.core.replan import Replan
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import Assign, Problem
 from headrace.model.errors import UsageError
 from headrace.model.plan import Plan

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.core.online import ON_GRID_CHANGES
-from headrace.core.scheduler import Assign
+from headrace.core.scheduler import ON_GRID_CHANGES, Assign
 from headrace.model.events import Event
 
 

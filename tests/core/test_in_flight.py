@@ -10,9 +10,9 @@ import pytest
 
 import headrace as hr
 from headrace.core.in_flight import InFlight, in_flight
-from headrace.core.online import ON_GRID_CHANGES, Command, Fetch, WakeConditions
-from headrace.core.replan import Replan, ReplanPolicy
-from headrace.core.scheduler import Assign, Problem
+from headrace.core.replan import Replan
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import ON_GRID_CHANGES, Assign, Command, Fetch, Problem, WakeConditions
 from headrace.core.view import RunView, _links_by_name
 from headrace.experiment.dataflow import jacobi
 from headrace.model.behaviour import Change
@@ -22,7 +22,7 @@ from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.planners.registry import make
 from headrace.reproductions.figure_11 import figure_11
-from headrace.simulator.events.backend import simulate_online
+from headrace.simulator.events.backend import simulate_scheduler
 from headrace.testing.invariants import judge
 
 GRID = Platform(
@@ -65,7 +65,7 @@ class At:
 
 def seen_at(moment: float, hosts: dict[str, str], look: object) -> object:
     scheduler = At(hosts, moment, look)
-    simulate_online(SWEEP, GRID, scheduler)
+    simulate_scheduler(SWEEP, GRID, scheduler)
     return scheduler.seen
 
 
@@ -117,7 +117,7 @@ def test_results_in_the_queue_of_a_link_go_before_anything_new() -> None:
     """d2, now 200 bytes, returns from 35 s to 55 s; d3 is ready at 42 s and needs 2 s after it."""
     scheduler = At({"t0": "h0", "t1": "h1"}, 45.0, lambda state: state.problem(0))
     graph = replace(SWEEP, size=np.array([300.0, 50.0, 200.0, 20.0]))
-    simulate_online(graph, GRID, scheduler)
+    simulate_scheduler(graph, GRID, scheduler)
     assert isinstance(scheduler.seen, Problem)
     assert list(scheduler.seen.link_free_at.values()) == pytest.approx([12.0])
 
@@ -129,7 +129,7 @@ def test_what_is_asked_for_and_does_not_exist_yet_is_not_counted() -> None:
             return [*super().react(state, events), *ahead]
 
     scheduler = Ahead({"t0": "h0", "t1": "h1"}, 4.0, lambda state: in_flight(state, 1, state.graph.size))
-    simulate_online(SWEEP, GRID, scheduler)
+    simulate_scheduler(SWEEP, GRID, scheduler)
     assert isinstance(scheduler.seen, InFlight)
     assert sorted(row.item for row in scheduler.seen.carried) == [0, 1]
 
@@ -149,7 +149,7 @@ def test_kept_tasks_take_as_many_cores_as_they_need() -> None:
                 self.next_time = np.inf
             return [Assign(name, "a", k) for k, name in enumerate(state.graph.task_names)]
 
-    simulate_online(program.graph, platform, Look({}, 1.0, None))
+    simulate_scheduler(program.graph, platform, Look({}, 1.0, None))
     assert rows == {0: (0, 3), 1: (0, 5), 2: (0, 7), 3: (5, 10), 4: (7, 8), 5: (10, 11)}
 
 
@@ -187,7 +187,7 @@ def test_deadlines_and_releases_are_told_from_now_on() -> None:
                 self.next_time = np.inf
             return [Assign(name, "h0", k) for k, name in enumerate(state.graph.task_names)]
 
-    simulate_online(program.graph, platform, Look({}, 2.0, None))
+    simulate_scheduler(program.graph, platform, Look({}, 2.0, None))
     assert (seen[0].release.tolist(), seen[0].deadline.tolist()) == ([3.0], [18.0])
 
 
@@ -227,7 +227,7 @@ def test_a_reader_of_what_a_running_task_makes_waits_for_it() -> None:
             return [Assign("t0", "h0", 0)] if state.time == 0 else [Assign("t1", "h0", 1)]
 
     scheduler = Look({}, 4.0, lambda state: state.problem(0))
-    simulate_online(CHAIN, platform, scheduler)
+    simulate_scheduler(CHAIN, platform, scheduler)
     problem = scheduler.seen
     assert isinstance(problem, Problem)
     assert problem.since == pytest.approx({(0, 0): 6.0})
@@ -257,7 +257,7 @@ def test_subsets_of_a_task_graph_can_be_planned_and_carried_out(reduce: str) -> 
     planner = Spied("heft")
     lost = [Change(6.0, "host-down", "h2"), Change(14.0, "host-up", "h2")]
     rules = ReplanPolicy("S1", interval=4.0, subset=12, reduce=reduce)  # type: ignore[arg-type]
-    run = simulate_online(graph, platform, Replan(planner, rules, seed=3), changes=lost)
+    run = simulate_scheduler(graph, platform, Replan(planner, rules, seed=3), changes=lost)
     assert judge(run, lost) == []
     assert len(planner.problems) > 4
     for problem in planner.problems:
@@ -271,7 +271,7 @@ def test_a_plan_that_takes_time_begins_when_it_is_ready() -> None:
     program, platform = figure_11(1200, seed=1)
     planner = Spied("minmin")
     rules = ReplanPolicy("S1", interval=500.0, planning_fixed=60.0, keep=2)
-    simulate_online(program.graph, platform, Replan(planner, rules))
+    simulate_scheduler(program.graph, platform, Replan(planner, rules))
     assert len(planner.made) > 3
     for plan in planner.made:
         assert plan.start.min() >= 60.0
@@ -281,8 +281,8 @@ def test_a_plan_that_takes_time_begins_when_it_is_ready() -> None:
 def test_planning_again_does_not_send_files_that_are_on_their_way_elsewhere() -> None:
     """With files of 480 s, plans that forget what is under way lose a fifth of the time; others nothing."""
     program, platform = figure_11(4800, seed=1)
-    once = simulate_online(program.graph, platform, Replan(make("minmin"), ReplanPolicy("once")))
-    often = simulate_online(
+    once = simulate_scheduler(program.graph, platform, Replan(make("minmin"), ReplanPolicy("once")))
+    often = simulate_scheduler(
         program.graph, platform, Replan(make("minmin"), ReplanPolicy("S1", interval=400.0))
     )
     assert often.plans > 8

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from headrace.core.online import ON_GRID_CHANGES, Command, Fetch
-from headrace.core.scheduler import Assign
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.scheduler import ON_GRID_CHANGES, Assign, Command, Fetch
 from headrace.model.events import Event
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Host, Platform, Site
-from headrace.simulator.events.backend import simulate_online
-from headrace.simulator.events.run import ExecutionPolicy
+from headrace.simulator.events.backend import simulate_scheduler
 from headrace.testing.invariants import judge
 
 GRID = Platform(
@@ -50,8 +49,8 @@ def graph(first: float, third: float = 1.0) -> Graph:
 
 def sent(estimated: Graph, real: Graph | None, order: str) -> dict[str, float]:
     """When each item began to move."""
-    run = simulate_online(
-        estimated, GRID, OutputFirst(), real=real, mechanics=ExecutionPolicy(link_order=order)
+    run = simulate_scheduler(
+        estimated, GRID, OutputFirst(), real=real, policy=ExecutionPolicy(link_order=order)
     )
     assert judge(run, real=real) == []
     lines = [line.split() for line in run.log_lines()]

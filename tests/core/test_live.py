@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from headrace.core.live import LiveCoordinator, coordinator_for, warm_up
 
 import headrace as hr
-from headrace.core.live import LiveCoordinator, coordinator_for, warm_up
 from headrace.core.scheduler import Assign
 from headrace.model.errors import NoPlan
 from headrace.model.events import Event, HostJoined, HostLeft, Started, TaskFinished

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import headrace as hr
-from headrace.core.online import Command, RequeueTail
-from headrace.core.replan import Replan, ReplanPolicy
+from headrace.core.replan import Replan
 from headrace.core.replan_interval import FAR
-from headrace.core.scheduler import Problem
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import Command, Problem, RequeueTail
 from headrace.model.behaviour import Change
 from headrace.model.plan import Plan
 from headrace.model.trace import Trace
 from headrace.online.dheft import DHeft
 from headrace.planners.registry import make
-from headrace.simulator.events.backend import simulate_online
+from headrace.simulator.events.backend import simulate_scheduler
 from headrace.testing.invariants import judge
 
 LAB = hr.Platform.pairwise([1.0, 1.0, 1.0], bandwidth=1e6)
@@ -78,7 +78,7 @@ def followed(
 ) -> Followed:
     graph, scheduler = tasks(count), Followed(rules, seed)
     real = graph.with_work(graph.work / quicker)
-    run = simulate_online(graph, LAB, scheduler, changes=changes or [], real=real)
+    run = simulate_scheduler(graph, LAB, scheduler, changes=changes or [], real=real)
     assert judge(run, changes or [], real=real) == []
     return scheduler
 
@@ -188,7 +188,7 @@ def test_d_heft_goes_on_with_the_old_plan_while_it_makes_a_new_one() -> None:
             return answers
 
     scheduler = Timed(planning=500.0)
-    run = simulate_online(graph, lab, scheduler, changes=SLOW)
+    run = simulate_scheduler(graph, lab, scheduler, changes=SLOW)
     assert judge(run, SLOW) == []
     assert len(planned) > 2
     assert scheduler.planning_seconds > 40.0
@@ -197,8 +197,8 @@ def test_d_heft_goes_on_with_the_old_plan_while_it_makes_a_new_one() -> None:
     )
     again = planned[1]
     cost = 0.5 * 2 * (graph.n_tasks - 6)  # some are done or run
-    meanwhile = (run.happened.start > again) & (run.happened.start < again + 0.8 * cost)
-    assert (meanwhile & (run.happened.host == 0)).sum() >= 3, "more than the one task that others would keep"
+    meanwhile = (run.executed.start > again) & (run.executed.start < again + 0.8 * cost)
+    assert (meanwhile & (run.executed.host == 0)).sum() >= 3, "more than the one task that others would keep"
 
 
 def test_surprises_ask_for_plans_no_oftener_than_the_pause_allows() -> None:
@@ -211,7 +211,7 @@ def test_surprises_ask_for_plans_no_oftener_than_the_pause_allows() -> None:
                 times.setdefault(pause, []).append(state.time)
                 return super()._plan(state)
 
-        simulate_online(graph, lab, Timed(pause=pause), changes=SLOW)
+        simulate_scheduler(graph, lab, Timed(pause=pause), changes=SLOW)
     assert np.diff(times[70.0]).min() >= 70.0
     assert np.diff(times[0.0]).min() < 70.0
 
@@ -223,5 +223,5 @@ def test_d_heft_plans_again_for_run_times_off_by_two_either_way(factor: float, p
     work = graph.work.copy()
     work[2] *= factor
     scheduler = DHeft()
-    simulate_online(graph, lab, scheduler, real=graph.with_work(work))
+    simulate_scheduler(graph, lab, scheduler, real=graph.with_work(work))
     assert scheduler.plans == plans

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import headrace as hr
-from headrace.core.online import Fetch, RequeueTail
 from headrace.core.replan import Replan, ReplanPolicy, _first_beyond
 from headrace.core.replan_interval import Moving, ReplanInterval
-from headrace.core.scheduler import Assign, Problem
+from headrace.core.scheduler import Assign, Fetch, Problem, RequeueTail
 from headrace.model.behaviour import Change
 from headrace.model.check import check
 from headrace.model.errors import UsageError
@@ -17,8 +16,9 @@ from headrace.model.platform import Host, Site
 from headrace.model.trace import Trace
 from headrace.planners.registry import make
 from headrace.reproductions.figure_11 import figure_11
-from headrace.simulator.events.backend import simulate_online
-from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+from headrace.simulator.events.backend import simulate_scheduler
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 from headrace.testing.invariants import judge
 
 
@@ -31,21 +31,21 @@ def sweep():
 def steered(sweep, rules, changes=(), planner="minmin"):
     graph, platform = sweep
     scheduler = Replan(make(planner), rules)
-    run = simulate_online(graph, platform, scheduler, changes=changes)
+    run = simulate_scheduler(graph, platform, scheduler, changes=changes)
     return run, scheduler
 
 
 def test_planning_once_gives_one_plan_that_is_valid(sweep):
     run, scheduler = steered(sweep, ReplanPolicy(events="once"))
     assert scheduler.plans == 1
-    assert check(sweep[0], sweep[1], run.happened) == []
+    assert check(sweep[0], sweep[1], run.executed) == []
 
 
 @pytest.mark.parametrize("events", ["S1", "S2", "S3"])
 def test_planning_events_give_several_plans_and_a_valid_run(sweep, events):
     run, scheduler = steered(sweep, ReplanPolicy(events=events, interval=400.0))
     assert scheduler.plans > 2
-    assert check(sweep[0], sweep[1], run.happened) == []
+    assert check(sweep[0], sweep[1], run.executed) == []
 
 
 def test_constant_intervals_are_constant(sweep):
@@ -125,7 +125,7 @@ def test_lost_hosts_ask_for_a_plan_only_if_told_to(sweep, replan, more):
             return super()._plan(state)
 
     scheduler = Timed(make("minmin"), ReplanPolicy("S1", interval=500.0, replan=replan, idle=False))
-    run = simulate_online(sweep[0], sweep[1], scheduler, changes=changes)
+    run = simulate_scheduler(sweep[0], sweep[1], scheduler, changes=changes)
     assert (700.0 in times) == more
     assert {0.0, 500.0} <= set(times)
     assert judge(run, changes) == []
@@ -143,7 +143,7 @@ def test_transfers_are_foreseen_as_well_as_tasks(sweep):
                 seen.append(ReplanInterval("S2", 0.3, 1.0).deviation(state, moves))
             super()._adapt(state)
 
-    simulate_online(graph, platform, Spy(make("minmin"), ReplanPolicy("S1", interval=200.0)))
+    simulate_scheduler(graph, platform, Spy(make("minmin"), ReplanPolicy("S1", interval=200.0)))
     assert len(seen) > 4
     assert seen[:4] == [0.0] * 4, "nothing changes here, and large files come first"
 
@@ -167,7 +167,7 @@ def test_hosts_get_work_up_to_the_horizon_and_one_task_more(sweep):
             plans.append(plan)
             return made
 
-    simulate_online(graph, platform, Spy(make("minmin"), ReplanPolicy("S1", interval=400.0, horizon=0.5)))
+    simulate_scheduler(graph, platform, Spy(make("minmin"), ReplanPolicy("S1", interval=400.0, horizon=0.5)))
     handed = {a.task for a in answers[0] if isinstance(a, Assign)}
     plan = plans[0]
     late = {name for name, start in zip(plan.graph.task_names, plan.start, strict=True) if start > 600.0}
@@ -197,7 +197,7 @@ def test_links_wait_for_nothing_that_nobody_will_make(sweep):
         return {task_number[name] for name in plan.graph.task_names}
 
     task_number = {name: t for t, name in enumerate(graph.task_names)}
-    simulate_online(graph, platform, Spy(make("minmin"), ReplanPolicy("S1", interval=300.0, horizon=0.25)))
+    simulate_scheduler(graph, platform, Spy(make("minmin"), ReplanPolicy("S1", interval=300.0, horizon=0.25)))
     assert strays == []
 
 
@@ -222,7 +222,7 @@ def test_kept_tasks_stay_before_those_planned_anew(sweep):
             return answers
 
     slow = graph.with_work(graph.work * 3.0)
-    run = simulate_online(
+    run = simulate_scheduler(
         slow, platform, Spy(make("minmin"), ReplanPolicy("S1", interval=200.0, keep=2)), real=graph
     )
     assert judge(run, real=graph) == []
@@ -238,7 +238,7 @@ def test_an_interval_by_share_of_the_makespan_shrinks_from_there():
     lab = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
     graph = program.graph
     scheduler = Replan(make("minmin"), ReplanPolicy("S2", every=0.02))
-    simulate_online(graph, lab, scheduler, real=graph.with_work(graph.work * 0.1))
+    simulate_scheduler(graph, lab, scheduler, real=graph.with_work(graph.work * 0.1))
     assert scheduler.plans > 4
     assert scheduler.pace.interval <= 2.0
 
@@ -248,7 +248,7 @@ def test_a_subset_is_planned_at_a_time(sweep, reduce):
     run, scheduler = steered(sweep, ReplanPolicy(events="S1", interval=300.0, subset=60, reduce=reduce))
     assert scheduler.planned_tasks <= 60 * scheduler.plans
     assert scheduler.plans > 400 / 60
-    assert check(sweep[0], sweep[1], run.happened) == []
+    assert check(sweep[0], sweep[1], run.executed) == []
 
 
 def test_subset_by_shared_file_takes_tasks_that_share_one(sweep):
@@ -262,7 +262,7 @@ def test_subset_by_shared_file_takes_tasks_that_share_one(sweep):
             seen.append(list(problem.graph.task_names))
             return make("minmin").plan(problem)
 
-    simulate_online(graph, platform, Replan(Spy(), ReplanPolicy(events="S1", interval=300.0, subset=50)))
+    simulate_scheduler(graph, platform, Replan(Spy(), ReplanPolicy(events="S1", interval=300.0, subset=50)))
     number = {name: t for t, name in enumerate(graph.task_names)}
     shared = {int(graph.reads_of(number[name]).min()) for name in seen[0]}
     assert len(seen[0]) == 50
@@ -302,10 +302,10 @@ def test_a_surprise_makes_d_heft_plan_again():
     from headrace.online.dheft import DHeft
 
     scheduler = DHeft()
-    run = simulate_online(program.graph, lab, scheduler, changes=late)
+    run = simulate_scheduler(program.graph, lab, scheduler, changes=late)
     assert calm.plans == 1
     assert scheduler.plans > 1
-    stuck = simulate_online(
+    stuck = simulate_scheduler(
         program.graph, lab, Replan(make("heft"), ReplanPolicy(events="once")), changes=late
     )
     assert run.makespan < stuck.makespan
@@ -321,8 +321,8 @@ def test_bad_rules_are_refused():
 def test_all_planners_can_be_steered_on_a_small_grid():
     program, platform = figure_11(75, seed=2)
     for name in ("heft", "sufferage", "xsufferage", "sufferage2", "maxmin"):
-        run = simulate_program(program, platform, name, SimulationConfig(rules=ReplanPolicy(events="S2")))
-        assert check(program.graph, platform, run.happened) == []
+        run = simulate_program(program, platform, name, SimulationConfig(policy=ReplanPolicy(events="S2")))
+        assert check(program.graph, platform, run.executed) == []
         assert math.isfinite(run.bound)
         assert run.bound <= run.makespan * (1 + 1e-9)
 
@@ -337,5 +337,5 @@ def test_tasks_of_several_cores_go_to_hosts_that_have_them(name: str) -> None:
     run = hr.simulate_program(program, hr.Platform((Site("s", hosts),), name="mixed"), name)
     assert judge(run) == []
     assert run.makespan <= 11.0  # five at once on the wide ones, then the last of six
-    used = {run.happened.platform.hosts[h].name for h in run.happened.host[:6]}
+    used = {run.executed.platform.hosts[h].name for h in run.executed.host[:6]}
     assert used == {"wide", "wider"}

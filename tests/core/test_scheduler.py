@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.core.coordinator import Coordinator
-from headrace.core.scheduler import Assign, Follow, Problem, assignments_of
+from headrace.core.scheduler import Assign, Problem, assignments_of
 from headrace.model.events import DataMoved, HostJoined, HostLeft, Started, TaskErred, TaskFinished
 from headrace.model.plan import NO_MOVES, Plan
 from headrace.model.platform import Platform
@@ -53,7 +53,7 @@ def test_assignments_follow_the_planned_starts():
 
 def test_a_planner_is_asked_at_the_start_and_when_hosts_come_or_go():
     planner = Backwards()
-    coordinator = Coordinator(Follow(planner), three().graph, LAB)
+    coordinator = Coordinator(Replan(planner), three().graph, LAB)
     assert coordinator.scheduler.name == "backwards"
     assert [a.task for a in coordinator.handle([Started(0.0)])] == ["c", "b", "a"]
     assert coordinator.handle([TaskFinished(1.0, "c", "h1", 0.0)]) == []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from headrace.formats.reading import read_any_program, read_grid_or_platform
 
 import headrace as hr
 from corpus.cases import Case
 from corpus.inputs import Spec
 from corpus.results import Answer, Row, answer, failure
 from headrace.experiment.grids import ClusterSpec, GridSpec, generate_grid
-from headrace.formats.reading import read_any_program, read_grid_or_platform
 from headrace.model.errors import HeadraceError
 from headrace.model.platform import Pairs
 from headrace.model.trace import LinkTrace, Trace
@@ -77,7 +77,7 @@ def _simulate(case: Case, program: Spec, platform: Spec) -> Answer:
         "bound": run.bound,
         "redone": run.redone,
         "stolen": run.stolen,
-        "copied": run.copied,
+        "copied": run.duplicates,
         "replicas": run.replicas,
         "bytes_moved": run.bytes_moved,
     }

@@ -18,18 +18,21 @@ from headrace.model.trace import LinkTrace, Trace
 from headrace.simulator.carry import simulate_plan
 
 RULES = (
-    "events", "interval", "every", "horizon", "keep", "hold", "planning", "planning_fixed", "subset", "reduce",
-    "replan", "off_by",
+    "events", "interval", "horizon", "keep", "hold", "planning", "planning_fixed", "subset", "reduce",
+    "replan",
 )  # fmt: skip
 MECHANICS = {
     "link_order": "link_order",
-    "prefetch": "ahead",
+    "prefetch": "prefetch_depth",
     "steal": "steal",
     "duplicate": "duplicate",
     "replicate": "replicate",
     "strict": "strict",
 }
 SETTING = ("estimates", "faults", "error")
+DECIDE = ("lheft", "dheft", "workqueue")
+AS_RECORDED = {"task_order": "ready", "link_order": "out-of-order", "routes": "nearest"}
+"""What the recorded program did: queues in order of readiness, each item from the nearest copy."""
 
 
 def carry_out(case: Case) -> Answer | None:
@@ -64,14 +67,16 @@ def _rows(plan: hr.Plan) -> list[Row]:
 
 def _simulate(case: Case, program: Spec, platform: Spec) -> Answer:
     options = case.options
-    rules = {k: v for k, v in options.items() if k in RULES}
-    mechanics = {MECHANICS[k]: v for k, v in options.items() if k in MECHANICS}
+    policy = {k: v for k, v in options.items() if k in RULES}
+    policy |= {"misprediction": options["off_by"]} if "off_by" in options else {}
+    policy |= {"replan": f"{100 * options['every']:g}%"} if options.get("every") else {}
+    execution = {MECHANICS[k]: v for k, v in options.items() if k in MECHANICS}
     setting = hr.SimulationConfig(
-        hr.ReplanPolicy(**rules),
-        hr.ExecutionPolicy(**mechanics),
+        hr.ReplanPolicy(**({"events": "S2"} if case.scheduler not in DECIDE else {}) | policy),
+        hr.ExecutionPolicy(**(AS_RECORDED | execution)),
         **{k: v for k, v in options.items() if k in SETTING},
     )
-    run = hr.simulate_program(
+    run = hr.simulate(
         _program(program), _grid(platform), case.scheduler, setting, seed=options.get("seed", 0)
     )
     counters = {
@@ -79,7 +84,7 @@ def _simulate(case: Case, program: Spec, platform: Spec) -> Answer:
         "bound": run.bound,
         "redone": run.redone,
         "stolen": run.stolen,
-        "copied": run.copied,
+        "copied": run.duplicates,
         "replicas": run.replicas,
         "bytes_moved": run.bytes_moved,
     }

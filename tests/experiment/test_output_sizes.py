@@ -15,7 +15,8 @@ from headrace.experiment.grids import ClusterSpec, GridSpec, generate_grid
 from headrace.model.plan import Plan
 from headrace.planners.minmin import MinMin
 from headrace.planners.registry import Entry, _by_name, register
-from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 
 
 class Watched(MinMin):

@@ -10,7 +10,8 @@ import pytest
 from headrace.formats.pst_grid import read_grid
 from headrace.formats.pst_work import read_work
 from headrace.model.behaviour import Trace
-from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 
 DATA = Path(__file__).parents[1] / "formats" / "data" / "pst"
 REAL = {0: (600, 500), 1: (600, 500), 3: (300, 200), 4: (500, 300), 9: (300, 200)}
@@ -21,7 +22,7 @@ REAL = {0: (600, 500), 1: (600, 500), 3: (300, 200), 4: (500, 300), 9: (300, 200
 def test_the_papers_example_runs_to_its_end(scheduler: str, estimates: str) -> None:
     program, grid = read_work(DATA / "sweep.pst"), read_grid(DATA / "grid.pst")
     run = simulate_program(program, grid, scheduler, SimulationConfig(estimates=estimates))
-    happened = run.happened
+    happened = run.executed
     assert np.all(happened.finish > happened.start)
     assert run.makespan >= run.bound > 0
     hosts = grid.platform.hosts

@@ -22,7 +22,7 @@ class Plain:
             i: {p for p in range(n_places) if state.desk.present[i * n_places + p] == HERE}
             for i in range(graph.n_items)
         }
-        self.left = {h: self._left(h, overdue=0.0) for h in self.hosts}
+        self.left = {h: self._left(h, late_weight=0.0) for h in self.hosts}
 
     def seconds(self, task: int, host: int) -> float:
         one = np.array([task], np.int32), np.array([host], np.int32)
@@ -93,7 +93,7 @@ class Plain:
         It must pay even if the way takes twice as long as on free links.
         """
         state = self.state
-        self.left = {h: self._left(h, overdue=1.0) for h in self.hosts}
+        self.left = {h: self._left(h, late_weight=1.0) for h in self.hosts}
         queues = {h: state.queue(h) for h in self.hosts}
         busy = {h: int(state.desk.busy_cores[h]) for h in self.hosts}
         answers: list[tuple[int, int]] = []

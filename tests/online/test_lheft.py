@@ -3,10 +3,11 @@
 import numba
 import numpy as np
 import pytest
+from headrace.core.state_refs import problem_ref, state_ref
 
 import headrace as hr
+from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.state import CoordinatorState, StaticProblem, make_state, make_static_problem
-from headrace.core.state_refs import problem_ref, state_ref
 from headrace.experiment.dataflow import jacobi
 from headrace.model.behaviour import Change
 from headrace.model.check import check
@@ -15,9 +16,9 @@ from headrace.online.lheft import LHeft
 from headrace.online.lheft_placement import queues_left
 from headrace.online.workqueue import Workqueue
 from headrace.simulator.events.advance import asks_for_work
-from headrace.simulator.events.backend import simulate_online
-from headrace.simulator.events.run import ExecutionPolicy
-from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+from headrace.simulator.events.backend import simulate_scheduler
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 
 
 def test_a_task_that_needs_no_traffic_stays_with_its_data():
@@ -26,8 +27,8 @@ def test_a_task_that_needs_no_traffic_stays_with_its_data():
     for i, made in enumerate(first):
         program.task(None, name=f"b{i}", inputs=[made], outputs=[f"y{i}"], work=1.0)
     lab = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
-    run = simulate_online(program.graph, lab, LHeft(rebalance=False))
-    host = dict(zip(program.graph.task_names, run.happened.host.tolist(), strict=True))
+    run = simulate_scheduler(program.graph, lab, LHeft(rebalance=False))
+    host = dict(zip(program.graph.task_names, run.executed.host.tolist(), strict=True))
     assert all(host[f"a{i}"] == host[f"b{i}"] for i in range(4))
     assert run.bytes_moved == 0
 
@@ -39,8 +40,8 @@ def test_lower_levels_and_less_traffic_go_first():
     program.task(None, name="much", inputs=[big, small], outputs=["m"], work=1.0)
     program.task(None, name="none", inputs=[big], outputs=["n"], work=1.0)
     lab = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
-    run = simulate_online(program.graph, lab, LHeft())
-    start = dict(zip(program.graph.task_names, run.happened.start.tolist(), strict=True))
+    run = simulate_scheduler(program.graph, lab, LHeft())
+    start = dict(zip(program.graph.task_names, run.executed.start.tolist(), strict=True))
     assert start["none"] <= start["much"]
 
 
@@ -50,8 +51,8 @@ def test_tail_of_a_long_queue_moves_to_an_idle_host():
     for i in range(40):
         program.task(None, name=f"r{i}", inputs=[source], outputs=[f"y{i}"], work=5.0)
     lab = hr.Platform.pairwise([1.0] * 4, bandwidth=1e6)
-    still = simulate_online(program.graph, lab, LHeft(rebalance=False))
-    moved = simulate_online(program.graph, lab, LHeft(rebalance=True))
+    still = simulate_scheduler(program.graph, lab, LHeft(rebalance=False))
+    moved = simulate_scheduler(program.graph, lab, LHeft(rebalance=True))
     assert len(np.unique(still.happened.host)) == 1
     assert len(np.unique(moved.happened.host)) == 4
     assert moved.makespan < 0.5 * still.makespan
@@ -60,8 +61,8 @@ def test_tail_of_a_long_queue_moves_to_an_idle_host():
 def test_buffered_tasks_are_placed_together():
     program = jacobi(iterations=4, pieces=16)
     lab = hr.Platform.pairwise([1.0] * 4, bandwidth=1e9)
-    one = simulate_online(program.graph, lab, LHeft(buffer=1, rebalance=False))
-    many = simulate_online(program.graph, lab, LHeft(buffer=64, rebalance=False))
+    one = simulate_scheduler(program.graph, lab, LHeft(buffer=1, rebalance=False))
+    many = simulate_scheduler(program.graph, lab, LHeft(buffer=64, rebalance=False))
     assert many.asked < one.asked
     assert check(program.graph, lab, many.happened) == []
 
@@ -69,9 +70,9 @@ def test_buffered_tasks_are_placed_together():
 def test_a_joining_host_is_used_at_once():
     program = jacobi(iterations=20, pieces=16)
     lab = hr.Platform.pairwise([1.0] * 3, bandwidth=1e9)
-    whole = simulate_online(program.graph, lab, LHeft()).makespan
-    run = simulate_online(program.graph, lab, LHeft(), changes=[Change(0.3 * whole, "host-up", "h2")])
-    mine = run.happened.start[run.happened.host == 2]
+    whole = simulate_scheduler(program.graph, lab, LHeft()).makespan
+    run = simulate_scheduler(program.graph, lab, LHeft(), changes=[Change(0.3 * whole, "host-up", "h2")])
+    mine = run.executed.start[run.executed.host == 2]
     assert len(mine)
     assert mine.min() < 0.4 * whole
 
@@ -79,10 +80,10 @@ def test_a_joining_host_is_used_at_once():
 def test_a_loss_repeats_no_more_than_back_to_the_replicas():
     program = jacobi(iterations=30, pieces=16)
     lab = hr.Platform.pairwise([1.0] * 4, bandwidth=1e9)
-    whole = simulate_online(program.graph, lab, LHeft()).makespan
+    whole = simulate_scheduler(program.graph, lab, LHeft()).makespan
     lost = [Change(0.8 * whole, "host-down", "h3")]
-    bare = simulate_online(program.graph, lab, LHeft(), changes=lost)
-    kept = simulate_online(program.graph, lab, LHeft(), changes=lost, mechanics=ExecutionPolicy(replicate=3))
+    bare = simulate_scheduler(program.graph, lab, LHeft(), changes=lost)
+    kept = simulate_scheduler(program.graph, lab, LHeft(), changes=lost, policy=ExecutionPolicy(replicate=3))
     assert kept.replicas > 0
     assert bare.redone > 0
     assert kept.redone < bare.redone
@@ -93,11 +94,11 @@ def test_just_in_time_leaves_no_host_idle_while_tasks_wait():
     for i in range(20):
         program.task(None, name=f"t{i}", outputs=[f"y{i}"], work=1.0 + i % 3)
     lab = hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)
-    run = simulate_online(program.graph, lab, Workqueue())
-    last_start = float(run.happened.start.max())
+    run = simulate_scheduler(program.graph, lab, Workqueue())
+    last_start = float(run.executed.start.max())
     for host in (0, 1):
-        mine = run.happened.host == host
-        begin, end = np.sort(run.happened.start[mine]), np.sort(run.happened.finish[mine])
+        mine = run.executed.host == host
+        begin, end = np.sort(run.executed.start[mine]), np.sort(run.executed.finish[mine])
         assert np.all(begin[1:] - end[:-1] < 1e-9) or begin[-1] >= last_start
 
 
@@ -109,10 +110,10 @@ def test_history_corrects_what_the_user_says_wrongly():
     slow = [Change(0.0, "host-trace", "h1", hr_trace(0.1))]
     told = simulate_program(program, lab, "lheft", SimulationConfig())
     assert told.makespan == pytest.approx(30.0)
-    naive = simulate_online(program.graph, lab, LHeft(rebalance=False), changes=slow)
+    naive = simulate_scheduler(program.graph, lab, LHeft(rebalance=False), changes=slow)
     from headrace.core.estimates import HistoryEstimates
 
-    learned = simulate_online(
+    learned = simulate_scheduler(
         program.graph,
         lab,
         LHeft(buffer=4, rebalance=False),
@@ -132,7 +133,7 @@ def test_a_buffer_of_nothing_is_refused():
     with pytest.raises(UsageError, match="buffer is 0"):
         LHeft(buffer=0)
     with pytest.raises(UsageError, match="overdue is -1"):
-        LHeft(overdue=-1.0)
+        LHeft(late_weight=-1.0)
 
 
 def two_tasks_foreseen() -> tuple[StaticProblem, CoordinatorState]:
@@ -173,8 +174,8 @@ def test_equal_ranks_go_by_the_longer_run_time():
     for name, work in (("short", 1.0), ("long", 4.0), ("middle", 2.0)):
         program.task(None, name=name, outputs=[f"{name}.out"], work=work)
     lab = hr.Platform.pairwise([1.0], bandwidth=1e6)
-    run = simulate_online(program.graph, lab, LHeft())
-    start = dict(zip(program.graph.task_names, run.happened.start.tolist(), strict=True))
+    run = simulate_scheduler(program.graph, lab, LHeft())
+    start = dict(zip(program.graph.task_names, run.executed.start.tolist(), strict=True))
     assert start == {"long": 0.0, "middle": 4.0, "short": 6.0}
 
 
@@ -185,9 +186,9 @@ def test_several_idle_hosts_take_from_one_queue_at_once():
     for i in range(12):
         program.task(None, name=f"r{i}", inputs=[source], outputs=[f"y{i}"], work=100.0)
     lab = hr.Platform.pairwise([1.0] * 4, bandwidth=1e9)
-    run = simulate_online(program.graph, lab, LHeft())
+    run = simulate_scheduler(program.graph, lab, LHeft())
     first = [
-        float(run.happened.start[(run.happened.host == h) & (run.happened.start >= 1.0)].min())
+        float(run.executed.start[(run.executed.host == h) & (run.executed.start >= 1.0)].min())
         for h in range(4)
     ]
     assert max(first) < 1.1
@@ -200,9 +201,9 @@ def test_tasks_that_need_several_cores_go_where_there_are_enough(scheduler):
     for i in range(8):
         program.task(None, name=f"t{i}", work=1.0, cores=3 if i % 2 else 1, outputs=[f"y{i}"])
     lab = hr.Platform((hr.Site("s", (hr.Host("fast", cores=2, speed=9.0), hr.Host("wide", cores=4))),))
-    run = simulate_online(program.graph, lab, scheduler())
-    assert check(program.graph, lab, run.happened) == []
-    assert set(run.happened.host[1::2].tolist()) == {1}
+    run = simulate_scheduler(program.graph, lab, scheduler())
+    assert check(program.graph, lab, run.executed) == []
+    assert set(run.executed.host[1::2].tolist()) == {1}
 
 
 @pytest.mark.parametrize(("soon", "placed"), [(0.0, 3.9), (1.8, 3.9), (2.0, 2.0)])
@@ -222,7 +223,7 @@ def test_ready_tasks_are_placed_when_a_host_will_soon_be_idle(soon, placed):
             return answers
 
     lab = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
-    simulate_online(program.graph, lab, Spy(soon=soon, rebalance=False))
+    simulate_scheduler(program.graph, lab, Spy(soon=soon, rebalance=False))
     assert at == {"first": 0.0, "last": 0.0, "queued": 0.0, "ready": pytest.approx(placed)}
 
 
@@ -269,8 +270,8 @@ def test_just_in_time_gives_out_free_cores_once():
             most.append(held)
             return answers
 
-    run = simulate_online(program.graph, lab, Spy())
-    assert check(program.graph, lab, run.happened) == []
+    run = simulate_scheduler(program.graph, lab, Spy())
+    assert check(program.graph, lab, run.executed) == []
     assert max(held["slow"] for held in most) == 3
     assert max(held["fast"] for held in most) == 2
 
@@ -279,5 +280,5 @@ def test_just_in_time_takes_the_fastest_free_host():
     program = hr.Program()
     for _ in range(2):
         program.task(None, work=6.0)
-    run = simulate_online(program.graph, hr.Platform.pairwise([1.0, 3.0, 2.0], bandwidth=1e6), Workqueue())
-    assert run.happened.host.tolist() == [1, 2]
+    run = simulate_scheduler(program.graph, hr.Platform.pairwise([1.0, 3.0, 2.0], bandwidth=1e6), Workqueue())
+    assert run.executed.host.tolist() == [1, 2]

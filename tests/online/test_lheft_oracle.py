@@ -9,14 +9,14 @@ import pytest
 
 import headrace as hr
 from headrace.core.estimates import HistoryEstimates
+from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.scheduler import Assign
 from headrace.experiment.dataflow import fft, jacobi
 from headrace.model.behaviour import Change
 from headrace.model.events import Event
 from headrace.model.trace import Trace
 from headrace.online.lheft import LHeft
-from headrace.simulator.events.backend import simulate_online
-from headrace.simulator.events.run import ExecutionPolicy
+from headrace.simulator.events.backend import simulate_scheduler
 from headrace.testing.invariants import judge
 
 from .lheft_oracle import Plain
@@ -98,13 +98,13 @@ def test_placing_is_that_of_the_plain_algorithm(seed: int) -> None:
         Change(2.5, "host-up", "h2"),
     ]
     scheduler = Compared(buffer=int(rng.choice([1, 3, 64])), soon=float(rng.choice([0.0, 0.5])))
-    run = simulate_online(
+    run = simulate_scheduler(
         program,
         platform,
         scheduler,
         changes=changes,
         estimates=HistoryEstimates(program, platform) if seed % 2 else None,
-        mechanics=ExecutionPolicy(replicate=2 if seed % 3 == 0 else 0),
+        policy=ExecutionPolicy(replicate=2 if seed % 3 == 0 else 0),
     )
     assert scheduler.compared >= program.n_tasks
     assert judge(run, changes) == []
@@ -114,7 +114,7 @@ def test_placing_is_that_of_the_plain_algorithm(seed: int) -> None:
 def test_the_papers_applications_are_placed_as_by_the_plain_algorithm(program: hr.Program) -> None:
     platform = hr.Platform.pairwise([1.0, 0.7, 1.6, 1.0], bandwidth=1e7, latency=1e-4)
     scheduler = Compared()
-    simulate_online(program.graph, platform, scheduler)
+    simulate_scheduler(program.graph, platform, scheduler)
     assert scheduler.compared == program.graph.n_tasks
 
 
@@ -132,7 +132,7 @@ def test_moves_from_tails_are_those_of_the_plain_algorithm() -> None:
                 program.task(None, inputs=[made], cores=int(rng.choice([1, 1, 2])), **some)
         platform = lab(seed)
         scheduler = Compared()
-        run = simulate_online(program.graph, platform, scheduler)
+        run = simulate_scheduler(program.graph, platform, scheduler)
         assert judge(run) == []
         moved += scheduler.moved
     assert moved > 20

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from bench.generated.sweeps import sweep
 
-from headrace.core.replan import ReplanPolicy
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import Problem
 from headrace.planners.registry import make
-from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 
 PLANNERS = ("heft", "minmin", "sufferage", "xsufferage", "coschedule")
 
@@ -48,7 +49,7 @@ def test_with_exact_estimates_plans_come_true(contention: str) -> None:
     program, platform = sweep(400, 8, 2, seed=2)
     platform = replace(platform, contention=contention)  # type: ignore[arg-type]
     first = make("sufferage").plan(Problem(program.graph, platform))
-    setting = SimulationConfig(rules=ReplanPolicy(interval=first.makespan / 40))
+    setting = SimulationConfig(policy=ReplanPolicy(interval=first.makespan / 40))
     run = simulate_program(program, platform, "sufferage", setting)
     assert run.plans <= 13  # 1.25 ** 11 > 10; forty and more if it shrank
     assert run.makespan == pytest.approx(first.makespan, rel=0.03)

@@ -13,7 +13,8 @@ from headrace.report.grid_gantt import grid_chart
 from headrace.report.layout import arrange
 from headrace.report.text import shorten, text_width
 from headrace.simulator.events import grid_state as w
-from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 from headrace.testing.generate import random_program
 
 LAB = Platform.pairwise([2.0, 1.0, 1.0], bandwidth=1e6)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.replan import Replan, ReplanPolicy
+from headrace.core.replan import Replan
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.model.events import HostLeft
 from headrace.online.dheft import DHeft
 from headrace.online.lheft import LHeft

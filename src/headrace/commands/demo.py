@@ -13,7 +13,8 @@ import typer
 from headrace.commands.console import print_json, print_table
 from headrace.commands.demo_program import demo_program, try_each_kind
 from headrace.commands.options import JsonOption
-from headrace.core.scheduler import Follow, Problem, Scheduler, assignments_of
+from headrace.core.replan import Replan
+from headrace.core.scheduler import Problem, Scheduler
 from headrace.model.check import require_valid
 from headrace.model.events import TaskFinished
 from headrace.model.graph import Graph
@@ -89,7 +90,7 @@ def run_demo(say: Callable[[str], None]) -> Demo:
         plan = planner.plan(Problem(graph, platform))
         require_valid(graph, platform, plan)
         say("running with the Headrace plan")
-        planned = _checked(cluster, program, Follow(planner, assignments_of(plan)))
+        planned = _checked(cluster, program, Replan(planner, first=plan))
         engine_bound, planned_bound = (
             _bound(program.graph, cluster.platform, outcome) for outcome in (engine, planned)
         )

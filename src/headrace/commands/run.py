@@ -40,9 +40,6 @@ class RunOptions:
         "A name listed by `headrace schedulers`, file.py:Class for your own, or `dask` for no plan.",
         short="-s",
     )
-    online: bool = option(
-        False, "--online", "Decide while the program runs, as lheft and dheft do; no plan is made ahead."
-    )
     workers: int | None = option(
         None, "--workers", "Number of local workers.", min=1, default_text="one per core"
     )
@@ -112,7 +109,6 @@ def run_program(
             program,
             options.on,
             options.scheduler,
-            online=options.online,
             workers=options.workers,
             speeds=_speeds(options.speeds),
             stretch=1.0

@@ -14,7 +14,7 @@ def schedulers(as_json: JsonOption = False) -> None:
         {
             "name": e.name,
             "programs": e.programs,
-            "online": "plans again" if e.online is None else "decides",
+            "online": "decides" if e.module.startswith("headrace.online.") else "plans",
             "what": e.line,
             "source": e.source,
         }

@@ -121,7 +121,7 @@ WORKLOADS = (
         ),
     ),
     Workload("pipelines", ("deploy pipeline.ini --on machines.ini --time 1 --simulate",)),
-    Workload("real runs", ("run program.json --emulate --time-scale 0.001 --workers 2 --online -s lheft",)),
+    Workload("real runs", ("run program.json --emulate --time-scale 0.001 --workers 2 -s lheft",)),
 )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from headrace.core import state as s
 from headrace.core.estimates import Estimates
 from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.initial_state import make_state, make_static_problem
 from headrace.core.records import RunRecords
 from headrace.core.scheduler import (
     Assign,
@@ -121,8 +122,8 @@ GRID_CHANGES = (Started, HostLeft, HostJoined, TaskErred)
 class Coordinator:
     """Carries one program through one run under a scheduler.
 
-    `estimates` default to the figures of the program and the platform. `workers_queue`: the back end's workers have queues
-    of their own and fetch data themselves, so `handle` passes on assignments instead of starts and transfers.
+    `estimates` default to the figures of the program and the platform. With `workers_queue` the workers have queues of
+    their own and fetch data themselves, so `handle` passes on assignments instead of starts and transfers.
     """
 
     def __init__(
@@ -146,8 +147,8 @@ class Coordinator:
         self.scheduler = scheduler
         self.policy = policy or ExecutionPolicy()
         self.workers_queue = workers_queue
-        problem = s.make_static_problem(graph, platform, self.policy)
-        self.records = RunRecords(problem, s.make_state(graph, platform, problem))
+        problem = make_static_problem(graph, platform, self.policy)
+        self.records = RunRecords(problem, make_state(graph, platform, problem))
         self.estimates = estimates or Estimates(graph, platform)
         self.view = RunView(
             graph, platform, self.records, self.estimates, policy=self.policy, starts_known=not workers_queue
@@ -167,8 +168,8 @@ class Coordinator:
     def handle(self, events: Sequence[Event]) -> list[BackendCommand | Assign | Fetch]:
         """Take note of events, ask the scheduler if it wants to be asked, and say what follows.
 
-        The answer is a list of `BackendCommand`; for workers with queues of their own it is a list of `Assign`, for tasks
-        that got another host, and of `Fetch`.
+        The answer is a list of `BackendCommand`; for workers with queues of their own it is a list of
+        `Assign`, for tasks that got another host, and of `Fetch`.
         """
         before = self.records.state.assigned.copy() if self.workers_queue else None
         for event in events:
@@ -180,12 +181,14 @@ class Coordinator:
         self._ask_as_needed(events, changed, fetches)
         if before is None:
             return self._backend_commands()
-        self.records.state.count[s.COMMANDS] = 0  # workers that are gone need not be told to stop
+        self.records.state.counters[s.COMMANDS] = 0  # workers that are gone need not be told to stop
         return [*self._reassigned(before), *fetches]
 
     def _ask_as_needed(self, events: Sequence[Event], changed: bool, fetches: list[Assign | Fetch]) -> None:
         asked, happened = False, True
-        while changed or is_asked_for(*self.refs, self.view.time, self.wake(), happened, asked) or self.is_due:
+        while (
+            changed or is_asked_for(*self.refs, self.view.time, self.wake(), happened, asked) or self.is_due
+        ):
             if asked and not changed and not self.is_due:
                 return
             commands = self.ask(events if not asked else ())
@@ -253,7 +256,7 @@ class Coordinator:
         took = max(0.0, event.time - event.start)
         expected, factor = float(state.predicted[task]), self.scheduler.wake.misprediction
         if factor < np.inf and (took > factor * expected or factor * took < expected):
-            state.count[s.MISPREDICTED] += 1
+            state.counters[s.MISPREDICTED] += 1
         task_finished(*self.refs, task, host, event.time)
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
         self.estimates.note(event.time, *one)
@@ -284,7 +287,7 @@ class Coordinator:
             return ()
         events, self._untold = self._untold, []
         commands = self.scheduler.react(self.view, events)
-        self.records.state.count[s.MISPREDICTED] = 0
+        self.records.state.counters[s.MISPREDICTED] = 0
         self.asked += 1
         self.apply(commands)
         return commands
@@ -375,13 +378,13 @@ class Coordinator:
 
     def _dispatch(self) -> None:
         state = self.records.state
-        self.records.reserve(64 + int(state.count[s.REQUESTS]) + len(state.host_up))
+        self.records.reserve(64 + int(state.counters[s.REQUESTS]) + len(state.host_up))
         dispatch_all(*self.refs, self.view.time)
 
     def _backend_commands(self) -> list[BackendCommand | Assign | Fetch]:
         state, names = self.records.state, _Names(self.view)
-        count = int(state.count[s.COMMANDS])
-        state.count[s.COMMANDS] = 0
+        count = int(state.counters[s.COMMANDS])
+        state.counters[s.COMMANDS] = 0
         rows = zip(
             state.command_kind[:count].tolist(),
             state.command_subject[:count].tolist(),
@@ -413,7 +416,9 @@ class _Names:
         self.tasks, self.items = view.graph.task_names, view.graph.item_names
         self.hosts, self.places = view.platform.hosts, view.platform.network.place_names
 
-    def command(self, state: s.CoordinatorState, kind: int, subject: int, origin: int, target: int) -> BackendCommand:
+    def command(
+        self, state: s.CoordinatorState, kind: int, subject: int, origin: int, target: int
+    ) -> BackendCommand:
         if kind == s.START:
             return StartTask(self.tasks[subject], self.hosts[origin].name, target)
         if kind == s.STOP:

@@ -18,8 +18,8 @@ class ExecutionPolicy:
     """How queues of hosts and links are worked off, beside what the scheduler says.
 
     The defaults carry a plan out as it was made: its hosts, its order of tasks on each host, and the source, the relays
-    and the order of its transfers. Schedulers that make no plan are not affected by `task_order`, `link_order` "planned"
-    and `routes`.
+    and the order of its transfers. Schedulers that make no plan are not affected by `task_order`, `routes` and the
+    `link_order` "planned".
     """
 
     task_order: TaskOrder = field(
@@ -41,14 +41,17 @@ class ExecutionPolicy:
         default="planned",
         metadata={
             "option": "--routes",
-            "help": "planned: fetch from the source, and over the relays, that the plan names; nearest: from the nearest copy.",
+            "help": "planned: fetch data from the sources and over the relays that the plan names; nearest: from the "
+            "nearest copy.",
         },
     )
     prefetch_depth: int = field(
         default=2,
         metadata={
-            "option": "--prefetch",
-            "help": "Fetch the inputs of this many tasks at the head of each host's queue; planned transfers always go.",
+            "option": "--ahead",
+            "metavar": "N",
+            "min": 1,
+            "help": "Fetch inputs for this many tasks at the head of each host's queue; planned transfers always go.",
         },
     )
     steal: bool = field(
@@ -63,7 +66,9 @@ class ExecutionPolicy:
         default=0,
         metadata={
             "option": "--replicate",
-            "help": "Copy what every n-th level produces to a host that is not busy; 0: never.",
+            "help": "Copy what every N-th level produces to a host that is not busy; 0: never.",
+            "metavar": "N",
+            "min": 0,
         },
     )
     strict: bool = False

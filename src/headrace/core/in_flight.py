@@ -45,7 +45,7 @@ def in_flight(view: RunView, keep: int, sizes: Floats) -> InFlight:
     state = view.state
     network = view.estimates.platform(view.time).network
     found = InFlight([], np.zeros(len(state.link_up)))
-    for transfer in np.sort(state.live_transfers[: int(state.count[TRANSFERS])]).tolist():
+    for transfer in np.sort(state.live_transfers[: int(state.counters[TRANSFERS])]).tolist():
         item = int(state.transfer_item[transfer])
         source, target = int(state.transfer_source[transfer]), int(state.transfer_target[transfer])
         whole = network.seconds(source, target, float(sizes[item]))

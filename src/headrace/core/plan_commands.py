@@ -42,8 +42,7 @@ def assignment(view: RunView, plan: Plan, order: Ints, kept: int) -> AssignMany:
     hosts = np.array([view.host_number[host.name] for host in plan.platform.hosts], np.int32)
     base = np.full(len(hosts), view.time)
     for k, host in enumerate(hosts.tolist()) if kept else ():
-        ranks = [float(view.state.rank[t]) for t in view.queue(host)[:kept]]
-        base[k] = max([view.time, *ranks])
+        base[k] = max([view.time, *(float(view.state.rank[t]) for t in view.queue(host)[:kept])])
     ranks = base[plan.host[order]] + plan.start[order]
     if (plan.finish <= plan.start).any():
         ranks = _increasing(ranks)
@@ -66,8 +65,8 @@ def _increasing(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
 def transfers_for(view: RunView, plan: Plan, order: Ints) -> NDArray[np.int64]:
     """The transfers to request, in planned order: all that serve the tasks handed out.
 
-    Where routes are not fixed, only fifo links have an order, and only transfers up to the last planned start are requested
-    ahead.
+    Where routes are not fixed, only fifo links have an order, and only transfers up to the last planned start are
+    requested ahead.
     """
     planned = view.policy.routes == "planned"
     if not planned and view.platform.contention != "fifo":
@@ -99,7 +98,9 @@ def fetches(plan: Plan, moves: NDArray[np.int64], now: float) -> list[Fetch]:
 def under_way_then(view: RunView, kept: int, moment: float) -> list[SubTask]:
     """What is predicted to be under way `moment` seconds from now of what runs now and stays in queues."""
     found: list[SubTask] = [
-        Running(slot.task, slot.host) for slot in view.timetable(kept).slots if slot.start <= moment < slot.end
+        Running(slot.task, slot.host)
+        for slot in view.timetable(kept).slots
+        if slot.start <= moment < slot.end
     ]
     if view.platform.contention == "fifo":
         carried = view.in_flight(kept).carried

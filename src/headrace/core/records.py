@@ -13,8 +13,9 @@ import numpy as np
 from numba import config, types
 from numba.experimental import structref
 
-from headrace.core.state import COPIES, CoordinatorState, StaticProblem, with_more_copy_records
 from headrace.arrays.compiling import entry
+from headrace.core.initial_state import with_more_copy_records
+from headrace.core.state import COPIES, CoordinatorState, StaticProblem
 
 
 def _plain(fields: Any) -> Any:
@@ -62,7 +63,7 @@ Record = TypeVar("Record", StaticProblem, CoordinatorState)
 
 def read_only(record: Record) -> Record:
     """The same record with arrays that cannot be written to."""
-    fields = {}
+    fields: dict[str, Any] = {}
     for name, value in zip(record._fields, record, strict=True):
         if isinstance(value, np.ndarray):
             value = value.view()
@@ -82,7 +83,9 @@ class RunRecords:
         self.problem = problem
         self.static_view = read_only(problem)
         self.problem_ref: object = problem if config.DISABLE_JIT else _problem_ref(problem)
-        self._problem_view: object = self.static_view if config.DISABLE_JIT else _problem_ref(self.static_view)
+        self._problem_view: object = (
+            self.static_view if config.DISABLE_JIT else _problem_ref(self.static_view)
+        )
         self._take(state)
 
     def _take(self, state: CoordinatorState) -> None:
@@ -95,5 +98,5 @@ class RunRecords:
 
     def reserve(self, copies: int) -> None:
         """Make sure that this many copy records can be added."""
-        if int(self.state.count[COPIES]) + copies > len(self.state.copy_item):
+        if int(self.state.counters[COPIES]) + copies > len(self.state.copy_item):
             self._take(with_more_copy_records(self.state, copies))

@@ -98,7 +98,8 @@ class Replan:
             self.wake = replace(self.wake, at=at)
 
     def _must_plan(self, events: Sequence[Event]) -> bool:
-        return any(isinstance(event, (Started, *REPLANNED_AFTER[self.policy.replan])) for event in events)
+        changes = REPLANNED_AFTER.get(self.policy.replan, REPLANNED_AFTER["both"])
+        return any(isinstance(event, (Started, *changes)) for event in events)
 
     def _is_time(self, view: RunView, events: Sequence[Event]) -> bool:
         """At the start, at a planning event, after a change or misprediction that asks for it; and while ready tasks
@@ -110,7 +111,7 @@ class Replan:
         if view.ready_count == 0:
             return False
         state = view.state
-        pause = 0.25 * self.interval.seconds if self.policy.events != "once" else 0.0
+        pause = 0.25 * self.interval.seconds if self.policy.periodic else 0.0
         free = state.busy_cores < np.diff(view.static.core_ptr)
         idle = view.hosts_up & (state.queue_length[:-1] == 0) & free
         running = bool(view.running.any())
@@ -129,14 +130,14 @@ class Replan:
         policy, now = self.policy, view.time
         self._adapt(view)
         self._last_plan = now
-        self._next_event = now + self.interval.seconds if policy.events != "once" else math.inf
+        self._next_event = now + self.interval.seconds if policy.periodic else math.inf
         kept = 0 if policy.hold else policy.keep
         plan, cost = self._made_plan(view, kept)
         if plan is None:
             self._predicted = []
             return []
-        if policy.every > 0 and self.plans == 1:
-            self.interval.begin(policy.every * plan.makespan)
+        if policy.share > 0 and self.plans == 1:
+            self.interval.begin(policy.share * plan.makespan)
             self._next_event = now + self.interval.seconds
         self._next_event = max(self._next_event, now + 2.0 * cost)
         made, predicted = self._commands(view, plan, kept)

@@ -100,7 +100,7 @@ def _resource(sub_task: SubTask) -> tuple[str, int]:
 def _came_true(view: RunView, predicted: list[SubTask]) -> list[bool]:
     """Whether each of these runs now where it was predicted."""
     state = view.state
-    live = state.live_transfers[: int(state.count[TRANSFERS])]
+    live = state.live_transfers[: int(state.counters[TRANSFERS])]
     moving = set(zip(state.transfer_item[live].tolist(), state.transfer_target[live].tolist(), strict=True))
     return [
         sub_task.host in (int(state.run_host[sub_task.task]), int(state.duplicate_host[sub_task.task]))

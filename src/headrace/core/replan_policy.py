@@ -10,11 +10,7 @@ from headrace.core.task_window import Reduction
 from headrace.model.errors import UsageError
 
 PlanningEvents = Literal["once", "S1", "S2", "S3"]
-GridChanges = Literal["joins", "losses", "both", "neither"]
-
-
-def _option(default: object, option: str, text: str) -> object:
-    return field(default=default, metadata={"option": option, "help": text})
+GRID_CHANGES = ("joins", "losses", "both", "neither")
 
 
 @dataclass(frozen=True)
@@ -24,44 +20,81 @@ class ReplanPolicy:
     By default it plans at the start, hands out the whole plan, and plans what is left again when hosts join or leave.
     """
 
-    events: PlanningEvents = _option(  # type: ignore[assignment]
-        "once",
-        "--events",
-        "Planning events: once (at the start); S1 (every --interval seconds); S2 (the interval grows while the run goes "
-        "as predicted and shrinks when it does not); S3 (as S2, unpredictable hosts count less).",
+    events: PlanningEvents = field(
+        default="once",
+        metadata={
+            "option": "--events",
+            "help": "When to plan: once (at the start), S1 (every --interval seconds), S2 (more often when the run "
+            "strays from its prediction), S3 (as S2, unpredictable hosts count less).",
+        },
     )
-    interval: float | None = _option(  # type: ignore[assignment]
-        None, "--interval", "Seconds between the first two planning events of S1, S2, S3 (default: 4 mean run times)."
+    interval: float | None = field(
+        default=None,
+        metadata={
+            "option": "--interval",
+            "help": "Seconds between the first two plans of S1, S2 and S3.",
+            "default_text": "4 mean run times",
+            "metavar": "SECONDS",
+        },
     )
-    every: float = 0.0
-    """Plan again after this share of the first plan's makespan, in place of `interval`; 0: use `interval`."""
-    horizon: float | Literal["tuned"] = _option(  # type: ignore[assignment]
-        "tuned",
-        "--horizon",
-        "How far beyond the next planning event of S1, S2, S3 hosts are given work, in intervals; tuned: as far as needed "
-        "to keep hosts busy.",
+    horizon: float | Literal["tuned"] = field(
+        default="tuned",
+        metadata={
+            "option": "--horizon",
+            "help": "How far past the next plan of S1, S2 and S3 hosts are given work, in intervals; tuned: as far as "
+            "keeps them busy.",
+        },
     )
-    keep: int = _option(  # type: ignore[assignment]
-        1, "--keep", "Tasks that stay in each host's queue while a plan is made."
+    keep: int = field(
+        default=1,
+        metadata={
+            "option": "--keep",
+            "help": "Tasks that stay in each host's queue while a plan is made.",
+            "min": 0,
+        },
     )
     hold: bool = False
     """Leave queues as they are until the new plan is ready, and plan everything that has not started."""
-    planning: float = _option(  # type: ignore[assignment]
-        0.0, "--planning", "Virtual seconds that a plan takes, for each thousand tasks times hosts; work goes on meanwhile."
+    planning: float = field(
+        default=0.0,
+        metadata={
+            "option": "--planning",
+            "help": "Virtual seconds that a plan takes per 1,000 tasks times hosts; work goes on meanwhile.",
+            "metavar": "SECONDS",
+        },
     )
     planning_fixed: float = 0.0
     """Virtual seconds that any plan takes."""
-    subset: int = _option(  # type: ignore[assignment]
-        0, "--subset", "Plan for at most this many tasks at once; 0: for all."
+    subset: int = field(
+        default=0,
+        metadata={
+            "option": "--subset",
+            "help": "Plan for at most this many tasks at once; 0: all.",
+            "min": 0,
+        },
     )
-    reduce: Reduction = _option(  # type: ignore[assignment]
-        "shared-file", "--reduce", "Which tasks --subset takes first: those that share files, or random ones."
+    reduce: Reduction = field(
+        default="shared-file",
+        metadata={
+            "option": "--reduce",
+            "help": "With --subset, tasks that share files first, or random ones.",
+        },
     )
-    replan: GridChanges = _option(  # type: ignore[assignment]
-        "both", "--replan", "Changes of the grid after which a plan is made at once; or a share of the planned time such as 10%."
+    replan: str = field(
+        default="both",
+        metadata={
+            "option": "--replan",
+            "help": "Plan again at once when hosts join (joins), on losses, on both or on neither; 10%: on both, and "
+            "after each 10% of the planned time.",
+        },
     )
-    misprediction: float = _option(  # type: ignore[assignment]
-        math.inf, "--misprediction", "Plan again when a task takes this many times its predicted time, or less than that part of it."
+    misprediction: float = field(
+        default=math.inf,
+        metadata={
+            "option": "--misprediction",
+            "help": "Plan again when a task takes this many times its predicted time, or less than 1/this.",
+            "metavar": "FACTOR",
+        },
     )
     pause: float = 0.0
     """Least seconds between a plan and one that a misprediction asks for."""
@@ -74,7 +107,6 @@ class ReplanPolicy:
     def __post_init__(self) -> None:
         for what, value, least in (
             ("interval", self.interval, 0.0),
-            ("every", self.every, 0.0),
             ("planning", self.planning, 0.0),
             ("planning_fixed", self.planning_fixed, 0.0),
             ("keep", self.keep, 0),
@@ -83,15 +115,42 @@ class ReplanPolicy:
             if value is not None and not least <= value < math.inf:
                 raise UsageError(f"{what} is {value}", where="replan policy", hint=f"give {least} or more")
         if self.interval == 0:
-            raise UsageError("interval is 0", where="replan policy", hint="give seconds above 0, or leave it out")
+            raise UsageError(
+                "interval is 0", where="replan policy", hint="give seconds above 0, or leave it out"
+            )
         if self.horizon != "tuned" and not (isinstance(self.horizon, int | float) and self.horizon >= 0):
             raise UsageError(f"horizon is {self.horizon!r}", hint="use tuned, or a number of 0 or more")
         if not self.misprediction > 1:
-            raise UsageError(f"misprediction is {self.misprediction}", hint="give a factor above 1, such as 2")
+            raise UsageError(
+                f"misprediction is {self.misprediction}", hint="give a factor above 1, such as 2"
+            )
         for what, chosen, known in (
             ("events", self.events, ("once", "S1", "S2", "S3")),
             ("reduce", self.reduce, ("shared-file", "random")),
-            ("replan", self.replan, ("joins", "losses", "both", "neither")),
         ):
             if chosen not in known:
                 raise UsageError(f"{what} is {chosen!r}", hint=f"use one of {', '.join(known)}")
+        if self.replan not in GRID_CHANGES and not 0 < self.share < math.inf:
+            known_changes = ", ".join(GRID_CHANGES)
+            raise UsageError(
+                f"replan is {self.replan!r}", hint=f"use one of {known_changes}, or a share such as 10%"
+            )
+
+    @property
+    def share(self) -> float:
+        """The share of the planned time after which a plan is made again; 0 if `replan` is not a share.
+
+        >>> ReplanPolicy(replan="10%").share, ReplanPolicy().share
+        (0.1, 0.0)
+        """
+        if not self.replan.endswith("%"):
+            return 0.0
+        try:
+            return float(self.replan.removesuffix("%")) / 100.0
+        except ValueError:
+            return 0.0
+
+    @property
+    def periodic(self) -> bool:
+        """Whether plans are made at intervals."""
+        return self.events != "once" or self.share > 0

@@ -176,6 +176,8 @@ class Scheduler(Protocol):
     """
 
     name: str
-    wake: WakeConditions
+
+    @property
+    def wake(self) -> WakeConditions: ...
 
     def react(self, view: RunView, events: Sequence[Event]) -> Sequence[Command]: ...

@@ -8,6 +8,7 @@ import numpy as np
 
 from headrace.core import state as s
 from headrace.core.state import CoordinatorState, StaticProblem
+from headrace.model.graph import Ints
 
 
 def validate(problem: StaticProblem, state: CoordinatorState) -> None:
@@ -24,7 +25,7 @@ def _require(holds: object, message: str) -> None:
         raise AssertionError(f"coordinator state: {message}")
 
 
-def chain(following: np.ndarray, first: int) -> list[int]:
+def chain(following: Ints, first: int) -> list[int]:
     """The entries of a linked list; refuses lists that go round in circles."""
     found: list[int] = []
     while first >= 0:
@@ -38,7 +39,7 @@ def _tasks(problem: StaticProblem, state: CoordinatorState) -> None:
     done, running, queued = state.done == 1, state.run_host >= 0, state.assigned >= 0
     _require(not (done & running).any(), "a task is done and runs")
     _require(not (running & queued).any(), "a task runs and is queued")
-    _require(int(done.sum()) == int(state.count[s.DONE]), "the number of tasks that are done")
+    _require(int(done.sum()) == int(state.counters[s.DONE]), "the number of tasks that are done")
     reader = np.repeat(np.arange(len(done)), np.diff(problem.read_ptr))
     absent = np.bincount(reader[state.exists[problem.reads] == 0], minlength=len(done))
     waits = ~done & ~running
@@ -64,11 +65,11 @@ def _queues(problem: StaticProblem, state: CoordinatorState) -> None:
     pool = chain(state.queue_next, int(state.queue_head[hosts]))
     free = (state.done == 0) & (state.run_host < 0) & (state.assigned < 0) & (state.missing_inputs == 0)
     _require(sorted(pool) == np.flatnonzero(free).tolist(), "ready tasks without a host")
-    _require(len(pool) == state.count[s.READY], "the number of ready tasks")
+    _require(len(pool) == state.counters[s.READY], "the number of ready tasks")
 
 
 def _copies(problem: StaticProblem, state: CoordinatorState) -> None:
-    used = int(state.count[s.COPIES])
+    used = int(state.counters[s.COPIES])
     pairs = list(zip(state.copy_item[:used].tolist(), state.copy_place[:used].tolist(), strict=True))
     _require(len(set(pairs)) == used, "two copy records for one item and place")
     present = (state.copy_status[:used] == s.PRESENT) & (state.place_up[state.copy_place[:used]] == 1)
@@ -89,7 +90,7 @@ def _copies(problem: StaticProblem, state: CoordinatorState) -> None:
 def _transfers(problem: StaticProblem, state: CoordinatorState) -> None:
     places = len(state.place_up)
     busy = np.zeros(len(state.link_up), np.int64)
-    for transfer in state.live_transfers[: int(state.count[s.TRANSFERS])].tolist():
+    for transfer in state.live_transfers[: int(state.counters[s.TRANSFERS])].tolist():
         at = int(state.transfer_source[transfer]) * places + int(state.transfer_target[transfer])
         np.add.at(busy, problem.route_links[problem.route_ptr[at] : problem.route_ptr[at + 1]], 1)
     _require((busy == state.link_busy).all(), "links in use")
@@ -98,16 +99,21 @@ def _transfers(problem: StaticProblem, state: CoordinatorState) -> None:
 
 
 def _requests(problem: StaticProblem, state: CoordinatorState) -> None:
-    queued = [r for q in range(len(state.request_head)) for r in chain(state.request_next, int(state.request_head[q]))]
-    planned = state.copy_request[: int(state.count[s.COPIES])]
+    queued = [
+        r
+        for q in range(len(state.request_head))
+        for r in chain(state.request_next, int(state.request_head[q]))
+    ]
+    planned = state.copy_request[: int(state.counters[s.COPIES])]
     waiting = [r for r in planned[planned >= 0].tolist() if state.request_mode[r] in (s.WAITING, s.ORDERED)]
-    _require(len(set(queued) | set(waiting)) == state.count[s.REQUESTS], "the number of requests")
+    _require(len(set(queued) | set(waiting)) == state.counters[s.REQUESTS], "the number of requests")
     _require(not set(queued) & set(waiting), "a request is queued and waits for its turn")
     for request in planned[planned >= 0].tolist():
         status = [
             int(state.copy_status[r])
-            for r in range(int(state.count[s.COPIES]))
-            if state.copy_item[r] == state.request_item[request] and state.copy_place[r] == state.request_target[request]
+            for r in range(int(state.counters[s.COPIES]))
+            if state.copy_item[r] == state.request_item[request]
+            and state.copy_place[r] == state.request_target[request]
         ]
         _require(status == [s.REQUESTED], f"the target of planned request {request}")
     ordered = {r for r in waiting if state.request_mode[r] == s.ORDERED}

@@ -14,7 +14,15 @@ from headrace.core.in_flight import InFlight, in_flight
 from headrace.core.records import RunRecords
 from headrace.core.remaining_graph import remaining_graph
 from headrace.core.scheduler import Problem
-from headrace.core.state import COPIES, MISPREDICTED, PREFETCH, PRESENT, READY, CoordinatorState, StaticProblem
+from headrace.core.state import (
+    COPIES,
+    MISPREDICTED,
+    PREFETCH,
+    PRESENT,
+    READY,
+    CoordinatorState,
+    StaticProblem,
+)
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.network import Network
@@ -40,8 +48,8 @@ class Timetable(NamedTuple):
 class RunView:
     """The state of a run as schedulers see it. Hosts, tasks, items and places go by their numbers.
 
-    For people there are methods: `ready`, `queue`, `running`, `hosts_up`, `places_of`, `rates`, `problem`, and so on. For
-    schedulers in numpy, `static` and `state` are the coordinator's arrays, documented in `core.state`, and
+    For people there are methods: `ready`, `queue`, `running`, `hosts_up`, `places_of`, `rates`, `problem`, and so on.
+    For schedulers in numpy, `static` and `state` are the coordinator's arrays, documented in `core.state`, and
     for compiled ones `compiled` is the same as references. All arrays are read-only.
     """
 
@@ -108,12 +116,12 @@ class RunView:
     @property
     def mispredicted(self) -> bool:
         """Whether a task took far more or less than predicted since the scheduler was last asked."""
-        return bool(self.state.count[MISPREDICTED] > 0)
+        return bool(self.state.counters[MISPREDICTED] > 0)
 
     @property
     def ready_count(self) -> int:
         """How many ready tasks have no host."""
-        return int(self.state.count[READY])
+        return int(self.state.counters[READY])
 
     def ready(self) -> Ints:
         """Ready tasks without a host, in the order in which they became ready."""
@@ -150,7 +158,9 @@ class RunView:
     def holders(self) -> dict[int, set[str]]:
         """Hosts that hold each item that was made, as far as they are up: O(copies)."""
         at: dict[int, list[str]] = {}
-        for host, place, up in zip(self.platform.hosts, self.static.host_place.tolist(), self.hosts_up, strict=True):
+        for host, place, up in zip(
+            self.platform.hosts, self.static.host_place.tolist(), self.hosts_up, strict=True
+        ):
             if up:
                 at.setdefault(place, []).append(host.name)
         found: dict[int, set[str]] = {}
@@ -164,7 +174,7 @@ class RunView:
     def _copies(self) -> tuple[Ints, Ints]:
         """Items and places of all copies that are there, by item and place: O(copies log copies)."""
         state = self.state
-        used = int(state.count[COPIES])
+        used = int(state.counters[COPIES])
         there = np.flatnonzero(state.copy_status[:used] == PRESENT)
         items, places = state.copy_item[there], state.copy_place[there]
         order = np.lexsort((places, items))
@@ -211,7 +221,11 @@ class RunView:
         where they run, what is being moved where it is going. O(tasks + copies).
         """
         if not self.state.host_up.any():
-            raise NoPlan("no host is left", where=self.platform.name, hint="let a host join, or add a worker and run it again")
+            raise NoPlan(
+                "no host is left",
+                where=self.platform.name,
+                hint="let a host join, or add a worker and run it again",
+            )
         platform = self.estimates.platform(self.time)
         down = self.down
         if down:

@@ -36,9 +36,11 @@ from headrace.model.behaviour import GridScript
 from headrace.model.errors import HeadraceError, NoPlan, UsageError
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.online.adapter import make_scheduler, policy_fields
 from headrace.planners.registry import options_taken
+from headrace.simulator.events.config import SimulationConfig
 from headrace.simulator.events.faults import parse_faults
-from headrace.simulator.events.simulate import SimulationConfig, make_online, rules_taken, simulate_program
+from headrace.simulator.events.simulate import simulate_program
 
 
 class Outcome(NamedTuple):
@@ -108,7 +110,7 @@ def check_campaign(campaign: CampaignFile) -> None:
     for events, estimates, faults in product(campaign.events, campaign.estimates, campaign.faults):
         setting = make_setting(campaign, events, estimates, faults)
     for scheduler in campaign.schedulers:
-        make_online(scheduler, setting.fitted(scheduler), **_for_planner(campaign, scheduler))
+        make_scheduler(scheduler, setting.accepted_by(scheduler).policy, **_for_planner(campaign, scheduler))
     _check_rules(campaign)
 
 
@@ -120,7 +122,7 @@ def _for_planner(campaign: CampaignFile, scheduler: str) -> dict[str, Any]:
 
 def _check_rules(campaign: CampaignFile) -> None:
     """Refuse planning rules that none of the schedulers takes."""
-    taken = {rule for scheduler in campaign.schedulers for rule in rules_taken(scheduler)}
+    taken = {rule for scheduler in campaign.schedulers for rule in policy_fields(scheduler)}
     given = [key for key in campaign.run if key in RULES and key not in taken]
     if campaign.events != ("S2",) and "events" not in taken:
         given.insert(0, "events")
@@ -183,7 +185,7 @@ def run_campaign(
 def _jobs(campaign: CampaignFile, runs: Sequence[Combination]) -> Iterator[_Job]:
     digests = {id(entry): entry_digest(entry, "application") for entry in campaign.applications}
     digests |= {id(entry): entry_digest(entry, "grid") for entry in campaign.grids}
-    taken = {scheduler: rules_taken(scheduler) for scheduler in campaign.schedulers}
+    taken = {scheduler: policy_fields(scheduler) for scheduler in campaign.schedulers}
     own = {scheduler: file_digest(scheduler) for scheduler in campaign.schedulers}
     options = {scheduler: _for_planner(campaign, scheduler) for scheduler in campaign.schedulers}
     rest = json.dumps([sorted(campaign.run.items()), version("headrace")])
@@ -191,7 +193,7 @@ def _jobs(campaign: CampaignFile, runs: Sequence[Combination]) -> Iterator[_Job]
         planned = run.events if "events" in taken[run.scheduler] else ""
         words = [run.scheduler, own[run.scheduler], planned, run.estimates, run.faults, run.seed, rest]
         words += [digests[id(run.application)], digests[id(run.grid)]]
-        setting = make_setting(campaign, run.events, run.estimates, run.faults).fitted(run.scheduler)
+        setting = make_setting(campaign, run.events, run.estimates, run.faults).accepted_by(run.scheduler)
         key = sha256(json.dumps(words).encode()).hexdigest()
         yield _Job(key, run.application, run.grid, run.scheduler, setting, run.seed, options[run.scheduler])
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from headrace.core.replan import ReplanPolicy
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.experiment.dataflow import fft, jacobi, matmul
 from headrace.experiment.distribution import Distribution
 from headrace.experiment.generate import SweepSpec, generate_sweep
@@ -20,11 +21,19 @@ from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Data, Program
-from headrace.simulator.events.run import ExecutionPolicy
-from headrace.simulator.events.simulate import SimulationConfig, check_error, check_estimates
+from headrace.simulator.events.config import SimulationConfig
 
 RULES = ("planning", "planning_fixed", "keep", "subset", "reduce", "replan")
-_MECHANICS = ("link_order", "ahead", "steal", "duplicate", "replicate")
+_EXECUTION = {
+    "order": "task_order",
+    "link_order": "link_order",
+    "routes": "routes",
+    "ahead": "prefetch_depth",
+    "steal": "steal",
+    "duplicate": "duplicate",
+    "replicate": "replicate",
+}
+"""Keys of a campaign file and the fields of `ExecutionPolicy` they set."""
 _GRAPHS: dict[str, Callable[..., Program]] = {"jacobi": jacobi, "fft": fft, "matmul": matmul}
 
 
@@ -91,14 +100,12 @@ def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: st
         ) from None
     if interval and name == "once":
         raise UsageError(f"events are {events!r}", where=campaign.name, hint="once has no interval: once")
-    check_estimates(estimates)
-    check_error(float(cast(float, campaign.run.get("error", 0.0))))
     run: dict[str, Any] = dict(campaign.run)
     return SimulationConfig(
-        rules=ReplanPolicy(
+        policy=ReplanPolicy(
             events=cast(Any, name), interval=seconds, **{key: run[key] for key in RULES if key in run}
         ),
-        mechanics=ExecutionPolicy(**{key: run[key] for key in _MECHANICS if key in run}),
+        execution=ExecutionPolicy(**{_EXECUTION[key]: run[key] for key in _EXECUTION if key in run}),
         estimates=estimates,
         faults=faults,
         error=float(run.get("error", 0.0)),

@@ -29,8 +29,8 @@ def make_scheduler(
 ) -> Scheduler:
     """A scheduler that can carry a program through a run.
 
-    `scheduler` is a name that `headrace schedulers` lists, a class in a file (`file.py:Class`), or an object. Options go
-    to its constructor. A planner plans by the `policy`.
+    `scheduler` is a name that `headrace schedulers` lists, a class in a file (`file.py:Class`), or an object.
+    Options go to its constructor. A planner plans by the `policy`.
 
     Raises UsageError for a policy that the scheduler does not accept.
 
@@ -100,5 +100,3 @@ def policy_fields(scheduler: str) -> tuple[str, ...]:
     if scheduler in ACCEPTED:
         return ACCEPTED[scheduler]
     return () if is_scheduler(make(scheduler)) else POLICY_FIELDS
-
-

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from headrace.core.replan import Replan, ReplanPolicy
+from headrace.core.replan import Replan
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.planners.heft import Heft
 
 
 class DHeft(Replan):
     """The comparator of the macro-dataflow runtime (its section 5.4).
 
-    A run time that differs from the prediction by a factor of `misprediction`, or a change of the grid, makes a new plan
-    for everything that has not started. Until it is ready, tasks go where the old plan put them. `planning`
+    A run time that differs from the prediction by a factor of `misprediction`, or a change of the grid, makes a new
+    plan for everything that has not started. Until it is ready, tasks go where the old plan put them. `planning`
     is the virtual time a plan takes, for each thousand tasks times hosts; `pause` the least seconds between
     plans, for real runs, where making and handing out a plan takes time.
     """

@@ -107,6 +107,8 @@ class LHeft:
         return bool((up & idle).any() and (up & (given > 0) & (given + state.busy_cores > cores)).any())
 
     def _assignment(self, view: RunView, tasks: Ints, hosts: Ints) -> AssignMany:
-        ranks = view.graph.level[tasks] * _LEVEL_SPAN + (self.placed + np.arange(len(tasks)))
+        ranks: Floats = view.graph.level[tasks] * _LEVEL_SPAN + (
+            self.placed + np.arange(len(tasks), dtype=np.float64)
+        )
         self.placed += len(tasks)
         return AssignMany(tasks, hosts, ranks)

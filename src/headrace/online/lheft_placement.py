@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.state import PRESENT
 from headrace.core.transitions.balance import arrivals, queues_left
 from headrace.core.transitions.dispatch import cores_of
-from headrace.arrays.compiling import entry, inner
 
 
 @inner

@@ -32,7 +32,7 @@ class Workqueue:
         state, cores = view.state, np.diff(view.static.core_ptr)
         several = bool((view.graph.cores > 1).any())
         room = np.where(state.host_up == 1, cores - state.busy_cores - self._queued(view, several), 0)
-        fastest = np.argsort(-view.rates().max(axis=0), kind="stable")
+        fastest = np.argsort(-view.rates().max(axis=0), kind="stable").astype(np.int32)
         fastest = fastest[room[fastest] > 0]
         if not len(fastest):
             return []
@@ -42,10 +42,10 @@ class Workqueue:
         else:
             slots = np.repeat(fastest, room[fastest])
             count = min(len(ready), len(slots))
-            tasks, hosts = ready[:count], slots[:count].astype(np.int32)
+            tasks, hosts = ready[:count], slots[:count]
         if not len(tasks):
             return []
-        ranks = self.placed + 1.0 + np.arange(len(tasks))
+        ranks = self.placed + np.arange(1, len(tasks) + 1, dtype=np.float64)
         self.placed += len(tasks)
         return [AssignMany(tasks, hosts, ranks)]
 

@@ -7,15 +7,17 @@ Sending initial data and collecting results is left out, as the paper does in it
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from headrace.core.replan import ReplanPolicy
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import AssignMany, Command, Scheduler, WakeConditions
+from headrace.core.view import RunView
 from headrace.experiment.dataflow import GIGABIT
 from headrace.experiment.diagram import Diagram
 from headrace.experiment.grids import SeriesSpec, make_series
@@ -24,10 +26,12 @@ from headrace.model.events import Event
 from headrace.model.graph import Graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
+from headrace.online.adapter import accepted_policy, make_scheduler
 from headrace.reproductions import Claim
+from headrace.simulator.events.config import SimulationConfig
 from headrace.simulator.events.grid_state import HOST_LEFT, TASK_ENDED
-from headrace.simulator.events.run import ExecutionPolicy, Scheduler, SimulatedRun
-from headrace.simulator.events.simulate import SimulationConfig, make_online, simulate_program
+from headrace.simulator.events.run import SimulatedRun
+from headrace.simulator.events.simulate import simulate_program
 
 CONTRIBUTORS = (16, 20, 24, 28, 32)
 RESCHEDULED = {640: (82, 102, 62, 58, 63), 6400: (913, 987, 659, 752, 732)}
@@ -39,7 +43,10 @@ So that D-HEFT plans about as often as in table 1, for tasks of 1.6 s."""
 PLANNING = 0.4e-3
 """Seconds that D-HEFT takes for each thousand tasks times contributors, as measured here: 1,008 plans in a run
 of 6,400 tasks on 16 contributors, half of the tasks each on average, took 21 s of one core."""
-FETCHING = ExecutionPolicy(ahead=1)
+AS_PUBLISHED = ExecutionPolicy(task_order="ready", link_order="out-of-order", routes="nearest")
+"""What the papers' systems do: any task that has its inputs may start, a file that is not ready is skipped, and each
+file comes from the nearest copy."""
+FETCHING = replace(AS_PUBLISHED, prefetch_depth=1)
 """A contributor fetches the inputs of the next task alone."""
 NAMES = {"lheft": "L-HEFT", "dheft": "D-HEFT", "workqueue": "workqueue"}
 
@@ -88,23 +95,22 @@ class Timed:
 
     def __post_init__(self) -> None:
         self.name = self.inner.name
-        self.wake = self.inner.wake  # type: ignore[attr-defined]
 
     @property
-    def next_time(self) -> float:
-        return float(getattr(self.inner, "next_time", math.inf))
+    def wake(self) -> WakeConditions:
+        return self.inner.wake
 
     @property
     def plans(self) -> int:
         return int(getattr(self.inner, "plans", self.calls))
 
-    def react(self, state: object, events: Sequence[Event]) -> Sequence[object]:
+    def react(self, view: RunView, events: Sequence[Event]) -> Sequence[Command]:
         began = time.process_time()
-        answers = self.inner.react(state, events)
+        commands = self.inner.react(view, events)
         self.cpu += time.process_time() - began
         self.calls += 1
-        self.assigned += len(answers)
-        return answers
+        self.assigned += sum(len(c.tasks) if isinstance(c, AssignMany) else 1 for c in commands)
+        return commands
 
 
 @dataclass(frozen=True)
@@ -132,17 +138,17 @@ def measure(
     *,
     seed: int = 0,
     planning: float = PLANNING,
-    mechanics: ExecutionPolicy = FETCHING,
+    execution: ExecutionPolicy = FETCHING,
 ) -> Measured:
     """A run under a scheduler by name, which predicts from history; making a plan takes `planning` (see above)."""
-    setting = SimulationConfig(
-        rules=ReplanPolicy(planning=planning), mechanics=mechanics, estimates="history"
-    )
-    made = (
-        make_online(scheduler, setting.fitted(scheduler), seed) if isinstance(scheduler, str) else scheduler
-    )
+    config = SimulationConfig(execution=execution, estimates="history")
+    if isinstance(scheduler, str):
+        policy = accepted_policy(scheduler, ReplanPolicy(planning=planning))
+        made = make_scheduler(scheduler, policy, seed)
+    else:
+        made = scheduler
     timed = Timed(made)
-    run = simulate_program(program, grid, timed, setting, seed=seed)  # type: ignore[arg-type]
+    run = simulate_program(program, grid, timed, config, seed=seed)
     planned = int(getattr(made, "planned_tasks", timed.assigned))
     return Measured(
         run.makespan, run.bytes_moved / 1e9, timed.cpu, timed.calls, timed.plans, planned, run.redone, run
@@ -161,7 +167,7 @@ def finished_over_time(run: SimulatedRun, moments: Sequence[float]) -> list[floa
     O(events log events).
     """
     ended = run.log_kind == TASK_ENDED
-    times, tasks = run.log_time[ended], run.log_a[ended]
+    times, tasks = run.log_time[ended], run.log_subject[ended]
     losses = run.log_time[run.log_kind == HOST_LEFT]
     steps: list[tuple[float, int]] = [(float(t), 1) for t in times]
     last: dict[int, float] = {}

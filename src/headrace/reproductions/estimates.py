@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.core.replan import ReplanPolicy
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.experiment.diagram import Diagram
 from headrace.model.behaviour import GridScript
 from headrace.model.program import Program
 from headrace.reproductions import Ask, Claim, Reproduction
-from headrace.reproductions.contributors import judged, mean
+from headrace.reproductions.contributors import AS_PUBLISHED, judged, mean
 from headrace.reproductions.unstable_grids import CHUNKS, TASKS_IN_CHUNK, sweep, walking_grid
-from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 
 QUALITIES = (
     "perfect",
@@ -112,10 +113,11 @@ def qualities(ask: Ask, chosen: Sequence[str], tasks_in_chunk: int = TASKS_IN_CH
 
 def _row(ask: Ask, quality: str, cases: Sequence[tuple[Program, GridScript]]) -> Row:
     ask.tell(f"estimates {quality}")
-    setting = SimulationConfig(estimates=quality, rules=ReplanPolicy(events="S1", interval=INTERVAL))
+    policy = ReplanPolicy(events="S1", interval=INTERVAL)
+    config = SimulationConfig(policy, AS_PUBLISHED, estimates=quality)
     makespans = {
         h: [
-            simulate_program(*case, name, setting.fitted(name), seed=seed).makespan
+            simulate_program(*case, name, config.accepted_by(name), seed=seed).makespan
             for seed, case in enumerate(cases)
         ]
         for h, name in HEURISTICS.items()

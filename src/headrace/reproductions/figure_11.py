@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headrace.core.replan import ReplanPolicy
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import Problem
 from headrace.experiment.diagram import Diagram
 from headrace.model.platform import Host, Platform, Site
@@ -195,10 +195,11 @@ def little_by_little(program: Program, platform: Platform, name: str) -> float:
 def _steered(program: Program, platform: Platform, name: str, rules: ReplanPolicy, seed: int) -> float:
     from headrace.core.replan import Replan
     from headrace.planners.registry import make
-    from headrace.simulator.events.run import ExecutionPolicy
-    from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+    from headrace.reproductions.contributors import AS_PUBLISHED
+    from headrace.simulator.events.config import SimulationConfig
+    from headrace.simulator.events.simulate import simulate_program
 
-    queues = SimulationConfig(mechanics=ExecutionPolicy(link_order="out-of-order"))
+    queues = SimulationConfig(execution=AS_PUBLISHED)
     return simulate_program(program, platform, Replan(make(name), rules, seed), queues, seed=seed).makespan
 
 

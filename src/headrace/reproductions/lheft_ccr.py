@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from headrace.core.replan import Replan, ReplanPolicy
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.replan import Replan
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import Scheduler
 from headrace.experiment.dataflow import jacobi
 from headrace.experiment.diagram import Diagram
 from headrace.planners.heft import Heft
 from headrace.reproductions import Ask, Cell, Claim, Reproduction
 from headrace.reproductions.contributors import (
+    AS_PUBLISHED,
     FETCHING,
     NAMES,
     PLANNING,
@@ -19,7 +23,6 @@ from headrace.reproductions.contributors import (
     measure,
     shared_pcs,
 )
-from headrace.simulator.events.run import ExecutionPolicy, Scheduler
 
 RATIOS = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 CONTRIBUTORS, ITERATIONS, SEEDS = 16, 10, 5
@@ -31,7 +34,7 @@ MIDDLE = 6.0
 
 def d_heft_that_keeps() -> Scheduler:
     """D-HEFT that does not take back the next task of a contributor, whose inputs may be on their way."""
-    return Replan(Heft(), ReplanPolicy(events="once", keep=1, off_by=2.0, planning=PLANNING))
+    return Replan(Heft(), ReplanPolicy(events="once", keep=1, misprediction=2.0, planning=PLANNING))
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Way:
     """When inputs are fetched, and what D-HEFT may take back."""
 
     label: str
-    mechanics: ExecutionPolicy
+    execution: ExecutionPolicy
     slower: int = 1
     """Planning takes so many times what was measured."""
     dheft: Callable[[], Scheduler | str] = lambda: "dheft"
@@ -48,7 +51,7 @@ class Way:
 BASE = Way("for the next task", FETCHING)
 SLOW = Way("for the next task", FETCHING, SLOWER)
 WAYS = (
-    Way("for the next two tasks", ExecutionPolicy(ahead=2)),
+    Way("for the next two tasks", replace(AS_PUBLISHED, prefetch_depth=2)),
     Way("for the next task, which stays", FETCHING, dheft=d_heft_that_keeps),
 )
 
@@ -123,7 +126,7 @@ def _row(ask: Ask, ratio: float, iterations: int, way: Way) -> Cells:
                 shared_pcs(CONTRIBUTORS, seed),
                 way.dheft() if name == "dheft" else name,
                 seed=seed,
-                mechanics=way.mechanics,
+                execution=way.execution,
                 planning=way.slower * PLANNING,
             )
             for seed in range(ask.seeds_or(SEEDS))

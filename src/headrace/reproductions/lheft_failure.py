@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.experiment.dataflow import GIGABIT, jacobi
 from headrace.experiment.diagram import Diagram
@@ -11,6 +11,7 @@ from headrace.model.behaviour import Change
 from headrace.model.program import Program
 from headrace.reproductions import Ask, Cell, Claim, Reproduction
 from headrace.reproductions.contributors import (
+    AS_PUBLISHED,
     MOMENTS,
     finished_over_time,
     finished_picture,
@@ -20,7 +21,6 @@ from headrace.reproductions.contributors import (
     shared_pcs,
     with_changes,
 )
-from headrace.simulator.events.run import ExecutionPolicy
 
 CONTRIBUTORS, ITERATIONS, STEP = 20, 40, 5
 LOST_AT = 720.0
@@ -118,13 +118,13 @@ def _row(
     bandwidth: float,
 ) -> Cells:
     ask.tell(f"{scheduler}, replication step {step}, network {bandwidth / 1e6:g} MB/s")
-    mechanics = ExecutionPolicy(ahead=1, replicate=step)
+    execution = replace(AS_PUBLISHED, prefetch_depth=1, replicate=step)
     runs, undisturbed = [], []
     for seed in range(ask.seeds_or(SEEDS)):
         lab = shared_pcs(CONTRIBUTORS, seed, burst=BURST, bandwidth=bandwidth)
         loss = with_changes(lab, [Change(lost_at, "host-down", LOST)])
-        runs.append(measure(program, loss, scheduler, seed=seed, mechanics=mechanics))
-        undisturbed.append(measure(program, lab, scheduler, seed=seed, mechanics=mechanics).makespan)
+        runs.append(measure(program, loss, scheduler, seed=seed, execution=execution))
+        undisturbed.append(measure(program, lab, scheduler, seed=seed, execution=execution).makespan)
     return Cells(
         bandwidth,
         scheduler,

@@ -156,7 +156,7 @@ def _slopes(runs: Sequence[SimulatedRun]) -> tuple[float, float]:
 
 def _response(run: SimulatedRun) -> float:
     """Mean over contributors that joined and were used."""
-    times, kinds, a, b = run.log_time, run.log_kind, run.log_a, run.log_b
+    times, kinds, a, b = run.log_time, run.log_kind, run.log_subject, run.log_from
     waits = []
     for k in np.flatnonzero(kinds == HOST_JOINED).tolist():
         used = times[(kinds == TASK_STARTED) & (b == a[k]) & (times >= times[k])]

@@ -111,7 +111,7 @@ def _row(graph: Graph, count: int, scheduler: str, seeds: int) -> Cells:
 
 def _receiving(run: SimulatedRun) -> float:
     """Seconds during which each contributor receives something, summed over contributors."""
-    plan = run.happened
+    plan = run.executed
     total = 0.0
     for place in np.unique(plan.move_target).tolist():
         mine = plan.move_target == place

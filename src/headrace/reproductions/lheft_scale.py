@@ -114,7 +114,7 @@ def _row(ask: Ask, rounds: int, count: int, seeds: int, *, pieces: int = PIECES,
 
 
 def _as_printed(program: Program, count: int, seed: int) -> float:
-    return measure(program, shared_pcs(count, seed), LHeft(overdue=0.0), seed=seed).makespan
+    return measure(program, shared_pcs(count, seed), LHeft(late_weight=0.0), seed=seed).makespan
 
 
 def _headers() -> list[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
-from headrace.core.replan import ReplanPolicy
+from headrace.core.execution_policy import LinkOrder
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.experiment.diagram import Diagram
 from headrace.reproductions import Ask, Cell, Claim, Reproduction
-from headrace.reproductions.contributors import judged, mean
+from headrace.reproductions.contributors import AS_PUBLISHED, judged, mean
 from headrace.reproductions.unstable_grids import (
     CHUNKS,
     STABILITIES,
@@ -18,8 +19,8 @@ from headrace.reproductions.unstable_grids import (
     sweep,
     unstable_grid,
 )
-from headrace.simulator.events.run import ExecutionPolicy
-from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 
 PLANNER = "xsufferage"
 PLANNING = 1.0
@@ -48,7 +49,9 @@ REPLAN = {
 }
 PLAIN_ORDERS = ("in-order", "out-of-order", "hybrid")
 ORDERS = {
-    f"{order}{', stealing' if steal else ''}": ExecutionPolicy(link_order=order, steal=steal)
+    f"{order}{', stealing' if steal else ''}": replace(
+        AS_PUBLISHED, link_order=cast(LinkOrder, order), steal=steal
+    )
     for order in PLAIN_ORDERS
     for steal in (False, True)
 }
@@ -89,11 +92,11 @@ def events(ask: Ask, grids: Sequence[Stability], tasks_in_chunk: int = TASKS_IN_
 
     for grid in grids:
         for rule, chosen in EVENTS.items():
-            add(WHEN, rule, grid, SimulationConfig(chosen, estimates="forecast"))
+            add(WHEN, rule, grid, SimulationConfig(chosen, AS_PUBLISHED, estimates="forecast"))
     for rule, chosen in REPLAN.items():
-        add(CHANGES, rule, grids[-1], SimulationConfig(chosen, estimates="forecast"))
-    for rule, mechanics in ORDERS.items():
-        add(LINKS, rule, grids[-1], SimulationConfig(EVENTS[AT_ONCE], mechanics, estimates="forecast"))
+        add(CHANGES, rule, grids[-1], SimulationConfig(chosen, AS_PUBLISHED, estimates="forecast"))
+    for rule, execution in ORDERS.items():
+        add(LINKS, rule, grids[-1], SimulationConfig(EVENTS[AT_ONCE], execution, estimates="forecast"))
     for rule in PLAIN_ORDERS:
         add(LARGE, rule, grids[-1], SimulationConfig(EVENTS[AT_ONCE], ORDERS[rule], estimates="forecast"))
     return Reproduction(

@@ -18,22 +18,26 @@ import functools
 import threading
 import traceback
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.metrics import time as engine_time
 
-from headrace.core.coordinator import Coordinator
+from headrace.core.replan import Replan
 from headrace.core.scheduler import Assign
 from headrace.model.errors import HeadraceError, NoPlan, TaskFailed
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
+from headrace.model.program import Program
 from headrace.runtime.messages import encode_error, encode_event
 from headrace.runtime.packing import unpack
 
 if TYPE_CHECKING:
+    from headrace.core.coordinator import Coordinator
+    from headrace.core.scheduler import Scheduler
     from headrace.runtime.graph import Key, Layout
 
 _NOWHERE = "headrace://no-host-yet"
@@ -151,22 +155,29 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     def _prepare_policy(self) -> None:
         self.key_of = {name: key for key, name in self.layout.tasks.items()}
-        self.beside: dict[str, list[Key]] = {}
+        self.helpers_of: dict[str, list[Key]] = {}
         for key, tasks in self.layout.follows.items():
             for task in tasks:
-                self.beside.setdefault(task, []).append(key)
+                self.helpers_of.setdefault(task, []).append(key)
         self.pin: dict[str, Assign] = {}
         self.to_apply: dict[Key, str] = {}
         assert self.policy is not None
-        from headrace.core.live import coordinator_for, warm_up  # compiled code, which not every run needs
+        from headrace.core.coordinator import Coordinator  # compiled code, which not every run needs
+        from headrace.core.estimates import HistoryEstimates
 
-        policy = unpack(self.policy)
-        warm_up(policy)
-        self.coordinator = coordinator_for(policy, self.graph, self.platform)
+        scheduler = unpack(self.policy)
+        warm_up(scheduler)
+        self.coordinator = Coordinator(
+            scheduler,
+            self.graph,
+            self.platform,
+            estimates=HistoryEstimates(self.graph, self.platform),
+            workers_queue=True,
+        )
         self.policy_name = self.coordinator.scheduler.name
         absent = [HostLeft(0.0, h.name) for h in self.platform.hosts if h.name not in self.address]
         self.planned_for = [h.name for h in self.platform.hosts if h.name in self.address]
-        self.first_answer = self.coordinator.handle([*absent, Started(0.0)])
+        self.first_answer = _assignments(self.coordinator.handle([*absent, Started(0.0)]))
 
     # What the engine calls.
 
@@ -197,7 +208,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         still = [a for a in self.first_answer if a.task not in self.pin and a.host not in gone]
         self._assign([a for a in still if a.host in self.address or a.host not in self.planned_for])
         if left:
-            self._assign(self.coordinator.handle(left))
+            self._assign(_assignments(self.coordinator.handle(left)))
         self._apply()
 
     def transition(self, key: Key, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
@@ -235,7 +246,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         event = HostJoined(self._now(), host)
         self._emit(event)
         if self.coordinator is not None:
-            self._assign(self.coordinator.handle([event]))
+            self._assign(_assignments(self.coordinator.handle([event])))
             self._rescue()
             self._apply()
 
@@ -264,7 +275,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         for event in happened:
             self._emit(event)
         if self.coordinator is not None:
-            answer = self.coordinator.handle(happened)
+            answer = _assignments(self.coordinator.handle(happened))
             if answer:
                 self._assign(answer)
                 # Inside a transition no other may begin: what has to move does so right after.
@@ -310,13 +321,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             self.scheduler.loop.call_later(self.patience, self._give_up_without_hosts)
         if self.coordinator is None or host not in self.host_names:
             return
-        try:
-            answer = self.coordinator.handle([event])
-        except NoPlan:
-            if self.address:
-                raise
-            return  # nothing can be planned without hosts; one may still come back
-        self._assign(answer)
+        self._assign(_assignments(self.coordinator.handle([event])))
         self._rescue()
         self._apply()
 
@@ -340,11 +345,11 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
                 )
             self.pin[assignment.task] = assignment
             self._place(self.key_of[assignment.task], address, assignment.rank)
-            helpers.update(dict.fromkeys(self.beside.get(assignment.task, ())))
+            helpers.update(dict.fromkeys(self.helpers_of.get(assignment.task, ())))
         for key in helpers:
-            self._place_beside(key)
+            self._place_helper(key)
 
-    def _place_beside(self, key: Key) -> None:
+    def _place_helper(self, key: Key) -> None:
         pins = [self.pin[task] for task in self.layout.follows[key] if task in self.pin]
         pins = [pin for pin in pins if pin.host in self.address]
         if pins:
@@ -386,7 +391,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         for key in self.layout.follows:
             state = self.scheduler.tasks.get(key)
             if state is not None and not state.worker_restrictions & self.scheduler.workers.keys():
-                self._place_beside(key)
+                self._place_helper(key)
 
     def _first_reader(self, state: Any) -> Assign | None:
         """The pin of the first task, by rank, that reads what this one makes and has a living host."""
@@ -479,6 +484,40 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
                     "error": encode_error(error),
                 }
             )
+
+
+def _assignments(commands: Iterable[object]) -> list[Assign]:
+    """The engine's workers fetch data themselves: only assignments matter to them."""
+    return [command for command in commands if isinstance(command, Assign)]
+
+
+def warm_up(scheduler: Scheduler) -> None:
+    """Have everything compiled that a run under this scheduler needs, before its clock starts: by a small run.
+
+    Only for schedulers of Headrace: what others do with a program that is not theirs is not known.
+    """
+    from headrace.core.coordinator import Coordinator
+    from headrace.core.estimates import HistoryEstimates
+
+    if not type(scheduler).__module__.startswith("headrace."):
+        return
+    program = Program("warm-up")
+    made = [program.task(None, outputs={f"x{k}": 1.0}, work=1.0, name=f"t{k}") for k in range(4)]
+    program.task(None, inputs=made, outputs={"y": 1.0}, work=1.0, name="last")
+    platform = Platform.pairwise([1.0, 1.0], bandwidth=1e6)
+    a, b = (host.name for host in platform.hosts)
+    copied = deepcopy(scheduler)
+    if isinstance(copied, Replan):
+        copied.first = None
+    estimates = HistoryEstimates(program.graph, platform)
+    coordinator = Coordinator(copied, program.graph, platform, estimates=estimates, workers_queue=True)
+    coordinator.handle([Started(0.0)])
+    coordinator.handle([TaskFinished(1.0, "t0", a, 0.0)])
+    coordinator.handle([DataMoved(1.1, "x0", a, b, 1.0, 1.0)])
+    coordinator.handle([HostLeft(1.2, b)])
+    coordinator.handle([HostJoined(1.3, b)])
+    for k in range(1, 4):
+        coordinator.handle([TaskFinished(2.0 + k, f"t{k}", a, 1.0 + k)])
 
 
 def _error_text(details: dict[str, Any]) -> str:

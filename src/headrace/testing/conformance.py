@@ -14,7 +14,15 @@ import numpy as np
 from headrace.core.backend import Backend
 from headrace.core.coordinator import Coordinator
 from headrace.core.replan import Replan
-from headrace.core.scheduler import ON_GRID_CHANGES, Assign, Command, Planner, Problem, Scheduler, WakeConditions
+from headrace.core.scheduler import (
+    ON_GRID_CHANGES,
+    Assign,
+    Command,
+    Planner,
+    Problem,
+    Scheduler,
+    WakeConditions,
+)
 from headrace.core.view import RunView
 from headrace.model.behaviour import Change
 from headrace.model.check import check

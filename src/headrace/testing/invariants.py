@@ -48,9 +48,9 @@ def judge(
     >>> from headrace.model.graph import make_graph
     >>> from headrace.model.platform import Platform
     >>> from headrace.online.workqueue import Workqueue
-    >>> from headrace.simulator.events.backend import simulate_online
+    >>> from headrace.simulator.events.backend import simulate_scheduler
     >>> graph = make_graph(work=[1, 2], size=[8.0], producer=[0], read_ptr=[0, 0, 1], reads=[0])
-    >>> judge(simulate_online(graph, Platform.pairwise([1.0, 2.0], 8.0), Workqueue()))
+    >>> judge(simulate_scheduler(graph, Platform.pairwise([1.0, 2.0], 8.0), Workqueue()))
     []
     """
     return _Judge(run, changes, real or run.graph, duplicates).verdict()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.fixed import Fixed
-from headrace.core.scheduler import Follow, Problem
+from headrace.core.scheduler import Problem
 from headrace.model.behaviour import Change
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Graph, make_graph
@@ -16,15 +16,15 @@ from headrace.model.platform import Host, Pairs, Platform, Site
 from headrace.model.trace import LinkTrace, Trace
 from headrace.online.workqueue import Workqueue
 from headrace.planners.heft import Heft
-from headrace.simulator.events.backend import simulate_online
-from headrace.simulator.events.run import ExecutionPolicy, SimulatedRun
+from headrace.simulator.events.backend import simulate_scheduler
+from headrace.simulator.events.run import SimulatedRun
 from headrace.simulator.replay import replay
 from headrace.testing.generate import cases
 from headrace.testing.invariants import judge
 
 
 def simulated(graph: Graph, platform: Platform, *hosts: str, changes: Sequence[Change] = ()) -> SimulatedRun:
-    run = simulate_online(graph, platform, Fixed(*hosts), changes=changes)
+    run = simulate_scheduler(graph, platform, Fixed(*hosts), changes=changes)
     assert judge(run, changes) == []
     return run
 
@@ -147,8 +147,8 @@ def test_a_link_that_is_down_breaks_transfers_off() -> None:
 def test_what_a_lost_host_made_is_made_again() -> None:
     """h0 leaves while t1 reads from it: t0 and t1 run again on h1, though t0 had ended."""
     platform = Platform.pairwise([1.0, 1.0], 10.0)
-    run = simulate_online(
-        chain(2.0, 3.0, 4.0), platform, Follow(Heft()), changes=(gone := [Change(4.0, "host-down", "h0")])
+    run = simulate_scheduler(
+        chain(2.0, 3.0, 4.0), platform, Replan(Heft()), changes=(gone := [Change(4.0, "host-down", "h0")])
     )
     assert judge(run, gone) == []
     assert lines(run, "start", "stop", "end")[2:] == [
@@ -176,14 +176,14 @@ def test_the_origin_keeps_its_data_when_its_host_leaves() -> None:
 def test_a_run_without_hosts_waits_for_one() -> None:
     platform = Platform.pairwise([1.0], 10.0)
     changes = [Change(1.0, "host-down", "h0"), Change(7.0, "host-up", "h0")]
-    run = simulate_online(chain(2.0), platform, Workqueue(), changes=changes)
+    run = simulate_scheduler(chain(2.0), platform, Workqueue(), changes=changes)
     assert judge(run, changes) == []
     assert run.makespan == 9.0
 
 
 def test_a_run_that_cannot_end_says_so() -> None:
     with pytest.raises(NoPlan, match="nothing more can happen"):
-        simulate_online(
+        simulate_scheduler(
             chain(2.0), Platform.pairwise([1.0], 1.0), Workqueue(), changes=[Change(1.0, "host-down", "h0")]
         )
 
@@ -195,8 +195,8 @@ def test_following_a_plan_without_contention_takes_no_longer_than_the_plan() -> 
         if platform.contention != "none" or np.isfinite(platform.network.storage).any():
             continue
         plan = Heft().plan(Problem(program.graph, platform))
-        keep_order = ExecutionPolicy(strict=True, ahead=program.graph.n_tasks)
-        run = simulate_online(program.graph, platform, Follow(Heft()), mechanics=keep_order)
+        keep_order = ExecutionPolicy(strict=True, prefetch_depth=program.graph.n_tasks)
+        run = simulate_scheduler(program.graph, platform, Replan(Heft()), policy=keep_order)
         assert run.makespan <= replay(plan).makespan * (1 + 1e-9), (program.name, platform.name)
         assert run.makespan >= plan.bound * (1 - 1e-9)
         total += 1

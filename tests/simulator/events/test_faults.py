@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from headrace.core.scheduler import Follow
 from headrace.model.behaviour import Change
 from headrace.model.check import check
 from headrace.model.errors import NoPlan
@@ -15,7 +14,7 @@ from headrace.online.lheft import LHeft
 from headrace.online.workqueue import Workqueue
 from headrace.planners.heft import Heft
 from headrace.simulator.events import grid_state as w
-from headrace.simulator.events.backend import simulate_online
+from headrace.simulator.events.backend import simulate_scheduler
 from headrace.testing.fault_runs import ALONE, SCHEDULERS, fault_case, run_case, violations_of
 from headrace.testing.faults import PROFILES, Profile, faults
 from headrace.testing.generate import NETWORKS, cases, random_platform
@@ -44,15 +43,15 @@ def test_seeds_that_show_planted_bugs_are_clean_without_them() -> None:
         assert violations_of(case) == [], f"{bug.name}, {case}"
 
 
-@pytest.mark.parametrize("make", [Workqueue, lambda: Follow(Heft()), LHeft, lambda: Wild(1)])
+@pytest.mark.parametrize("make", [Workqueue, lambda: Replan(Heft()), LHeft, lambda: Wild(1)])
 def test_what_happens_on_a_steady_grid_is_a_valid_plan(make) -> None:  # type: ignore[no-untyped-def]
     """The judge of plans, which knows nothing of simulated runs, agrees."""
     for program, platform in cases(45, seed=8):
-        run = simulate_online(program.graph, platform, make())
+        run = simulate_scheduler(program.graph, platform, make())
         assert judge(run) == []
         under_way = (run.log_kind == w.MOVE_STARTED).sum() > (run.log_kind == w.MOVE_ENDED).sum()
         if not (under_way and platform.contention == "fair"):  # a plan has no transfers that never arrive
-            assert check(program.graph, platform, replace(run.happened, bound=0.0)) == []
+            assert check(program.graph, platform, replace(run.executed, bound=0.0)) == []
 
 
 def test_the_profiles_do_what_they_say() -> None:
@@ -98,7 +97,7 @@ def test_everything_the_coordinator_can_do_is_done() -> None:
             assert case.tight
             continue
         redone, stolen = redone + run.redone, stolen + run.stolen
-        copied, replicas = copied + run.copied, replicas + run.replicas
+        copied, replicas = copied + run.duplicates, replicas + run.replicas
         kinds |= set(run.log_kind.tolist())
     assert min(redone, stolen, copied, replicas) > 0
     assert {w.TASK_STOPPED, w.MOVE_CUT, w.STORAGE_LEFT, w.STORAGE_JOINED, w.COPY_DROPPED} <= kinds
@@ -110,6 +109,6 @@ def test_a_long_log_is_lengthened_on_the_way() -> None:
     graph = program.graph
     platform = Platform.pairwise([1.0, 1.0], 1e6)
     flaps = [Change(0.001 * k, "host-up" if k % 2 else "host-down", "h0") for k in range(1, 2001)]
-    run = simulate_online(graph, platform, Workqueue(), changes=flaps)
+    run = simulate_scheduler(graph, platform, Workqueue(), changes=flaps)
     assert run.events > 4 * (graph.n_tasks + graph.n_items) + 1024
     assert judge(run, flaps) == []

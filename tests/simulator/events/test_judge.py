@@ -13,7 +13,7 @@ from headrace.model.graph import make_graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.online.workqueue import Workqueue
 from headrace.simulator.events import grid_state as w
-from headrace.simulator.events.backend import simulate_online
+from headrace.simulator.events.backend import simulate_scheduler
 from headrace.simulator.events.run import SimulatedRun
 from headrace.testing.fair_truth import Flow, finish_flows
 from headrace.testing.grid_truth import Pieces
@@ -37,7 +37,7 @@ def a_run(contention: str = "fifo") -> SimulatedRun:
         contention=contention,  # type: ignore[arg-type]
         origin="store",
     )
-    return simulate_online(graph, platform, Workqueue(), changes=GONE)
+    return simulate_scheduler(graph, platform, Workqueue(), changes=GONE)
 
 
 def first(run: SimulatedRun, kind: int) -> int:
@@ -50,7 +50,8 @@ def without(kind: int) -> Callable[[SimulatedRun], SimulatedRun]:
         return replace(
             run,
             **{
-                name: getattr(run, name)[keep] for name in ("log_time", "log_kind", "log_a", "log_b", "log_c")
+                name: getattr(run, name)[keep]
+                for name in ("log_time", "log_kind", "log_subject", "log_from", "log_to")
             },
         )
 
@@ -86,10 +87,10 @@ def later(kind: int, by: float) -> Callable[[SimulatedRun], SimulatedRun]:
         (without(w.MOVE_STARTED), "source"),
         (without(w.MOVE_ENDED), "input"),
         (without(w.HOST_LEFT), "script"),
-        (changed(w.TASK_STARTED, "log_c", 5), "core"),
-        (changed(w.TASK_STARTED, "log_a", 1), "twice"),
-        (changed(w.MOVE_STARTED, "log_b", -1), "source"),
-        (changed(w.HOST_LEFT, "log_a", -1), "script"),
+        (changed(w.TASK_STARTED, "log_to", 5), "core"),
+        (changed(w.TASK_STARTED, "log_subject", 1), "twice"),
+        (changed(w.MOVE_STARTED, "log_from", -1), "source"),
+        (changed(w.HOST_LEFT, "log_subject", -1), "script"),
         (changed(w.TASK_STOPPED, "log_time", -1.0), "stopped"),
         (later(w.TASK_ENDED, 0.5), "duration"),
         (later(w.MOVE_ENDED, 0.5), "transfer"),
@@ -109,7 +110,10 @@ def test_results_must_be_back_at_the_origin() -> None:
     last = int(np.flatnonzero(run.log_kind == w.MOVE_ENDED)[-1])
     cut_off = replace(
         run,
-        **{name: getattr(run, name)[:last] for name in ("log_time", "log_kind", "log_a", "log_b", "log_c")},
+        **{
+            name: getattr(run, name)[:last]
+            for name in ("log_time", "log_kind", "log_subject", "log_from", "log_to")
+        },
     )
     assert "result" in {violation.rule for violation in judge(cut_off, GONE)}
 

@@ -3,7 +3,8 @@
 import pytest
 
 import headrace as hr
-from headrace.simulator.events.simulate import SimulationConfig, simulate_program
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 from headrace.testing.invariants import judge
 
 
@@ -41,7 +42,7 @@ def test_items_are_passed_on_over_several_links(contention: str, scheduler: str)
     places = run.platform.network.place_names
     ways = {
         (places[int(a)], places[int(b)])
-        for a, b in zip(run.happened.move_source, run.happened.move_target, strict=True)
+        for a, b in zip(run.executed.move_source, run.executed.move_target, strict=True)
     }
     assert ("store", "middle") in ways
     assert ("middle", "far") in ways
@@ -55,7 +56,7 @@ def test_the_first_job_takes_the_time_of_both_links() -> None:
 
 
 def test_co_scheduled_jobs_are_planned_again_when_a_host_goes() -> None:
-    setting = SimulationConfig(rules=hr.ReplanPolicy(events="once"), faults="kill=f@30%")
+    setting = SimulationConfig(policy=hr.ReplanPolicy(events="once"), faults="kill=f@30%")
     run = simulate_program(jobs(4), chain("fifo"), "coschedule", setting, time=0.5)
     assert run.plans > 1
-    assert len(run.happened.start) == 4
+    assert len(run.executed.start) == 4

@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.core.online import EVERY_EVENT
-from headrace.core.scheduler import Assign
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.scheduler import EVERY_EVENT, Assign
 from headrace.core.view import RunView
 from headrace.model.behaviour import Change
 from headrace.model.events import Event
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
-from headrace.simulator.events.backend import simulate_online
-from headrace.simulator.events.run import ExecutionPolicy
+from headrace.simulator.events.backend import simulate_scheduler
 from headrace.testing.generate import NETWORKS, ORIGINS, SHAPES, random_platform, random_program
 from simulator.events.plain_coordinator import PlainRun
 
@@ -58,8 +57,8 @@ def simulated(
     graph: Graph, platform: Platform, changes: Sequence[Change], decide: Decide, prefetch: int
 ) -> tuple[list[tuple[str, float]], int]:
     """The log of the simulator, and how many tasks were done again."""
-    mechanics = ExecutionPolicy(ahead=prefetch)
-    run = simulate_online(graph, platform, Scripted(decide), changes=changes, mechanics=mechanics)
+    mechanics = ExecutionPolicy(prefetch_depth=prefetch)
+    run = simulate_scheduler(graph, platform, Scripted(decide), changes=changes, policy=mechanics)
     rows = []
     for line in run.log_lines():
         time, what = line.split(" ", 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import headrace as hr
 from headrace.core.scheduler import Assign
 from headrace.model.platform import Host, Platform, Site
-from headrace.simulator.events.backend import simulate_online
+from headrace.simulator.events.backend import simulate_scheduler
 
 
 def test_of_copies_that_are_as_near_the_one_over_the_fewest_links() -> None:
@@ -25,8 +25,8 @@ def test_of_copies_that_are_as_near_the_one_over_the_fewest_links() -> None:
                 return [Assign("first", "h0", 0)]
             return [Assign("second", "h1", 1)] if state.done[0] and not state.done[1] else []
 
-    run = simulate_online(program.graph, platform, Apart())
-    moved = run.happened
+    run = simulate_scheduler(program.graph, platform, Apart())
+    moved = run.executed
     names = platform.network.place_names
     sources = {
         names[t]: names[s]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.state import PRESENT, RELAY
 from headrace.core.transitions.copies import is_present
 from headrace.core.transitions.dispatch import cores_of
-from headrace.arrays.compiling import entry, inner
 
 BUSY_ROUTE = 2.0
 """A task is moved from the tail of a queue only if that pays even where its inputs take this many times as long as

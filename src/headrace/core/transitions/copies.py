@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.core.state import ABSENT, COPIES, PRESENT
 from headrace.arrays.compiling import entry, inner
+from headrace.core.state import ABSENT, COPIES, PRESENT
 
 
 @inner
@@ -60,8 +60,8 @@ def copy_at(state, item, place):
     record = find_copy(state, item, place)
     if record >= 0:
         return record
-    record = state.count[COPIES]
-    state.count[COPIES] = record + 1
+    record = state.counters[COPIES]
+    state.counters[COPIES] = record + 1
     state.copy_item[record] = item
     state.copy_place[record] = place
     state.copy_status[record] = ABSENT
@@ -69,7 +69,9 @@ def copy_at(state, item, place):
     state.copy_relayed[record] = 0
     state.copy_request[record] = -1
     state.copy_outgoing[record] = -1
-    link_record(state.item_copies, state.copy_item, state.copy_place, state.copy_next, state.copy_table, record)
+    link_record(
+        state.item_copies, state.copy_item, state.copy_place, state.copy_next, state.copy_table, record
+    )
     return record
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.state import (
     ABSENT,
     COMMANDS,
@@ -26,8 +27,14 @@ from headrace.core.state import (
     TRANSFERS,
 )
 from headrace.core.transitions.copies import copy_at, find_copy, find_holder, is_present, status_of
-from headrace.arrays.compiling import entry, inner
-from headrace.core.transitions.queues import into_pool, link_in, link_out, make_startable, mark_host, mark_queue
+from headrace.core.transitions.queues import (
+    into_pool,
+    link_in,
+    link_out,
+    make_startable,
+    mark_host,
+    mark_queue,
+)
 from headrace.core.transitions.requests import (
     abandon_outgoing,
     activate_outgoing,
@@ -49,12 +56,12 @@ from headrace.core.transitions.requests import (
 @inner
 def command(state, kind, subject, origin, target):
     """Tell the back end to do something."""
-    k = state.count[COMMANDS]
+    k = state.counters[COMMANDS]
     state.command_kind[k] = kind
     state.command_subject[k] = subject
     state.command_from[k] = origin
     state.command_to[k] = target
-    state.count[COMMANDS] = k + 1
+    state.counters[COMMANDS] = k + 1
 
 
 @inner
@@ -91,7 +98,7 @@ def make_room(problem, state, place, most):
     """Drop copies at a place until its site holds at most `most` bytes, or there is no room for more commands."""
     site = problem.place_site[place]
     for item in range(len(state.exists)):
-        full = 2 * state.count[COMMANDS] > len(state.command_kind)
+        full = 2 * state.counters[COMMANDS] > len(state.command_kind)
         if state.storage_used[site] <= most or full:
             return
         record = find_copy(state, item, place)
@@ -109,7 +116,7 @@ def make_room(problem, state, place, most):
 
 @inner
 def is_being_sent(state, item, place):
-    for k in range(state.count[TRANSFERS]):
+    for k in range(state.counters[TRANSFERS]):
         transfer = state.live_transfers[k]
         if state.transfer_item[transfer] == item and state.transfer_source[transfer] == place:
             return True
@@ -137,7 +144,12 @@ def remove_copy(problem, state, item, place):
     if record < 0 or state.copy_status[record] != PRESENT or state.copy_needed[record] > 0:
         return False
     last = state.copy_count[item] == 1 and still_needed(problem, state, item)
-    if last or place == problem.origin or place == problem.destination[item] or is_being_sent(state, item, place):
+    if (
+        last
+        or place == problem.origin
+        or place == problem.destination[item]
+        or is_being_sent(state, item, place)
+    ):
         return False
     drop_copy(problem, state, item, place)
     return True
@@ -153,7 +165,7 @@ def start_transfer(problem, state, request, source, now):
     places = len(state.place_up)
     rank = state.request_rank[request]
     drop_request(problem, state, request)
-    live = state.count[TRANSFERS]
+    live = state.counters[TRANSFERS]
     transfer = state.free_transfers[len(state.free_transfers) - 1 - live]
     state.transfer_item[transfer] = item
     state.transfer_source[transfer] = source
@@ -162,7 +174,7 @@ def start_transfer(problem, state, request, source, now):
     state.transfer_start[transfer] = now
     state.live_transfers[live] = transfer
     state.live_position[transfer] = live
-    state.count[TRANSFERS] = live + 1
+    state.counters[TRANSFERS] = live + 1
     state.copy_status[copy_at(state, item, target)] = IN_TRANSIT
     state.storage_used[problem.place_site[target]] += problem.size[item]
     at = source * places + target
@@ -180,12 +192,12 @@ def end_transfer(problem, state, transfer):
         state.link_busy[link] -= 1
         mark_queue(state, link)
         mark_first_in_order(problem, state, link)
-    live = state.count[TRANSFERS] - 1
+    live = state.counters[TRANSFERS] - 1
     position = state.live_position[transfer]
     last = state.live_transfers[live]
     state.live_transfers[position] = last
     state.live_position[last] = position
-    state.count[TRANSFERS] = live
+    state.counters[TRANSFERS] = live
     state.free_transfers[len(state.free_transfers) - 1 - live] = transfer
 
 
@@ -226,9 +238,9 @@ def relay(problem, state, item, target):
     while record >= 0:
         source = state.copy_place[record]
         cost = problem.relay_cost[source * places + target]
-        if state.copy_status[record] == PRESENT and state.place_up[source]:
-            if cost < least or (cost == least and source < best):
-                best, least = source, cost
+        nearer = cost < least or (cost == least and source < best)
+        if nearer and state.copy_status[record] == PRESENT and state.place_up[source]:
+            best, least = source, cost
         record = state.copy_next[record]
     if best < 0:
         return
@@ -341,7 +353,7 @@ def add_copy(problem, state, item, place):
         state.holder[item] = place
     if place == problem.destination[item] and not state.delivered[item]:
         state.delivered[item] = 1
-        state.count[DELIVERED] += 1
+        state.counters[DELIVERED] += 1
     arrive(problem, state, item, place)
     activate_outgoing(state, record)
 
@@ -402,9 +414,9 @@ def unblock(problem, state):
         task = state.queue_head[host]
         while task >= 0:
             if not state.inputs_requested[task]:
-                before = state.count[REQUESTS]
+                before = state.counters[REQUESTS]
                 request_inputs(problem, state, task)
-                changed = changed or state.count[REQUESTS] > before
+                changed = changed or state.counters[REQUESTS] > before
             task = state.queue_next[task]
         changed = let_first_startable_go(problem, state, host) or changed
     return changed

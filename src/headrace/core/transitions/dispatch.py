@@ -74,7 +74,7 @@ def take_cores(problem, state, task, host):
                 first = core - problem.core_ptr[host]
     state.busy_cores[host] += problem.cores[task]
     state.storage_used[problem.place_site[problem.host_place[host]]] += output_size(problem, task)
-    state.count[RUNNING_WRITES] += problem.write_ptr[task + 1] - problem.write_ptr[task]
+    state.counters[RUNNING_WRITES] += problem.write_ptr[task + 1] - problem.write_ptr[task]
     command(state, START, task, host, first)
     return first
 
@@ -131,14 +131,16 @@ def steal(problem, state, host, now):
         return False
     task = state.startable_tail[victim]
     place = problem.host_place[host]
-    if not has_room(problem, state, task, host) or not fits(problem, state, place, output_size(problem, task)):
+    if not has_room(problem, state, task, host) or not fits(
+        problem, state, place, output_size(problem, task)
+    ):
         return False
     state.backlog[victim] -= state.predicted[task]
     state.backlog[host] += state.predicted[task]
     take_off_queue(problem, state, task)
     put_in_front(state, task, host)
     start_task(problem, state, task, host, now)
-    state.count[STOLEN] += 1
+    state.counters[STOLEN] += 1
     return True
 
 
@@ -190,7 +192,7 @@ def duplicate(problem, state, host, now):
     state.duplicate_host[chosen] = host
     state.duplicate_start[chosen] = now
     change_needed(problem, state, chosen, place, 1)
-    state.count[DUPLICATES] += 1
+    state.counters[DUPLICATES] += 1
 
 
 @inner
@@ -207,7 +209,7 @@ def replicate(problem, state):
         state.to_replicate_at[0] += 1
         if status_of(state, item, target) == ABSENT:
             state.replica[item] = target
-            state.count[REPLICAS] += 1
+            state.counters[REPLICAS] += 1
             request_item(problem, state, item, state.holder[item], target, np.inf)
 
 
@@ -217,7 +219,12 @@ def idle_place(problem, state, item):
     holder = state.holder[item]
     for host in range(len(state.host_up)):
         place = problem.host_place[host]
-        if not state.host_up[host] or place == holder or state.busy_cores[host] > 0 or state.queue_head[host] >= 0:
+        if (
+            not state.host_up[host]
+            or place == holder
+            or state.busy_cores[host] > 0
+            or state.queue_head[host] >= 0
+        ):
             continue
         at = holder * len(state.place_up) + place
         idle = True
@@ -242,7 +249,7 @@ def look_at_host(problem, state, host, now):
             if not steal(problem, state, host, now):
                 break
     idle = state.busy_cores[host] < cores_of(problem, host) and state.queue_head[host] < 0
-    if problem.policy[DUPLICATE] and idle and state.count[READY] == 0:
+    if problem.policy[DUPLICATE] and idle and state.counters[READY] == 0:
         duplicate(problem, state, host, now)
 
 
@@ -317,7 +324,7 @@ def task_done(problem, state, task, host, now):
 def complete(problem, state, task, host, now):
     """A task is done, and its outputs are where it ran."""
     state.done[task] = 1
-    state.count[DONE] += 1
+    state.counters[DONE] += 1
     state.last_completion[host] = now
     place = problem.host_place[host]
     step = problem.policy[REPLICATE]
@@ -342,7 +349,9 @@ def is_imbalanced(problem, state):
         if state.host_up[host]:
             held = state.queue_length[host] + state.busy_cores[host]
             queued = queued or held > cores_of(problem, host)
-            idle = idle or (state.queue_length[host] == 0 and state.busy_cores[host] < cores_of(problem, host))
+            idle = idle or (
+                state.queue_length[host] == 0 and state.busy_cores[host] < cores_of(problem, host)
+            )
     return idle and queued
 
 
@@ -384,7 +393,7 @@ def task_finished(problem, state, task, host, now):
 @entry
 def copy_arrived(problem, state, item, place):
     """A copy has arrived at a place: by one of our transfers, or because a worker fetched it."""
-    for k in range(state.count[TRANSFERS]):
+    for k in range(state.counters[TRANSFERS]):
         transfer = state.live_transfers[k]
         if state.transfer_item[transfer] == item and state.transfer_target[transfer] == place:
             transfer_done(problem, state, transfer)

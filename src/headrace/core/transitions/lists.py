@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.core.state import REQUESTS
 from headrace.arrays.compiling import entry
+from headrace.core.state import REQUESTS
 from headrace.core.transitions.requests import is_open
 
 
@@ -22,9 +22,9 @@ def queued_tasks(state, queue):
 
 @entry
 def open_requests(problem, state):
-    """Items and targets of open requests of items that exist, link by link in the order in which they will be served."""
-    items = np.empty(state.count[REQUESTS], np.int32)
-    targets = np.empty(state.count[REQUESTS], np.int32)
+    """Items and targets of open requests of items that exist, link by link in the order of service."""
+    items = np.empty(state.counters[REQUESTS], np.int32)
+    targets = np.empty(state.counters[REQUESTS], np.int32)
     n = 0
     for queue in range(len(state.request_head)):
         entry = state.order_head[queue]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.state import (
     ABORT,
     ABSENT,
@@ -19,7 +20,6 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.copies import copy_at, find_copy, find_holder, is_present
 from headrace.core.transitions.data import come_to_exist, command, end_transfer, still_needed
-from headrace.arrays.compiling import entry, inner
 from headrace.core.transitions.queues import (
     change_needed,
     into_pool,
@@ -56,7 +56,7 @@ def leave_core(problem, state, task, duplicate):
         if state.core_task[core] == task:
             state.core_task[core] = -1
     state.busy_cores[host] -= problem.cores[task]
-    state.count[RUNNING_WRITES] -= problem.write_ptr[task + 1] - problem.write_ptr[task]
+    state.counters[RUNNING_WRITES] -= problem.write_ptr[task + 1] - problem.write_ptr[task]
     change_needed(problem, state, task, problem.host_place[host], -1)
     state.storage_used[problem.place_site[problem.host_place[host]]] -= output_size(problem, task)
     mark_host(state, host)
@@ -168,8 +168,8 @@ def make_again(problem, state, item):
         if producer < 0 or not state.done[producer] or not still_needed(problem, state, lost):
             continue
         state.done[producer] = 0
-        state.count[DONE] -= 1
-        state.count[REDONE] += 1
+        state.counters[DONE] -= 1
+        state.counters[REDONE] += 1
         missing = 0
         for k in range(problem.read_ptr[producer], problem.read_ptr[producer + 1]):
             read = problem.reads[k]
@@ -200,8 +200,8 @@ def come_back(problem, state, item):
     if state.missing_inputs[producer] == 0:
         out_of_pool(state, producer)
     state.done[producer] = 1
-    state.count[DONE] += 1
-    state.count[REDONE] -= 1
+    state.counters[DONE] += 1
+    state.counters[REDONE] -= 1
     for k in range(problem.read_ptr[producer], problem.read_ptr[producer + 1]):
         state.pending_readers[problem.reads[k]] -= 1
 
@@ -209,9 +209,9 @@ def come_back(problem, state, item):
 @inner
 def records_at(state, place):
     """Items with a copy record at a place, by number: O(records)."""
-    found = np.empty(state.count[COPIES], np.int32)
+    found = np.empty(state.counters[COPIES], np.int32)
     n = 0
-    for record in range(state.count[COPIES]):
+    for record in range(state.counters[COPIES]):
         if state.copy_place[record] == place:
             found[n] = state.copy_item[record]
             n += 1
@@ -224,7 +224,7 @@ def lose_place(problem, state, place, wiped):
     if place == problem.origin or not state.place_up[place]:
         return
     state.place_up[place] = 0
-    for k in range(state.count[TRANSFERS] - 1, -1, -1):
+    for k in range(state.counters[TRANSFERS] - 1, -1, -1):
         transfer = state.live_transfers[k]
         if state.transfer_target[transfer] == place or state.transfer_source[transfer] == place:
             abort_transfer(problem, state, transfer)
@@ -243,7 +243,7 @@ def lose_place(problem, state, place, wiped):
             state.replica[item] = -1
         if problem.destination[item] == place:
             state.delivered[item] = 0
-            state.count[DELIVERED] -= 1
+            state.counters[DELIVERED] -= 1
         find_holder(state, item)
         if state.copy_count[item] == 0 and not problem.no_transfer[item]:
             cease_to_exist(problem, state, item)
@@ -261,7 +261,7 @@ def regain_place(problem, state, place):
             state.copy_count[item] += 1
             if problem.destination[item] == place:
                 state.delivered[item] = 1
-                state.count[DELIVERED] += 1
+                state.counters[DELIVERED] += 1
             if state.copy_count[item] == 1:
                 come_back(problem, state, item)
         elif problem.destination[item] == place and state.copy_count[item] > 0:
@@ -324,17 +324,17 @@ def storage_joined(problem, state, place):
 @inner
 def uses_link(problem, state, source, target, link):
     at = source * len(state.place_up) + target
+    used = False
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
-        if problem.route_links[k] == link:
-            return True
-    return False
+        used = used or problem.route_links[k] == link
+    return used
 
 
 @entry
 def link_left(problem, state, link):
     """A link is down: transfers over it are broken off, and planned ones take another way."""
     state.link_up[link] = 0
-    for k in range(state.count[TRANSFERS] - 1, -1, -1):
+    for k in range(state.counters[TRANSFERS] - 1, -1, -1):
         transfer = state.live_transfers[k]
         if uses_link(problem, state, state.transfer_source[transfer], state.transfer_target[transfer], link):
             abort_transfer(problem, state, transfer)

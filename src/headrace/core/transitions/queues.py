@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.state import BLOCK, READY
 from headrace.core.transitions.copies import copy_at, is_present
-from headrace.arrays.compiling import entry, inner
 
 
 @inner
@@ -93,13 +93,13 @@ def into_pool(state, task):
     at = state.queue_tail[pool]
     link_in(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, pool, task, at)
     state.queue_length[pool] += 1
-    state.count[READY] += 1
+    state.counters[READY] += 1
 
 
 @inner
 def out_of_pool(state, task):
     remove(state, len(state.host_up), task)
-    state.count[READY] -= 1
+    state.counters[READY] -= 1
 
 
 @inner
@@ -112,7 +112,13 @@ def make_startable(state, host, task):
     while at >= 0 and goes_after(state.rank, at, task):
         at = state.startable_previous[at]
     link_in(
-        state.startable_next, state.startable_previous, state.startable_head, state.startable_tail, host, task, at
+        state.startable_next,
+        state.startable_previous,
+        state.startable_head,
+        state.startable_tail,
+        host,
+        task,
+        at,
     )
     mark_host(state, host)
 
@@ -122,7 +128,12 @@ def not_startable(state, host, task):
     if state.startable[task]:
         state.startable[task] = 0
         link_out(
-            state.startable_next, state.startable_previous, state.startable_head, state.startable_tail, host, task
+            state.startable_next,
+            state.startable_previous,
+            state.startable_head,
+            state.startable_tail,
+            host,
+            task,
         )
 
 

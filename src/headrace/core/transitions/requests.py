@@ -5,8 +5,8 @@ A request is served in one of four ways:
 - NEAREST: it is queued on the narrowest link of its route and served from the nearest copy when its links are free;
 - FIXED: as above, but only from the source that a plan names, which has the item;
 - WAITING: it becomes FIXED when the item arrives at its source;
-- ORDERED (fifo links): it starts when the item is at its source and it is the first in the planned order of every link of
-  its route. It waits for its turn even if a link is idle.
+- ORDERED (fifo links): it starts when the item is at its source and it is the first in the planned order of every link
+  of its route. It waits for its turn even if a link is idle.
 
 A planned request that its source can no longer serve, because the copy or the route is gone, becomes NEAREST.
 """
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.state import (
     ABSENT,
     CONTENTION,
@@ -32,18 +33,17 @@ from headrace.core.state import (
     WAITING,
 )
 from headrace.core.transitions.copies import copy_at, find_copy, is_needed, is_present, status_of
-from headrace.arrays.compiling import entry, inner
 from headrace.core.transitions.queues import link_in, link_out, mark_queue
 
 
 @inner
 def new_request(problem, state, item, source, target):
     """A request on the queue of its route's narrowest link; the target's copy counts as requested."""
-    if state.count[REQUESTS] == len(state.free_requests):
+    if state.counters[REQUESTS] == len(state.free_requests):
         purge(problem, state)
-    used = state.count[REQUESTS]
+    used = state.counters[REQUESTS]
     request = state.free_requests[len(state.free_requests) - 1 - used]
-    state.count[REQUESTS] = used + 1
+    state.counters[REQUESTS] = used + 1
     state.request_item[request] = item
     state.request_source[request] = source
     state.request_target[request] = target
@@ -199,10 +199,10 @@ def drop_request(problem, state, request):
     mode = state.request_mode[request]
     if mode != NEAREST:
         leave_plan(problem, state, request)
-    if mode == NEAREST or mode == FIXED:
+    if mode in (NEAREST, FIXED):
         unqueue(state, request)
-    used = state.count[REQUESTS] - 1
-    state.count[REQUESTS] = used
+    used = state.counters[REQUESTS] - 1
+    state.counters[REQUESTS] = used
     state.free_requests[len(state.free_requests) - 1 - used] = request
 
 
@@ -352,9 +352,9 @@ def replicate_all(problem, state, items, targets):
 @inner
 def planned_requests(state):
     """All requests that are to be served from a planned source: O(copy records)."""
-    found = np.empty(state.count[REQUESTS], np.int32)
+    found = np.empty(state.counters[REQUESTS], np.int32)
     n = 0
-    for record in range(state.count[COPIES]):
+    for record in range(state.counters[COPIES]):
         if state.copy_request[record] >= 0:
             found[n] = state.copy_request[record]
             n += 1
@@ -365,7 +365,10 @@ def planned_requests(state):
 def withdraw_all(problem, state):
     """Take back all requests that no queued task needs: the next plan makes its own."""
     for request in planned_requests(state):
-        if state.copy_request[find_copy(state, state.request_item[request], state.request_target[request])] == request:
+        if (
+            state.copy_request[find_copy(state, state.request_item[request], state.request_target[request])]
+            == request
+        ):
             withdraw(problem, state, request)
     for queue in range(len(state.request_head)):
         request = state.request_head[queue]

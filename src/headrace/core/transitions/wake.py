@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.scheduler import WakeConditions
 from headrace.core.state import MISPREDICTED, READY
 from headrace.core.transitions.balance import a_move_pays
 from headrace.core.transitions.dispatch import is_imbalanced
-from headrace.arrays.compiling import entry, inner
 from headrace.model.graph import Floats, Ints
 
 
@@ -69,10 +69,12 @@ def soon_idle(problem, state, now, within):
 @inner
 def asks_for_work(problem, state, now, wake):
     """Whether there are enough ready tasks without a host, or one and a host that has nothing to do."""
-    waiting = state.count[READY]
+    waiting = state.counters[READY]
     if waiting == 0:
         return False
-    return waiting >= wake.ready or (wake.idle_within >= 0.0 and soon_idle(problem, state, now, wake.idle_within))
+    return waiting >= wake.ready or (
+        wake.idle_within >= 0.0 and soon_idle(problem, state, now, wake.idle_within)
+    )
 
 
 @inner
@@ -80,7 +82,7 @@ def asks_for_balance(problem, state, now, wake):
     """Whether queued tasks should move to idle hosts. With estimates that learn, the scheduler itself has to look."""
     if not wake.imbalance or not is_imbalanced(problem, state):
         return False
-    if state.count[READY] > 0 or not wake.estimates_fixed:
+    if state.counters[READY] > 0 or not wake.estimates_fixed:
         return True
     return a_move_pays(problem, state, wake.work, wake.kind, wake.rates, now, wake.late_weight)
 
@@ -89,7 +91,7 @@ def asks_for_balance(problem, state, now, wake):
 def wants_to_be_asked(problem, state, now, wake, happened, muted):
     """Whether a condition holds. `happened`: something has since the last decision; `muted`: the scheduler has just
     been asked and nothing has happened since."""
-    if happened and (wake.every_event or state.count[MISPREDICTED] > 0):
+    if happened and (wake.every_event or state.counters[MISPREDICTED] > 0):
         return True
     if muted:
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.core.state import (
     ABORT,
     COMMANDS,
@@ -23,7 +24,6 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.data import transfer_done
 from headrace.core.transitions.dispatch import dispatch, task_done
-from headrace.arrays.compiling import entry, inner
 from headrace.core.transitions.wake import wants_to_be_asked
 from headrace.simulator.events.event_queue import put, take_out
 from headrace.simulator.events.flows import (
@@ -95,7 +95,7 @@ def carry_out(problem, state, grid):
     """Do what the coordinator commands; returns whether shares of links change by it."""
     changed = False
     cores = len(grid.core_host)
-    for k in range(state.count[COMMANDS]):
+    for k in range(state.counters[COMMANDS]):
         kind, subject = state.command_kind[k], state.command_subject[k]
         origin, target = state.command_from[k], state.command_to[k]
         if kind == START:
@@ -119,7 +119,7 @@ def carry_out(problem, state, grid):
                 changed = True
             take_out(grid, cores + subject)
             write(grid, MOVE_CUT, state.transfer_item[subject], origin, target)
-    state.count[COMMANDS] = 0
+    state.counters[COMMANDS] = 0
     return changed
 
 
@@ -132,7 +132,7 @@ def end_task(problem, state, grid, core, factor):
     )
     expected = state.predicted[task]
     if factor < np.inf and (took > factor * expected or factor * took < expected):
-        state.count[MISPREDICTED] += 1
+        state.counters[MISPREDICTED] += 1
     write(grid, TASK_ENDED, task, host, core - problem.core_ptr[host])
     task_done(problem, state, task, host, grid.now[0])
 
@@ -209,7 +209,7 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
     cores = len(grid.core_host)
     places = len(state.place_up)
     fair = problem.policy[CONTENTION] == FAIR
-    for k in range(state.count[TRANSFERS]):
+    for k in range(state.counters[TRANSFERS]):
         move = state.live_transfers[k]
         pair = state.transfer_source[move] * places + state.transfer_target[move]
         if not fair and grid.heap_at[cores + move] >= 0 and grid.transfer_since[move] < now:
@@ -222,7 +222,7 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
         advance_flows(grid, now)
         share(problem, grid, now)
         return
-    for k in range(state.count[TRANSFERS]):
+    for k in range(state.counters[TRANSFERS]):
         move = state.live_transfers[k]
         pair = state.transfer_source[move] * places + state.transfer_target[move]
         if grid.heap_at[cores + move] >= 0:
@@ -233,15 +233,17 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
 @inner
 def log_is_full(state, grid):
     """Whether one more step could write more lines than the log has room for."""
-    need = state.count[COMMANDS] + grid.heap_len[0] + 2 * state.count[TRANSFERS] + len(grid.core_host) + 16
+    need = (
+        state.counters[COMMANDS] + grid.heap_len[0] + 2 * state.counters[TRANSFERS] + len(grid.core_host) + 16
+    )
     return len(grid.log_time) - grid.log_length[0] < need
 
 
 @inner
 def copies_are_full(state):
     """Whether one more step could make more copy records than there is room for."""
-    need = 64 + state.count[REQUESTS] + len(state.host_up) + 2 * state.count[RUNNING_WRITES]
-    return len(state.copy_item) - state.count[COPIES] < need
+    need = 64 + state.counters[REQUESTS] + len(state.host_up) + 2 * state.counters[RUNNING_WRITES]
+    return len(state.copy_item) - state.counters[COPIES] < need
 
 
 @inner
@@ -301,7 +303,7 @@ def advance(problem, state, grid, until, results, wake, muted):
         changed = carry_out(problem, state, grid)
         if fair and changed:
             share(problem, grid, grid.now[0])
-        if state.count[DONE] == tasks and state.count[DELIVERED] == results:
+        if state.counters[DONE] == tasks and state.counters[DELIVERED] == results:
             return FINISHED
         if wants_to_be_asked(problem, state, grid.now[0], wake, happened, muted):
             return WAKE

@@ -74,8 +74,8 @@ def simulate_scheduler(
 ) -> SimulatedRun:
     """Run a program in virtual time under a scheduler.
 
-    `real` is the same graph with the true run times and sizes, where they differ from the estimated ones. Hosts and links
-    with traces follow them. `estimates` are what the scheduler is told. `tell` hears the time and the number of
+    `real` is the same graph with the true run times and sizes, where they differ from the estimated ones. Hosts and
+    links with traces follow them. `estimates` are what the scheduler is told. `tell` hears the time and the number of
     finished tasks now and then.
     """
     began = work_clock()
@@ -130,10 +130,15 @@ class _Run:
             until = min(self._next_change(), self._next_release(), self._next_time())
             wake = self.coordinator.wake()
             reason = advance(
-                *self.coordinator.refs, self.grid_ref, until, self.results, wake, muted and not wake.every_event
+                *self.coordinator.refs,
+                self.grid_ref,
+                until,
+                self.results,
+                wake,
+                muted and not wake.every_event,
             )
             self.view.time = float(self.grid.now[0])
-            self.tell(self.view.time, int(self.state.count[s.DONE]))
+            self.tell(self.view.time, int(self.state.counters[s.DONE]))
             if reason == FINISHED:
                 return
             if reason == NO_ROOM:
@@ -164,9 +169,12 @@ class _Run:
 
     def _make_room(self) -> None:
         """Room for the copy records that the next steps can make."""
-        count = self.state.count
+        counters = self.state.counters
         self.records.reserve(
-            1024 + 4 * int(count[s.REQUESTS]) + 2 * len(self.state.host_up) + 4 * int(count[s.RUNNING_WRITES])
+            1024
+            + 4 * int(counters[s.REQUESTS])
+            + 2 * len(self.state.host_up)
+            + 4 * int(counters[s.RUNNING_WRITES])
         )
 
     def _take_away_what_comes_later(self) -> None:
@@ -330,7 +338,7 @@ class _Run:
         return []
 
     def _room_for_log(self) -> None:
-        need = int(self.state.count[s.TRANSFERS]) + len(self.state.core_task) + 64
+        need = int(self.state.counters[s.TRANSFERS]) + len(self.state.core_task) + 64
         while int(self.grid.log_length[0]) + need >= len(self.grid.log_time):
             self._lengthen_log()
 
@@ -365,7 +373,7 @@ class _Run:
         return events
 
     def _unstick(self) -> bool:
-        """Nothing can happen: ask the scheduler about ready tasks without a host, and loosen queues; whether it helps."""
+        """Nothing can happen: ask about ready tasks without a host, and loosen queues. Whether that helps."""
         waiting = self.view.ready_count
         if waiting:
             self._ask([])
@@ -376,7 +384,7 @@ class _Run:
         left = int((self.state.done == 0).sum())
         missing = f"{left} of {self.graph.n_tasks} tasks not done"
         if left == 0:
-            undelivered = self.results - int(self.state.count[s.DELIVERED])
+            undelivered = self.results - int(self.state.counters[s.DELIVERED])
             missing = f"{undelivered} of {self.results} results not delivered"
         return NoPlan(
             f"after {self.view.time:g} s nothing more can happen, with {missing}",
@@ -387,7 +395,7 @@ class _Run:
 
     def outcome(self, seconds: float) -> SimulatedRun:
         """What the run came to."""
-        grid, count = self.grid, self.state.count
+        grid, counters = self.grid, self.state.counters
         length = int(grid.log_length[0])
         kinds = grid.log_kind[:length]
         moved = grid.log_subject[:length][kinds == g.MOVE_ENDED]
@@ -407,10 +415,10 @@ class _Run:
             deciding=self.deciding,
             asked=self.coordinator.asked,
             plans=scheduler.plans if isinstance(scheduler, Replan) else self.coordinator.asked,
-            redone=int(count[s.REDONE]),
-            stolen=int(count[s.STOLEN]),
-            duplicates=int(count[s.DUPLICATES]),
-            replicas=int(count[s.REPLICAS]),
+            redone=int(counters[s.REDONE]),
+            stolen=int(counters[s.STOLEN]),
+            duplicates=int(counters[s.DUPLICATES]),
+            replicas=int(counters[s.REPLICAS]),
             bytes_moved=float(grid.size[moved].sum()),
         )
 
@@ -447,7 +455,12 @@ class SimulatedGrid:
         if scheduler is None:
             raise UsageError("a simulated grid needs a scheduler", hint="name one")
         run = simulate_scheduler(
-            program.graph, self.platform, scheduler, changes=self.changes, real=program.real, policy=self.policy
+            program.graph,
+            self.platform,
+            scheduler,
+            changes=self.changes,
+            real=program.real,
+            policy=self.policy,
         )
         events = tuple(events_of(run))
         for event in events:
