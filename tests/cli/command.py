@@ -24,9 +24,16 @@ class Ended:
 
 
 def headrace(*args: str | Path, cwd: Path, env: dict[str, str] | None = None, timeout: float = 120) -> Ended:
-    """`headrace ARGS` in a folder; nothing from the caller's environment but the path."""
+    """`headrace ARGS` in a folder; nothing from the caller's environment but the path and the compiled code."""
     command = [sys.executable, "-m", "headrace.cli", *map(str, args)]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd), "PYTHONPATH": str(SOURCE), **(env or {})}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(cwd),
+        "PYTHONPATH": str(SOURCE),
+        "HEADRACE_CACHE_DIR": os.environ.get("HEADRACE_CACHE_DIR")
+        or str(Path.home() / ".cache" / "headrace"),
+        **(env or {}),
+    }
     with (cwd / ".out").open("w+") as out, (cwd / ".err").open("w+") as err:
         process = subprocess.Popen(
             command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err

@@ -22,16 +22,16 @@ from headrace.planners.registry import make
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """Which schedulers, and what they are given."""
+    """The schedulers to compare and their options."""
 
     schedulers: str = option("heft,auto", "--schedulers", "Comma-separated scheduler names.", metavar="LIST")
     time: float = option(10.0, "--time", "Search time of `best`.", metavar="SECONDS")
-    seed: int = option(0, "--seed", "Random seed, for schedulers that draw.")
+    seed: int = option(0, "--seed", "Random seed of randomized schedulers.")
 
 
 def compare(
     programs: Annotated[
-        list[str], typer.Argument(metavar="PROGRAM...", help="WfFormat or PST files, or file.py:name.")
+        list[str], typer.Argument(metavar="PROGRAM...", help="WfFormat, CSV or PST files, or file.py:name.")
     ],
     on: Annotated[
         list[str], typer.Option("--on", metavar="PLATFORM", help="Platform file; repeat for more platforms.")
@@ -63,7 +63,7 @@ def compare_files(
     asked: CompareOptions,
     tell: Callable[[str], None],
 ) -> list[Row]:
-    """Read the files and plan what is not kept yet."""
+    """Read the files and plan what is not in the cache."""
     schedulers = names_in(asked.schedulers)
     options = {"best": {"time": asked.time}} if "best" in schedulers else {}
     if asked.time != CompareOptions().time and not options:
@@ -79,7 +79,7 @@ def compare_files(
 
 
 def table(rows: Sequence[Row], schedulers: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Makespan / bound and planning time of each scheduler, one row for each instance, means at the end."""
+    """Makespan / bound and planning time of each scheduler, one row per instance and the means."""
     headers = ["program", "platform", "tasks", "hosts", *schedulers]
     lines = [
         [
@@ -108,7 +108,7 @@ def _cell(result: Kept | str) -> str:
 
 
 def to_json(rows: Sequence[Row], schedulers: Sequence[str]) -> dict[str, Any]:
-    """The same for machines."""
+    """The rows and means as JSON."""
     return {
         "rows": [
             {

@@ -1,4 +1,4 @@
-"""`headrace run`: options to a real run, progress on stderr, and a summary."""
+"""`headrace run`: a real run, with progress on stderr and a summary on stdout."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RunOptions:
         default_text="no emulation",
     )
     emulate: bool = option(
-        False, "--emulate", "Replace each task by one that takes its time and produces its data."
+        False, "--emulate", "Replace each task with one that takes the same time and produces as much data."
     )
     time_scale: float = option(1.0, "--time-scale", "With --emulate: factor on run times.")
     size_scale: float | None = option(
@@ -67,7 +67,7 @@ class RunOptions:
 
     @property
     def tls(self) -> dict[str, str]:
-        """The files given, by the names that `connect` has for them."""
+        """The given files, by the parameter names of `connect`."""
         files = {"ca": self.tls_ca, "cert": self.tls_cert, "key": self.tls_key}
         return {name: str(path) for name, path in files.items() if path is not None}
 
@@ -86,7 +86,7 @@ def run_program(
     pictures: Pictures,
     as_json: bool,
 ) -> int:
-    """Run, show progress and the outcome; returns the exit code."""
+    """Run, show progress and the outcome; return the exit code."""
     if options.emulate:
         from headrace.runtime.emulate import emulate
 
@@ -134,13 +134,13 @@ def run_program(
 
 def _require_bodies(program: Program, options: RunOptions) -> None:
     if (options.time_scale, options.size_scale, options.burn) != (1.0, None, False):
-        raise UsageError("--time-scale, --size-scale and --burn go with --emulate", hint="add --emulate")
+        raise UsageError("--time-scale, --size-scale and --burn require --emulate", hint="add --emulate")
     bare = next((t.name for t in program.tasks.values() if t.body is None), None)
     if bare is not None:
         raise UsageError(
-            f"task {bare!r} has numbers only, nothing that can be run",
+            f"task {bare!r} has nothing to execute",
             where=program.name,
-            hint="add --emulate --time-scale 0.01 to run it with tasks that only take their time",
+            hint="add --emulate --time-scale 0.01 to run emulated tasks",
         )
 
 
@@ -154,9 +154,11 @@ def _speeds(text: str | None) -> list[float] | None:
     try:
         speeds = [float(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"speeds are {text!r}", hint="write numbers with commas, such as 4,2,1,1") from None
+        raise UsageError(
+            f"--speeds is {text!r}", hint="give comma-separated numbers, such as 4,2,1,1"
+        ) from None
     if not all(0 < speed < 1e6 for speed in speeds):
-        raise UsageError(f"speeds are {text!r}", hint="give numbers above 0")
+        raise UsageError(f"--speeds is {text!r}", hint="give positive numbers")
     return speeds
 
 
@@ -166,7 +168,7 @@ Advance = Callable[[Event], None]
 
 @contextmanager
 def _progress(tasks: int) -> Iterator[tuple[Planned, Advance]]:
-    """A bar of finished tasks on a terminal; elsewhere a line when a tenth of them is done."""
+    """A progress bar on a terminal; elsewhere a line for each tenth of the tasks."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

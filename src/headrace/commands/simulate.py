@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 Show = Callable[[bool], None]
-"""Prints the outcome, as JSON if told so."""
+"""Prints the outcome, as JSON if the argument is true."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def simulate(
     on: OnOption = "local",
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate once or with many seeds, write the files asked for, and print the outcome."""
+    """Simulate once or with many seeds, write the requested files, and print the outcome."""
     from headrace.formats.loading import load_grid
 
     files = (output.plot, output.log, *pictures.files)

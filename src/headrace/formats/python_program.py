@@ -25,7 +25,7 @@ def is_python_program(spec: str) -> bool:
 def load_python_program(spec: str) -> Program:
     """Execute the file and return the program, or what the function returns, that is named after the colon.
 
-    The name defaults to `program`. This executes the file: use it on your own programs.
+    The name defaults to `program`. This executes the file: use it only on files that you trust.
     """
     path_text, _, name = spec.partition(":")
     name = name or "program"
