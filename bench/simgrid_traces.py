@@ -22,6 +22,10 @@ import numpy as np
 from bench.simgrid_case import UPLINK, as_case, grid, planned
 from bench.simgrid_sweep import Measured, in_simgrid, install
 from bench.tools import print_rows
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.scheduler import ON_GRID_CHANGES, AssignMany
+from headrace.core.view import RunView
+from headrace.model.events import Event, Started
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.trace import LinkTrace, Trace

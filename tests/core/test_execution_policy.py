@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.fixed import Fixed
+from headrace.core.execution_policy import ExecutionPolicy
 from headrace.model.behaviour import Change
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Host, Platform, Site

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.core.coordinator import Coordinator
+from headrace.core.replan import Replan
 from headrace.core.scheduler import Assign, Problem, assignments_of
 from headrace.model.events import DataMoved, HostJoined, HostLeft, Started, TaskErred, TaskFinished
 from headrace.model.plan import NO_MOVES, Plan

@@ -277,7 +277,7 @@ class Coordinator:
         """When the scheduler wants to be asked, for compiled functions."""
         estimates = self.estimates
         return compiled_wake(
-            self.scheduler.wake, estimates.work, self.view.graph.kind, self.view.rates(), estimates.fixed
+            self.scheduler.wake, estimates.work, estimates.graph.kind, self.view.rates(), estimates.fixed
         )
 
     def ask(self, events: Sequence[Event]) -> Sequence[Command]:

@@ -65,7 +65,7 @@ class LHeft:
             if self.rebalance and self._leaves_idle_hosts(view, hosts):
                 now = view.time  # look at the queues again as soon as they are filled
         elif self.rebalance:
-            work, kind, rates = view.estimates.work, view.graph.kind, view.rates()
+            work, kind, rates = view.estimates.work, view.estimates.graph.kind, view.rates()
             tasks, hosts = moves_from_tails(
                 *view.compiled, work, kind, rates, view.time, view.starts_known, self.late_weight
             )
@@ -79,7 +79,7 @@ class LHeft:
         """Ready tasks by rank, each with its host; those that no host can run now are left out."""
         from headrace.online.lheft_placement import place_in_turn, traffic_of
 
-        work, kind, rates = view.estimates.work, view.graph.kind, view.rates()
+        work, kind, rates = view.estimates.work, view.estimates.graph.kind, view.rates()
         total, least = traffic_of(*view.compiled, tasks)
         seconds = work[tasks] * self._mean_seconds(view, rates)[kind[tasks]]
         order = np.lexsort((tasks, -seconds, least, view.graph.level[tasks]))

@@ -41,6 +41,8 @@ ENTRIES = (
           "the critical path on one host, the rest by earliest finish", "Topcuoglu, Hariri, Wu 2002"),
     Entry("peft", "headrace.planners.peft", "Peft", "task graphs",
           "earliest finish plus the least time from there to the end", "Arabnejad, Barbosa 2014"),
+    Entry("locality", "headrace.planners.lheft", "LHeft", "task graphs",
+          "level by level; a task whose inputs all lie on one host stays there", "Headrace"),
     Entry("lheft", "headrace.online.lheft", "LHeft", "task graphs",
           "decides while the program runs: ready tasks go where their data is, queues are rebalanced",
           "macro-dataflow runtime, sections 4.3 and 4.4"),

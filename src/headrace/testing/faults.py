@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from headrace.core.scheduler import Command, WakeConditions
+from headrace.core.scheduler import Command, Scheduler, WakeConditions
+from headrace.core.view import RunView
 from headrace.model.behaviour import Change
 from headrace.model.events import Event
 from headrace.model.platform import Platform

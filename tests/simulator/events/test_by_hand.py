@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from core.fixed import Fixed
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.replan import Replan
 from headrace.core.scheduler import Problem
 from headrace.model.behaviour import Change
 from headrace.model.errors import NoPlan

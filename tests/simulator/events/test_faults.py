@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from headrace.core.replan import Replan
 from headrace.model.behaviour import Change
 from headrace.model.check import check
 from headrace.model.errors import NoPlan
