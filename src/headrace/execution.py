@@ -191,7 +191,8 @@ def _keep(
     program: Program, results: dict[str, Any], written: dict[str, Path], folder: Path
 ) -> dict[str, Path]:
     """Results without a path of their own go to the run's folder, if they can be files at all."""
-    from headrace.runtime.results import encode, write_whole
+    from headrace.formats.files import write_file
+    from headrace.runtime.results import encode
 
     kept = {}
     for item in program.results():
@@ -203,7 +204,7 @@ def _keep(
             continue
         stem = quote(item.name, safe="")[:120]
         kept[item.name] = folder / (stem if Path(stem).suffix else stem + suffix)
-        write_whole(kept[item.name], content)
+        write_file(kept[item.name], content, compress=False, make_folder=True)
     return kept
 
 

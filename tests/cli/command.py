@@ -25,7 +25,7 @@ class Ended:
 
 
 def headrace(*args: str | Path, cwd: Path, env: dict[str, str] | None = None, timeout: float = 120) -> Ended:
-    """`headrace ARGS` in a folder; nothing from the caller's environment but the path."""
+    """`headrace ARGS` in a folder; nothing from the caller's environment but the path and the compiled code."""
     command = [sys.executable, "-m", "headrace.cli", *map(str, args)]
     environment = {
         "PATH": os.environ["PATH"],

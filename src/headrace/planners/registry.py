@@ -149,15 +149,20 @@ def options_taken(name: str) -> tuple[str, ...]:
     return tuple(signature(_maker(name)).parameters)
 
 
+_INSTEAD = {
+    "time": "best, which searches for that long",
+    "chunk": "coschedule, which plans that many jobs at a time",
+}
+"""The scheduler to suggest for an option that few take."""
+
+
 def construct(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
     """Call a scheduler's class; an option that it does not know is an error that says which it knows."""
     known = signature(maker).parameters
     for option in options:
         if option not in known:
-            raise UsageError(
-                f"{name!r} takes no {option!r}",
-                hint=f"it takes {', '.join(known)}" if known else "leave it out",
-            )
+            instead = _INSTEAD.get(option, f"it takes {', '.join(known)}" if known else "leave it out")
+            raise UsageError(f"{name!r} takes no {option!r}", hint=instead)
     return maker(**options)
 
 
