@@ -14,14 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.generated.pipelines import mixed_machines
 from bench.tools import best_of, print_rows
 from headrace.deploying import deploy
-from headrace.experiment.figures.lpsched_cases import averager_problem, microscope_problem, minas_gerais
-from headrace.formats.lpsched_ini import write_pipeline
-from headrace.formats.machines_ini import Machines, write_machines
+from headrace.formats.pipeline_ini import write_pipeline
+from headrace.formats.platform_ini import Machines, write_machines
 from headrace.model.pipeline import PipelineProblem
-from headrace.planners.deploy.plan import deploy_lpsched
-from headrace.testing.pipelines import mixed_machines
+from headrace.planners.pipeline.plan import deploy_lpsched
+from headrace.reproductions.lpsched_cases import averager_problem, microscope_problem, minas_gerais
 
 LARGE = (
     # hosts, clusters, kinds of hosts (0: no two alike), seeds
@@ -111,9 +111,9 @@ def comparators() -> None:
 def equivalence(count: int = 400) -> None:
     """The tests' comparison with the literal program, on all of its seeds, both forms, sharing hosts or not."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from planners.deploy.instances import small
-    from planners.deploy.pairwise import solve_pairwise
-    from planners.deploy.test_equivalence import compare
+    from planners.pipeline.instances import small
+    from planners.pipeline.pairwise import solve_pairwise
+    from planners.pipeline.test_equivalence import compare
 
     began = time.perf_counter()
     literal = solve_pairwise(microscope_problem(), strict=False, seconds=300.0)

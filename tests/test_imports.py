@@ -19,20 +19,24 @@ ORDER = (
     "formats",
     "rules",
     "predict",
+    "arrays",
     "core",
     "simulator",
     "planners",
+    "online",
+    "simulator.events",
     "runtime",
     "record",
     "experiment",
     "report",
+    "reproductions",
     SURFACE,
     "testing",
 )
 DOWN_INSIDE_FUNCTIONS = {
     ("model/platform.py", "Platform.read"),
     ("model/plan.py", "Plan.gantt"),
-    ("simulator/grid_run.py", "GridRun.gantt"),
+    ("simulator/events/run.py", "SimulatedRun.gantt"),
     ("model/pipeline.py", "Pipeline.read"),
     ("model/deployment.py", "Deployment.plot"),
 }
@@ -86,6 +90,8 @@ def layer(dotted: str) -> str | None:
     parts = dotted.split(".")
     if parts[0] != "headrace":
         return None
+    if ".".join(parts[1:3]) in ORDER:
+        return ".".join(parts[1:3])
     return (
         parts[1]
         if len(parts) > 1 and (ROOT / parts[1]).is_dir() and parts[1] not in ("web", "commands")
@@ -127,7 +133,7 @@ def test_light_folders_load_nothing_heavy(module):
 def test_all_ways_to_import_are_seen():
     source = """
 import headrace.report.gantt as g
-from headrace.planners import heft
+from headrace.planners.list import heft
 from ..runtime import execute
 from . import units
 if TYPE_CHECKING:
@@ -146,7 +152,7 @@ class A:
 """
     assert [(i.target, i.function) for i in imports_of(source, ("headrace", "model"))] == [
         ("headrace.report.gantt", ""),
-        ("headrace.planners.heft", ""),
+        ("headrace.planners.list.heft", ""),
         ("headrace.runtime.execute", ""),
         ("headrace.model.units", ""),
         ("numba", ""),
@@ -167,7 +173,7 @@ def test_layers_and_directions():
         None,
     ]
     assert points_down("model", "headrace.runtime.cluster")
-    assert points_down("simulator", "headrace.planners.heft")
+    assert points_down("simulator", "headrace.planners.list.heft")
     assert not points_down("planners", "headrace.simulator.replay")
     assert not points_down("runtime", "headrace.runtime.files")
     assert not points_down("model", "numba")

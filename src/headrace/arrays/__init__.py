@@ -1,4 +1,4 @@
-"""Typed arrays that planners, coordinator and simulators share; compiled loops read and write them."""
+"""What every algorithm shares: compiled code, and typed arrays."""
 
 from __future__ import annotations
 

@@ -176,7 +176,9 @@ def earliest(calendar: Calendar, resource: int, ready: float, duration: float) -
 
 
 @inner
-def earliest_common(calendar: Calendar, resources: Int64s, count: int, ready: float, duration: float) -> float:
+def earliest_common(
+    calendar: Calendar, resources: Int64s, count: int, ready: float, duration: float
+) -> float:
     """Earliest time from `ready` on at which the first `count` of these resources are all free for `duration`."""
     time = ready
     again = True

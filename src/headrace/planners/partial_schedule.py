@@ -47,7 +47,7 @@ class Copies(NamedTuple):
     next: Ints
     place: Int64s
     since: Floats
-    count: Int64s
+    used: Int64s
     row: Ints
     """The dense row of each item, or -1."""
     arrival: Floats
@@ -57,14 +57,14 @@ class Copies(NamedTuple):
 
 
 class Transfers(NamedTuple):
-    """Transfers booked so far, `count[0]` of them, and the link bookings since the last commit."""
+    """Transfers booked so far, `used[0]` of them, and the link bookings since the last commit."""
 
     item: Ints
     source: Ints
     target: Ints
     start: Floats
     finish: Floats
-    count: Int64s
+    used: Int64s
     undo_link: Int64s
     undo_how: Int64s
     undo_at: Int64s
@@ -130,7 +130,7 @@ def _room_for_transfers(count: int, bookings: int, longest: int) -> Transfers:
         target=np.zeros(count, np.int32),
         start=np.zeros(count),
         finish=np.zeros(count),
-        count=np.zeros(1, np.int64),
+        used=np.zeros(1, np.int64),
         undo_link=np.zeros(bookings, np.int64),
         undo_how=np.zeros(bookings, np.int64),
         undo_at=np.zeros(bookings, np.int64),
@@ -152,7 +152,7 @@ def _room_for_copies(problem: ProblemArrays, count: int) -> Copies:
         next=np.full(count, -1, np.int32),
         place=np.zeros(count, np.int64),
         since=np.zeros(count),
-        count=np.zeros(1, np.int64),
+        used=np.zeros(1, np.int64),
         row=row,
         arrival=np.full((rows, places), np.inf),
         node=np.full((rows, places), -1, np.int32),
@@ -166,7 +166,7 @@ def with_more_links_room(schedule: PartialSchedule) -> PartialSchedule:
 
 def plan_of(problem: Problem, schedule: PartialSchedule, name: str) -> Plan:
     """The finished schedule as a plan, with the times at which it is executed; without bound."""
-    transfers, used = schedule.transfers, int(schedule.transfers.count[0])
+    transfers, used = schedule.transfers, int(schedule.transfers.used[0])
     plan = Plan(
         graph=problem.graph,
         platform=problem.platform,
@@ -249,8 +249,8 @@ def add_copy(
     network: NetworkArrays, copies: Copies, item: int, size: float, place: int, since: float
 ) -> None:
     """An item is at a place from now on."""
-    node = copies.count[0]
-    copies.count[0] += 1
+    node = copies.used[0]
+    copies.used[0] += 1
     copies.place[node] = place
     copies.since[node] = since
     copies.next[node] = copies.head[item]
@@ -284,7 +284,13 @@ def held_since(copies: Copies, item: int, place: int) -> float:
 
 @inner
 def _best_source(
-    network: NetworkArrays, links: Calendar, copies: Copies, route: Int64s, item: int, size: float, target: int
+    network: NetworkArrays,
+    links: Calendar,
+    copies: Copies,
+    route: Int64s,
+    item: int,
+    size: float,
+    target: int,
 ) -> tuple[int, float, float]:
     """Which copy of an item to send: its place, and start and finish of the transfer; finish inf: no route.
 
@@ -327,8 +333,8 @@ def _best_source(
 def _add_transfer(
     transfers: Transfers, item: int, source: int, target: int, start: float, finish: float
 ) -> None:
-    number = transfers.count[0]
-    transfers.count[0] += 1
+    number = transfers.used[0]
+    transfers.used[0] += 1
     transfers.item[number] = item
     transfers.source[number] = source
     transfers.target[number] = target
@@ -420,7 +426,7 @@ def book_results(
     for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
         item = tasks.writes[i]
         if tasks.result[item] and tasks.size[item] > 0.0:
-            _book_result(network, links, transfers, np.int64(item), tasks.size[item], place, finish)
+            _book_result(network, links, transfers, item, tasks.size[item], place, finish)
 
 
 @inner
@@ -432,7 +438,7 @@ def undo(links: Calendar, transfers: Transfers, first: int) -> None:
         )
         cancel(links, transfers.undo_link[i], booking)
     transfers.undo_count[0] = 0
-    transfers.count[0] = first
+    transfers.used[0] = first
 
 
 @inner
@@ -448,10 +454,10 @@ def commit(
 ) -> None:
     """A task is placed, with transfers from number `first` on: they and its outputs are copies now."""
     for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
-        item = np.int64(tasks.writes[i])
+        item = tasks.writes[i]
         add_copy(network, copies, item, tasks.size[item], place, finish)
-    for k in range(first, transfers.count[0]):
-        item, target = np.int64(transfers.item[k]), np.int64(transfers.target[k])
+    for k in range(first, transfers.used[0]):
+        item, target = transfers.item[k], transfers.target[k]
         add_copy(network, copies, item, tasks.size[item], target, transfers.finish[k])
     transfers.undo_count[0] = 0
 
@@ -468,12 +474,17 @@ def return_results(problem: ProblemArrays, schedule: PartialSchedule, items: Int
         problem.network,
         problem.hosts.place,
     )
-    links, copies, transfers, placement = schedule.links, schedule.copies, schedule.transfers, schedule.placement
+    links, copies, transfers, placement = (
+        schedule.links,
+        schedule.copies,
+        schedule.transfers,
+        schedule.placement,
+    )
     for position in range(len(items)):
         item = items[position]
         if held_since(copies, item, network.origin) < np.inf:
             continue
-        maker, first = producer[item], transfers.count[0]
+        maker, first = producer[item], transfers.used[0]
         place, ready = host_place[placement.host[maker]], placement.finish[maker]
         if not _book_result(network, links, transfers, item, size[item], place, ready):
             return NO_ROUTE, position

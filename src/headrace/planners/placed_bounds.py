@@ -76,7 +76,9 @@ def before_and_after(problem: Problem, quick: Floats) -> tuple[Floats, Floats]:
     )
     least_before(tasks, before)
     ptr, by_maker = _grouped(maker, graph.n_tasks)
-    tasks = tasks._replace(order=graph.order[::-1].copy(), ptr=ptr, before=reader[by_maker], size=size[by_maker])
+    tasks = tasks._replace(
+        order=graph.order[::-1].copy(), ptr=ptr, before=reader[by_maker], size=size[by_maker]
+    )
     backwards = PlacedTasks(*tasks[:7], *near.out, *near.into)
     least_before(backwards, after)
     return before, after

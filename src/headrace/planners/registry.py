@@ -1,4 +1,10 @@
-"""All planners by name: a new one is one file and one line here."""
+"""All planners and schedulers by name: a new one is one file and one line here, or an entry point of its package.
+
+A package makes its own known in its `pyproject.toml`:
+
+    [project.entry-points."headrace.schedulers"]
+    largest-first = "my_package.largest_first:LargestFirst"
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
 from typing import Any, cast
 
@@ -18,8 +25,7 @@ from headrace.model.errors import UsageError
 class Entry:
     """A planner as `headrace schedulers` lists it; its module is imported when it is used.
 
-    `online` is the module and class that decides while a program runs, under the same name; without one, the
-    planner plans what is left, again and again.
+    A class with a method `plan` is a planner; one with `react` decides while a program runs.
     """
 
     name: str
@@ -28,7 +34,6 @@ class Entry:
     programs: str
     line: str
     source: str
-    online: tuple[str, str] | None = None
 
 
 ENTRIES = (
@@ -44,16 +49,13 @@ ENTRIES = (
     Entry("peft", "headrace.planners.list.peft", "Peft", "task graphs",
           "earliest finish plus the least time from there to the end", "Arabnejad, Barbosa 2014"),
     Entry("locality", "headrace.planners.list.locality", "Locality", "task graphs",
-          "level by level; a task whose inputs all lie on one host stays there",
-          "ranks of the macro-dataflow paper, ahead of a run"),
-    Entry("lheft", "headrace.planners.online.lheft", "OnlineLHeft", "task graphs",
-          "ready tasks by level and least traffic, near their data; long queues are rebalanced",
-          "the macro-dataflow paper, section 4.4",
-          online=("headrace.planners.online.lheft", "OnlineLHeft")),
-    Entry("dheft", "headrace.planners.online.dheft", "DHeft", "task graphs",
+          "level by level; a task whose inputs all lie on one host stays there", "Headrace"),
+    Entry("lheft", "headrace.online.lheft", "LHeft", "task graphs",
+          "decides while the program runs: ready tasks go where their data is, queues are rebalanced",
+          "macro-dataflow runtime, sections 4.3 and 4.4"),
+    Entry("dheft", "headrace.online.dheft", "DHeft", "task graphs",
           "heft, planned again in a run when a time is off by a factor of 2 or hosts come and go",
-          "the macro-dataflow paper, section 5.4",
-          online=("headrace.planners.online.dheft", "DHeft")),
+          "macro-dataflow runtime, section 5.4"),
     Entry("wu-gajski", "headrace.planners.list.wu_gajski", "WuGajski", "task graphs",
           "longest path to the end first, earliest start", "Wu, Gajski 1988"),
     Entry("subset", "headrace.planners.search.subset", "Subset", "all",
@@ -91,43 +93,73 @@ ENTRIES = (
     Entry("pull", "headrace.planners.coschedule.comparators", "Pull", "all",
           "each idle core takes the next job and holds it while its input travels",
           "comparator of the co-scheduling paper"),
-    Entry("workqueue", "headrace.planners.online.just_in_time", "JustInTime", "all",
-          "the next task to the host that is free first, without estimates (H0)", "comparator",
-          online=("headrace.planners.online.just_in_time", "JustInTime")),
+    Entry("workqueue", "headrace.online.workqueue", "Workqueue", "all",
+          "the next ready task to the fastest host with a free core (H0)", "comparator"),
 )  # fmt: skip
 
 DEFAULT = "auto"
+ENTRY_POINTS = "headrace.schedulers"
+"""The group of entry points by which packages make their schedulers known."""
 _by_name = {entry.name: entry for entry in ENTRIES}
 
 
 def register(entry: Entry) -> None:
-    """Add a planner of one's own, under a name that is not taken."""
-    if entry.name in _by_name:
+    """Add a planner or scheduler under a name that is not taken.
+
+    Raises:
+        UsageError: The name is taken.
+    """
+    if entry.name in names():
         raise UsageError(f"scheduler {entry.name!r} exists already", hint="choose another name")
     _by_name[entry.name] = entry
 
 
 def names() -> list[str]:
-    """
+    """The names of all planners and schedulers, those of installed packages last.
+
     >>> "heft" in names()
     True
     """
-    return list(_by_name)
+    return [entry.name for entry in entries()]
 
 
 def entries() -> list[Entry]:
-    """All planners, those that were registered last."""
-    return list(_by_name.values())
+    """All planners and schedulers, those of installed packages last.
+
+    >>> [entry.maker for entry in entries() if entry.name == "heft"]
+    ['Heft']
+    """
+    installed = [entry for name, entry in _installed().items() if name not in _by_name]
+    return [*_by_name.values(), *installed]
+
+
+def _installed() -> dict[str, Entry]:
+    """What installed packages offer by entry point."""
+    return {
+        point.name: Entry(point.name, point.module, point.attr, "all", f"from {_package(point)}", "installed")
+        for point in entry_points(group=ENTRY_POINTS)
+    }
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.module.partition(".")[0]
 
 
 def make(name: str, **options: Any) -> Planner:
-    """The planner of that name; `file.py:Name` is a class of one's own. Options go to its constructor.
+    """The planner or scheduler of that name.
+
+    Args:
+        name: A name that `names` lists, or `file.py:Class`.
+        options: Passed to its constructor.
+
+    Raises:
+        UsageError: There is no such name or option, or the class cannot be loaded.
 
     >>> make("round-robin").name
     'round-robin'
     """
-    made: Planner = construct(_maker(name), name, options)
-    return _checked(made, name) if ".py:" in name else made
+    made = construct(_maker(name), name, options)
+    return made if name in _by_name else _checked(made, name)
 
 
 def _maker(name: str) -> Callable[..., Any]:
@@ -136,18 +168,36 @@ def _maker(name: str) -> Callable[..., Any]:
         if not callable(own):
             raise UsageError(f"{name!r} is not a class", hint="name the class of your planner")
         return cast(Callable[..., Any], own)
-    if name not in _by_name:
-        near = get_close_matches(name, _by_name, 1)
-        raise UsageError(
-            f"there is no scheduler {name!r}",
-            hint=f"{near[0]!r}" if near else f"one of {', '.join(_by_name)}",
-        )
-    entry = _by_name[name]
+    if name in _by_name:
+        return _load(_by_name[name])
+    installed = _installed()
+    if name in installed:
+        return _load_installed(installed[name])
+    known = [*_by_name, *installed]
+    near = get_close_matches(name, known, 1)
+    raise UsageError(
+        f"there is no scheduler {name!r}", hint=f"{near[0]!r}" if near else f"one of {', '.join(known)}"
+    )
+
+
+def _load(entry: Entry) -> Callable[..., Any]:
     return cast(Callable[..., Any], getattr(import_module(entry.module), entry.maker))
 
 
+def _load_installed(entry: Entry) -> Callable[..., Any]:
+    """As `_load`; whatever goes wrong in another package is said to be its fault."""
+    try:
+        return _load(entry)
+    except Exception as error:
+        raise UsageError(
+            f"scheduler {entry.name!r} cannot be loaded: {type(error).__name__}: {error}",
+            where=f"{entry.module}:{entry.maker}, {entry.line}",
+            hint="repair or uninstall that package",
+        ) from error
+
+
 def options_taken(name: str) -> tuple[str, ...]:
-    """What the constructor of a planner takes.
+    """The options that the constructor of a planner or scheduler takes.
 
     >>> options_taken("round-robin"), "time" in options_taken("best")
     ((), True)
@@ -156,7 +206,7 @@ def options_taken(name: str) -> tuple[str, ...]:
 
 
 def construct(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
-    """Call a scheduler's class; an option that it does not know is an error that says which it knows."""
+    """Call a scheduler's class; an unknown option is an error that lists the known ones."""
     known = signature(maker).parameters
     for option in options:
         if option not in known:
@@ -167,10 +217,12 @@ def construct(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> 
     return maker(**options)
 
 
-def _checked(planner: Any, name: str) -> Planner:
-    if not (callable(getattr(planner, "plan", None)) and isinstance(getattr(planner, "name", None), str)):
+def _checked(made: Any, name: str) -> Planner:
+    """A planner or scheduler from outside this package, if it is one."""
+    able = callable(getattr(made, "plan", None)) or callable(getattr(made, "react", None))
+    if not (able and isinstance(getattr(made, "name", None), str)):
         raise UsageError(
-            f"{name!r} is not a planner", hint="give the class a `name` and a method `plan(problem)`"
+            f"{name!r} is neither a planner nor a scheduler",
+            hint="give the class a `name` and a method `plan(problem)` or `react(view, events)`",
         )
-    made: Planner = planner
-    return made
+    return cast(Planner, made)

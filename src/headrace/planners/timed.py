@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
+from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Planner, Problem
 from headrace.model.plan import Plan
 from headrace.planners.bounds import lower_bound
@@ -28,8 +28,8 @@ def plan_with_bound(planner: Planner, problem: Problem) -> Plan:
     >>> 0 < plan.bound <= plan.makespan and plan.seconds > 0
     True
     """
-    began = time.perf_counter()
+    began = work_clock()
     plan = planner.plan(problem)
-    seconds = time.perf_counter() - began
+    seconds = work_clock() - began
     bound = plan.bound if plan.bound > 0 else lower_bound(problem)
     return replace(plan, bound=bound, seconds=seconds)

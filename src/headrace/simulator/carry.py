@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headrace.arrays.clock import work_clock
 from headrace.model.errors import UsageError
 from headrace.model.graph import Floats, Graph
 from headrace.model.plan import Plan
@@ -39,10 +39,10 @@ def simulate_plan(plan: Plan, *, error: float = 0.0, seed: int = 0, ahead: int |
     With no error and no `ahead` (see `replay`) the makespan is the plan's, under every kind of contention.
     """
     _check_error(error)
-    began = time.perf_counter()
+    began = work_clock()
     graph = plan.graph if error == 0.0 else plan.graph.with_work(_drawn(plan.graph, error, seed))
     happened = replay(plan, work=graph.work, ahead=ahead)
-    return Simulation(plan, replace(happened, graph=graph), time.perf_counter() - began)
+    return Simulation(plan, replace(happened, graph=graph), work_clock() - began)
 
 
 class PlanOnce:

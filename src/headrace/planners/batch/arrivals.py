@@ -57,7 +57,7 @@ def arrival_at(
         link = groups.in_link[k]
         if link < 0 or is_packed(links, link):
             return _appended(size, groups, inputs, task, k, packed_until(links, link))
-    first = transfers.count[0]
+    first = transfers.used[0]
     latest = book_inputs(network, links, copies, transfers, items, size, groups.places[k])
     undo(links, transfers, first)
     return max(latest, inputs.released[task])
@@ -90,9 +90,7 @@ def packed_until(links: Calendar, link: int) -> float:
 
 
 @inner
-def _appended(
-    size: Floats, groups: HostGroups, inputs: TaskInputs, task: int, k: int, end: float
-) -> float:
+def _appended(size: Floats, groups: HostGroups, inputs: TaskInputs, task: int, k: int, end: float) -> float:
     """Arrival over one packed link from the origin: what is not there yet follows what is booked until `end`."""
     latest = inputs.released[task]
     if end < 0.0:

@@ -190,9 +190,7 @@ def _availability(hosts: HostArrays, groups: HostGroups) -> Availability:
     return available
 
 
-def _ready_tasks(
-    tasks: TaskArrays, groups: HostGroups, levels: Int64s, rule: int, sweep: bool
-) -> ReadyTasks:
+def _ready_tasks(tasks: TaskArrays, groups: HostGroups, levels: Int64s, rule: int, sweep: bool) -> ReadyTasks:
     """Room for the widest level."""
     widest, clusters = int(np.diff(levels).max(initial=0)), int(groups.cluster.max()) + 1
     matrix = (len(groups.places), widest)

@@ -92,12 +92,19 @@ def _place_level(
 ) -> tuple[int, int]:
     """Place the tasks first .. last - 1 of `ready.task`."""
     tasks, hosts, network = problem.tasks, problem.hosts, problem.network
-    links, copies, transfers, placement = schedule.links, schedule.copies, schedule.transfers, schedule.placement
+    links, copies, transfers, placement = (
+        schedule.links,
+        schedule.copies,
+        schedule.transfers,
+        schedule.placement,
+    )
     groups, inputs, available, ready = batch.groups, batch.inputs, batch.available, batch.ready
-    k, sent = np.int64(-1), transfers.count[0]
+    k, sent = -1, transfers.used[0]
     for left in range(last - first, 0, -1):
-        moved = transfers.count[0] > sent
-        here = _affected_rows(tasks, network.origin, groups.network, inputs, ready, transfers, first, left, k, sent)
+        moved = transfers.used[0] > sent
+        here = _affected_rows(
+            tasks, network.origin, groups.network, inputs, ready, transfers, first, left, k, sent
+        )
         rows_here, rows_anywhere = ready.rows_here[:here], ready.rows_anywhere[: left - here]
         if k >= 0:
             if moved and groups.network != FREE_LINKS:
@@ -120,8 +127,10 @@ def _place_level(
             return NO_ROUTE, task
         _remove_row(ready, task, row, left)
         host = _best_host(tasks, hosts, groups, inputs, available, ready, row, task)
-        sent = transfers.count[0]
-        _place(tasks, hosts, network, links, copies, transfers, placement, groups, inputs, available, task, host)
+        sent = transfers.used[0]
+        _place(
+            tasks, hosts, network, links, copies, transfers, placement, groups, inputs, available, task, host
+        )
         k = groups.host_place[host]
     return (LINKS_FULL if full(links) else OK), -1
 
@@ -132,7 +141,12 @@ def _place_sweep(
 ) -> tuple[int, int]:
     """As `_place_level` for the first level of a STAR whose tasks take all inputs from the origin."""
     tasks, hosts, network = problem.tasks, problem.hosts, problem.network
-    links, copies, transfers, placement = schedule.links, schedule.copies, schedule.transfers, schedule.placement
+    links, copies, transfers, placement = (
+        schedule.links,
+        schedule.copies,
+        schedule.transfers,
+        schedule.placement,
+    )
     groups, inputs, available, ready, sweep = (
         batch.groups, batch.inputs, batch.available, batch.ready, batch.sweep,
     )  # fmt: skip
@@ -149,8 +163,10 @@ def _place_sweep(
         if host < 0:
             return NO_ROUTE, task
         _remove_row(ready, task, row, left)
-        sent = transfers.count[0]
-        _place(tasks, hosts, network, links, copies, transfers, placement, groups, inputs, available, task, host)
+        sent = transfers.used[0]
+        _place(
+            tasks, hosts, network, links, copies, transfers, placement, groups, inputs, available, task, host
+        )
         if full(links):
             return LINKS_FULL, task
         remove_placed_rows(ready, sweep, left - 1)
@@ -201,10 +217,10 @@ def _affected_rows(
     there one from the origin delays only those to the same place. Returns how many rows are in `rows_here`.
     """
     rows_here, rows_anywhere, unplaced = ready.rows_here, ready.rows_anywhere, ready.unplaced
-    moved = transfers.count[0] > sent
+    moved = transfers.used[0] > sent
     by_reader = moved and network <= OWN_LINKS
     all_from_origin = moved and network == STAR
-    for transfer in range(sent, transfers.count[0]):
+    for transfer in range(sent, transfers.used[0]):
         all_from_origin = all_from_origin and transfers.source[transfer] == origin
     if by_reader:
         _mark_readers(tasks, ready, transfers, sent, 1)
@@ -230,7 +246,7 @@ def _affected_rows(
 @inner
 def _mark_readers(tasks: TaskArrays, ready: ReadyTasks, transfers: Transfers, sent: int, value: int) -> None:
     """Mark the rows of tasks that read an item moved by transfers from `sent` on."""
-    for transfer in range(sent, transfers.count[0]):
+    for transfer in range(sent, transfers.used[0]):
         item = transfers.item[transfer]
         for i in range(tasks.reader_ptr[item], tasks.reader_ptr[item + 1]):
             row = ready.row[tasks.readers[i]]
@@ -260,7 +276,7 @@ def _next_row(tolerance: float, seed: int, ready: ReadyTasks, task_of: Int64s, c
 
 
 @inner
-def _lot(seed: int, step: int, task: int) -> int:
+def _lot(seed: int, step: int, task: int) -> np.uint64:
     """A number for each seed, step and task (splitmix64): the least of several is an even draw."""
     x = np.uint64(seed)
     for part in (step, task):
@@ -326,7 +342,7 @@ def _place(
 ) -> None:
     """Book the transfers of a task and append it to a core of a host; its results are sent later."""
     k, place = groups.host_place[host], hosts.place[host]
-    first = transfers.count[0]
+    first = transfers.used[0]
     items = inputs.item[inputs.ptr[task] : inputs.ptr[task + 1]]
     arrival = book_inputs(network, links, copies, transfers, items, tasks.size, place)
     arrival = max(arrival, inputs.released[task])
@@ -355,16 +371,14 @@ def _note_shared_copies(inputs: TaskInputs, transfers: Transfers, task: int, k: 
     """STAR: note since when the shared inputs that were just sent are at place k."""
     transfer = first
     for i in range(inputs.ptr[task], inputs.ptr[task + 1]):
-        if transfer < transfers.count[0] and transfers.item[transfer] == inputs.item[i]:
+        if transfer < transfers.used[0] and transfers.item[transfer] == inputs.item[i]:
             if inputs.column[i] >= 0:
                 inputs.since[k, inputs.column[i]] = transfers.finish[transfer]
             transfer += 1
 
 
 @entry
-def update_availability(
-    hosts: HostArrays, groups: HostGroups, available: Availability, host: int
-) -> None:
+def update_availability(hosts: HostArrays, groups: HostGroups, available: Availability, host: int) -> None:
     """Bring the free times of a host and its group up to date: O(cores + hosts of the group)."""
     least = np.inf
     for core in range(hosts.core_ptr[host], hosts.core_ptr[host + 1]):

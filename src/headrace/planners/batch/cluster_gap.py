@@ -37,7 +37,9 @@ def update_gap_keys(rule: int, tolerance: float, groups: HostGroups, ready: Read
             bound = (ready.gap[row] if drift < ready.height_slack[row] else ready.largest_gap[row]) + drift
             above = 0.0
             if fewest:
-                above = (ready.clusters_before[row] if drift < ready.position_slack[row] else 1.0) - least_before
+                above = (
+                    ready.clusters_before[row] if drift < ready.position_slack[row] else 1.0
+                ) - least_before
             if above > 0 or (above == 0 and bound * (1.0 + SLACK) < highest):
                 ready.key[row] = np.inf
                 continue

@@ -37,7 +37,12 @@ _FEW = 16
 
 @inner
 def fill_matrix(
-    tasks: TaskArrays, groups: HostGroups, inputs: TaskInputs, ready: ReadyTasks, sweep: SweepMatrix, count: int
+    tasks: TaskArrays,
+    groups: HostGroups,
+    inputs: TaskInputs,
+    ready: ReadyTasks,
+    sweep: SweepMatrix,
+    count: int,
 ) -> None:
     """Fill the matrix for the first `count` tasks: O(count * (places * inputs + groups))."""
     sweep.width[0] = count
@@ -93,7 +98,7 @@ def note_arrivals(
     sent: int,
 ) -> None:
     """Items that transfers from `sent` on brought to place k are not sent there again."""
-    for transfer in range(sent, transfers.count[0]):
+    for transfer in range(sent, transfers.used[0]):
         item = transfers.item[transfer]
         for i in range(tasks.reader_ptr[item], tasks.reader_ptr[item + 1]):
             row = ready.row[tasks.readers[i]]
@@ -217,7 +222,13 @@ def _two_best(ready: ReadyTasks, sweep: SweepMatrix, k: int, low: int, high: int
     block_best, block_second = sweep.block_best, sweep.block_second
     last = min(first + size, places)
     _two_least(
-        ready.time, ready.next_time, first, last, low, block_best[block, low:high], block_second[block, low:high]
+        ready.time,
+        ready.next_time,
+        first,
+        last,
+        low,
+        block_best[block, low:high],
+        block_second[block, low:high],
     )
     _two_least(block_best, block_second, 0, block_best.shape[0], low, best, second)
     for i in range(high - low):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headrace.arrays import Int64s
-from headrace.model.graph import Bools, Floats, Ints
+from headrace.model.graph import Bools, Floats
 
 MINMIN, MAXMIN, SUFFERAGE, CLUSTER_SUFFERAGE, FEWEST_CLUSTERS = 0, 1, 2, 3, 4
 """Rules: which ready task is next. The last two compare clusters (see `cluster_gap`)."""

@@ -74,7 +74,7 @@ class _Workspace(NamedTuple):
     """The inputs of a task that may have to be sent,"""
     inputs_ready: Floats
     """and when each is made."""
-    count: Int64s
+    inputs_used: Int64s
     """[how many inputs these are]"""
     inputs_held: Int64s
     """How many inputs of a task each place holds; zero between tasks."""
@@ -197,7 +197,7 @@ def _new_workspace(problem: ProblemArrays) -> _Workspace:
         cost=np.empty(hosts),
         inputs=np.empty(most_reads, np.int64),
         inputs_ready=np.empty(most_reads),
-        count=np.zeros(1, np.int64),
+        inputs_used=np.zeros(1, np.int64),
         inputs_held=np.zeros(places, np.int64),
         hosts=np.empty(hosts, np.int64),
         places=np.empty(hosts, np.int64),
@@ -236,11 +236,22 @@ def list_schedule(
         inputs = work.inputs[: _inputs_by_time(tasks, copies, task, work)]
         if network.exclusive_links and host >= 0 and len(candidates) > 1 and len(inputs) > 0:
             host = _best_with_transfers(
-                tasks, hosts, network, cores, links, copies, transfers, constraints, task, candidates, host, work
+                tasks,
+                hosts,
+                network,
+                cores,
+                links,
+                copies,
+                transfers,
+                constraints,
+                task,
+                candidates,
+                host,
+                work,
             )
         if host < 0:
             return (LINKS_FULL if full(links) else NO_ROUTE), position
-        first, place = transfers.count[0], hosts.place[host]
+        first, place = transfers.used[0], hosts.place[host]
         arrival = book_inputs(network, links, copies, transfers, inputs, tasks.size, place)
         duration = tasks.work[task] / hosts.rate[tasks.kind[task], host]
         core, start = _earliest_core(hosts, cores, host, max(arrival, work.arrival[place]), duration)
@@ -358,7 +369,7 @@ def _inputs_by_time(tasks: TaskArrays, copies: Copies, task: int, work: _Workspa
         ready[count] = first
         count += 1
     _sort_by_time(inputs, ready, count)
-    work.count[0] = count
+    work.inputs_used[0] = count
     return count
 
 
@@ -448,8 +459,8 @@ def _best_with_transfers(
     Hosts whose cost on free links is already above the best are skipped; `first_host` is tried first.
     """
     chosen, chosen_cost, chosen_end = -1, np.inf, np.inf
-    extra, booked = _extra_cost(constraints, task), transfers.count[0]
-    inputs = work.inputs[: work.count[0]]
+    extra, booked = _extra_cost(constraints, task), transfers.used[0]
+    inputs = work.inputs[: work.inputs_used[0]]
     for trial in range(-1, len(candidates)):
         host = first_host if trial < 0 else candidates[trial]
         if (trial >= 0 and host == first_host) or work.cost[host] > chosen_cost:

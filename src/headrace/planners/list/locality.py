@@ -46,7 +46,9 @@ def rank_ready(problem: ProblemArrays, copies: Copies, ready: Ints, seconds: Flo
     (`seconds` of each task), then the position in `ready`. A task needs no traffic if a host holds all its inputs.
     O(reads * copies + ready log ready).
     """
-    traffic = least_traffic(problem.tasks, problem.hosts, copies, ready.astype(np.int64), len(problem.network.zone))
+    traffic = least_traffic(
+        problem.tasks, problem.hosts, copies, ready.astype(np.int64), len(problem.network.zone)
+    )
     order = np.lexsort((np.arange(len(ready)), -seconds[ready], traffic, problem.tasks.level[ready]))
     return ready[order], traffic[order] == 0.0
 

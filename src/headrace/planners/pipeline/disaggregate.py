@@ -121,7 +121,9 @@ def flows(problem: PipelineProblem, rates: Rates, found: HostFlows) -> tuple[Flo
     return tuple(made)
 
 
-def _host_flows(sent: Floats, received: Floats, zone: Numbers, between: Floats) -> tuple[Numbers, Numbers, Floats]:
+def _host_flows(
+    sent: Floats, received: Floats, zone: Numbers, between: Floats
+) -> tuple[Numbers, Numbers, Floats]:
     """Senders, receivers and rates, so that hosts send and zones exchange what was planned."""
     total = float(between.sum())
     blocks = np.argwhere(between > DUST * total)

@@ -8,8 +8,8 @@ from headrace.model.check_case import Numbers
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats
 from headrace.model.pipeline import PipelineProblem
-from headrace.planners.pipeline.rates import Rates
 from headrace.planners.pipeline.disaggregate import HostFlows
+from headrace.planners.pipeline.rates import Rates
 
 
 def trial_work(problem: PipelineProblem) -> Floats:

@@ -13,6 +13,8 @@ from headrace.model.errors import NoPlan, UsageError
 from headrace.model.pipeline import PipelineProblem
 from headrace.planners.pipeline.classes import Classes, find_classes
 from headrace.planners.pipeline.compact import Compact, Weights, build_compact
+from headrace.planners.pipeline.disaggregate import HostFlows, disaggregate, flows, placements
+from headrace.planners.pipeline.explain import find_limits, find_prices, shortage
 from headrace.planners.pipeline.heuristics import (
     even_flows,
     near_reader,
@@ -21,13 +23,11 @@ from headrace.planners.pipeline.heuristics import (
     proportional_counts,
     trial_work,
 )
-from headrace.planners.pipeline.explain import find_limits, find_prices, shortage
 from headrace.planners.pipeline.linear import solve
-from headrace.planners.pipeline.tie_break import break_ties
 from headrace.planners.pipeline.rates import Rates, find_rates
 from headrace.planners.pipeline.search import Found, search
 from headrace.planners.pipeline.shared import build_shared
-from headrace.planners.pipeline.disaggregate import HostFlows, disaggregate, flows, placements
+from headrace.planners.pipeline.tie_break import break_ties
 
 SECONDS = 10.0
 GAP = 1e-4
@@ -250,7 +250,9 @@ def _by_rule(problem: PipelineProblem, name: Form) -> Deployment:
         hosts = near_reader(rates, option)
         if len(hosts) < len(order):
             continue
-        counts = np.ones(len(order), np.int64) if name == "trivial" else proportional_counts(work[1:], len(hosts))
+        counts = (
+            np.ones(len(order), np.int64) if name == "trivial" else proportional_counts(work[1:], len(hosts))
+        )
         found = even_flows(rates, option, place(rates, option, hosts, counts, order))
         if best is None or found.throughput > best.throughput:
             best = found

@@ -133,7 +133,12 @@ def restart(tables: SearchTables, solution: Solution, trial: Trial) -> float:
             free = solution.finish[latest[c]] if latest[c] >= 0 else tables.core_free_at[c]
             if free < since:
                 core, since = c, free
-        solution.position[task], solution.core[task], solution.before[task], solution.next[task] = i, core, latest[core], -1
+        solution.position[task], solution.core[task], solution.before[task], solution.next[task] = (
+            i,
+            core,
+            latest[core],
+            -1,
+        )
         if latest[core] >= 0:
             solution.next[latest[core]] = task
         else:
@@ -148,7 +153,19 @@ def restart(tables: SearchTables, solution: Solution, trial: Trial) -> float:
 
 
 @entry
-def anneal(tables: SearchTables, solution: Solution, trial: Trial, best_finish: Floats, best_host: Int64s, state: RandomState, until: float, warm: float, cold: float, makespan: float, best: float) -> tuple[float, float]:
+def anneal(
+    tables: SearchTables,
+    solution: Solution,
+    trial: Trial,
+    best_finish: Floats,
+    best_host: Int64s,
+    state: RandomState,
+    until: float,
+    warm: float,
+    cold: float,
+    makespan: float,
+    best: float,
+) -> tuple[float, float]:
     """Move until `trial.work` is `until`, at temperatures from `warm` to `cold` (seconds of makespan).
 
     The best solution seen is kept in `best_finish` and `best_host`. A move that is refused costs what lies
@@ -163,7 +180,9 @@ def anneal(tables: SearchTables, solution: Solution, trial: Trial, best_finish: 
         share = min(1.0, (trial.work[0] - begin) / (until - begin))
         temperature = warm * (cold / warm) ** share
         limit = makespan - temperature * np.log(max(_random(state), 1e-300))
-        task = trial.path[int(_random(state) * length)] if _random(state) < ON_PATH else int(_random(state) * n)
+        task = (
+            trial.path[int(_random(state) * length)] if _random(state) < ON_PATH else int(_random(state) * n)
+        )
         trial.work[0] += work_of(tables, task)
         old_host, old_position = solution.host[task], solution.position[task]
         if not _change(tables, solution, state, task):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 
 from headrace.arrays import Int64s
+from headrace.arrays.clock import work_clock
 from headrace.arrays.problem import ProblemArrays, TaskArrays, problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Floats
@@ -58,7 +58,7 @@ def annealed(
             warm, cold = (start * (_COLD / start) ** ((chunk + end) / chunks) for end in (0, 1))
             if search.run(seconds * (number + (chunk + 1) / chunks) / rounds, warm, cold):
                 tell(search.best)
-            if time.perf_counter() > until:
+            if work_clock() > until:
                 break
     better = search.plan(plan.scheduler)
     return better if better.makespan < plan.makespan else plan

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from headrace.arrays import Int64s
+from headrace.arrays.clock import work_clock
 from headrace.arrays.problem import ProblemArrays, problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan, UsageError
@@ -45,13 +45,13 @@ class Best:
         self.tell = tell
 
     def plan(self, problem: Problem) -> Plan:
-        began = time.perf_counter()
+        began = work_clock()
         plan = best_of_candidates(problem)
         bound = lower_bound(problem)
         first = plan.scheduler
 
         def tell(makespan: float) -> None:
-            self.tell(time.perf_counter() - began, makespan, bound)
+            self.tell(work_clock() - began, makespan, bound)
 
         tell(plan.makespan)
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
@@ -75,7 +75,7 @@ def _hill_climbed(
     waits = _results_should_wait(problem, order, host, arrays)
     critical = critical_tasks(plan, problem.holders)
     for _ in range(steps):
-        if time.perf_counter() > until:
+        if work_clock() > until:
             break
         task = int(random.choice(critical) if random.random() < 0.8 else random.integers(n))
         new_host, new_order = host.copy(), order

@@ -28,21 +28,27 @@ def compute_finish(tables: SearchTables, solution: Solution, task: int) -> bool:
     end = ready + tables.run_seconds[task, tables.speed_class[host]]
     changed = end != solution.finish[task]
     solution.finish[task], solution.cause[task] = end, why
-    solution.returned[task] = end + tables.return_seconds[0 if tables.return_seconds.shape[0] == 1 else task, place]
+    solution.returned[task] = (
+        end + tables.return_seconds[0 if tables.return_seconds.shape[0] == 1 else task, place]
+    )
     return changed
 
 
 @inner
 def compute_tail(tables: SearchTables, solution: Solution, task: int) -> bool:
     """The tail of a task from those after it; returns whether it has changed."""
-    tail = tables.run_seconds[task, tables.speed_class[solution.host[task]]] + longest_after(tables, solution, task, solution.next[task], -1)
+    tail = tables.run_seconds[task, tables.speed_class[solution.host[task]]] + longest_after(
+        tables, solution, task, solution.next[task], -1
+    )
     changed = tail != solution.tail[task]
     solution.tail[task] = tail
     return changed
 
 
 @inner
-def update_solution(tables: SearchTables, solution: Solution, trial: Trial, moved: int, first: int, last: int) -> None:
+def update_solution(
+    tables: SearchTables, solution: Solution, trial: Trial, moved: int, first: int, last: int
+) -> None:
     """A task was moved within the positions first .. last, to the core that `trial.insertion` says.
 
     O(tasks in front of and behind it) to look at, O(reads + readers) for each whose times change.
@@ -81,7 +87,9 @@ def _link(solution: Solution, task: int, core: int, before: int) -> None:
 
 
 @inner
-def _update_last(solution: Solution, moved: int, old_core: int, old_before: int, first: int, last: int) -> None:
+def _update_last(
+    solution: Solution, moved: int, old_core: int, old_before: int, first: int, last: int
+) -> None:
     """Find again what is last on its core in front of each block: of both cores, and of tasks that crossed."""
     for block in range(first // BLOCK + 1, solution.last.shape[0]):
         if solution.last[block, old_core] == moved:
@@ -91,7 +99,11 @@ def _update_last(solution: Solution, moved: int, old_core: int, old_before: int,
         if block * BLOCK <= last:
             _find_last(solution, block, solution.core[solution.order[block * BLOCK]])
             _find_last(solution, block, solution.core[solution.order[block * BLOCK - 1]])
-        elif not changed and solution.last[block, solution.core[moved]] != moved and solution.last[block, old_core] != old_before:
+        elif (
+            not changed
+            and solution.last[block, solution.core[moved]] != moved
+            and solution.last[block, old_core] != old_before
+        ):
             return
 
 
@@ -119,7 +131,9 @@ def _mark(trial: Trial, task: int) -> int:
 
 
 @inner
-def _update_finishes(tables: SearchTables, solution: Solution, trial: Trial, moved: int, old_next: int, first: int) -> None:
+def _update_finishes(
+    tables: SearchTables, solution: Solution, trial: Trial, moved: int, old_next: int, first: int
+) -> None:
     """Finishes, in order, of all tasks that wait for something whose finish or place has changed."""
     left = _mark(trial, moved) + _mark(trial, old_next) + _mark(trial, solution.next[moved])
     i = first
@@ -139,7 +153,9 @@ def _update_finishes(tables: SearchTables, solution: Solution, trial: Trial, mov
 
 
 @inner
-def _update_tails(tables: SearchTables, solution: Solution, trial: Trial, moved: int, old_before: int, last: int) -> None:
+def _update_tails(
+    tables: SearchTables, solution: Solution, trial: Trial, moved: int, old_before: int, last: int
+) -> None:
     """Tails, from the end, of all tasks whose successors have another tail or place."""
     left = _mark(trial, moved) + _mark(trial, old_before) + _mark(trial, solution.before[moved])
     i = last

@@ -19,7 +19,12 @@ from headrace.planners.search.records import BLOCK, COMPUTE, EDGE, SearchTables,
 @inner
 def work_of(tables: SearchTables, task: int) -> float:
     """Seconds to compute the times of a task, as they are counted."""
-    edges = tables.predecessor_ptr[task + 1] - tables.predecessor_ptr[task] + tables.successor_ptr[task + 1] - tables.successor_ptr[task]
+    edges = (
+        tables.predecessor_ptr[task + 1]
+        - tables.predecessor_ptr[task]
+        + tables.successor_ptr[task + 1]
+        - tables.successor_ptr[task]
+    )
     return COMPUTE + EDGE * edges
 
 
@@ -46,7 +51,9 @@ def longest_after(tables: SearchTables, solution: Solution, task: int, follower:
 
 
 @inner
-def may_be_accepted(tables: SearchTables, solution: Solution, trial: Trial, moved: int, first: int, last: int, limit: float) -> bool:
+def may_be_accepted(
+    tables: SearchTables, solution: Solution, trial: Trial, moved: int, first: int, last: int, limit: float
+) -> bool:
     """Whether the solution, with positions first .. last changed by moving a task, ends before `limit`.
 
     `trial.finish` holds the finishes of the solution, before and after. O(positions changed * (reads + readers)).
@@ -57,10 +64,15 @@ def may_be_accepted(tables: SearchTables, solution: Solution, trial: Trial, move
         task = order[at]
         host = solution.host[task]
         low, high = (
-            (tables.core_ptr[host], tables.core_ptr[host + 1]) if task == moved else (solution.core[task], solution.core[task] + 1)
+            (tables.core_ptr[host], tables.core_ptr[host + 1])
+            if task == moved
+            else (solution.core[task], solution.core[task] + 1)
         )
         core, before, free = _earliest_core(tables, solution, trial, low, high, moved, first)
-        end = max(_inputs_arrive(tables, solution, finish, task), free) + tables.run_seconds[task, tables.speed_class[host]]
+        end = (
+            max(_inputs_arrive(tables, solution, finish, task), free)
+            + tables.run_seconds[task, tables.speed_class[host]]
+        )
         finish[task] = end
         trial.last[core] = task
         trial.core[task] = core
@@ -93,7 +105,9 @@ def _inputs_arrive(tables: SearchTables, solution: Solution, finish: Floats, tas
 
 
 @inner
-def _earliest_core(tables: SearchTables, solution: Solution, trial: Trial, low: int, high: int, moved: int, first: int) -> tuple[int, int, float]:
+def _earliest_core(
+    tables: SearchTables, solution: Solution, trial: Trial, low: int, high: int, moved: int, first: int
+) -> tuple[int, int, float]:
     """Of the cores low .. high - 1 the one that is free first, its last task (-1: none), and since when."""
     best, best_before, best_free = -1, -1, np.inf
     for core in range(low, high):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headrace.simulator.kernels.jit import inner
+from headrace.arrays.compiling import inner
 
 
 @inner

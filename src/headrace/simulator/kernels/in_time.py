@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import entry, inner
 from headrace.simulator.kernels.heaps import drop_event, put_event, settle_pair
-from headrace.simulator.kernels.jit import entry, inner
 from headrace.simulator.kernels.records import (
     COUNTERS,
     EVENT,
@@ -20,7 +20,7 @@ from headrace.simulator.kernels.records import (
 from headrace.simulator.kernels.sharing import end_first, join, over_now, share
 
 
-@entry
+@entry(nogil=True)
 def carry_out_in_time(
     ptr, successors, waits, call_ptr, calls, called, delay, start, size, pair_of, pairs, steps, links
 ):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import inner
 from headrace.simulator.kernels.heaps import drop_pair, meld, settle_pair, without_root
-from headrace.simulator.kernels.jit import inner
 from headrace.simulator.kernels.records import MARK, PAIRS, TOUCHED
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.simulator.kernels.jit import entry
+from headrace.arrays.compiling import entry
 
 
-@entry
+@entry(nogil=True)
 def carry_out(ptr, successors, waits, seconds, start):
     """Every node starts when the last of its predecessors has finished, and not before `start`: O(nodes + edges).
 
