@@ -59,7 +59,6 @@ def plan(
 
     graph = program.graph if isinstance(program, Program) else program
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
-    began = work_clock()
     if is_scheduler(chosen):
         made = _what_it_does(graph, platform, chosen)  # type: ignore[arg-type]
     else:
