@@ -102,7 +102,7 @@ class Replayer:
             plan,
             in_lists(plan, needed),
             no_calls(plan) if ahead is None else calls_ahead(plan, needed, ahead),
-            platform.rates(graph.kinds)[graph.kind, plan.host],
+            platform.rates(graph)[graph.speed_class, plan.host],
             _delays(plan, fair),
             _sharing(plan) if fair else _no_sharing(plan),
             graph.release if not_before is None else np.maximum(graph.release, not_before),

@@ -25,7 +25,7 @@ class GridState(NamedTuple):
 
     now: Any
     work: Any
-    kind: Any
+    speed_class: Any
     rate: Any
     size: Any
     table: TraceTable
@@ -91,7 +91,7 @@ def make_grid_state(
     return GridState(
         now=np.zeros(1),
         work=np.ascontiguousarray(graph.work, np.float64),
-        kind=graph.kind,
+        speed_class=graph.speed_class,
         rate=np.ascontiguousarray(rate, np.float64),
         size=np.ascontiguousarray(graph.size, np.float64),
         table=table,
