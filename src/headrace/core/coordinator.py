@@ -124,9 +124,8 @@ class Coordinator:
     """Carries one program through one run under a scheduler.
 
     `estimates` default to the figures of the program and the platform. With `workers_queue` the workers have queues of
-    their own and fetch data themselves, so `handle` passes on assignments instead of starts and transfers. `measured` are
-    the real sizes of items where they are known to differ; of them only those of inputs are used, those of outputs come
-    with the events.
+    their own and fetch data themselves, so `handle` passes on assignments instead of starts and transfers.
+    `measured` are the real sizes of items, of which those of inputs are known from the start.
     """
 
     def __init__(

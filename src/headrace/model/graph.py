@@ -144,7 +144,7 @@ class Graph:
         return self.with_size(np.where(has_bytes, estimated, 0.0))
 
     def with_plain_classes(self) -> Graph:
-        """The same graph with one more speed class for each kind: without figures for architectures, and without tasks."""
+        """The same graph with one more speed class for each kind, without tasks and alike on all architectures."""
         kinds = len(self.kinds)
         plain = np.full((kinds, self.arch_speeds.shape[1]), np.nan)
         return replace(
