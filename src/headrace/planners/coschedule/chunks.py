@@ -24,7 +24,7 @@ ROUNDS = 3
 
 
 def chunked(improving: Improving, size: int) -> Decisions:
-    """Decisions for so many jobs at a time, in the order given; those of earlier chunks stay.
+    """Decisions for `size` jobs at a time, in the order given; those of earlier chunks stay.
 
     What earlier chunks leave booked and idle goes into the relaxation of the next.
     """

@@ -44,7 +44,7 @@ def fits(instance: Instance) -> bool:
 
 
 def solve(instance: Instance, start: Plan | None, bound: float, limit: float) -> Answer:
-    """Improve on a plan for so many units of deterministic time; one thread, so the answer is always the same."""
+    """Improve on a plan for `limit` units of deterministic time; one thread, so the answer is always the same."""
     from ortools.sat.python import cp_model
 
     ticks = _ticks(instance, start)
@@ -84,7 +84,7 @@ def _with_cores_free(plan: Plan, instance: Instance) -> Plan | None:
 
 @dataclass(frozen=True)
 class Ticks:
-    """Time in whole numbers: a moment is so many units, durations are rounded up."""
+    """Time in whole numbers: a moment is a number of units, durations are rounded up."""
 
     unit: float
     exact: bool

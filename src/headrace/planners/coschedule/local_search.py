@@ -14,11 +14,11 @@ from headrace.planners.coschedule.schedule_jobs import FAILED, LATE
 LAST_USE_WEIGHT = 0.02
 """Weight of when pools and links are last busy, next to the makespan."""
 LIST = 40
-"""A trial is taken if it is no worse than what was current so many trials ago."""
+"""A trial is accepted if it is no worse than what was current this many trials ago."""
 SNAPSHOTS = 32
 """Snapshots along the order, so that a trial begins where the order first changed."""
 PATIENCE = 60, 60
-"""After so many trials, and so many for each job, without a better plan the search goes on from near the best."""
+"""After this many trials, plus this many for each job, without a better plan the search restarts near the best."""
 MOST_BYTES = 2e8
 """The most bytes of snapshots."""
 _NEAR = 16
@@ -62,7 +62,7 @@ class Search:
         self._snapshots = []
 
     def run(self, trials: int) -> None:
-        """Make so many trials."""
+        """Make this many trials."""
         if len(self._now.order) - self._first < 2:
             return
         for _ in range(trials):

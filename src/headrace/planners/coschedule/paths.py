@@ -14,7 +14,7 @@ from headrace.model.platform import Platform
 MOST_PATHS = 8
 """Paths kept for a set of sources and a set of targets."""
 _RELAYED = 12
-"""Up to so many places, paths over other places are tried on networks where every route is direct."""
+"""The most places for which paths over other places are tried on networks where every route is direct."""
 
 
 @dataclass(frozen=True, eq=False)

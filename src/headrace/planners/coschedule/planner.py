@@ -28,7 +28,7 @@ Tell = Callable[[float, float, float], None]
 ROUNDS = 6
 """How often the relaxation learns from the idle times of the best list schedule."""
 LARGE = 20_000
-"""Jobs beyond which they are planned in chunks if nobody says otherwise."""
+"""Number of jobs beyond which they are planned in chunks by default."""
 FIRST_SEARCH = 0.3
 """Seconds of search before the exact model is tried."""
 MOST_SOLVING = 60.0
@@ -98,7 +98,7 @@ class Improving:
         """Seconds of work left, as estimated for a machine of ordinary speed."""
 
     def cost(self, count: int = 1) -> float:
-        """Seconds that so many list schedules take."""
+        """Seconds that `count` list schedules take."""
         instance = self.instance
         files = len(instance.reads) + len(instance.writes)
         return count * (2.5e-4 + 2.0e-6 * instance.n + 1.2e-6 * files)
