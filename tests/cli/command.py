@@ -25,13 +25,13 @@ class Ended:
 
 
 def headrace(*args: str | Path, cwd: Path, env: dict[str, str] | None = None, timeout: float = 120) -> Ended:
-    """`headrace ARGS` in a folder; nothing from the caller's environment but the path and compiled code."""
+    """`headrace ARGS` in a folder; nothing from the caller's environment but the path and the compiled code."""
     command = [sys.executable, "-m", "headrace.cli", *map(str, args)]
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(cwd),
         "PYTHONPATH": str(SOURCE),
-        "HEADRACE_CACHE_DIR": str(cache_root()),
+        "HEADRACE_CACHE_DIR": str(cache_root()),  # of the tests: an empty one would compile everything
         **(env or {}),
     }
     with (cwd / ".out").open("w+") as out, (cwd / ".err").open("w+") as err:
