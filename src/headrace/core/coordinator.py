@@ -45,7 +45,7 @@ from headrace.core.transitions.losses import (
 )
 from headrace.core.transitions.queues import assign_all, requeue_all, requeue_tails
 from headrace.core.transitions.requests import fetch_all, replicate_all, withdraw_all
-from headrace.core.transitions.wake import Wake, compiled_wake, is_asked_for
+from headrace.core.transitions.wake import Wake, compiled_wake, is_asked_for, is_balance_asked_for
 from headrace.core.validation import validate
 from headrace.core.view import RunView
 from headrace.model.errors import NoPlan
@@ -196,21 +196,24 @@ class Coordinator:
         return [*self._reassigned(before), *answer] if self.workers_queue else answer
 
     def _ask_as_needed(self, events: Sequence[Event], changed: bool) -> list[BackendCommand | Assign | Fetch]:
-        """Ask while the scheduler wants to be asked; what starts by it."""
+        """Ask while the scheduler wants to be asked, in the order of the simulated grid; what starts by it."""
         answer: list[BackendCommand | Assign | Fetch] = []
-        asked, happened = False, True
-        while (
-            changed or is_asked_for(*self.refs, self.view.time, self.wake(), happened, asked) or self.is_due
-        ):
-            if asked and not changed and not self.is_due:
-                break
-            commands = self.ask(events if not asked else ())
+        happened, muted, check_balance = True, False, False
+        while True:
+            balance = check_balance and is_balance_asked_for(*self.refs, self.view.time, self.wake())
+            wanted = changed or balance
+            wanted = wanted or is_asked_for(*self.refs, self.view.time, self.wake(), happened, muted)
+            due = self.scheduler.wake.at
+            if not wanted and not self.is_due:
+                return answer
+            waiting = self.view.ready_count
+            commands = self.ask(events)
             answer += self._answer_to(commands)
-            changed = happened = False
-            if asked and not commands:
-                break
-            asked = True
-        return answer
+            check_balance = bool(commands) and waiting > 0 and not balance
+            muted = not commands or (wanted and not changed and not balance)
+            if not wanted and self.scheduler.wake.at == due:  # it does not say when it wants to be asked next
+                return answer
+            events, changed, happened = (), False, False
 
     def _answer_to(self, commands: Sequence[Command]) -> list[BackendCommand | Assign | Fetch]:
         """What the back end has to do after the scheduler gave commands."""
