@@ -25,6 +25,7 @@ from headrace.model.program import Program
 from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
+from headrace.planners.timed import plan_with_bound
 from headrace.predict.history import predict
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _policy(
     made = make_scheduler(scheduler, policy)
     if not isinstance(made, Replan):
         return None, made, made.name
-    plan = made.planner.plan(Problem(graph, platform))
+    plan = plan_with_bound(made.planner, Problem(graph, platform))
     require_valid(graph, platform, plan)
     made.first = plan
     return plan, made, made.name
@@ -191,7 +192,8 @@ def _keep(
     program: Program, results: dict[str, Any], written: dict[str, Path], folder: Path
 ) -> dict[str, Path]:
     """Results without a path of their own go to the run's folder, if they can be files at all."""
-    from headrace.runtime.results import encode, write_whole
+    from headrace.formats.files import write_file
+    from headrace.runtime.results import encode
 
     kept = {}
     for item in program.results():
@@ -203,7 +205,7 @@ def _keep(
             continue
         stem = quote(item.name, safe="")[:120]
         kept[item.name] = folder / (stem if Path(stem).suffix else stem + suffix)
-        write_whole(kept[item.name], content)
+        write_file(kept[item.name], content, compress=False, make_folder=True)
     return kept
 
 

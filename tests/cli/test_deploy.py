@@ -37,7 +37,7 @@ def test_words(folder: Path) -> None:
         "would bring nothing",
         "W_X 0.1",
         "gap 0.00%",
-        "filter Decompress needs 41 hosts of this power, 32 are free",
+        "at full rate filter Decompress needs 41 hosts of this power and the other filters leave 32",
     ):
         assert words in ended.out
     assert (folder / "d.svg").read_text().startswith("<svg")

@@ -7,7 +7,7 @@ tested in `simulator/events/test_carried_out.py`.
 
 from __future__ import annotations
 
-CHANGES = frozenset(
+CHANGES: frozenset[str] = frozenset(
     {
         # Tasks that are planned for the same moment on one host keep the order of the plan; before, the one with the
         # lower number went first. Which inputs are sent first, and which core is used, follows from that.
