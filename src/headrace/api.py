@@ -58,10 +58,12 @@ def plan(
 
     graph = program.graph if isinstance(program, Program) else program
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
+    began = work_clock()
     if is_scheduler(chosen):
         made = _what_it_does(graph, platform, chosen)  # type: ignore[arg-type]
     else:
         made = chosen.plan(Problem(graph, platform, seed=seed))  # type: ignore[union-attr]
+    made = replace(made, seconds=work_clock() - began)
     _require_plan(graph, platform, made, chosen.name)
     return made
 
@@ -71,10 +73,8 @@ def _what_it_does(graph: Graph, platform: Platform, scheduler: Scheduler) -> Pla
     from headrace.planners.bounds import lower_bound
     from headrace.simulator.events.backend import simulate_scheduler
 
-    began = work_clock()
     run = simulate_scheduler(graph, platform, scheduler)
-    bound = lower_bound(Problem(graph, platform))
-    return replace(run.executed, bound=bound, seconds=work_clock() - began)
+    return replace(run.executed, bound=lower_bound(Problem(graph, platform)))
 
 
 def _require_plan(graph: Graph, platform: Platform, made: Plan, name: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import headrace as package
+from headrace.arrays.code_cache import cache_root
 
 SOURCE = Path(package.__file__).parents[1]
 """The tree that the tests import: the command runs from the same one, wherever the package is installed."""
@@ -30,8 +31,7 @@ def headrace(*args: str | Path, cwd: Path, env: dict[str, str] | None = None, ti
         "PATH": os.environ["PATH"],
         "HOME": str(cwd),
         "PYTHONPATH": str(SOURCE),
-        "HEADRACE_CACHE_DIR": os.environ.get("HEADRACE_CACHE_DIR")
-        or str(Path.home() / ".cache" / "headrace"),
+        "HEADRACE_CACHE_DIR": str(cache_root()),  # of the tests: an empty one would compile everything
         **(env or {}),
     }
     with (cwd / ".out").open("w+") as out, (cwd / ".err").open("w+") as err:

@@ -88,7 +88,15 @@ def to_json(name: str, made: Reproduction) -> dict[str, Any]:
         "source": made.source,
         "rows": [dict(zip(made.headers, row, strict=True)) for row in made.rows],
         "claims": [
-            {"paper": c.paper, "measured": c.measured, "agrees": c.agrees, "why": c.why} for c in made.claims
+            {
+                "paper": c.paper,
+                "measured": c.measured,
+                "agrees": c.agrees,
+                "why": c.why,
+                "rule": c.rule,
+                "rule_chosen_afterwards": c.afterwards,
+            }
+            for c in made.claims
         ],
         "pictures": [
             {
@@ -97,6 +105,7 @@ def to_json(name: str, made: Reproduction) -> dict[str, Any]:
                 "y_label": p.y_label,
                 "x": list(p.x),
                 "curves": {k: list(v) for k, v in p.curves.items()},
+                "errors": {k: list(v) for k, v in p.errors.items()},
             }
             for p in made.pictures
         ],

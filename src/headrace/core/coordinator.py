@@ -29,6 +29,7 @@ from headrace.core.scheduler import (
     Requeue,
     RequeueTail,
     Scheduler,
+    WakeConditions,
 )
 from headrace.core.transitions.data import remove_copy
 from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
@@ -155,6 +156,7 @@ class Coordinator:
         )
         self.asked = 0
         """How often the scheduler was asked."""
+        self._wake: tuple[WakeConditions, Floats, Wake] | None = None
         self._untold: list[Event] = []
         """What happened while there was no host to plan for."""
 
@@ -275,10 +277,14 @@ class Coordinator:
 
     def wake(self) -> Wake:
         """When the scheduler wants to be asked, for compiled functions."""
-        estimates = self.estimates
-        return compiled_wake(
-            self.scheduler.wake, estimates.work, estimates.graph.kind, self.view.rates(), estimates.fixed
+        estimates, rates = self.estimates, self.view.rates()
+        if self._wake is not None and self._wake[0] is self.scheduler.wake and self._wake[1] is rates:
+            return self._wake[2]
+        wake = compiled_wake(
+            self.scheduler.wake, estimates.work, estimates.graph.kind, rates, estimates.fixed
         )
+        self._wake = (self.scheduler.wake, rates, wake)
+        return wake
 
     def ask(self, events: Sequence[Event]) -> Sequence[Command]:
         """Ask the scheduler and put its commands into the queues. Without any host it is asked later."""

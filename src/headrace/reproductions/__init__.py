@@ -15,12 +15,18 @@ Cell: TypeAlias = str | float | int | None
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing a paper says, next to what we measure; `why` where they disagree."""
+    """One thing a paper says, next to what we measure; `why` where they disagree.
+
+    `rule` is what decides whether they agree. `afterwards`: the rule, or a setting that it depends on, was
+    chosen or changed when first results were known.
+    """
 
     paper: str
     measured: str
     agrees: bool
     why: str = ""
+    rule: str = ""
+    afterwards: bool = False
 
 
 @dataclass(frozen=True)

@@ -198,13 +198,30 @@ def finished_picture(title: str, curves: Mapping[str, Sequence[float]], last: fl
     )
 
 
-def judged(paper: str, measured: str, agrees: bool, why: str = "no cause was isolated") -> Claim:
+def judged(
+    paper: str,
+    measured: str,
+    agrees: bool,
+    why: str = "no cause was isolated",
+    *,
+    rule: str,
+    afterwards: bool = False,
+) -> Claim:
     """A claim that says why only where it disagrees.
 
-    >>> judged("rises", "rises", True).why, judged("rises", "falls", False).why
+    >>> judged("rises", "rises", True, rule="> 1").why, judged("rises", "falls", False, rule="> 1").why
     ('', 'no cause was isolated')
     """
-    return Claim(paper, measured, agrees, "" if agrees else why)
+    return Claim(paper, measured, agrees, "" if agrees else why, rule, afterwards)
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Of the mean; 0 for a single value.
+
+    >>> standard_error([1.0]), standard_error([1.0, 3.0])
+    (0.0, 1.0)
+    """
+    return float(np.std(values, ddof=1) / len(values) ** 0.5) if len(values) > 1 else 0.0
 
 
 def mean(values: Sequence[float]) -> float:

@@ -22,6 +22,7 @@ from headrace.reproductions.contributors import (
     mean,
     measure,
     shared_pcs,
+    standard_error,
 )
 
 RATIOS = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
@@ -64,6 +65,8 @@ class Cells:
     way: Way
     makespan: dict[str, float]
     gigabytes: dict[str, float]
+    makespan_error: dict[str, float]
+    gigabytes_error: dict[str, float]
 
     @property
     def slower(self) -> float:
@@ -101,8 +104,13 @@ def ratios(ask: Ask, values: Sequence[float], iterations: int) -> Reproduction:
         rows=[_cells(row) for row in rows],
         claims=claims(rows),
         pictures=[
-            _picture(base, "Makespan", "makespan, s", lambda row: row.makespan),
-            _picture(base, "Data moved between contributors", "GB", lambda row: row.gigabytes),
+            _picture(base, "Makespan", "makespan, s", lambda row: (row.makespan, row.makespan_error)),
+            _picture(
+                base,
+                "Data moved between contributors",
+                "GB",
+                lambda row: (row.gigabytes, row.gigabytes_error),
+            ),
         ],
         notes=[
             f"Means of {ask.seeds_or(SEEDS)} seeds; {iterations * 64} tasks on {CONTRIBUTORS} contributors. "
@@ -119,6 +127,7 @@ def _row(ask: Ask, ratio: float, iterations: int, way: Way) -> Cells:
     program = jacobi(iterations, ratio=ratio)
     makespan: dict[str, float] = {}
     gigabytes: dict[str, float] = {}
+    errors: tuple[dict[str, float], dict[str, float]] = ({}, {})
     for name in NAMES:
         runs = [
             measure(
@@ -133,7 +142,9 @@ def _row(ask: Ask, ratio: float, iterations: int, way: Way) -> Cells:
         ]
         makespan[name] = mean([run.makespan for run in runs])
         gigabytes[name] = mean([run.gigabytes for run in runs])
-    return Cells(ratio, way, makespan, gigabytes)
+        errors[0][name] = standard_error([run.makespan for run in runs])
+        errors[1][name] = standard_error([run.gigabytes for run in runs])
+    return Cells(ratio, way, makespan, gigabytes, *errors)
 
 
 def _cells(row: Cells) -> list[Cell]:
@@ -164,6 +175,7 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
             "the paper's reason is planning that larger tasks outweigh, and a plan takes "
             f"{PLANNING * 64 * ITERATIONS * CONTRIBUTORS:.0f} ms at most here; with planning x {SLOWER} it is "
             f"{few.slower:.3f} at {few.ratio:g} and {many.slower:.3f} at {many.ratio:g}",
+            rule="L-HEFT's makespan over D-HEFT's is above 1 at the largest ratio, and above that at the smallest",
         ),
         judged(
             "both move nearly the same amount of data",
@@ -173,17 +185,23 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
             "a new plan takes tasks back whose inputs are already on their way, and they go elsewhere; "
             f"without that the two are close (makespans of D-HEFT {middle.makespan['dheft']:.1f} and "
             f"{kept.makespan['dheft']:.1f} s)",
+            rule="D-HEFT moves 0.8 to 1.25 times as much",
         ),
     ]  # fmt: skip
 
 
 def _picture(
-    rows: Sequence[Cells], title: str, label: str, pick: Callable[[Cells], dict[str, float]]
+    rows: Sequence[Cells],
+    title: str,
+    label: str,
+    pick: Callable[[Cells], tuple[dict[str, float], dict[str, float]]],
 ) -> Diagram:
+    """`pick` gives the values and their standard errors."""
     return Diagram(
         title=f"{title}, Jacobi on {CONTRIBUTORS} contributors",
         x_label="computation to communication",
         y_label=label,
         x=[row.ratio for row in rows],
-        curves={text: [pick(row)[name] for row in rows] for name, text in NAMES.items()},
+        curves={text: [pick(row)[0][name] for row in rows] for name, text in NAMES.items()},
+        errors={text: [pick(row)[1][name] for row in rows] for name, text in NAMES.items()},
     )

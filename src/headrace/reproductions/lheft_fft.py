@@ -18,6 +18,7 @@ from headrace.reproductions.contributors import (
     mean,
     measure,
     shared_pcs,
+    standard_error,
 )
 
 SEEDS = 3
@@ -35,6 +36,8 @@ class Cells:
     used: bool
     """Whether the PCs are used by others."""
     makespan: dict[str, float]
+    error: dict[str, float]
+    """The standard error of each makespan."""
     gigabytes: dict[str, float]
     plans: float
 
@@ -87,6 +90,7 @@ def transform(ask: Ask, contributors: Sequence[int], points: int) -> Reproductio
                 y_label="makespan, s",
                 x=[float(row.contributors) for row in used],
                 curves={label: [row.makespan[name] for row in used] for name, label in NAMES.items()},
+                errors={label: [row.error[name] for row in used] for name, label in NAMES.items()},
             )
         ],
         notes=[
@@ -107,6 +111,7 @@ def _row(ask: Ask, program: Program, count: int, burst: float | None, seeds: int
         count,
         burst is not None,
         {name: mean([run.makespan for run in made]) for name, made in runs.items()},
+        {name: standard_error([run.makespan for run in made]) for name, made in runs.items()},
         {name: mean([run.gigabytes for run in made]) for name, made in runs.items()},
         mean([float(run.plans) for run in runs["dheft"]]),
     )
@@ -125,10 +130,12 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
             slower < 1.05,
             "most butterflies stay within a piece: L-HEFT keeps them where the piece is, "
             f"also while that PC is in use, and D-HEFT plans them away; on idle PCs it is {undisturbed:.3f} times",
+            rule="less than 1.05 times D-HEFT's makespan on average",
         ),
         judged(
             "L-HEFT moves less data than a scheduler that decides just in time",
             f"{data:.2f} times as much as the workqueue, in {floor:.3f} times its time",
             data < 1.0,
+            rule="less data than the workqueue",
         ),
     ]  # fmt: skip

@@ -183,6 +183,7 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
                 f"tasks a minute: L-HEFT {ours.slope[0]:.0f} before, {ours.slope[1]:.0f} after; "
                 f"D-HEFT {theirs.slope[0]:.0f} and {theirs.slope[1]:.0f}",
                 steeper > 1.2,
+                rule="more than 1.2 times as many tasks a minute under both schedulers",
             ),
             judged(
                 f"{program}: L-HEFT responds to new contributors a bit faster, since it costs less",
@@ -191,6 +192,7 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
                 f"{slow.makespan:.0f} s",
                 quicker,
                 _WHY[program],
+                rule="L-HEFT's first task on a new contributor begins no later than D-HEFT's, on average",
             ),
         ]
     return made

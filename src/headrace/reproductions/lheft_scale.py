@@ -20,6 +20,7 @@ from headrace.reproductions.contributors import (
     mean,
     measure,
     shared_pcs,
+    standard_error,
     warm_up,
 )
 
@@ -41,6 +42,8 @@ class Cells:
     slower: int
     """Planning takes so many times what was measured."""
     makespan: dict[str, float]
+    error: dict[str, float]
+    """The standard error of each makespan."""
     plans: float
     placed: dict[str, float]
     calls: dict[str, float]
@@ -102,6 +105,7 @@ def _row(ask: Ask, rounds: int, count: int, seeds: int, *, pieces: int = PIECES,
         count,
         slower,
         means("makespan"),
+        {name: standard_error([run.makespan for run in made]) for name, made in runs.items()},
         means("plans")["dheft"],
         means("planned"),
         means("calls"),
@@ -186,6 +190,8 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
             f"L-HEFT takes {few:.3f} times as long as D-HEFT; {plain:.3f} times if, as in the paper, a late task does "
             "not count when tails are moved",
             plain > 1.0,
+            rule="more than 1.000 times D-HEFT's makespan, in the form as printed",
+            afterwards=True,
         ),
         judged(
             f"with {large[0].tasks} tasks L-HEFT is marginally better, because planning again costs D-HEFT time",
@@ -196,12 +202,15 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
             f"{slow.contributors}. And with two pieces for a contributor L-HEFT, which binds tasks when they are "
             f"ready, has little to choose from in a long run: in ten rounds on {last.contributors} contributors it is "
             f"{small[-1].ratio:.3f}; with {pieces}",
+            rule="less than 1.000 times D-HEFT's makespan on average",
         ),
         judged(
             "D-HEFT plans again 58 to 102 times for 640 tasks and 659 to 987 times for 6,400, about ten times as often",
             f"{min(r.plans for r in small):.0f} to {max(r.plans for r in small):.0f} and "
             f"{min(r.plans for r in large):.0f} to {max(r.plans for r in large):.0f}, {growth:.1f} times as often",
             7.0 < growth < 15.0,
+            rule="7 to 15 times as often",
+            afterwards=True,
         ),
         judged(
             "scheduling costs L-HEFT 30 to 50 % of what it costs D-HEFT",
@@ -210,6 +219,7 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
             0.3 <= work <= 0.5,
             "cheaper than that, as by the paper's own model: a plan for half of the graph each time makes "
             f"{model:.1%} (2 / plans). The paper's share fits a cost for each call rather than for each task",
+            rule="30 to 50 % of the tasks that D-HEFT places",
         ),
     ]
 
@@ -222,6 +232,7 @@ def _picture(rows: Sequence[Cells], tasks: int) -> Diagram:
         y_label="makespan, s",
         x=[float(row.contributors) for row in chosen],
         curves={label: [row.makespan[name] for row in chosen] for name, label in NAMES.items()},
+        errors={label: [row.error[name] for row in chosen] for name, label in NAMES.items()},
     )
 
 

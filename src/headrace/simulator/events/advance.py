@@ -24,7 +24,7 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.data import transfer_done
 from headrace.core.transitions.dispatch import dispatch, task_done
-from headrace.core.transitions.wake import wants_to_be_asked
+from headrace.core.transitions.wake import asks_for_balance, wants_to_be_asked
 from headrace.simulator.events.event_queue import put, take_out
 from headrace.simulator.events.flows import (
     advance_flows,
@@ -50,7 +50,7 @@ from headrace.simulator.events.grid_state import (
 from headrace.simulator.events.traces import done_between, finish
 
 # Why the loop stopped.
-FINISHED, TIME, WAKE, STUCK, LOG_FULL, NO_ROOM = 0, 1, 2, 3, 4, 5
+FINISHED, TIME, WAKE, BALANCE, STUCK, LOG_FULL, NO_ROOM = 0, 1, 2, 3, 4, 5, 6
 
 
 @inner
@@ -285,11 +285,12 @@ def end_what_is_due(problem, state, grid, factor):
 
 
 @entry
-def advance(problem, state, grid, until, results, wake, muted):
+def advance(problem, state, grid, until, results, wake, muted, check_balance):
     """Run until all is done, a time is reached, the scheduler wants to be asked, or nothing can happen any more.
 
     See `core.transitions.wake` for `wake`. A scheduler that was just asked is not asked again before something has
-    happened (`muted`). O(log of what is under way) for each end, plus what changes by it.
+    happened (`muted`), but for one look whether what it placed left hosts idle (`check_balance`).
+    O(log of what is under way) for each end, plus what changes by it.
     """
     fair = problem.policy[CONTENTION] == FAIR
     tasks = len(state.done)
@@ -305,6 +306,9 @@ def advance(problem, state, grid, until, results, wake, muted):
             share(problem, grid, grid.now[0])
         if state.counters[DONE] == tasks and state.counters[DELIVERED] == results:
             return FINISHED
+        if check_balance and asks_for_balance(problem, state, grid.now[0], wake):
+            return BALANCE
+        check_balance = False
         if wants_to_be_asked(problem, state, grid.now[0], wake, happened, muted):
             return WAKE
         following = next_end(grid, fair)
