@@ -55,15 +55,14 @@ def plan(
     2.0
     """
     from headrace.online.adapter import is_scheduler
+    from headrace.planners.timed import plan_with_bound
 
     graph = program.graph if isinstance(program, Program) else program
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
-    began = work_clock()
     if is_scheduler(chosen):
         made = _what_it_does(graph, platform, chosen)  # type: ignore[arg-type]
     else:
-        made = chosen.plan(Problem(graph, platform, seed=seed))  # type: ignore[union-attr]
-    made = replace(made, seconds=work_clock() - began)
+        made = plan_with_bound(chosen, Problem(graph, platform, seed=seed))  # type: ignore[arg-type]
     _require_plan(graph, platform, made, chosen.name)
     return made
 

@@ -25,6 +25,7 @@ from headrace.model.program import Program
 from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
+from headrace.planners.timed import plan_with_bound
 from headrace.predict.history import predict
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _policy(
     made = make_scheduler(scheduler, policy)
     if not isinstance(made, Replan):
         return None, made, made.name
-    plan = made.planner.plan(Problem(graph, platform))
+    plan = plan_with_bound(made.planner, Problem(graph, platform))
     require_valid(graph, platform, plan)
     made.first = plan
     return plan, made, made.name

@@ -13,7 +13,7 @@ from headrace.experiment.distribution import constant
 from headrace.experiment.generate import SweepSpec, generate_sweep
 from headrace.experiment.grids import ClusterSpec, GridSpec, generate_grid
 from headrace.model.plan import Plan
-from headrace.planners.minmin import MinMin
+from headrace.planners.batch.minmin import MinMin
 from headrace.planners.registry import Entry, _by_name, register
 from headrace.simulator.events.config import SimulationConfig
 from headrace.simulator.events.simulate import simulate_program

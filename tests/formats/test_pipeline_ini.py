@@ -15,7 +15,7 @@ from headrace.formats.platform_ini import Machines, read_machines, write_machine
 from headrace.model.errors import BadFile, HeadraceError
 from headrace.model.pipeline import Pipeline
 from headrace.model.platform import Platform
-from planners.deploy.instances import small
+from planners.pipeline.instances import small
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "lpsched"
 PIPELINE = """

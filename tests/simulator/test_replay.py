@@ -13,7 +13,7 @@ from headrace.model.check import check
 from headrace.model.errors import BadPlan, UsageError
 from headrace.model.graph import make_graph
 from headrace.model.platform import Host, Platform, Site
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 from headrace.simulator.carry import simulate_plan
 from headrace.simulator.replay import replay
 from headrace.testing.generate import cases

@@ -161,8 +161,8 @@ def reproduce(ask: Ask) -> Reproduction:
 
 
 def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
-    from headrace.planners.best import Best
     from headrace.planners.registry import make
+    from headrace.planners.search.best import Best
     from headrace.simulator.carry import simulate_plan
 
     ask.tell(f"tasks {order}, shared files of {size} KB")

@@ -11,7 +11,7 @@ from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import Scheduler
 from headrace.experiment.dataflow import jacobi
 from headrace.experiment.diagram import Diagram
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 from headrace.reproductions import Ask, Cell, Claim, Reproduction
 from headrace.reproductions.contributors import (
     AS_PUBLISHED,

@@ -14,7 +14,7 @@ from headrace.experiment.diagram import Diagram
 from headrace.model.deployment import Deployment
 from headrace.model.errors import BadPlan, UsageError
 from headrace.model.pipeline import PipelineProblem
-from headrace.planners.deploy.plan import PLANNERS
+from headrace.planners.pipeline.plan import PLANNERS
 from headrace.reproductions import Ask, Cell, Claim, Reproduction
 from headrace.reproductions.lpsched_cases import (
     LOADED,
