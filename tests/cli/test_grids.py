@@ -89,8 +89,7 @@ def test_the_papers_formats_are_written_as_well(folder: Path) -> None:
     assert plans[0]["makespan"] == pytest.approx(plans[1]["makespan"])
     told = headrace("convert", "sweep.pst", "out/sweep.json", cwd=folder).out
     assert (
-        told
-        == "out/sweep.json: wfformat, estimates only: this format has no place for the real run times and sizes\n"
+        told == "out/sweep.json: wfformat, estimates only: this format cannot hold real run times and sizes\n"
     )
 
 
