@@ -32,6 +32,7 @@ from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Starte
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.planners.list.round_robin import RoundRobin
 from headrace.runtime.dask_transfers import PlannedTransfers
 from headrace.runtime.messages import encode_error, encode_event
 from headrace.runtime.packing import unpack
@@ -524,13 +525,14 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 def warm_up(scheduler: Scheduler) -> None:
     """Have everything compiled that a run under this scheduler needs, before its clock starts: by a small run.
 
-    Only for schedulers of Headrace: what others do with a program that is not theirs is not known.
+    Only for schedulers and planners of Headrace: what others do with a program that is not theirs is not known.
     """
     from headrace.core.coordinator import Coordinator
     from headrace.core.estimates import HistoryEstimates
 
-    if not type(scheduler).__module__.startswith("headrace."):
-        return
+    decides = scheduler.planner if isinstance(scheduler, Replan) else scheduler
+    if not type(decides).__module__.startswith("headrace."):
+        scheduler = Replan(RoundRobin())
     program = Program("warm-up")
     made = [program.task(None, outputs={f"x{k}": 1.0}, work=1.0, name=f"t{k}") for k in range(4)]
     program.task(None, inputs=made, outputs={"y": 1.0}, work=1.0, name="last")
