@@ -40,16 +40,20 @@ DECIDING = ("lheft", "dheft", "workqueue")
 """Schedulers that decide by themselves while the program runs."""
 
 
-def refused(
+def fits(
     grid: Platform = SHARED,
     source: SimulateSource | None = None,
     execution: ExecutionPolicy | None = None,
     error: float = 0.0,
     **policy: Any,
-) -> str:
+) -> None:
+    config = SimulationConfig(ReplanPolicy(**policy), execution or ExecutionPolicy(), error=error)
+    require_fitting(source or SimulateSource("heft"), config, grid)
+
+
+def refused(*grid: Platform, **options: Any) -> str:
     with pytest.raises(UsageError) as found:
-        config = SimulationConfig(ReplanPolicy(**policy), execution or ExecutionPolicy(), error=error)
-        require_fitting(source or SimulateSource("heft"), config, grid)
+        fits(*grid, **options)
     return str(found.value)
 
 
