@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.tools import geometric_mean, print_rows
 from headrace.planners.deploy.plan import deploy_lpsched
-from headrace.simulator.flow import simulate_deployment
+from headrace.simulator.pipeline.flow import simulate_deployment
 from headrace.testing.flows import flow_case
 from headrace.testing.pipelines import mixed_machines
 

@@ -25,7 +25,7 @@ import numpy as np
 from bench.simgrid_case import as_case, planned
 from bench.simgrid_memory import peak_megabytes
 from bench.tools import print_rows
-from headrace.simulator.replay import Replayer
+from headrace.simulator.replay.replay import Replayer
 
 CASES = (
     (400, 1_200_000),

@@ -12,7 +12,7 @@ from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.planners.registry import DEFAULT, make
-from headrace.simulator.carry import Simulation, simulate_plan
+from headrace.simulator.replay.plan_replay import Simulation, replay_plan
 
 _UNPLANNED = ("storage", "result", "release", "deadline", "cores", "more")
 """Rules that most planners do not plan for: a plan that breaks only these is their limit, not a fault."""
@@ -71,7 +71,7 @@ def simulate(
     2.0
     """
     made = _plan(program, platform, scheduler, seed=seed) if plan is None else plan
-    return simulate_plan(made, error=error, seed=seed)
+    return replay_plan(made, error=error, seed=seed)
 
 
 _plan = plan

@@ -21,7 +21,7 @@ from headrace.planners.sufferage import Sufferage
 from headrace.planners.sufferage2 import SufferageTwo
 from headrace.planners.workqueue import Workqueue
 from headrace.planners.xsufferage import ExtendedSufferage
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 from headrace.testing.sweeps import figure_11, sweep
 from planners.test_heft import OWN, SHARED, read_dag, read_net
 

@@ -18,7 +18,7 @@ from headrace.planners.heft import Heft
 from headrace.planners.online.just_in_time import JustInTime
 from headrace.simulator.grid_run import GridRun, Mechanics
 from headrace.simulator.online import simulate_online
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 from headrace.testing.generate import cases
 from headrace.testing.invariants import judge
 

@@ -125,10 +125,10 @@ def _run_online(
 
 
 def _carry_plan(program: Program, grid: Platform | GridScript, options: SimulateOptions) -> Simulated:
-    from headrace.simulator.carry import simulate_plan
+    from headrace.simulator.replay.plan_replay import replay_plan
 
     made = made_or_read(program, grid, options)
-    outcome = simulate_plan(made, error=options.error, seed=options.seed)
+    outcome = replay_plan(made, error=options.error, seed=options.seed)
     facts = {"planned": made.makespan, "events": outcome.events, "seconds": outcome.seconds}
     rows = [
         ["scheduler", made.scheduler],

@@ -90,7 +90,7 @@ def simulate_runs(
             options.name,
         )
     else:
-        from headrace.simulator.carry import PlanOnce
+        from headrace.simulator.replay.plan_replay import PlanReplays
 
         if options.error == 0.0:
             raise UsageError(
@@ -98,7 +98,7 @@ def simulate_runs(
                 hint="add --error 0.2, or --faults to let a scheduler react",
             )
         plan = made_or_read(program, grid, options)
-        once, scheduler = PlanOnce(plan, error=options.error), plan.scheduler
+        once, scheduler = PlanReplays(plan, error=options.error), plan.scheduler
     makespans = repeat(once, runs, options.seed, processes=plan is None, tell=_once_a_second(runs, say))
     if makespans.failed == runs:
         raise NoPlan(
@@ -128,6 +128,6 @@ def median_run(
     seed = repeated.makespans.seed_at(0.5)
     if repeated.plan is None:
         return simulate_program(program, grid, replace(options, seed=seed), lambda text: None)
-    from headrace.simulator.carry import simulate_plan
+    from headrace.simulator.replay.plan_replay import replay_plan
 
-    return Simulated(simulate_plan(repeated.plan, error=options.error, seed=seed).happened, {})
+    return Simulated(replay_plan(repeated.plan, error=options.error, seed=seed).happened, {})

@@ -15,7 +15,7 @@ from headrace.planners.board import Board, CalendarFull
 from headrace.planners.bounds import lower_bound
 from headrace.planners.kernels.arrays import Choice
 from headrace.planners.problem_arrays import Arrays, arrays_of, choice_of
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 
 
 def list_plan(
@@ -67,7 +67,9 @@ def carried_out(plan: Plan, problem: Problem) -> Plan:
     """
     if problem.platform.contention != "fair":
         return plan
-    return replay(plan, holders=problem.holders, ahead=problem.ahead, not_before=_not_before(plan, problem))
+    return replay(
+        plan, holders=problem.holders, prefetch_depth=problem.ahead, not_before=_not_before(plan, problem)
+    )
 
 
 def _not_before(plan: Plan, problem: Problem) -> Floats:

@@ -18,7 +18,7 @@ from headrace.model.events import Event, HostLeft, Started, TaskFinished
 from headrace.model.plan import NO_MOVES, Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 from headrace.testing.generate import cases as generated_cases
 
 

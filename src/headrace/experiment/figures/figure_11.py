@@ -150,7 +150,7 @@ def reproduce(ask: Ask) -> Reproduction:
 def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
     from headrace.planners.best import Best
     from headrace.planners.registry import make
-    from headrace.simulator.carry import simulate_plan
+    from headrace.simulator.replay.plan_replay import replay_plan
 
     ask.tell(f"tasks {order}, shared files of {size} KB")
     makespans: dict[str, list[float]] = {h: [] for h in HEURISTICS}
@@ -160,7 +160,7 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
         problem = Problem(program.graph, platform, seed=seed)
         for heuristic, name in HEURISTICS.items():
             plan = make(name).plan(problem)
-            executed = simulate_plan(plan).makespan
+            executed = replay_plan(plan).makespan
             drift = max(drift, abs(executed / plan.makespan - 1.0))
             makespans[heuristic].append(executed)
             if heuristic in SIX:
@@ -172,7 +172,7 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
         order,
         size,
         {h: float(np.mean(values)) for h, values in makespans.items()},
-        simulate_plan(best).makespan,
+        replay_plan(best).makespan,
         {h: values[0] for h, values in makespans.items()},
         best.bound,
         drift,

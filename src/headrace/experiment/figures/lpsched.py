@@ -22,7 +22,7 @@ from headrace.model.deployment import Deployment
 from headrace.model.errors import BadPlan, UsageError
 from headrace.model.pipeline import PipelineProblem
 from headrace.planners.deploy.plan import PLANNERS
-from headrace.simulator.flow import FlowOutcome, simulate_deployment
+from headrace.simulator.pipeline.flow import FlowOutcome, simulate_deployment
 
 ALL = ("lpsched", "trivial", "total")
 LISTED = tuple(f"MG{i}" for i in (1, 2, 3, 9, 10, 11, 12, 14, 15, 16, 17, 18))

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.model.deployment import Deployment
 from headrace.planners.deploy.plan import PLANNERS, deploy_lpsched
-from headrace.simulator.flow import simulate_deployment
+from headrace.simulator.pipeline.flow import simulate_deployment
 from headrace.testing.flows import flow_case
 
 CASES = 50

@@ -1,0 +1,1 @@
+"""What every algorithm shares: compiled code, and typed arrays."""
