@@ -19,12 +19,12 @@ import numpy as np
 
 from bench.tools import print_rows
 from headrace.core.scheduler import Problem
-from headrace.experiment.figures.coscheduling_figure_3 import production
 from headrace.model.check import require_valid
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.planners.coschedule.planner import Coschedule
+from headrace.reproductions.coscheduling_figure_3 import production
 
 MODELS = Path(__file__).parent / "minizinc"
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

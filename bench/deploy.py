@@ -14,14 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.generated.pipelines import mixed_machines
 from bench.tools import best_of, print_rows
 from headrace.deploying import deploy
-from headrace.experiment.figures.lpsched_cases import averager_problem, microscope_problem, minas_gerais
-from headrace.formats.lpsched_ini import write_pipeline
-from headrace.formats.machines_ini import Machines, write_machines
+from headrace.formats.pipeline_ini import write_pipeline
+from headrace.formats.platform_ini import Machines, write_machines
 from headrace.model.pipeline import PipelineProblem
 from headrace.planners.deploy.plan import deploy_lpsched
-from headrace.testing.pipelines import mixed_machines
+from headrace.reproductions.lpsched_cases import averager_problem, microscope_problem, minas_gerais
 
 LARGE = (
     # hosts, clusters, kinds of hosts (0: no two alike), seeds

@@ -9,10 +9,11 @@ import sys
 import time
 from dataclasses import replace
 
+from bench.generated.sweeps import sweep
 from bench.tools import print_rows
-from headrace.core.steering import Rules
-from headrace.experiment.online import Setting, simulate_grid
-from headrace.testing.sweeps import sweep
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 
 HOSTS, CLUSTERS = 22, 3
 SCHEDULERS = {"workqueue": 0, "lheft": 0, "sufferage": 2000}
@@ -25,12 +26,12 @@ def measure(scheduler: str, contention: str, tasks: int, times: int = 3) -> list
     grid = replace(platform, contention=contention)  # type: ignore[arg-type]
     graph = program.graph
     subset = SCHEDULERS[scheduler]
-    setting = Setting(rules=Rules(subset=subset)) if subset else None
-    simulate_grid(sweep(200, HOSTS, CLUSTERS, seed=0)[0], grid, scheduler, setting)
+    setting = SimulationConfig(policy=ReplanPolicy(events="S2", subset=subset)) if subset else None
+    simulate_program(sweep(200, HOSTS, CLUSTERS, seed=0)[0], grid, scheduler, setting)
     best = float("inf")
     for _ in range(times):
         began = time.process_time()
-        run = simulate_grid(graph, grid, scheduler, setting)
+        run = simulate_program(graph, grid, scheduler, setting)
         best = min(best, time.process_time() - began)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     name = f"{scheduler} --subset {subset}" if subset else scheduler

@@ -11,7 +11,8 @@ from __future__ import annotations
 import time
 
 from bench.tools import print_rows
-from headrace.core.scheduler import Follow, Problem, assignments_of
+from headrace.core.replan import Replan
+from headrace.core.scheduler import Problem
 from headrace.model.program import Program
 from headrace.planners.heft import Heft
 from headrace.runtime.cluster import Cluster, open_local
@@ -44,7 +45,7 @@ def headrace_run(cluster: Cluster, planned: bool) -> float:
     policy = None
     if planned:
         plan = Heft().plan(Problem(program.graph, cluster.platform))
-        policy = Follow(Heft(), assignments_of(plan))
+        policy = Replan(Heft(), first=plan)
     outcome = cluster.execute(program, policy)
     seconds = time.perf_counter() - began
     assert len(outcome.results) == TASKS

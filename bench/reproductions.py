@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headrace.commands.reproduce import shown
-from headrace.experiment.figures import FIGURES, Ask, Cell, Reproduction, reproduce
 from headrace.report.curves import write_curves
+from headrace.reproductions import FIGURES, Ask, Cell, Reproduction, reproduce
 
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH = 120

@@ -13,6 +13,7 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,14 +22,16 @@ import numpy as np
 from bench.simgrid_case import UPLINK, as_case, grid, planned
 from bench.simgrid_sweep import Measured, in_simgrid, install
 from bench.tools import print_rows
-from headrace.core.scheduler import Follow, assignments_of
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.scheduler import ON_GRID_CHANGES, AssignMany
+from headrace.core.view import RunView
+from headrace.model.events import Event, Started
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.trace import LinkTrace, Trace
-from headrace.planners.workqueue import Workqueue
-from headrace.simulator.grid_run import GridRun, Mechanics
-from headrace.simulator.online import simulate_online
-from headrace.simulator.world.state import TASK_ENDED
+from headrace.simulator.events.backend import simulate_scheduler
+from headrace.simulator.events.grid_state import TASK_ENDED
+from headrace.simulator.events.run import SimulatedRun
 
 CASES = ((400, 1_200_000, 60.0), (400, 6_000_000, 7.0), (10_000, 1_200_000, 300.0), (10_000, 6_000_000, 60.0))
 """Tasks, bytes of shared files, mean seconds between changes of a host or link."""
@@ -63,14 +66,31 @@ def as_profile(trace: Trace) -> tuple[list[float], list[float]]:
     return trace.time.tolist(), trace.value.tolist()
 
 
-def here(plan: Plan, platform: Platform) -> tuple[float, GridRun]:
+class AsPlanned:
+    """Queues as they are in a plan; data is fetched by need."""
+
+    name = "as-planned"
+    wake = ON_GRID_CHANGES
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
+        if not any(isinstance(event, Started) for event in events):
+            return []
+        order = np.lexsort((np.arange(len(self.plan.start)), self.plan.start)).astype(np.int32)
+        return [AssignMany(order, self.plan.host[order], np.arange(len(order), dtype=np.float64))]
+
+
+def here(plan: Plan, platform: Platform) -> tuple[float, SimulatedRun]:
     """CPU seconds and the run, with queues as they are in the plan."""
 
     best = float("inf")
     for _ in range(3):
-        follow = Follow(Workqueue(), assignments_of(plan))
         began = time.process_time()
-        run = simulate_online(plan.graph, platform, follow, mechanics=Mechanics(ahead=AHEAD, strict=True))
+        run = simulate_scheduler(
+            plan.graph, platform, AsPlanned(plan), policy=ExecutionPolicy(prefetch_depth=AHEAD, strict=True)
+        )
         best = min(best, time.process_time() - began)
     return best, run
 
@@ -91,7 +111,7 @@ def compared(python: Path, tasks: int, shared: int, every: float) -> list[object
         other: Measured = in_simgrid(python, path)
     finish = np.zeros(tasks)
     ended = run.log_kind == TASK_ENDED
-    finish[run.log_a[ended]] = run.log_time[ended]
+    finish[run.log_subject[ended]] = run.log_time[ended]
     apart = float(np.abs(finish / np.array(other.finish) - 1.0).max())
     return [
         f"{tasks:,}", f"{shared / 1e6:g}", every, run.makespan, abs(run.makespan / other.makespan - 1.0), apart,

@@ -12,13 +12,13 @@ import sys
 
 import numpy as np
 
+from bench.generated.sweeps import sweep
 from bench.tools import print_rows
 from headrace.core.scheduler import Problem
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Platform
 from headrace.planners.heft import Heft
 from headrace.planners.registry import make
-from headrace.testing.sweeps import sweep
 
 RULES = ("minmin", "maxmin", "sufferage", "xsufferage", "sufferage2")
 

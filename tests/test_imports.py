@@ -19,20 +19,24 @@ ORDER = (
     "formats",
     "rules",
     "predict",
+    "arrays",
     "core",
     "simulator",
     "planners",
+    "online",
+    "simulator.events",
     "runtime",
     "record",
     "experiment",
     "report",
+    "reproductions",
     SURFACE,
     "testing",
 )
 DOWN_INSIDE_FUNCTIONS = {
     ("model/platform.py", "Platform.read"),
     ("model/plan.py", "Plan.gantt"),
-    ("simulator/grid_run.py", "GridRun.gantt"),
+    ("simulator/events/run.py", "SimulatedRun.gantt"),
     ("model/pipeline.py", "Pipeline.read"),
     ("model/deployment.py", "Deployment.plot"),
 }
@@ -86,6 +90,8 @@ def layer(dotted: str) -> str | None:
     parts = dotted.split(".")
     if parts[0] != "headrace":
         return None
+    if ".".join(parts[1:3]) in ORDER:
+        return ".".join(parts[1:3])
     return (
         parts[1]
         if len(parts) > 1 and (ROOT / parts[1]).is_dir() and parts[1] not in ("web", "commands")

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace.api import plan as plan
+    from headrace.api import replay as replay
     from headrace.api import simulate as simulate
-    from headrace.core.steering import Rules as Rules
+    from headrace.core.execution_policy import ExecutionPolicy as ExecutionPolicy
+    from headrace.core.replan_policy import ReplanPolicy as ReplanPolicy
     from headrace.deploying import deploy as deploy
     from headrace.execution import run as run
-    from headrace.experiment.online import Setting as Setting
-    from headrace.experiment.online import simulate_grid as simulate_grid
     from headrace.model.check import check as check
     from headrace.model.deployment import Deployment as Deployment
     from headrace.model.errors import HeadraceError as HeadraceError
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from headrace.model.program import Data as Data
     from headrace.model.program import Program as Program
     from headrace.model.program import Task as Task
-    from headrace.simulator.grid_run import Mechanics as Mechanics
+    from headrace.simulator.events.config import SimulationConfig as SimulationConfig
 
 _HOME = {
     "plan": "headrace.api",
     "deploy": "headrace.deploying",
     "run": "headrace.execution",
     "simulate": "headrace.api",
-    "simulate_grid": "headrace.experiment.online",
-    "Rules": "headrace.core.steering",
-    "Setting": "headrace.experiment.online",
-    "Mechanics": "headrace.simulator.online",
+    "replay": "headrace.api",
+    "ReplanPolicy": "headrace.core.replan_policy",
+    "SimulationConfig": "headrace.simulator.events.config",
+    "ExecutionPolicy": "headrace.core.execution_policy",
     "check": "headrace.model.check",
     "Deployment": "headrace.model.deployment",
     "HeadraceError": "headrace.model.errors",

@@ -1,10 +1,12 @@
-"""What a user of the library calls: plan, simulate, run."""
+"""What a user of the library calls: plan, simulate, replay, run, deploy, check."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from headrace.core.scheduler import Planner, Problem
+from headrace.arrays.clock import work_clock
+from headrace.core.scheduler import Planner, Problem, Scheduler
 from headrace.model.check import check, require_valid
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Graph
@@ -12,7 +14,12 @@ from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.planners.registry import DEFAULT, make
-from headrace.simulator.replay.plan_replay import Simulation, replay_plan
+
+if TYPE_CHECKING:
+    from headrace.model.behaviour import GridScript
+    from headrace.simulator.events.config import SimulationConfig
+    from headrace.simulator.events.run import SimulatedRun
+    from headrace.simulator.replay.plan_replay import Simulation
 
 _UNPLANNED = ("storage", "result", "release", "deadline", "cores", "more")
 """Rules that most planners do not plan for: a plan that breaks only these is their limit, not a fault."""
@@ -21,12 +28,25 @@ _UNPLANNED = ("storage", "result", "release", "deadline", "cores", "more")
 def plan(
     program: Program | Graph,
     platform: Platform,
-    scheduler: str | Planner = DEFAULT,
+    scheduler: str | Planner | Scheduler = DEFAULT,
     *,
     seed: int = 0,
     **options: Any,
 ) -> Plan:
-    """Plan a program on a platform and check the plan; options, such as `time=10`, go to the scheduler.
+    """Plan a program on a platform and check the plan.
+
+    Parameters
+    ----------
+    scheduler
+        A name that `headrace schedulers` lists, `file.py:Class`, or an object. For a scheduler that decides while
+        a program runs, the plan is what it does on this platform when nothing changes.
+    options
+        Passed to the scheduler's constructor, such as `time=10`.
+
+    Raises
+    ------
+    NoPlan
+        If the scheduler finds no plan that keeps all rules.
 
     >>> import headrace as hr
     >>> program = hr.Program()
@@ -34,15 +54,36 @@ def plan(
     >>> hr.plan(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)).makespan
     2.0
     """
+    from headrace.online.adapter import is_scheduler
+
     graph = program.graph if isinstance(program, Program) else program
-    planner = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
-    made = planner.plan(Problem(graph, platform, seed=seed))
+    chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
+    if is_scheduler(chosen):
+        made = _what_it_does(graph, platform, chosen)  # type: ignore[arg-type]
+    else:
+        made = chosen.plan(Problem(graph, platform, seed=seed))  # type: ignore[union-attr]
+    _require_plan(graph, platform, made, chosen.name)
+    return made
+
+
+def _what_it_does(graph: Graph, platform: Platform, scheduler: Scheduler) -> Plan:
+    """What a scheduler does when nothing changes, as a plan."""
+    from headrace.planners.bounds import lower_bound
+    from headrace.simulator.events.backend import simulate_scheduler
+
+    began = work_clock()
+    run = simulate_scheduler(graph, platform, scheduler)
+    bound = lower_bound(Problem(graph, platform))
+    return replace(run.executed, bound=bound, seconds=work_clock() - began)
+
+
+def _require_plan(graph: Graph, platform: Platform, made: Plan, name: str) -> None:
     broken = check(graph, platform, made, limit=3)
     if broken and all(violation.rule in _UNPLANNED for violation in broken):
         storage = broken[0].rule == "storage"
         kept = "fits the storage" if storage else f"keeps the rule {broken[0].rule!r}"
         raise NoPlan(
-            f"{planner.name} found no plan that {kept}: {broken[0].message}",
+            f"{name} found no plan that {kept}: {broken[0].message}",
             where=platform.name,
             hint="give the site more storage, or try another scheduler"
             if storage
@@ -50,28 +91,59 @@ def plan(
         )
     if broken:
         require_valid(graph, platform, made)
-    return made
 
 
 def simulate(
     program: Program | Graph,
-    platform: Platform,
-    scheduler: str | Planner = DEFAULT,
+    grid: Platform | GridScript,
+    scheduler: str | Planner | Scheduler = DEFAULT,
+    config: SimulationConfig | None = None,
     *,
-    plan: Plan | None = None,
-    error: float = 0.0,
     seed: int = 0,
-) -> Simulation:
-    """Carry a plan out in virtual time; without one, the scheduler makes it first.
+    **options: Any,
+) -> SimulatedRun:
+    """Run a program in virtual time: the scheduler decides, as it would in a real run.
+
+    A planner's plan is carried out, and what is left is planned again as `config.policy` says. To repeat a plan
+    that exists, see `replay`.
+
+    Parameters
+    ----------
+    grid
+        A platform, or a grid description with what happens to its hosts and links.
+    scheduler
+        A name that `headrace schedulers` lists, `file.py:Class`, or an object with `plan` or `react`.
+    config
+        When to plan again, how queues are worked off, faults, errors of estimates.
+    options
+        Passed to the scheduler's constructor, such as `time=10`.
 
     >>> import headrace as hr
     >>> program = hr.Program()
     >>> done = [program.task(None, work=1.0) for _ in range(6)]
-    >>> hr.simulate(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)).makespan
+    >>> hr.simulate(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6), "lheft").makespan
     2.0
     """
-    made = _plan(program, platform, scheduler, seed=seed) if plan is None else plan
-    return replay_plan(made, error=error, seed=seed)
+    from headrace.simulator.events.simulate import simulate_program
+
+    return simulate_program(program, grid, scheduler, config, seed=seed, **options)
 
 
-_plan = plan
+def replay(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:
+    """Carry a fixed plan out in virtual time: its hosts, orders, sources and routes; only times change.
+
+    Parameters
+    ----------
+    error
+        Each run time is multiplied by a factor drawn evenly from 1 - error to 1 + error.
+
+    >>> import headrace as hr
+    >>> program = hr.Program()
+    >>> done = [program.task(None, work=1.0) for _ in range(6)]
+    >>> plan = hr.plan(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6))
+    >>> hr.replay(plan).makespan, hr.replay(plan, error=0.2, seed=1).makespan == plan.makespan
+    (2.0, False)
+    """
+    from headrace.simulator.replay.plan_replay import replay_plan
+
+    return replay_plan(plan, error=error, seed=seed)

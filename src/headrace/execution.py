@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import numpy as np
 
-from headrace.core.scheduler import Follow, Planner, Problem, Scheduler, assignments_of
-from headrace.core.steering import Rules
+from headrace.core.replan import Replan
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import Planner, Problem, Scheduler
 from headrace.model.check import require_valid
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
 from headrace.model.events import Event, TaskFinished
@@ -21,8 +22,9 @@ from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler
 from headrace.planners.bounds import lower_bound
-from headrace.planners.registry import DEFAULT, make
+from headrace.planners.registry import DEFAULT
 from headrace.predict.history import predict
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ class Run:
 def run(
     program: Program,
     on: str | Cluster = "local",
-    scheduler: str | Planner = DEFAULT,
+    scheduler: str | Planner | Scheduler = DEFAULT,
     *,
     workers: int | None = None,
     speeds: Sequence[float] | None = None,
@@ -93,7 +95,6 @@ def run(
     record: str | Path | None = None,
     output: str | Path = ".",
     learn: bool = True,
-    online: bool = False,
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
 ) -> Run:
@@ -101,9 +102,9 @@ def run(
 
     The plan knows what earlier runs measured (`learn`), everything that happens goes to the record, and
     results with a path are written relative to `output`, the others to the record's folder. A task that fails
-    does not raise: see `Run.failure`. `scheduler="dask"` leaves the placing to the engine. With `online`
-    (always for "dheft") the scheduler decides while the program runs, as in a simulation; else a plan is
-    made first. `planned` hears the plan before the run, `observe` every event.
+    does not raise: see `Run.failure`. `scheduler="dask"` leaves the placing to the engine. The
+    scheduler decides while the program runs, as in a simulation; a planner's plan is made first, and again when
+    hosts join or leave. `planned` hears the plan before the run, `observe` every event.
     """
     from headrace.record import Record
     from headrace.runtime.results import write_results
@@ -113,7 +114,7 @@ def run(
         _cluster(on, workers, speeds, stretch, tls) as cluster,
     ):
         graph, platform = _estimates(program, cluster.platform, book if learn else None)
-        plan, policy, name = _policy(scheduler, graph, platform, online)
+        plan, policy, name = _policy(scheduler, graph, platform)
         planned(plan)
         with book.begin(program.name, graph, platform, name, plan) as entry:
 
@@ -167,24 +168,23 @@ def _estimates(program: Program, platform: Platform, book: Record | None) -> tup
 
 
 def _policy(
-    scheduler: str | Planner, graph: Graph, platform: Platform, online: bool
+    scheduler: str | Planner | Scheduler, graph: Graph, platform: Platform
 ) -> tuple[Plan | None, Scheduler | None, str]:
+    """The plan to start with, if the scheduler is a planner; the scheduler; and its name."""
     if scheduler == ENGINE:
-        if online:
-            raise UsageError(
-                f"{ENGINE!r} places tasks itself; `online` is for schedulers", hint="leave it out"
-            )
         return None, None, ENGINE
-    if isinstance(scheduler, str) and (online or scheduler == "dheft"):
-        from headrace.experiment.online import Setting, make_online
-
-        setting = Setting(rules=Rules(events="once", hold=True, pause=_PAUSE))
-        policy = make_online(scheduler, setting.fitted(scheduler))
-        return None, cast(Scheduler, policy), policy.name
-    planner = make(scheduler) if isinstance(scheduler, str) else scheduler
-    plan = planner.plan(Problem(graph, platform))
+    policy = ReplanPolicy(pause=_PAUSE)
+    if isinstance(scheduler, str):
+        policy = accepted_policy(scheduler, policy)
+    elif is_scheduler(scheduler):
+        policy = ReplanPolicy()
+    made = make_scheduler(scheduler, policy)
+    if not isinstance(made, Replan):
+        return None, made, made.name
+    plan = made.planner.plan(Problem(graph, platform))
     require_valid(graph, platform, plan)
-    return plan, Follow(planner, assignments_of(plan)), planner.name
+    made.first = plan
+    return plan, made, made.name
 
 
 def _keep(

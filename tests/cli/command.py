@@ -9,6 +9,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import headrace as package
+
+SOURCE = Path(package.__file__).parents[1]
+"""The tree that the tests import: the command runs from the same one, wherever the package is installed."""
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -21,7 +26,7 @@ class Ended:
 def headrace(*args: str | Path, cwd: Path, env: dict[str, str] | None = None, timeout: float = 120) -> Ended:
     """`headrace ARGS` in a folder; nothing from the caller's environment but the path."""
     command = [sys.executable, "-m", "headrace.cli", *map(str, args)]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd), **(env or {})}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd), "PYTHONPATH": str(SOURCE), **(env or {})}
     with (cwd / ".out").open("w+") as out, (cwd / ".err").open("w+") as err:
         process = subprocess.Popen(
             command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err

@@ -10,8 +10,8 @@ import pytest
 
 from cli.command import headrace
 from headrace.formats.deployment_ini import read_deployment
-from headrace.formats.lpsched_ini import read_pipeline
-from headrace.formats.machines_ini import read_machines
+from headrace.formats.pipeline_ini import read_pipeline
+from headrace.formats.platform_ini import read_machines
 from headrace.model.pipeline import PipelineProblem
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "lpsched"

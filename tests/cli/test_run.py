@@ -164,11 +164,11 @@ def _lives(pid: int) -> bool:
 
 
 OWN = """
-from headrace.core.scheduler import Assignment
+from headrace.core.scheduler import Assign
 class FirstHost:
     name = "first-host"
     def react(self, state, events):
-        return [Assignment(state.graph.task_names[t], state.platform.hosts[0].name, t) for t in state.waiting()]
+        return [Assign(state.graph.task_names[t], state.platform.hosts[0].name, t) for t in state.waiting()]
 """
 
 

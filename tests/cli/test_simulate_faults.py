@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.steering import Rules
-from headrace.experiment.online import Setting, planned_makespan, simulate_grid
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.platform import Platform
 from headrace.model.program import Program
-from headrace.simulator.fault_spec import parse_faults
+from headrace.simulator.events.faults import parse_faults
+from headrace.simulator.events.simulate import SimulationConfig, planned_makespan, simulate_program
 
 LAB = Platform.pairwise([1.0, 1.0, 1.0], bandwidth=1e6)
 
@@ -50,8 +50,8 @@ def test_bad_faults_are_one_error(text: str) -> None:
 def test_a_host_that_joins_for_a_while_leaves_again() -> None:
     changes = parse_faults("join=h1@10+5", LAB, planned=100.0)
     assert [(c.time, c.what) for c in changes] == [(10.0, "host-up"), (15.0, "host-down")]
-    few = simulate_grid(tasks(9), LAB, "minmin", Setting(faults="join=h1@10+10"))
-    many = simulate_grid(tasks(9), LAB, "minmin", Setting(faults="join=h1@10"))
+    few = simulate_program(tasks(9), LAB, "minmin", SimulationConfig(faults="join=h1@10+10"))
+    many = simulate_program(tasks(9), LAB, "minmin", SimulationConfig(faults="join=h1@10"))
     assert (few.makespan, many.makespan) == (40.0, 40.0)
     assert [line for line in few.log_lines() if "h1" in line and "left" in line]
 
@@ -61,25 +61,25 @@ def test_a_host_that_joins_for_a_while_leaves_again() -> None:
 def test_a_host_that_stands_still_for_good_ends_the_run(scheduler: str, contention: str) -> None:
     lab = Platform.pairwise([1.0, 1.0], bandwidth=1e6, contention=contention)
     with pytest.raises(NoPlan, match="nothing more can happen"):
-        simulate_grid(tasks(6), lab, scheduler, Setting(faults="slow=h1*0@5"))
+        simulate_program(tasks(6), lab, scheduler, SimulationConfig(faults="slow=h1*0@5"))
 
 
 def test_a_host_that_stands_still_for_a_while_does_not() -> None:
-    setting = Setting(Rules(interval=1.0), faults="slow=h1*0@5+500")
-    assert simulate_grid(tasks(6), LAB, "minmin", setting).makespan >= 505.0
+    setting = SimulationConfig(ReplanPolicy(interval=1.0), faults="slow=h1*0@5+500")
+    assert simulate_program(tasks(6), LAB, "minmin", setting).makespan >= 505.0
 
 
 def test_all_hosts_leave() -> None:
     for scheduler in ("minmin", "dheft", "lheft", "workqueue"):
         with pytest.raises(NoPlan, match="with 6 of 6 tasks not done"):
-            simulate_grid(tasks(6), LAB, scheduler, Setting(faults="kill=3@5"))
-        back = simulate_grid(tasks(6), LAB, scheduler, Setting(faults="kill=3@5+20"))
+            simulate_program(tasks(6), LAB, scheduler, SimulationConfig(faults="kill=3@5"))
+        back = simulate_program(tasks(6), LAB, scheduler, SimulationConfig(faults="kill=3@5+20"))
         assert back.makespan == 45.0
 
 
 def test_several_faults_at_one_time() -> None:
     faults = "kill=h1@5,kill=h1@5,slow=h2*0.5@5,slow=h2*1@5,join=h0@5"
-    run = simulate_grid(tasks(4), LAB, "workqueue", Setting(faults=faults))
+    run = simulate_program(tasks(4), LAB, "workqueue", SimulationConfig(faults=faults))
     assert run.makespan == 25.0
 
 
@@ -87,6 +87,6 @@ def test_shares_of_time_need_a_plan_and_seconds_do_not() -> None:
     assert planned_makespan(tasks(6), LAB, "kill=1@50%", "minmin") == 20.0
     assert planned_makespan(tasks(6), LAB, "kill=1@50%", "lheft") == 20.0
     assert planned_makespan(tasks(6), LAB, "kill=1@5", "best") == 0.0
-    known = Setting(faults="kill=h1@50%", planned=8.0)
-    left = [line for line in simulate_grid(tasks(6), LAB, "minmin", known).log_lines() if "left" in line]
+    known = SimulationConfig(faults="kill=h1@50%", planned=8.0)
+    left = [line for line in simulate_program(tasks(6), LAB, "minmin", known).log_lines() if "left" in line]
     assert [float(line.split()[0]) for line in left] == [4.0]

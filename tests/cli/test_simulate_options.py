@@ -10,15 +10,22 @@ import pytest
 
 from cli.command import headrace
 from headrace.commands.simulate_options import RULES, SimulateOptions, require_fitting, setting_of
-from headrace.core.scheduler import Assignment, Problem
-from headrace.core.steering import Rules, Steered
-from headrace.experiment.online import ONLINE, Setting, make_online, rules_taken, simulate_grid
+from headrace.core.replan import Replan
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import Assign, Problem
 from headrace.model.errors import UsageError
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.planners.heft import Heft
 from headrace.planners.registry import names
+from headrace.simulator.events.simulate import (
+    ONLINE,
+    SimulationConfig,
+    make_online,
+    rules_taken,
+    simulate_program,
+)
 
 PAIRS = Platform.pairwise([2.0, 1.0], bandwidth=1e6)
 SHARED = Platform((Site("s", (Host("a"), Host("b"))),), name="shared", contention="fifo")
@@ -69,7 +76,9 @@ def test_an_option_that_a_scheduler_lacks_is_no_traceback(scheduler: str) -> Non
 
 def test_every_rule_reaches_the_setting() -> None:
     rules = setting_of(SimulateOptions(**VALUES)).rules  # type: ignore[arg-type]
-    assert rules == Rules("S1", 10.0, horizon=2.0, planning=0.5, subset=5, reduce="random", replan="joins")
+    assert rules == ReplanPolicy(
+        "S1", 10.0, horizon=2.0, planning=0.5, subset=5, reduce="random", replan="joins"
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,14 +119,17 @@ def test_options_without_effect_on_a_grid() -> None:
 
 def test_from_python_too() -> None:
     with pytest.raises(UsageError, match="'workqueue' does not take subset"):
-        make_online("workqueue", Setting(Rules(subset=5)))
-    assert make_online("workqueue", Setting(Rules(subset=5)).fitted("workqueue")).name == "workqueue"
+        make_online("workqueue", SimulationConfig(ReplanPolicy(subset=5)))
+    assert (
+        make_online("workqueue", SimulationConfig(ReplanPolicy(subset=5)).fitted("workqueue")).name
+        == "workqueue"
+    )
 
 
 @pytest.mark.parametrize("wrong", [{"reduce": "x"}, {"replan": "x"}, {"horizon": "x"}, {"horizon": -1.0}])
 def test_rules_from_python_are_checked(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
-        Rules(**wrong)
+        ReplanPolicy(**wrong)
 
 
 class Seeds(Heft):
@@ -135,7 +147,7 @@ def test_planners_that_draw_get_the_seed_in_a_run() -> None:
     program = Program()
     program.task(None, work=1.0)
     planner = Seeds()
-    simulate_grid(program, PAIRS, Steered(planner, Rules(), seed=7))
+    simulate_program(program, PAIRS, Replan(planner, ReplanPolicy(), seed=7))
     assert set(planner.seen) == {7}
 
 
@@ -159,11 +171,11 @@ def test_the_command_says_it_in_one_line(case: tuple[str, ...], tmp_path: Path) 
 
 
 OWN = """
-from headrace.core.scheduler import Assignment
+from headrace.core.scheduler import Assign
 class FirstHost:
     name = "first-host"
     def react(self, state, events):
-        return [Assignment(state.graph.task_names[t], state.platform.hosts[0].name, t) for t in state.waiting()]
+        return [Assign(state.graph.task_names[t], state.platform.hosts[0].name, t) for t in state.waiting()]
 """
 
 
@@ -208,10 +220,10 @@ class Watching:
     def __init__(self) -> None:
         self.seen: list[dict[int, set[str]]] = []
 
-    def react(self, state: Any, events: object) -> list[Assignment]:
+    def react(self, state: Any, events: object) -> list[Assign]:
         self.seen.append(state.holders)
         first = state.platform.hosts[0].name
-        return [Assignment(state.graph.task_names[t], first, t) for t in state.waiting()]
+        return [Assign(state.graph.task_names[t], first, t) for t in state.waiting()]
 
 
 def test_schedulers_of_ones_own_see_who_holds_what() -> None:
@@ -219,7 +231,7 @@ def test_schedulers_of_ones_own_see_who_holds_what() -> None:
     made = program.task(None, work=1.0, inputs=[program.input("i", size=1.0)], outputs={"made": 5.0})
     program.task(None, work=1.0, inputs=[made], outputs={"more": 5.0})
     watching = Watching()
-    simulate_grid(program, PAIRS, watching)
+    simulate_program(program, PAIRS, watching)
     item = program.graph.item_names.index("made")
     assert watching.seen[0] == {}
     assert {item: {"h0"}} in watching.seen

@@ -49,9 +49,9 @@ def test_runs_under_an_online_scheduler_are_the_same_each_time(folder: Path) -> 
     ("options", "said"),
     [
         (["--runs", "3"], "are all the same"),
-        (["--runs", "0", "--error", "0.1"], "Invalid value for '--runs'"),
-        (["--plot", "h.svg"], "--plot draws many runs"),
-        (["--runs", "3", "--error", "0.1", "--log", "l"], "--log is of one run"),
+        (["--runs", "0", "--error", "0.1"], "--runs is '0'"),
+        (["--plot", "h.svg"], "--plot draws repeated runs"),
+        (["--runs", "3", "--error", "0.1", "--log", "l"], "--log records a single run"),
         (["--runs", "3", "--error", "1.1"], "error is 1.1"),
     ],
 )

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.core.coordinator import Coordinator, State
-from headrace.core.scheduler import Assignment
+from headrace.core.scheduler import Assign
 from headrace.model.errors import NoPlan
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskErred, TaskFinished
 from headrace.model.graph import Graph
@@ -25,9 +25,9 @@ class Silent:
     def __init__(self) -> None:
         self.seen: list[tuple[float, list[Event]]] = []
 
-    def react(self, state: State, events: list[Event]) -> list[Assignment]:
+    def react(self, state: State, events: list[Event]) -> list[Assign]:
         self.seen.append((state.time, list(events)))
-        return [Assignment(state.graph.task_names[0], "h0", 0.0)]
+        return [Assign(state.graph.task_names[0], "h0", 0.0)]
 
 
 def coordinator(graph: Graph, hosts: int = 3) -> Coordinator:
@@ -60,7 +60,7 @@ def undone(c: Coordinator) -> list[str]:
 def test_events_reach_the_scheduler_with_the_state_after_them():
     c = coordinator(chain().graph)
     events = [Started(0.0), finished("a", "h1", time=7.0)]
-    assert c.handle(events) == [Assignment("a", "h0", 0.0)]
+    assert c.handle(events) == [Assign("a", "h0", 0.0)]
     assert c.scheduler.seen == [(7.0, events)]
     assert undone(c) == ["b", "c", "d"]
 

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from headrace.core.online import ON_CHANGES, Answer, Delivery
-from headrace.core.scheduler import Assignment
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.scheduler import ON_GRID_CHANGES, Assign, Command, Fetch
 from headrace.model.events import Event
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Host, Platform, Site
-from headrace.simulator.grid_run import Mechanics
-from headrace.simulator.online import simulate_online
+from headrace.simulator.events.backend import simulate_scheduler
 from headrace.testing.invariants import judge
 
 GRID = Platform(
@@ -26,13 +25,13 @@ class OutputFirst:
     """What task 0 makes is to return before the input of task 1 is sent over the only link."""
 
     name = "output-first"
-    wake = ON_CHANGES
+    wake = ON_GRID_CHANGES
 
-    def react(self, state: object, events: Sequence[Event]) -> list[Answer]:
+    def react(self, state: object, events: Sequence[Event]) -> list[Command]:
         return [
-            *(Assignment(f"t{k}", f"h{k}", k) for k in range(3)),
-            Delivery("d1", "c", "home", 1.0),
-            Delivery("d0", "home", "c", 2.0),
+            *(Assign(f"t{k}", f"h{k}", k) for k in range(3)),
+            Fetch("d1", "c", "home", 1.0),
+            Fetch("d0", "home", "c", 2.0),
         ]
 
 
@@ -50,7 +49,9 @@ def graph(first: float, third: float = 1.0) -> Graph:
 
 def sent(estimated: Graph, real: Graph | None, order: str) -> dict[str, float]:
     """When each item began to move."""
-    run = simulate_online(estimated, GRID, OutputFirst(), real=real, mechanics=Mechanics(link_order=order))
+    run = simulate_scheduler(
+        estimated, GRID, OutputFirst(), real=real, policy=ExecutionPolicy(link_order=order)
+    )
     assert judge(run, real=real) == []
     lines = [line.split() for line in run.log_lines()]
     return {rest[0]: float(time) for time, what, *rest in lines if what == "send"}

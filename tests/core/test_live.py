@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from headrace.core.live import LiveCoordinator, coordinator_for, warm_up
 
 import headrace as hr
-from headrace.core.live import LiveCoordinator, coordinator_for, warm_up
-from headrace.core.scheduler import Assignment
-from headrace.experiment.online import make_online
+from headrace.core.scheduler import Assign
 from headrace.model.errors import NoPlan
 from headrace.model.events import Event, HostJoined, HostLeft, Started, TaskFinished
+from headrace.simulator.events.simulate import make_online
 
 
 def program() -> hr.Program:
@@ -30,9 +30,9 @@ class Own:
     def __init__(self, host: str) -> None:
         self.host, self.asked = host, 0
 
-    def react(self, state: Any, events: Sequence[Event]) -> list[Assignment]:
+    def react(self, state: Any, events: Sequence[Event]) -> list[Assign]:
         self.asked += 1
-        return [Assignment(name, self.host, k) for k, name in enumerate(state.graph.task_names)]
+        return [Assign(name, self.host, k) for k, name in enumerate(state.graph.task_names)]
 
 
 PLATFORM = hr.Platform.pairwise([1.0, 2.0], bandwidth=1e6)

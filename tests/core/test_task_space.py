@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headrace.core.task_space import reduced
+from headrace.core.task_window import reduced
 from headrace.model.graph import Graph, make_graph
 
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from headrace.commands.campaign import as_json, run_campaign_file, table
+from headrace.commands.campaign import run_campaign_file, table, to_json
 from headrace.experiment import campaign as module
 from headrace.experiment.campaign import Combination, Done, KeptRuns, Outcome, combine, run_campaign
 from headrace.experiment.campaign_parts import entry_digest, make_grid, make_program
 from headrace.experiment.campaign_summary import pictures, summaries
-from headrace.experiment.online import simulate_grid
 from headrace.formats.campaign_toml import CampaignFile, Entry, read_campaign
 from headrace.formats.pst_grid import write_grid
 from headrace.formats.pst_work import write_work
 from headrace.model.errors import HeadraceError, UsageError
+from headrace.simulator.events.simulate import simulate_program
 
 SMALL = """
 name = "small"
@@ -49,13 +49,13 @@ def small(tmp_path: Path) -> CampaignFile:
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Schedulers of the runs that are really simulated."""
     calls: list[str] = []
-    plain = module.simulate_grid
+    plain = module.simulate_program
 
     def counting(program: object, grid: object, scheduler: str, *rest: object, **more: object) -> object:
         calls.append(scheduler)
         return plain(program, grid, scheduler, *rest, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "simulate_grid", counting)
+    monkeypatch.setattr(module, "simulate_program", counting)
     return calls
 
 
@@ -78,7 +78,7 @@ def test_a_result_is_that_of_the_simulator(small: CampaignFile, tmp_path: Path) 
         done = run_campaign(small, kept, workers=1)
     one = done[5].run
     program, grid = make_program(one.application, one.seed), make_grid(one.grid, one.seed)
-    run = simulate_grid(program, grid, one.scheduler, seed=one.seed)
+    run = simulate_program(program, grid, one.scheduler, seed=one.seed)
     assert done[5].outcome.makespan == run.makespan
     assert done[5].outcome.bytes_moved == run.bytes_moved
 
@@ -174,7 +174,7 @@ def test_a_run_that_cannot_end_is_told_and_not_kept(
     assert found[0].makespan is None
     headers, rows = table(done)
     assert rows[0][headers.index("makespan")] == "no run ended"
-    text = json.dumps(as_json(one, done), allow_nan=False)
+    text = json.dumps(to_json(one, done), allow_nan=False)
     assert "nothing more can happen" in text
 
 
@@ -238,7 +238,7 @@ def test_the_command_reads_runs_and_draws(tmp_path: Path, monkeypatch: pytest.Mo
     headers, rows = table(done)
     assert headers[:4] == ["application", "grid", "scheduler", "runs"]
     assert len(rows) == 4
-    told = as_json(read, done)
+    told = to_json(read, done)
     assert {run["events"] for run in told["runs"]} == {"S2"}
     assert len(told["summary"]) == 4
     (tmp_path / "bad.toml").write_text(SMALL.replace("minmin", "minmax"))

@@ -7,15 +7,16 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from headrace.core.informed import Informed
+from headrace.core.estimate_sources import ServiceEstimates
 from headrace.core.scheduler import Problem
 from headrace.experiment.distribution import constant
 from headrace.experiment.generate import SweepSpec, generate_sweep
 from headrace.experiment.grids import ClusterSpec, GridSpec, generate_grid
-from headrace.experiment.online import Setting, simulate_grid
 from headrace.model.plan import Plan
 from headrace.planners.minmin import MinMin
 from headrace.planners.registry import Entry, _by_name, register
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 
 
 class Watched(MinMin):
@@ -36,7 +37,7 @@ def test_sizes_of_outputs_are_learned(estimates: str, monkeypatch: pytest.Monkey
     Watched.seen.clear()
     spec = SweepSpec(tasks=24, files=2, output_size=constant(1e4), size_error=constant(5.0), outputs=1)
     program, grid = generate_sweep(spec, 0), generate_grid(GridSpec((ClusterSpec(3),)), 0)
-    simulate_grid(program, grid, "watched", Setting(estimates=estimates))
+    simulate_program(program, grid, "watched", SimulationConfig(estimates=estimates))
     assert len(Watched.seen) > 1
     assert Watched.seen[0] == {5e4 if estimates == "perfect" else 1e4}
     assert Watched.seen[-1] == {1e4 if estimates == "user" else 5e4}
@@ -45,7 +46,7 @@ def test_sizes_of_outputs_are_learned(estimates: str, monkeypatch: pytest.Monkey
 def test_only_what_has_ended_is_known() -> None:
     spec = SweepSpec(tasks=6, files=1, output_size=constant(1e4), size_error=constant(2.0))
     program, grid = generate_sweep(spec, 0), generate_grid(GridSpec((ClusterSpec(1),)), 0)
-    told = Informed(program.graph, grid.platform, program.real, "forecast")
+    told = ServiceEstimates(program.graph, grid.platform, program.real, "forecast")
     made = program.graph.producer >= 0
     nobody = np.zeros(6, np.bool_)
     assert told.sizes(nobody)[made].tolist() == [1e4] * 6

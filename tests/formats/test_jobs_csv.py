@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from headrace.formats.detect import detect
 from headrace.formats.jobs_csv import read_jobs, write_jobs
-from headrace.formats.reading import read_any_program
+from headrace.formats.loading import load_program
+from headrace.formats.registry import detect
 from headrace.formats.wfformat import write_program
 from headrace.model.errors import BadFile, HeadraceError
 
@@ -26,8 +26,8 @@ def write(folder: Path, text: str) -> Path:
 
 def test_rows_become_jobs_and_shared_files_one_item(tmp_path: Path) -> None:
     path = write(tmp_path, TABLE)
-    assert detect(path) == "program"
-    program = read_any_program(path)
+    assert detect(path).kind == "program"
+    program = load_program(path)
     a, b = program.tasks["a"], program.tasks["b"]
     assert (a.work, a.inputs, a.cores, a.release, a.deadline) == (3000.0, ("x", "y"), 2, 10.0, float("inf"))
     assert (b.work, b.inputs, b.deadline) == (30.0, ("x",), 100.0)
@@ -47,7 +47,7 @@ def test_written_and_read_back(tmp_path: Path) -> None:
 def test_wfformat_carries_the_same(tmp_path: Path) -> None:
     program = read_jobs(write(tmp_path, TABLE))
     write_program(program, tmp_path / "jobs.json")
-    again = read_any_program(tmp_path / "jobs.json")
+    again = load_program(tmp_path / "jobs.json")
     assert again.tasks == program.tasks
     assert again.data == program.data
 

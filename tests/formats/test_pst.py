@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace.formats.detect import detect
+from headrace.formats.loading import load_platform, load_program
 from headrace.formats.platform_toml import read_platform, write_platform
 from headrace.formats.pst_behaviour import read_behaviour, write_behaviour, write_trace
 from headrace.formats.pst_grid import read_grid, write_grid
 from headrace.formats.pst_work import read_work, write_work
-from headrace.formats.reading import read_any_platform, read_any_program
+from headrace.formats.registry import detect
 from headrace.model.behaviour import AddCluster, AddHost, Behaviour, LinkTrace, Trace, grid_script
 from headrace.model.errors import BadFile, BadPlatform
 from headrace.model.platform import Host, Link, Platform, Site
@@ -80,9 +80,9 @@ def test_names_that_repeat_get_their_id(tmp_path: Path) -> None:
 
 
 def test_plan_and_check_of_the_examples() -> None:
-    program, platform = read_any_program(DATA / "sweep.pst"), read_any_platform(DATA / "grid.pst")
-    assert detect(DATA / "sweep.pst") == "program"
-    assert detect(DATA / "grid.pst") == "platform"
+    program, platform = load_program(DATA / "sweep.pst"), load_platform(DATA / "grid.pst")
+    assert detect(DATA / "sweep.pst").kind == "program"
+    assert detect(DATA / "grid.pst").kind == "grid"
     plan = hr.plan(program, platform, "sufferage")
     first = next(t for t in plan.tasks() if t.id == "work0")
     host = next(h for h in platform.hosts if h.name == first.host)
@@ -227,4 +227,4 @@ def test_a_grid_without_a_host_at_the_start_has_no_platform_to_plan_on(tmp_path:
     )
     assert read_grid(tmp_path / "g").present(5) == ("x",)
     with pytest.raises(BadPlatform, match="no host is there at time 0"):
-        read_any_platform(tmp_path / "g")
+        load_platform(tmp_path / "g")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from bench.generated.sweeps import figure_11, sweep
 
 from headrace.core.scheduler import Planner, Problem
 from headrace.model.check import check
@@ -22,7 +23,6 @@ from headrace.planners.sufferage2 import SufferageTwo
 from headrace.planners.workqueue import Workqueue
 from headrace.planners.xsufferage import ExtendedSufferage
 from headrace.simulator.replay.replay import replay
-from headrace.testing.sweeps import figure_11, sweep
 from planners.test_heft import OWN, SHARED, read_dag, read_net
 
 

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench.generated.sweeps import sweep
 
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import Problem
-from headrace.core.steering import Rules
-from headrace.experiment.online import Setting, simulate_grid
 from headrace.planners.registry import make
-from headrace.testing.sweeps import sweep
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 
 PLANNERS = ("heft", "minmin", "sufferage", "xsufferage", "coschedule")
 
@@ -48,7 +49,7 @@ def test_with_exact_estimates_plans_come_true(contention: str) -> None:
     program, platform = sweep(400, 8, 2, seed=2)
     platform = replace(platform, contention=contention)  # type: ignore[arg-type]
     first = make("sufferage").plan(Problem(program.graph, platform))
-    setting = Setting(rules=Rules(interval=first.makespan / 40))
-    run = simulate_grid(program, platform, "sufferage", setting)
+    setting = SimulationConfig(policy=ReplanPolicy(interval=first.makespan / 40))
+    run = simulate_program(program, platform, "sufferage", setting)
     assert run.plans <= 13  # 1.25 ** 11 > 10; forty and more if it shrank
     assert run.makespan == pytest.approx(first.makespan, rel=0.03)

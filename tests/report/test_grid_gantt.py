@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headrace.experiment.online import Setting, simulate_grid
 from headrace.model.platform import Platform
 from headrace.report.chart import AWAY, STOPPED, TRANSFER
 from headrace.report.grid_gantt import grid_chart
 from headrace.report.layout import arrange
 from headrace.report.text import shorten, text_width
-from headrace.simulator.world import state as w
+from headrace.simulator.events import grid_state as w
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 from headrace.testing.generate import random_program
 
 LAB = Platform.pairwise([2.0, 1.0, 1.0], bandwidth=1e6)
@@ -22,7 +23,9 @@ LAB = Platform.pairwise([2.0, 1.0, 1.0], bandwidth=1e6)
 @pytest.mark.parametrize("seed", range(6))
 def test_every_line_of_the_log_is_drawn_once(seed: int) -> None:
     program = random_program(seed=seed, tasks=25, shape="fork-join")
-    run = simulate_grid(program, LAB, "lheft", Setting(faults="kill=h1@20%+30%,join=h2@10%"), seed=seed)
+    run = simulate_program(
+        program, LAB, "lheft", SimulationConfig(faults="kill=h1@20%+30%,join=h2@10%"), seed=seed
+    )
     chart = grid_chart(run)
     counts = {
         kind: int(np.sum(run.log_kind == kind)) for kind in (w.TASK_ENDED, w.TASK_STOPPED, w.MOVE_ENDED)
@@ -44,7 +47,7 @@ def test_every_line_of_the_log_is_drawn_once(seed: int) -> None:
 
 def test_the_command_draws_it(tmp_path: Path) -> None:
     program = random_program(seed=1, tasks=10, shape="fork-join")
-    run = simulate_grid(program, LAB, "minmin", Setting(faults="kill=h0@5"))
+    run = simulate_program(program, LAB, "minmin", SimulationConfig(faults="kill=h0@5"))
     run.gantt(tmp_path / "run.svg")
     text = (tmp_path / "run.svg").read_text()
     assert "simulated under minmin" in text
@@ -54,7 +57,7 @@ def test_the_command_draws_it(tmp_path: Path) -> None:
 
 def test_a_label_as_wide_as_the_gutter_is_not_cut() -> None:
     program = random_program(seed=1, tasks=10, shape="fork-join")
-    chart = grid_chart(simulate_grid(program, LAB, "minmin"))
+    chart = grid_chart(simulate_program(program, LAB, "minmin"))
     for name in ("cluster3", "abc", "host_1", "worker-17"):
         named = type(chart)(
             "t", tuple(lane._replace(group=name) for lane in chart.lanes), chart.bars, chart.end

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.core.coordinator import State
-from headrace.core.scheduler import Assignment
+from headrace.core.scheduler import Assign
 from headrace.model.events import Event, HostJoined, HostLeft, Started, TaskFinished
 from headrace.model.program import Program
 
@@ -20,14 +20,14 @@ class RoundRobin:
 
     name = "round robin"
 
-    def react(self, state: State, events: Sequence[Event]) -> list[Assignment]:
+    def react(self, state: State, events: Sequence[Event]) -> list[Assign]:
         if not any(isinstance(e, Started | HostLeft | HostJoined) for e in events):
             return []
         problem = state.problem()
         hosts = [host.name for host in problem.platform.hosts]
         order = problem.graph.order.tolist()
         return [
-            Assignment(problem.graph.task_names[t], hosts[rank % len(hosts)], float(rank))
+            Assign(problem.graph.task_names[t], hosts[rank % len(hosts)], float(rank))
             for rank, t in enumerate(order)
         ]
 
@@ -41,10 +41,10 @@ class OneHost:
         self.host = host
         self.ranks = ranks
 
-    def react(self, state: State, events: Sequence[Event]) -> list[Assignment]:
+    def react(self, state: State, events: Sequence[Event]) -> list[Assign]:
         if not any(isinstance(e, Started) for e in events):
             return []
-        return [Assignment(task, self.host, self.ranks.get(task, 0.0)) for task in state.graph.task_names]
+        return [Assign(task, self.host, self.ranks.get(task, 0.0)) for task in state.graph.task_names]
 
 
 class Online:
@@ -52,7 +52,7 @@ class Online:
 
     name = "online"
 
-    def react(self, state: State, events: Sequence[Event]) -> list[Assignment]:
+    def react(self, state: State, events: Sequence[Event]) -> list[Assign]:
         graph = state.graph
         host = [h.name for h in state.platform.hosts if h.name not in state.down][-1]
         ready = [
@@ -61,7 +61,7 @@ class Online:
             if not state.done[t]
             and all(graph.producer[i] < 0 or state.done[graph.producer[i]] for i in graph.reads_of(t))
         ]
-        return [Assignment(graph.task_names[t], host, float(t)) for t in ready]
+        return [Assign(graph.task_names[t], host, float(t)) for t in ready]
 
 
 class Lazy(Online):
@@ -69,7 +69,7 @@ class Lazy(Online):
 
     name = "lazy"
 
-    def react(self, state: State, events: Sequence[Event]) -> list[Assignment]:
+    def react(self, state: State, events: Sequence[Event]) -> list[Assign]:
         return super().react(state, events) if isinstance(events[0], Started) else []
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from headrace.core.steering import Rules, Steered
-from headrace.experiment.online import simulate_grid
+from headrace.core.replan import Replan
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.model.events import HostLeft
-from headrace.planners.online.dheft import DHeft
-from headrace.planners.online.just_in_time import JustInTime
-from headrace.planners.online.lheft import OnlineLHeft
+from headrace.online.dheft import DHeft
+from headrace.online.lheft import LHeft
+from headrace.online.workqueue import Workqueue
 from headrace.planners.registry import make
 from headrace.runtime.cluster import open_local
+from headrace.simulator.events.simulate import simulate_program
 
 from .tasks import finished, killer, layered
 
 
 def schedulers():
-    held = Rules(events="once", hold=True)
-    return [JustInTime(), OnlineLHeft(), DHeft(pause=0.2), Steered(make("minmin"), held)]
+    held = ReplanPolicy(events="once", hold=True)
+    return [Workqueue(), LHeft(), DHeft(pause=0.2), Replan(make("minmin"), held)]
 
 
 @pytest.mark.parametrize("scheduler", schedulers(), ids=lambda s: s.name)
@@ -41,9 +42,9 @@ def test_a_killed_worker_does_not_change_the_answer(scheduler):
 
 def test_the_same_object_runs_in_simulation_and_for_real():
     program, answer = layered(6, 4, 0.01)
-    scheduler = OnlineLHeft()
+    scheduler = LHeft()
     with open_local(2) as cluster:
-        simulated = simulate_grid(program, cluster.platform, scheduler)
+        simulated = simulate_program(program, cluster.platform, scheduler)
         outcome = cluster.execute(program, scheduler, timeout=120)
     assert outcome.results == {"answer": answer}
     assert len(simulated.happened.start) == len(program.tasks)

@@ -1,11 +1,20 @@
-"""How functions are compiled, here for the whole package: `entry` is called from Python, `inner` by compiled code."""
+"""How functions are compiled, here for the whole package: `entry` is called from Python, `inner` and
+`leaf` by compiled code.
+
+Compiled code is kept between processes (see `code_cache`). Division by zero gives inf or nan, as in numpy.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from numba import njit
+from numba import config, njit, types
+from numba.core import event
+
+from headrace.arrays.clock import compile_begins, compile_ends, compile_seconds
+from headrace.arrays.code_cache import cache_of
+from headrace.arrays.compile_notice import notify_begin, notify_end
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -15,26 +24,93 @@ def entry(function: Function) -> Function: ...
 @overload
 def entry(*, nogil: bool) -> Callable[[Function], Function]: ...
 def entry(function: Function | None = None, *, nogil: bool = False) -> Any:
-    """Compile a function that Python calls."""
-    compiled: Any = njit(cache=True, error_model="numpy", nogil=nogil)
-    return compiled if function is None else compiled(function)
+    """Compile a function that Python calls.
+
+    Args:
+        nogil: Release the interpreter's lock, for long loops that threads run side by side. Not for short calls:
+            getting the lock back can take longer than the call.
+
+    >>> @entry
+    ... def twice(number):
+    ...     return 2 * number
+    >>> twice(21)
+    42
+    """
+    if function is None:
+        return lambda function: _compiled(function, nogil=nogil)
+    return _compiled(function, nogil=nogil)
 
 
 def inner(function: Function) -> Function:
-    """Compile a function that only compiled code calls."""
-    compiled: Any = njit(cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    made: Function = compiled(function)
+    """Compile a function that only compiled code calls.
+
+    The wrapper that Python would call is left out: with hundreds of arrays in the arguments, making it takes as
+    long as compiling the function itself. Integers of all widths are passed as int64: otherwise the function is
+    compiled again for each combination of widths that it is called with.
+    """
+    made = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    if not config.DISABLE_JIT:
+        _widen_integers(made)
     return made
 
 
 def leaf(function: Function) -> Function:
-    """Compile a function that only compiled code calls, and that allocates nothing.
+    """Compile a function that only compiled code calls, that allocates nothing and takes no structref.
 
-    It counts no references to arrays, which otherwise happens whenever one is passed on or taken out of a
-    record: in short functions that costs more than all the rest.
+    It counts no references to arrays. Other compiled functions do that whenever an array is passed on or taken out of
+    a record, which in short functions costs more than all the rest. Integers are passed as in `inner`.
     """
-    compiled: Any = njit(
-        cache=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False
-    )
-    made: Function = compiled(function)
+    made = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+    if not config.DISABLE_JIT:
+        _widen_integers(made)
     return made
+
+
+def _compiled(function: Function, **options: bool) -> Function:
+    dispatcher: Any = njit(error_model="numpy", **options)(function)
+    if not config.DISABLE_JIT and (kept := cache_of(dispatcher.py_func)) is not None:
+        dispatcher._cache = kept
+    made: Function = dispatcher
+    return made
+
+
+def _widen_integers(dispatcher: Any) -> None:
+    """Let numba look for the function's signature with int64 in place of every integer type that fits into it."""
+    resolve = dispatcher.get_call_template
+
+    def wide(kind: Any) -> Any:
+        kind = types.unliteral(kind)
+        fits = isinstance(kind, types.Integer) and (kind.signed or kind.bitwidth < 64)
+        return types.int64 if fits else kind
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        return resolve(tuple(map(wide, args)), {name: wide(kind) for name, kind in kws.items()})
+
+    dispatcher.get_call_template = get_call_template
+
+
+class CompileLog(event.Listener):  # type: ignore[misc]
+    """Counts what is compiled, stops the work clock meanwhile, and says so once in this process."""
+
+    def __init__(self) -> None:
+        self.compiled: list[str] = []
+        """The functions that this process has compiled, not those that it has loaded from the cache."""
+        self._depth = 0
+
+    def on_start(self, event: Any) -> None:
+        before = compile_seconds()
+        compile_begins()
+        self._depth += 1
+        function = event.data["dispatcher"].py_func
+        self.compiled.append(f"{function.__module__}.{function.__qualname__}")
+        notify_begin(len(self.compiled), before)
+
+    def on_end(self, event: Any) -> None:
+        compile_ends()
+        self._depth -= 1
+        if self._depth == 0:
+            notify_end()
+
+
+LOG = CompileLog()
+event.register("numba:compile", LOG)

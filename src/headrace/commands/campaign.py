@@ -5,14 +5,42 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from headrace.commands.console import computing, print_json, print_table
+from headrace.commands.options import JsonOption, PlotOption
 from headrace.model.units import show_size, show_time
 
 if TYPE_CHECKING:
     from headrace.experiment.campaign import Done
     from headrace.experiment.campaign_summary import Summary
     from headrace.formats.campaign_toml import CampaignFile
+
+
+def campaign(
+    file: Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="Campaign TOML: what to combine.")],
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of processes.", show_default="one per core")
+    ] = None,
+    plot: PlotOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run the campaign and print a row for each group of runs that differ only in the seed."""
+    from headrace.formats.files import require_target
+
+    require_target(plot)
+    with computing(f"running {file}") as say:
+        read, done = run_campaign_file(file, workers, plot, say)
+    if as_json:
+        print_json(to_json(read, done))
+        return
+    print_table(*table(done))
+    for reason in reasons(done):
+        typer.echo(reason)
+    if plot is not None:
+        typer.echo(f"picture: {plot}")
 
 
 def run_campaign_file(
@@ -77,7 +105,7 @@ def _cells(s: Summary) -> list[str]:
     ]
 
 
-def as_json(campaign: CampaignFile, done: Sequence[Done]) -> dict[str, Any]:
+def to_json(campaign: CampaignFile, done: Sequence[Done]) -> dict[str, Any]:
     """All runs and their summaries, for machines."""
     from headrace.experiment.campaign_summary import summaries
 

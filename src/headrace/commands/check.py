@@ -1,72 +1,102 @@
-"""Judge files given together: programs, platforms, and plans against both."""
+"""`headrace check`: read files given together, and check plans and deployments against the others."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from headrace.commands.check_pipelines import judge_deployment, pipeline_line
-from headrace.formats.detect import detect
+import typer
+
+from headrace.commands.check_pipelines import check_deployment, pipeline_line
+from headrace.commands.console import print_json
+from headrace.commands.options import JsonOption
+from headrace.formats.campaign_toml import CampaignFile, combinations
+from headrace.formats.format import Kind
+from headrace.formats.loading import load_platform, load_program
 from headrace.formats.plan_json import files_of_plan, read_plan
-from headrace.formats.python_program import is_python_program, load_python_program
-from headrace.formats.reading import read_any_platform, read_any_program
-from headrace.model.check import check
-from headrace.model.errors import BadPlan, UsageError
+from headrace.formats.python_program import is_python_program
+from headrace.formats.registry import detect
+from headrace.model.behaviour import Behaviour, GridScript
+from headrace.model.check import check as violations_of
+from headrace.model.errors import BadPlan, BadPlatform, UsageError
 from headrace.model.pipeline import Pipeline
 from headrace.model.platform import Platform
 from headrace.model.program import Program
-from headrace.model.units import show_size, show_time
+from headrace.model.units import plural, show_size, show_time
+
+
+def check(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...", help="Programs, platforms, plans, pipelines, deployments, campaigns."
+        ),
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Print what each file holds and what is wrong with it."""
+    findings = check_files([str(f) for f in files])
+    broken = [f for f in findings if f["violations"]]
+    if as_json:
+        print_json({"files": findings, "ok": not broken})
+    else:
+        for finding in findings:
+            typer.echo(f"{finding['file']}: {finding['kind']}: {finding['summary']}")
+            for violation in finding["violations"]:
+                typer.echo(f"  {violation}")
+    if broken:
+        raise typer.Exit(2)
 
 
 @dataclass
 class _Seen:
+    """What has been read so far, by file."""
+
     programs: dict[str, Program] = field(default_factory=dict)
-    platforms: dict[str, Platform] = field(default_factory=dict)
-    platform_files: dict[str, str] = field(default_factory=dict)
+    platforms: dict[str, Platform | GridScript] = field(default_factory=dict)
     pipelines: dict[str, Pipeline] = field(default_factory=dict)
     findings: list[dict[str, Any]] = field(default_factory=list)
 
-    def say(self, file: str, kind: str, summary: str, violations: list[str] | None = None) -> None:
+    def report(self, file: str, kind: Kind, summary: str, violations: list[str] | None = None) -> None:
         self.findings.append({"file": file, "kind": kind, "summary": summary, "violations": violations or []})
+
+    def keep(self, file: str, content: object) -> None:
+        """Remember what plans and deployments are checked against."""
+        if isinstance(content, Program):
+            self.programs[file] = content
+        elif isinstance(content, Platform | GridScript):
+            self.platforms[file] = content
+        elif isinstance(content, Pipeline):
+            self.pipelines[file] = content
 
 
 def check_files(files: list[str]) -> list[dict[str, Any]]:
-    """Read every file and judge every plan; a broken file raises, a broken plan lists its violations.
+    """Read every file and check every plan; an unreadable file raises, an invalid plan lists its violations.
 
-    A plan is judged with the program and platform given next to it or, if there are none, with those it
-    names; a deployment with the pipeline and platform given next to it.
+    A plan is checked against the program and platform given with it or, if there are none, against those it
+    names; a deployment against the pipeline and platform given with it.
     """
     seen = _Seen()
-    plans, deployments = [], []
+    later: list[tuple[str, Kind]] = []
     for file in files:
-        kind = "program" if is_python_program(file) else detect(file)
+        found = detect(file)
+        if found.kind in ("plan", "deployment"):
+            later.append((file, found.kind))
+            continue
+        assert found.read is not None
+        content = found.read(file)
+        seen.keep(file, content)
+        seen.report(file, found.kind, _LINES[found.kind](content))
+    for file, kind in later:
         if kind == "plan":
-            plans.append(file)
-        elif kind == "platform":
-            platform = seen.platforms[file] = read_any_platform(file)
-            seen.platform_files[file] = file
-            seen.say(file, kind, _platform_line(platform))
-        elif kind == "pipeline":
-            pipeline = seen.pipelines[file] = Pipeline.read(file)
-            seen.say(file, kind, pipeline_line(pipeline))
-        elif kind == "deployment":
-            deployments.append(file)
-        elif kind == "campaign":
-            seen.say(file, kind, _campaign_line(file))
-        elif kind == "behaviour":
-            seen.say(file, kind, _behaviour_line(file))
+            _check_plan(file, seen)
         else:
-            program = load_python_program(file) if is_python_program(file) else read_any_program(file)
-            seen.programs[file] = program
-            seen.say(file, kind, _program_line(program))
-    for file in plans:
-        _check_plan(file, seen)
-    for file in deployments:
-        summary, violations = judge_deployment(
-            file, _one(seen.pipelines, "pipeline", file), _one(seen.platform_files, "platform", file)
-        )
-        seen.say(file, "deployment", summary, violations)
+            platform = next(iter(seen.platforms), None) if _one(seen.platforms, "platform", file) else None
+            summary, broken = check_deployment(file, _one(seen.pipelines, "pipeline", file), platform)
+            seen.report(file, "deployment", summary, broken)
     return seen.findings
 
 
@@ -74,12 +104,13 @@ def _check_plan(file: str, seen: _Seen) -> None:
     named_program, named_platform = files_of_plan(file)
     program = _one(seen.programs, "program", file) or _named(named_program, file, "program")
     platform = _one(seen.platforms, "platform", file) or _named(named_platform, file, "platform")
+    platform = platform.start() if isinstance(platform, GridScript) else platform
     assert isinstance(program, Program)
     assert isinstance(platform, Platform)
     plan = read_plan(file, program.graph, platform)
-    violations = check(program, platform, plan)
-    state = f"{len(violations)} violation{'s' * (len(violations) > 1)}" if violations else "valid"
-    seen.say(
+    violations = violations_of(program, platform, plan)
+    state = plural(len(violations), "violation") if violations else "valid"
+    seen.report(
         file,
         "plan",
         f"by {plan.scheduler} for {program.name} on {platform.name}, "
@@ -90,61 +121,85 @@ def _check_plan(file: str, seen: _Seen) -> None:
 
 def _one(given: dict[str, Any], what: str, file: str) -> Any:
     if len(given) > 1:
-        raise UsageError(
-            f"{len(given)} {what}s were given with the plan", where=file, hint=f"give one {what}"
-        )
+        raise UsageError(f"{len(given)} {what}s were given with it", where=file, hint=f"give one {what}")
     return next(iter(given.values()), None)
 
 
 def _named(name: str | None, plan_file: str, what: str) -> Program | Platform:
-    """The file a plan says it was made from; never a Python file, which would be run."""
-    hint = f"give the {what} file next to the plan: headrace check PROGRAM PLATFORM {plan_file}"
+    """The file that a plan says it was made from; never a Python file, which would be executed."""
+    hint = f"give the {what} file as well: headrace check PROGRAM PLATFORM {plan_file}"
     if name is None or is_python_program(name):
-        raise BadPlan(f"its {what} is not known", where=plan_file, hint=hint)
+        raise BadPlan(f"the plan does not say what its {what} is", where=plan_file, hint=hint)
     if name == "local" and what == "platform":
         return Platform.local()
     for folder in (Path(), Path(plan_file).parent):
         if (folder / name).is_file():
             path = folder / name
-            return read_any_platform(path) if what == "platform" else read_any_program(path)
-    raise BadPlan(f"its {what} {name!r} is not there", where=plan_file, hint=hint)
+            return load_platform(path) if what == "platform" else load_program(path)
+    raise BadPlan(f"its {what} {name!r} does not exist", where=plan_file, hint=hint)
 
 
 def _program_line(program: Program) -> str:
     graph = program.graph
-    outside = graph.producer < 0
+    external = graph.producer < 0
     return (
-        f"{graph.n_tasks:,} tasks, {graph.n_items:,} items ({show_size(float(graph.size.sum()))}, "
-        f"{show_size(float(graph.size[outside].sum()))} from outside), "
-        f"{int(graph.level.max(initial=-1)) + 1} levels, {show_time(float(graph.work.sum()))} of work"
+        f"{plural(graph.n_tasks, 'task')}, {plural(graph.n_items, 'item')} "
+        f"({show_size(float(graph.size.sum()))}, {show_size(float(graph.size[external].sum()))} of it input), "
+        f"{plural(int(graph.level.max(initial=-1)) + 1, 'level')}, {show_time(float(graph.work.sum()))} of work"
     )
 
 
-def _campaign_line(file: str) -> str:
-    from headrace.formats.campaign_toml import combinations, read_campaign
-
-    read = read_campaign(file)
+def _campaign_line(campaign: CampaignFile) -> str:
     return (
-        f"{combinations(read):,} runs: {len(read.applications)} applications, {len(read.grids)} grids, "
-        f"{len(read.schedulers)} schedulers, {len(read.seeds)} seeds"
+        f"{plural(combinations(campaign), 'run')}: {plural(len(campaign.applications), 'application')}, "
+        f"{plural(len(campaign.grids), 'grid')}, {plural(len(campaign.schedulers), 'scheduler')}, "
+        f"{plural(len(campaign.seeds), 'seed')}"
     )
 
 
-def _behaviour_line(file: str) -> str:
-    from headrace.formats.pst_behaviour import read_behaviour
-
-    read = read_behaviour(file)
-    what = "a link" if isinstance(read, tuple) else "a host"
-    series = read[0] if isinstance(read, tuple) else read
-    end = f"repeats after {show_time(series.length)}" if series.repeats else "holds its last value"
-    mean = f"{show_size(series.mean)}/s" if isinstance(read, tuple) else f"{series.mean:.1%}"
-    return f"{what}, {len(series):,} steps, mean {mean}, {end}"
+def _behaviour_line(behaviour: Behaviour) -> str:
+    link = isinstance(behaviour, tuple)
+    series = behaviour[0] if isinstance(behaviour, tuple) else behaviour
+    end = f"repeats after {show_time(series.length)}" if series.repeats else "then holds its last value"
+    mean = f"{show_size(series.mean)}/s" if link else f"{series.mean:.1%}"
+    return f"of a {'link' if link else 'host'}, {plural(len(series), 'step')}, mean {mean}, {end}"
 
 
 def _platform_line(platform: Platform) -> str:
     network = platform.network
     return (
-        f"{len(platform.hosts):,} hosts with {sum(h.cores for h in platform.hosts):,} cores at "
-        f"{sum(1 for s in platform.sites if s.hosts)} sites, {network.n_links:,} links, "
+        f"{plural(len(platform.hosts), 'host')} with {plural(sum(h.cores for h in platform.hosts), 'core')} at "
+        f"{plural(sum(1 for s in platform.sites if s.hosts), 'site')}, {plural(network.n_links, 'link')}, "
         f"contention {platform.contention}, origin {platform.origin or 'everywhere'}"
     )
+
+
+def _grid_line(grid: GridScript) -> str:
+    """The grid at time 0, and how many events of which kind follow until when."""
+    later = [event for event in grid.events if event.time > 0]
+    counts = Counter(_EVENT_NAMES[type(event).__name__] for event in later)
+    events = ", ".join(plural(count, name) for name, count in counts.items())
+    until = f" until {show_time(max(event.time for event in later))}" if later else ""
+    try:
+        at_start = _platform_line(grid.start())
+    except BadPlatform:
+        at_start = "no hosts at time 0"
+    return f"{at_start}; {f'{events}{until}' if later else 'no later events'}"
+
+
+_EVENT_NAMES = {
+    "AddCluster": "cluster join",
+    "AddHost": "host join",
+    "RemoveCluster": "cluster removal",
+    "RemoveHost": "host removal",
+    "ChangeHost": "host behaviour change",
+    "ChangeCluster": "cluster behaviour change",
+}
+_LINES: dict[Kind, Callable[[Any], str]] = {
+    "program": _program_line,
+    "platform": _platform_line,
+    "grid": _grid_line,
+    "pipeline": pipeline_line,
+    "behaviour": _behaviour_line,
+    "campaign": _campaign_line,
+}

@@ -3,39 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from headrace.experiment.compare import Row, compare, geometric_means
+import typer
+
+from headrace.commands.console import computing, print_json, print_table
+from headrace.commands.dataclass_options import option
+from headrace.commands.options import JsonOption, PlotOption, names_in
+from headrace.experiment.compare import Row, geometric_means
+from headrace.experiment.compare import compare as compare_schedulers
 from headrace.experiment.kept import Kept, KeptResults
-from headrace.formats.python_program import is_python_program, load_python_program
-from headrace.formats.reading import read_any_program
+from headrace.formats.loading import load_platform, load_program
 from headrace.model.errors import UsageError
-from headrace.model.platform import Platform
 from headrace.planners.registry import make
+
+
+@dataclass(frozen=True)
+class CompareOptions:
+    """Which schedulers, and what they are given."""
+
+    schedulers: str = option("heft,auto", "--schedulers", "Comma-separated scheduler names.", metavar="LIST")
+    time: float = option(10.0, "--time", "Search time of `best`.", metavar="SECONDS")
+    seed: int = option(0, "--seed", "Random seed, for schedulers that draw.")
+
+
+def compare(
+    programs: Annotated[
+        list[str], typer.Argument(metavar="PROGRAM...", help="WfFormat or PST files, or file.py:name.")
+    ],
+    on: Annotated[
+        list[str], typer.Option("--on", metavar="PLATFORM", help="Platform file; repeat for more platforms.")
+    ],
+    options: CompareOptions,
+    plot: PlotOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print makespan / bound and planning time of each scheduler on each program and platform."""
+    names = names_in(options.schedulers)
+    with computing("comparing") as say:
+        rows = compare_files(programs, on, options, say)
+    if plot is not None:
+        from headrace.report.ratios import write_ratios
+
+        labels = [f"{row.program} on {row.platform}" for row in rows]
+        write_ratios(plot, labels, names, [[_ratio(row.results[name]) for name in names] for row in rows])
+    if as_json:
+        print_json(to_json(rows, names))
+    else:
+        print_table(*table(rows, names))
 
 
 def compare_files(
     programs: Sequence[str],
     platforms: Sequence[str],
-    schedulers: Sequence[str],
-    seconds: float | None,
-    seed: int,
+    asked: CompareOptions,
     tell: Callable[[str], None],
 ) -> list[Row]:
     """Read the files and plan what is not kept yet."""
-    options = {"best": {"time": 10.0 if seconds is None else seconds}} if "best" in schedulers else {}
-    if seconds is not None and not options:
-        raise UsageError("--time is for best", hint="add best to --schedulers")
+    schedulers = names_in(asked.schedulers)
+    options = {"best": {"time": asked.time}} if "best" in schedulers else {}
+    if asked.time != CompareOptions().time and not options:
+        raise UsageError("--time has no effect without `best`", hint="add best to --schedulers")
     for name in schedulers:
         make(name, **options.get(name, {}))  # an unknown name is said before anything is planned
-    graphs = {
-        _short(p): (load_python_program(p) if is_python_program(p) else read_any_program(p)).graph
-        for p in programs
-    }
-    places = {_short(p): Platform.local() if p == "local" else Platform.read(p) for p in platforms}
+    graphs = {_short(p): load_program(p).graph for p in programs}
+    places = {_short(p): load_platform(p) for p in platforms}
     with KeptResults() as kept:
-        return compare(graphs, places, schedulers, kept, options=options, seed=seed, tell=tell)
+        return compare_schedulers(
+            graphs, places, schedulers, kept, options=options, seed=asked.seed, tell=tell
+        )
 
 
 def table(rows: Sequence[Row], schedulers: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -56,6 +94,10 @@ def table(rows: Sequence[Row], schedulers: Sequence[str]) -> tuple[list[str], li
     return headers, [*lines, ["geometric mean", "", "", "", *shown]]
 
 
+def _ratio(result: Kept | str) -> float | None:
+    return None if isinstance(result, str) or not result.bound else result.makespan / result.bound
+
+
 def _cell(result: Kept | str) -> str:
     if isinstance(result, str):
         return "no plan"
@@ -63,7 +105,7 @@ def _cell(result: Kept | str) -> str:
     return f"{ratio:.3f} ({result.seconds:.3g} s)"
 
 
-def as_json(rows: Sequence[Row], schedulers: Sequence[str]) -> dict[str, Any]:
+def to_json(rows: Sequence[Row], schedulers: Sequence[str]) -> dict[str, Any]:
     """The same for machines."""
     return {
         "rows": [

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+import typer
 
+from headrace.commands.console import print_json, print_table
 from headrace.commands.demo_program import demo_program, try_each_kind
-from headrace.core.scheduler import Follow, Problem, Scheduler, assignments_of
+from headrace.commands.options import JsonOption
+from headrace.core.replan import Replan
+from headrace.core.scheduler import Problem, Scheduler
 from headrace.model.check import require_valid
 from headrace.model.events import TaskFinished
 from headrace.model.graph import Graph
@@ -86,7 +90,7 @@ def run_demo(say: Callable[[str], None]) -> Demo:
         plan = planner.plan(Problem(graph, platform))
         require_valid(graph, platform, plan)
         say("running with the Headrace plan")
-        planned = _checked(cluster, program, Follow(planner, assignments_of(plan)))
+        planned = _checked(cluster, program, Replan(planner, first=plan))
         engine_bound, planned_bound = (
             _bound(program.graph, cluster.platform, outcome) for outcome in (engine, planned)
         )
@@ -176,3 +180,27 @@ def demo_json(demo: Demo) -> dict[str, Any]:
         "speedup": demo.speedup,
         "same_results": demo.same,
     }
+
+
+def demo(
+    page: Annotated[Path, typer.Option("--page", metavar="FILE", help="Where to write both charts.")] = Path(
+        "demo.html"
+    ),
+    as_json: JsonOption = False,
+) -> None:
+    """Run the demo, write its page, and print the comparison."""
+    outcome = run_demo(lambda line: typer.echo(f"- {line}", err=True))
+    write_demo_page(outcome, page)
+    if as_json:
+        print_json(demo_json(outcome))
+    else:
+        rows = [
+            [row.placed_by, show_time(row.makespan), show_time(row.bound), f"{row.ratio:.2f}"]
+            for row in outcome.rows()
+        ]
+        print_table(["placed by", "makespan", "lower bound", "ratio"], rows)
+        same = "the same" if outcome.same else "DIFFERENT"
+        typer.echo(f"both runs gave {same} results; with the plan {outcome.speedup:.2f} times as fast")
+        typer.echo(f"charts: {page}")
+    if not outcome.same:
+        raise typer.Exit(1)

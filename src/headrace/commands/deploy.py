@@ -9,45 +9,115 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from headrace.commands.deploy_simulated import Outcomes, simulated_cells, simulated_json, simulated_rows
-from headrace.deploying import deploy
+import typer
+
+from headrace.commands.console import print_json, print_table, progress
+from headrace.commands.dataclass_options import option
+from headrace.commands.deploy_simulated import (
+    Outcomes,
+    simulate_deployments,
+    simulated_cells,
+    simulated_json,
+    simulated_rows,
+)
+from headrace.commands.options import JsonOption, names_in
+from headrace.deploying import deploy as make_deployment
 from headrace.formats.deployment_ini import write_deployment
-from headrace.formats.lpsched_ini import read_sources
-from headrace.formats.machines_ini import Machines, read_machines
+from headrace.formats.loading import load_machines, load_pipeline
+from headrace.formats.pipeline_ini import read_sources
 from headrace.model.deployment import Deployment
 from headrace.model.errors import NoPlan, UsageError
-from headrace.model.pipeline import Pipeline, Source
+from headrace.model.pipeline import Source
 from headrace.model.platform import Platform
 from headrace.model.units import show_time
-from headrace.report.tables import print_table
 
 Tell = Callable[[str], None]
 
 
+AS_FILE = "as in the pipeline file"
+
+
 @dataclass(frozen=True)
 class DeployOptions:
-    """What the command was asked for; None: as the pipeline file has it."""
+    """How to plan the deployment."""
 
-    on: str
-    planners: tuple[str, ...] = ("lpsched",)
-    sources_file: Path | None = None
-    sources: tuple[str, ...] = ()
-    load: str | None = None
-    time: float = 10.0
-    gap: float = 1e-4
-    several_per_host: bool = False
-    host_cost: float | None = None
-    cross: float | None = None
-    spare: float | None = None
-    least: float | None = None
+    planners: str = option(
+        "lpsched", "--compare", "Planners to compare: trivial,total,lpsched.", metavar="LIST"
+    )
+    sources: tuple[str, ...] = option(
+        (),
+        "--source",
+        "Hosts that hold the input: a,b or a=0.7,b=0.3. Repeat to offer alternative sources.",
+        metavar="HOSTS",
+    )
+    sources_file: Path | None = option(
+        None, "--sources", "File of alternative sources of the input.", metavar="FILE"
+    )
+    load: str | None = option(
+        None,
+        "--load",
+        "Forecast host loads from a load file, from platform traces (`forecast`) or from earlier runs (`record`).",
+        metavar="FROM",
+        default_text="loads as in the platform file",
+    )
+    time: float = option(10.0, "--time", "Search time.", metavar="SECONDS")
+    gap: float = option(1e-4, "--gap", "Stop within this proven relative distance from the optimum.")
+    several_per_host: bool = option(False, "--several-per-host", "Let several filters share a host.")
+    host_cost: float | None = option(
+        None, "--host-cost", "W_X: throughput in MB/s that an additional host must add.", default_text=AS_FILE
+    )
+    cross: float | None = option(
+        None, "--cross", "W_C: weight of flows between clusters.", default_text=AS_FILE
+    )
+    spare: float | None = option(
+        None, "--spare", "W_F: share of computing power kept in reserve.", default_text=AS_FILE
+    )
+    least: float | None = option(
+        None, "--least", "W_MIN: minimum utilisation of a host in use.", default_text=AS_FILE
+    )
 
 
-def deploy_file(pipeline_file: str, options: DeployOptions, tell: Tell) -> dict[str, Deployment | NoPlan]:
+@dataclass(frozen=True)
+class DeployOutput:
+    """What is done with the deployment."""
+
+    simulate: bool = option(False, "--simulate", "Simulate the deployment; compare with round-robin routing.")
+    output: Path | None = option(None, "--output", "Save the deployment (INI).", short="-o", metavar="FILE")
+    plot: Path | None = option(None, "--plot", "Draw clusters, copies and flows as SVG.", metavar="FILE")
+
+
+def deploy(
+    pipeline: Annotated[
+        str, typer.Argument(metavar="PIPELINE", help="INI or TOML file of filters.", show_default=False)
+    ],
+    on: Annotated[
+        str, typer.Option("--on", metavar="PLATFORM", help="INI or TOML file of machines, or `local`.")
+    ],
+    options: DeployOptions,
+    files: DeployOutput,
+    as_json: JsonOption = False,
+) -> None:
+    """Plan the deployment, simulate it if asked to, and print what was found."""
+    with progress(f"deploying {pipeline}") as say:
+        made = deploy_file(pipeline, on, options, say)
+        happened = simulate_deployments(made, say) if files.simulate else None
+    show_deployments(
+        made,
+        output=files.output,
+        plot=files.plot,
+        as_json=print_json if as_json else None,
+        simulated=happened,
+    )
+
+
+def deploy_file(
+    pipeline_file: str, on: str, options: DeployOptions, tell: Tell
+) -> dict[str, Deployment | NoPlan]:
     """A deployment by each planner asked for; with several, one that finds none does not end the others."""
-    pipeline = Pipeline.read(pipeline_file)
-    machines = Machines(Platform.local()) if options.on == "local" else read_machines(options.on)
+    pipeline = load_pipeline(pipeline_file)
+    machines = load_machines(on)
     chosen = _sources(options)
     if chosen:
         pipeline = pipeline.with_sources(chosen)
@@ -55,10 +125,11 @@ def deploy_file(pipeline_file: str, options: DeployOptions, tell: Tell) -> dict[
     knobs = replace(pipeline.knobs, **{k: v for k, v in turned.items() if v is not None})
     loads = _loads(options.load, machines.platform)
     made: dict[str, Deployment | NoPlan] = {}
-    for planner in options.planners:
+    planners = names_in(options.planners)
+    for planner in planners:
         try:
             with _chatter_on_stderr():
-                made[planner] = deploy(
+                made[planner] = make_deployment(
                     pipeline,
                     machines.platform,
                     planner,
@@ -71,7 +142,7 @@ def deploy_file(pipeline_file: str, options: DeployOptions, tell: Tell) -> dict[
                     tell=tell,
                 )
         except NoPlan as error:
-            if len(options.planners) == 1:
+            if len(planners) == 1:
                 raise
             made[planner] = error
     return made

@@ -4,10 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from headrace.experiment.figures import FIGURES, Ask, Cell, Reproduction, reproduce
+import typer
+
+from headrace.commands.console import computing, print_json, print_table
+from headrace.commands.options import JsonOption, PlotOption
+from headrace.formats.files import require_target
+from headrace.model.errors import UsageError
 from headrace.report.curves import write_curves
+from headrace.reproductions import FIGURES, Ask, Cell, Reproduction
+from headrace.reproductions import reproduce as reproduce_named
+
+
+def reproduce(
+    figure: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FIGURE", help="Name of the figure; without it, list all.", show_default=False
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Seeds per cell.", show_default="depends on the figure")
+    ] = None,
+    plot: PlotOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the figures there are, or compute one and compare it with the paper."""
+    if figure is None and (seeds is not None or plot is not None):
+        raise UsageError("--seeds and --plot need a figure", hint="name it: headrace reproduce figure-11")
+    require_target(plot)
+    if figure is None:
+        _list_figures(as_json)
+        return
+    with computing(f"reproducing {figure}") as say:
+        made = reproduce_figure(figure, seeds, plot, say)
+    if as_json:
+        print_json(to_json(figure, made))
+        return
+    _show(made)
+    if plot is not None:
+        typer.echo(f"picture: {plot}")
+
+
+def _list_figures(as_json: bool) -> None:
+    rows = figure_list()
+    if as_json:
+        print_json({"figures": rows})
+    else:
+        print_table(["figure", "what"], [list(row.values()) for row in rows])
+
+
+def _show(made: Reproduction) -> None:
+    typer.echo(f"{made.title} ({made.source})")
+    print_table(list(made.headers), [[shown(cell) for cell in row] for row in made.rows])
+    for claim in made.claims:
+        typer.echo(f"paper says: {claim.paper}")
+        typer.echo(f"  we measure: {claim.measured} ({'agrees' if claim.agrees else 'DISAGREES'})")
+        if claim.why:
+            typer.echo(f"  why: {claim.why}")
+    for note in made.notes:
+        typer.echo(note)
 
 
 def figure_list() -> list[dict[str, str]]:
@@ -19,13 +76,13 @@ def reproduce_figure(
     name: str, seeds: int | None, plot: Path | None, tell: Callable[[str], None]
 ) -> Reproduction:
     """Compute the figure and draw its pictures, if wanted, into one file."""
-    made = reproduce(name, Ask(seeds=seeds, tell=tell))
+    made = reproduce_named(name, Ask(seeds=seeds, tell=tell))
     if plot is not None:
         write_curves(plot, made.pictures)
     return made
 
 
-def as_json(name: str, made: Reproduction) -> dict[str, Any]:
+def to_json(name: str, made: Reproduction) -> dict[str, Any]:
     """The same for machines: the rows as objects."""
     return {
         "name": name,

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headrace.core.compiling import compiling_told
-from headrace.execution import ENGINE, Run, run
+import typer
+
+from headrace.arrays.compile_notice import Notice, compile_notice
+from headrace.commands.console import print_json, print_table
+from headrace.commands.dataclass_options import option
+from headrace.commands.options import JsonOption, Pictures, ProgramArg, read_program
+from headrace.execution import Run
+from headrace.execution import run as execute
 from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
 from headrace.model.plan import Plan
@@ -20,23 +26,64 @@ from headrace.model.units import show_size, show_time
 
 @dataclass(frozen=True)
 class RunOptions:
-    on: str
-    scheduler: str
-    online: bool
-    workers: int | None
-    speeds: str | None
-    emulate: bool
-    time_scale: float
-    size_scale: float | None
-    burn: bool
-    output: Path
-    tls: dict[str, Path | None]
-    gantt: Path | None
-    trace: Path | None
+    """Where and how to run."""
+
+    on: str = option(
+        "local",
+        "--on",
+        "Where to run: `local`, tls://host:port, or tcp://127.0.0.1:port on this machine.",
+        metavar="WHERE",
+    )
+    scheduler: str = option(
+        "auto",
+        "--scheduler",
+        "A name listed by `headrace schedulers`, file.py:Class for your own, or `dask` for no plan.",
+        short="-s",
+    )
+    workers: int | None = option(
+        None, "--workers", "Number of local workers.", min=1, default_text="one per core"
+    )
+    speeds: str | None = option(
+        None,
+        "--speeds",
+        "Emulate local workers of these speeds, such as 4,2,1,1.",
+        metavar="LIST",
+        default_text="no emulation",
+    )
+    emulate: bool = option(
+        False, "--emulate", "Replace each task by one that takes its time and produces its data."
+    )
+    time_scale: float = option(1.0, "--time-scale", "With --emulate: factor on run times.")
+    size_scale: float | None = option(
+        None, "--size-scale", "With --emulate: factor on data sizes.", default_text="--time-scale"
+    )
+    burn: bool = option(False, "--burn", "With --emulate: use the CPU instead of sleeping.")
+    output: Path = option(Path(), "--output", "Folder for result files.", short="-o", metavar="FOLDER")
+    tls_ca: Path | None = option(
+        None, "--tls-ca", "Certificate authority of a tls:// cluster.", metavar="FILE"
+    )
+    tls_cert: Path | None = option(None, "--tls-cert", "Client certificate.", metavar="FILE")
+    tls_key: Path | None = option(None, "--tls-key", "Client key.", metavar="FILE")
+
+    @property
+    def tls(self) -> dict[str, str]:
+        """The files given, by the names that `connect` has for them."""
+        files = {"ca": self.tls_ca, "cert": self.tls_cert, "key": self.tls_key}
+        return {name: str(path) for name, path in files.items() if path is not None}
+
+
+def run(program: ProgramArg, options: RunOptions, pictures: Pictures, as_json: JsonOption = False) -> None:
+    """Run the program and print the outcome; the exit code is 1 if a task failed."""
+    code = run_program(read_program(program), options, pictures, print_json if as_json else None)
+    if code:
+        raise typer.Exit(code)
 
 
 def run_program(
-    program: Program, options: RunOptions, print_json: Callable[[dict[str, Any]], None] | None
+    program: Program,
+    options: RunOptions,
+    pictures: Pictures,
+    as_json: Callable[[dict[str, Any]], None] | None,
 ) -> int:
     """Run, show progress and the outcome; returns the exit code."""
     if options.emulate:
@@ -50,45 +97,37 @@ def run_program(
     events: list[Event] = []
     with (
         _progress(len(program.tasks)) as (planned, advance),
-        _compiling(options.scheduler),
+        compile_notice(Notice(progress=lambda text: None)),
     ):
 
         def observe(event: Event) -> None:
             events.append(event)
             advance(event)
 
-        done = run(
+        done = execute(
             program,
             options.on,
             options.scheduler,
-            online=options.online,
             workers=options.workers,
             speeds=_speeds(options.speeds),
             stretch=1.0
             if options.speeds is None or options.emulate
             else max(_speeds(options.speeds) or [1.0]),
-            tls={name: str(path) for name, path in options.tls.items() if path is not None},
+            tls=options.tls,
             output=options.output,
             learn=not options.emulate,
             observe=observe,
             planned=planned,
         )
-    _draw(done, events, options)
-    if print_json is not None:
-        print_json(_as_json(done))
+    _draw(done, events, pictures)
+    if as_json is not None:
+        as_json(_as_json(done))
     else:
         _show(done, len(program.tasks))
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
         return done.failure.exit_code
     return 0
-
-
-def _compiling(scheduler: str) -> AbstractContextManager[None]:
-    """Say so when loops are compiled; without a scheduler of ours there are none to load."""
-    if scheduler == ENGINE:
-        return nullcontext()
-    return compiling_told(lambda text: print(text, file=sys.stderr))
 
 
 def _require_bodies(program: Program, options: RunOptions) -> None:
@@ -158,23 +197,21 @@ def _progress(tasks: int) -> Iterator[tuple[Planned, Advance]]:
         yield planned, advance
 
 
-def _draw(done: Run, events: list[Event], options: RunOptions) -> None:
+def _draw(done: Run, events: list[Event], pictures: Pictures) -> None:
     graph = done.plan.graph if done.plan is not None else None
-    if options.gantt is not None:
+    if pictures.gantt is not None:
         from headrace.formats.files import write_file
         from headrace.report.gantt import chart_svg, run_chart
 
         chart = run_chart(done.plan, events, done.platform, graph=graph, bound=done.bound)
-        write_file(options.gantt, chart_svg(chart).encode())
-    if options.trace is not None:
+        write_file(pictures.gantt, chart_svg(chart).encode())
+    if pictures.trace is not None:
         from headrace.report.chrome_trace import run_trace, write_trace
 
-        write_trace(run_trace(events, done.platform, graph), options.trace)
+        write_trace(run_trace(events, done.platform, graph), pictures.trace)
 
 
 def _show(done: Run, tasks: int) -> None:
-    from headrace.report.tables import print_table
-
     moved = [e.size for e in done.outcome.events if isinstance(e, DataMoved)]
     rows = [["run", done.id], ["makespan", show_time(done.makespan)]]
     if done.plan is not None:

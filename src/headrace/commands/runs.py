@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from headrace.commands.console import print_json, print_table
+from headrace.commands.options import JsonOption
 from headrace.record import Record
 
 
@@ -32,3 +36,21 @@ def run_rows(run: str) -> tuple[list[str], list[list[Any]]]:
 
 def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).isoformat(" ", "seconds")
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def runs(
+    run_id: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="Show the tasks of this run.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the runs of the record, or the tasks of one."""
+    headers, rows = runs_rows() if run_id is None else run_rows(run_id)
+    if as_json:
+        print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows]})
+    else:
+        print_table(headers, [[_shown(value) for value in row] for row in rows])

@@ -1,47 +1,153 @@
-"""`headrace simulate`: carry a plan out, or run a program under an online scheduler on a grid that changes."""
+"""`headrace simulate`: run a program in virtual time under a scheduler, or replay a plan."""
 
 from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.commands.simulate_options import SimulateOptions, setting_of
+from headrace.commands.console import computing, file_rows, print_json, print_table
+from headrace.commands.dataclass_options import option
+from headrace.commands.options import JsonOption, OnOption, Pictures, ProgramArg, draw_plan, read_program
+from headrace.commands.simulate_options import SimulateSource, require_fitting
 from headrace.model.errors import UsageError
-from headrace.model.units import show_time
+from headrace.model.units import show_size, show_time
+from headrace.simulator.events.config import SimulationConfig
 
 if TYPE_CHECKING:
     from headrace.model.behaviour import GridScript
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
-    from headrace.simulator.grid_run import GridRun
+    from headrace.simulator.events.run import SimulatedRun
+
+
+@dataclass(frozen=True)
+class SimulateOutput:
+    """How often to simulate, and the files that only simulations write."""
+
+    runs: int | None = option(
+        None,
+        "--runs",
+        "Repeat with this many seeds and report the distribution of makespans.",
+        min=1,
+        default_text="one run",
+    )
+    plot: Path | None = option(None, "--plot", "With --runs: draw the makespans as SVG.", metavar="FILE")
+    log: Path | None = option(None, "--log", "Write what happened, one line per event.", metavar="FILE")
+
+    def __post_init__(self) -> None:
+        if self.runs is not None and self.log is not None:
+            raise UsageError("--log records a single run", hint="leave --runs out and pick a --seed")
+        if self.runs is None and self.plot is not None:
+            raise UsageError("--plot draws repeated runs", hint="add --runs 1000, or use --gantt")
+
+
+def simulate(
+    program: ProgramArg,
+    source: SimulateSource,
+    config: SimulationConfig,
+    output: SimulateOutput,
+    pictures: Pictures,
+    on: OnOption = "local",
+    as_json: JsonOption = False,
+) -> None:
+    """Simulate once or with many seeds, write the files asked for, and print the outcome."""
+    from headrace.formats.files import require_target
+    from headrace.formats.loading import load_grid
+
+    require_target(output.plot, pictures.gantt, pictures.trace, output.log)
+    grid = load_grid(on)
+    require_fitting(source, config, grid)
+    case = SimulateCase(read_program(program), grid, source, config)
+    if output.runs is not None:
+        _simulate_repeatedly(case, output, pictures, as_json)
+    else:
+        _simulate_once(case, output.log, pictures, as_json)
+
+
+@dataclass(frozen=True)
+class SimulateCase:
+    """What is simulated."""
+
+    program: Program
+    grid: Platform | GridScript
+    source: SimulateSource
+    config: SimulationConfig
+
+    def plan(self) -> Plan:
+        """The plan in the file, which must be valid."""
+        from headrace.formats.plan_json import read_plan
+        from headrace.model.behaviour import GridScript
+        from headrace.model.check import require_valid
+
+        assert self.source.plan is not None
+        what = "the program has real figures beside its estimates" if self.program.reality is not None else ""
+        what = "the grid changes over time" if changes_by_itself(self.grid) else what
+        if what:
+            raise UsageError(
+                f"{what}; --plan replays a plan where everything is as planned",
+                hint="use --scheduler NAME --replan neither instead",
+            )
+        platform = self.grid.start() if isinstance(self.grid, GridScript) else self.grid
+        made = read_plan(self.source.plan, self.program.graph, platform)
+        require_valid(self.program, platform, made)
+        return made
+
+
+def _simulate_once(case: SimulateCase, log: Path | None, pictures: Pictures, as_json: bool) -> None:
+    from headrace.formats.files import write_file
+    from headrace.formats.plan_json import plan_to_dict
+
+    if log is not None and case.source.plan is not None:
+        raise UsageError("a replayed plan has no log", where="--log", hint="leave --plan out, or see --json")
+    with computing(f"simulating {len(case.program.tasks):,} tasks") as say:
+        outcome = simulate_case(case, say)
+    if log is not None and outcome.run is not None:
+        write_file(log, ("\n".join(outcome.run.log_lines()) + "\n").encode())
+    outcome.draw(pictures)
+    if as_json:
+        print_json(plan_to_dict(outcome.executed) | outcome.facts)
+    else:
+        print_table([], [*outcome.rows, *file_rows([*pictures.named, ("log", log)])])
+
+
+def _simulate_repeatedly(
+    case: SimulateCase, output: SimulateOutput, pictures: Pictures, as_json: bool
+) -> None:
+    from headrace.commands.simulate_runs import median_run, simulate_runs
+
+    runs = output.runs or 1
+    with computing(f"simulating {len(case.program.tasks):,} tasks {runs:,} times") as say:
+        repeated = simulate_runs(case, runs, say)
+    if output.plot is not None:
+        repeated.plot(output.plot, f"{case.program.name} under {repeated.scheduler}")
+    if pictures.gantt is not None or pictures.trace is not None:
+        median_run(case, repeated).draw(pictures)
+    if as_json:
+        print_json(repeated.json())
+    else:
+        drawn = [(f"{name} of the median run", path) for name, path in pictures.named]
+        print_table([], [*repeated.rows(), *file_rows([("picture", output.plot), *drawn])])
 
 
 @dataclass(frozen=True)
 class Simulated:
     """What is printed, drawn and written."""
 
-    happened: Plan
+    executed: Plan
     facts: dict[str, Any]
-    """For machines, beside the plan that happened."""
+    """For machines, beside the executed plan."""
     rows: list[list[str]] = field(default_factory=list)
-    run: GridRun | None = None
+    run: SimulatedRun | None = None
 
-    def gantt(self, path: Path) -> None:
-        """Draw what happened."""
-        drawn = self.happened if self.run is None else self.run
-        drawn.gantt(path)
-
-
-def grid_of(spec: str) -> Platform | GridScript:
-    """This machine, a platform, or a grid description with all that happens in it."""
-    from headrace.formats.reading import read_grid_or_platform
-    from headrace.model.platform import Platform
-
-    return Platform.local() if spec == "local" else read_grid_or_platform(spec)
+    def draw(self, pictures: Pictures) -> None:
+        """Write the files that were asked for."""
+        if pictures.gantt is not None:
+            (self.executed if self.run is None else self.run).gantt(pictures.gantt)
+        draw_plan(self.executed, replace(pictures, gantt=None))
 
 
 def changes_by_itself(grid: Platform | GridScript) -> bool:
@@ -58,33 +164,17 @@ def changes_by_itself(grid: Platform | GridScript) -> bool:
     )
 
 
-def simulate_program(
-    program: Program, grid: Platform | GridScript, options: SimulateOptions, say: Callable[[str], None]
-) -> Simulated:
-    """Decide which way to simulate, and do it."""
-    if is_online(program, grid, options):
-        return _run_online(program, grid, options, say)
-    return _carry_plan(program, grid, options)
+def simulate_case(case: SimulateCase, say: Callable[[str], None]) -> Simulated:
+    """Let the scheduler decide, or replay the plan."""
+    return _run(case, say) if case.source.plan is None else _replay(case)
 
 
-def is_online(program: Program, grid: Platform | GridScript, options: SimulateOptions) -> bool:
-    """Whether a scheduler decides during the run; else a plan is carried out as it is."""
-    what = "the program has real figures beside its estimates" if program.reality is not None else ""
-    what = "the grid changes as time goes by" if changes_by_itself(grid) else what
-    if options.plan is not None and what:
-        raise UsageError(
-            f"{what}; --plan carries a plan out where all is as planned",
-            hint="in place of --plan give --scheduler NAME --events once --replan neither",
-        )
-    return options.plan is None and (options.online or bool(what))
+def _run(case: SimulateCase, say: Callable[[str], None]) -> Simulated:
+    from headrace.core.replan import Replan
+    from headrace.online.adapter import make_scheduler
+    from headrace.simulator.events.simulate import simulate_program
 
-
-def _run_online(
-    program: Program, grid: Platform | GridScript, options: SimulateOptions, say: Callable[[str], None]
-) -> Simulated:
-    from headrace.experiment.online import rules_taken, simulate_grid
-
-    total = len(program.tasks)
+    total = len(case.program.tasks)
     said = clock.monotonic()
 
     def tell(time: float, done: int) -> None:
@@ -93,11 +183,16 @@ def _run_online(
             said = clock.monotonic()
             say(f"{done:,} of {total:,} tasks done at {show_time(time)}")
 
-    setting = setting_of(options)
-    run = simulate_grid(
-        program, grid, options.name, setting, seed=options.seed, tell=tell, **options.for_planner
+    source, config = case.source, case.config
+    run = simulate_program(
+        case.program, case.grid, source.scheduler, config, seed=source.seed, tell=tell, **source.for_planner
     )
-    facts = {
+    planner = isinstance(make_scheduler(source.scheduler, config.policy, **source.for_planner), Replan)
+    return Simulated(run.executed, _facts(run), _rows(run, planner), run)
+
+
+def _facts(run: SimulatedRun) -> dict[str, Any]:
+    return {
         "events": run.events,
         "seconds": run.seconds,
         "asked": run.asked,
@@ -105,51 +200,39 @@ def _run_online(
         "redone": run.redone,
         "replicas": run.replicas,
         "stolen": run.stolen,
-        "duplicates": run.copied,
+        "duplicates": run.duplicates,
         "bytes_moved": run.bytes_moved,
     }
-    plans = f", {run.plans:,} plans" if rules_taken(options.name) else ""
-    rows = [
+
+
+def _rows(run: SimulatedRun, planner: bool) -> list[list[str]]:
+    plans = f", {run.plans:,} {'plan' if run.plans == 1 else 'plans'}" if planner else ""
+    times = "time" if run.asked == 1 else "times"
+    return [
         ["scheduler", run.scheduler],
         ["makespan", show_time(run.makespan)],
         ["lower bound", show_time(run.bound)],
-        ["scheduler asked", f"{run.asked:,} times{plans}"],
-        ["moved", f"{run.bytes_moved / 1e6:,.1f} MB"],
-        *([["made again", f"{run.redone:,} tasks, because their data was lost"]] if run.redone else []),
+        ["scheduler asked", f"{run.asked:,} {times}{plans}"],
+        ["data moved", show_size(run.bytes_moved)],
+        *([["run again", f"{run.redone:,} tasks, because their data was lost"]] if run.redone else []),
         *([["replicas", f"{run.replicas:,}"]] if run.replicas else []),
         *([["stolen", f"{run.stolen:,}"]] if run.stolen else []),
-        *([["duplicates", f"{run.copied:,}"]] if run.copied else []),
+        *([["duplicates", f"{run.duplicates:,}"]] if run.duplicates else []),
         ["events", f"{run.events:,} in {show_time(run.seconds)}"],
     ]
-    return Simulated(run.happened, facts, rows, run)
 
 
-def _carry_plan(program: Program, grid: Platform | GridScript, options: SimulateOptions) -> Simulated:
+def _replay(case: SimulateCase) -> Simulated:
     from headrace.simulator.replay.plan_replay import replay_plan
 
-    made = made_or_read(program, grid, options)
-    outcome = replay_plan(made, error=options.error, seed=options.seed)
-    facts = {"planned": made.makespan, "events": outcome.events, "seconds": outcome.seconds}
+    plan = case.plan()
+    outcome = replay_plan(plan, error=case.config.error, seed=case.source.seed)
+    facts = {"planned": plan.makespan, "events": outcome.events, "seconds": outcome.seconds}
     rows = [
-        ["scheduler", made.scheduler],
+        ["scheduler", plan.scheduler],
         ["makespan", show_time(outcome.makespan)],
-        ["planned", show_time(made.makespan)],
-        ["lower bound", show_time(made.bound)],
+        ["planned", show_time(plan.makespan)],
+        ["lower bound", show_time(plan.bound)],
         ["events", f"{outcome.events:,} in {show_time(outcome.seconds)}"],
     ]
     return Simulated(outcome.happened, facts, rows)
-
-
-def made_or_read(program: Program, grid: Platform | GridScript, options: SimulateOptions) -> Plan:
-    """The plan to carry out: the one in the file, which must be valid, or else the scheduler's."""
-    from headrace.api import plan as make_plan
-    from headrace.formats.plan_json import read_plan
-    from headrace.model.behaviour import GridScript
-    from headrace.model.check import require_valid
-
-    platform = grid.start() if isinstance(grid, GridScript) else grid
-    if options.plan is None:
-        return make_plan(program, platform, options.name, seed=options.seed, **options.for_planner)
-    made = read_plan(options.plan, program.graph, platform)
-    require_valid(program, platform, made)
-    return made

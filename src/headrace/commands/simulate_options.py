@@ -1,213 +1,140 @@
-"""The options of `headrace simulate`: which of them fit together, and the setting that they make."""
+"""The options of `headrace simulate`, beside those of `SimulationConfig`; which of them fit together."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.commands.dataclass_options import option
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.model.errors import UsageError
+from headrace.simulator.events.config import SimulationConfig
 
 if TYPE_CHECKING:
-    from headrace.experiment.online import Setting
     from headrace.model.behaviour import GridScript
     from headrace.model.platform import Platform
 
-RULES = ("events", "interval", "horizon", "planning", "subset", "reduce", "replan")
-"""Options that steer a planner through a run; schedulers that decide by themselves take few of them or none."""
-
 
 @dataclass(frozen=True)
-class SimulateOptions:
-    """What the command line says; None where it says nothing."""
+class SimulateSource:
+    """Who decides: a scheduler, or a plan that exists."""
 
-    scheduler: str | None = None
-    plan: Path | None = None
-    error: float = 0.0
-    seed: int = 0
-    events: str | None = None
-    interval: float | None = None
-    horizon: str | None = None
-    planning: float | None = None
-    subset: int | None = None
-    reduce: str | None = None
-    replan: str | None = None
-    estimates: str | None = None
-    faults: str | None = None
-    replicate: int | None = None
-    links: str | None = None
-    ahead: int | None = None
-    steal: bool = False
-    duplicate: bool = False
-    time: float | None = None
-
-    @property
-    def name(self) -> str:
-        """The scheduler, also where nobody named one."""
-        return "auto" if self.scheduler is None else self.scheduler
+    scheduler: str = option(
+        "auto",
+        "--scheduler",
+        "A name listed by `headrace schedulers`, or file.py:Class for your own.",
+        short="-s",
+    )
+    plan: Path | None = option(None, "--plan", "Replay this plan instead of scheduling.", metavar="FILE")
+    seed: int = option(0, "--seed", "Random seed.", min=0)
+    time: float | None = option(
+        None,
+        "--time",
+        "Search time of `best` and `coschedule`.",
+        metavar="SECONDS",
+        default_text="10 for best, 20 for coschedule",
+    )
 
     @property
     def for_planner(self) -> dict[str, Any]:
-        """What its constructor gets."""
+        """What the scheduler's constructor gets."""
         return {} if self.time is None else {"time": self.time}
 
-    @property
-    def given_rules(self) -> tuple[str, ...]:
-        """
-        >>> SimulateOptions(subset=9, events="S2").given_rules
-        ('events', 'subset')
-        """
-        return tuple(rule for rule in RULES if getattr(self, rule) is not None)
 
-    @property
-    def online(self) -> bool:
-        """Whether anything was asked for that needs the coordinator."""
-        others = (self.estimates, self.faults, self.replicate, self.links, self.ahead)
-        asked = bool(self.given_rules) or self.steal or self.duplicate or any(o is not None for o in others)
-        return asked or self.name == "dheft"
+def changed_options(config: Any, default: Any = None) -> list[str]:
+    """The options whose values are not their defaults.
 
-
-def setting_of(options: SimulateOptions) -> Setting:
-    """The options as a setting; values that nobody gave keep their defaults."""
-    from headrace.core.steering import Rules
-    from headrace.experiment.online import Setting
-    from headrace.simulator.grid_run import LINK_ORDERS, Mechanics
-
-    rules: dict[str, Any] = {rule: getattr(options, rule) for rule in RULES}
-    rules["horizon"] = _horizon(options.horizon)
-    if options.replan is not None and options.replan.endswith("%"):
-        rules |= {
-            "replan": "both",
-            "every": _share(options.replan),
-            "events": options.events or "S1",
-            "horizon": math.inf if rules["horizon"] is None else rules["horizon"],
-        }
-    for what, value, known in (
-        ("--events", options.events, ("S1", "S2", "S3", "once")),
-        ("--reduce", options.reduce, ("random", "shared-file")),
-        ("--replan", rules["replan"], ("joins", "losses", "both", "neither", "a share such as 10%")),
-        ("--links", options.links, tuple(LINK_ORDERS)),
-    ):
-        if value is not None and value not in known:
-            raise UsageError(f"{what} is {value!r}", hint=f"one of {', '.join(known)}")
-    mechanics: dict[str, Any] = {
-        "link_order": options.links,
-        "ahead": options.ahead,
-        "replicate": options.replicate,
-        "steal": options.steal,
-        "duplicate": options.duplicate,
-    }
-    return Setting(
-        rules=Rules(**{k: v for k, v in rules.items() if v is not None}),
-        mechanics=Mechanics(**{k: v for k, v in mechanics.items() if v is not None}),
-        estimates=options.estimates or "user",
-        faults=options.faults or "",
-        error=options.error,
-    )
+    >>> changed_options(SimulationConfig(policy=ReplanPolicy(subset=9), error=0.2))
+    ['--subset', '--error']
+    """
+    default = type(config)() if default is None else default
+    found: list[str] = []
+    for each in fields(config):
+        value, usual = getattr(config, each.name), getattr(default, each.name)
+        if is_dataclass(value):
+            found += changed_options(value, usual)
+        elif value != usual and "option" in each.metadata:
+            found.append(each.metadata["option"])
+    return found
 
 
-def require_fitting(options: SimulateOptions, grid: Platform | GridScript) -> None:
-    """Refuse values that make no sense, and options without effect with this scheduler, this grid or each other."""
-    if options.seed < 0:
-        raise UsageError(f"--seed is {options.seed}", hint="give 0 or more")
-    if options.plan is not None:
-        _require_plan_alone(options)
+def require_fitting(source: SimulateSource, config: SimulationConfig, grid: Platform | GridScript) -> None:
+    """Refuse options without effect with this scheduler, this grid or each other."""
+    if source.plan is not None:
+        _require_plan_alone(source, config)
         return
-    if options.online:
-        from headrace.experiment.online import check_estimates
-
-        check_estimates(setting_of(options).estimates)
-    _require_taken(options)
-    _require_together(options)
-    _require_effect(options, grid)
+    _require_accepted(source.scheduler, config.policy)
+    _require_together(config.policy)
+    _require_effect(config.execution, grid)
 
 
-def _require_plan_alone(options: SimulateOptions) -> None:
-    if options.scheduler is not None or options.time is not None:
-        given = "--scheduler" if options.scheduler is not None else "--time"
+def _require_plan_alone(source: SimulateSource, config: SimulationConfig) -> None:
+    given = [] if source.scheduler == SimulateSource().scheduler else ["--scheduler"]
+    given += [] if source.time is None else ["--time"]
+    given += [name for name in changed_options(config) if name != "--error"]
+    if given:
         raise UsageError(
-            f"--plan carries a plan out; {given} is for making one", hint="leave one of them out"
-        )
-    if options.online:
-        raise UsageError(
-            "--plan carries a plan out as it is; the other options let a scheduler decide",
+            f"--plan replays a plan as it is; {', '.join(given)} would let a scheduler decide",
             hint="leave one of them out",
         )
 
 
-def _require_taken(options: SimulateOptions) -> None:
-    from headrace.experiment.online import rules_taken
+def _require_accepted(scheduler: str, policy: ReplanPolicy) -> None:
+    from headrace.online.adapter import policy_fields
 
-    taken = [rule for rule in RULES if rule in rules_taken(options.name)]
-    others = [f"--{rule}" for rule in options.given_rules if rule not in taken]
+    accepted = policy_fields(scheduler)
+    options = {
+        each.name: str(each.metadata["option"]) for each in fields(policy) if "option" in each.metadata
+    }
+    default = ReplanPolicy()
+    others = [
+        option
+        for name, option in options.items()
+        if name not in accepted and getattr(policy, name) != getattr(default, name)
+    ]
     if others:
-        own = ", ".join(f"--{rule}" for rule in taken) or "none"
+        own = ", ".join(options[name] for name in accepted if name in options)
         raise UsageError(
-            f"{options.name!r} decides by itself while the program runs and takes no {', '.join(others)}",
-            hint=f"of the planning rules it takes {own}; a planner such as heft or minmin takes all",
+            f"{scheduler!r} decides by itself while the program runs and does not accept {', '.join(others)}",
+            hint=f"it accepts only {own}; a planner such as heft accepts all"
+            if own
+            else "use a planner such as heft or minmin",
         )
 
 
-def _require_together(options: SimulateOptions) -> None:
-    share = options.replan is not None and options.replan.endswith("%")
-    if options.events == "once":
-        idle = [f"--{o}" for o in ("interval", "horizon") if getattr(options, o) is not None]
-        if share:
-            idle.append(f"--replan {options.replan}")
+def _require_together(policy: ReplanPolicy) -> None:
+    default = ReplanPolicy()
+    if policy.events == "once":
+        idle = [
+            f"--{name}" for name in ("interval", "horizon") if getattr(policy, name) != getattr(default, name)
+        ]
         if idle:
             raise UsageError(
-                f"--events once plans at the start and gives all work out; {', '.join(idle)} says otherwise",
-                hint="--events S1, S2 or S3",
+                f"--events once plans at the start and hands all work out; {', '.join(idle)} has no effect",
+                hint="add --events S1, S2 or S3",
             )
-    if share and options.interval is not None:
+    if policy.share > 0 and policy.interval is not None:
         raise UsageError(
-            f"--interval and --replan {options.replan} both say when to plan", hint="leave one of them out"
+            f"--interval and --replan {policy.replan} both say when to plan", hint="leave one of them out"
         )
-    if options.reduce is not None and not options.subset:
-        raise UsageError(
-            "--reduce says which tasks to plan for where not all are", hint="add --subset 100, or so"
-        )
+    if policy.reduce != default.reduce and not policy.subset:
+        raise UsageError("--reduce has no effect without --subset", hint="add --subset 100, for example")
 
 
-def _require_effect(options: SimulateOptions, grid: Platform | GridScript) -> None:
+def _require_effect(execution: ExecutionPolicy, grid: Platform | GridScript) -> None:
     from headrace.model.platform import Platform
 
     platform = grid if isinstance(grid, Platform) else grid.platform
-    if options.links is not None and platform.contention != "fifo":
+    if execution.link_order != ExecutionPolicy().link_order and platform.contention != "fifo":
         raise UsageError(
             f"--links orders the queues of fifo links; the contention of {platform.name} is {platform.contention!r}",
             hint="leave it out, or set contention in the platform",
         )
     places = platform.network.host_place.tolist()
-    if options.steal and len(set(places)) == len(places):
+    if execution.steal and len(set(places)) == len(places):
         raise UsageError(
             f"--steal is for hosts that share storage; every host of {platform.name} keeps its own data",
             hint="leave it out, or describe a site without bandwidth",
         )
-
-
-def _share(text: str) -> float:
-    """
-    >>> _share("10%")
-    0.1
-    """
-    try:
-        share = float(text.removesuffix("%")) / 100.0
-    except ValueError:
-        share = 0.0
-    if not 0 < share < math.inf:
-        raise UsageError(f"--replan is {text!r}", hint="a share of the planned time such as 10%, or joins")
-    return share
-
-
-def _horizon(text: str | None) -> float | str | None:
-    if text is None or text == "tuned":
-        return text
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value >= 0:
-        raise UsageError(f"--horizon is {text!r}", hint="`tuned`, or a number of intervals such as 1.5")
-    return value

@@ -8,36 +8,37 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.commands.simulate import Simulated, is_online, made_or_read, simulate_program
-from headrace.commands.simulate_options import SimulateOptions, setting_of
+from headrace.commands.simulate import SimulateCase, Simulated, simulate_case
 from headrace.experiment.repeat import Makespans, SimulateOnce, repeat
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.units import show_time
 from headrace.report.distribution import makespans_json, makespans_rows, write_histogram
 
 if TYPE_CHECKING:
-    from headrace.experiment.online import Setting
     from headrace.model.behaviour import GridScript
     from headrace.model.graph import Graph
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
+    from headrace.simulator.events.config import SimulationConfig
 
 
 @dataclass(frozen=True)
-class OnlineOnce:
-    """The makespan of a run under an online scheduler, with what a seed draws."""
+class RunOnce:
+    """The makespan of a run under a scheduler, with what a seed draws."""
 
     program: Program | Graph
     grid: Platform | GridScript
     scheduler: str
-    setting: Setting
+    config: SimulationConfig
     options: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, seed: int) -> float:
-        from headrace.experiment.online import simulate_grid
+        from headrace.simulator.events.simulate import simulate_program
 
-        run = simulate_grid(self.program, self.grid, self.scheduler, self.setting, seed=seed, **self.options)
+        run = simulate_program(
+            self.program, self.grid, self.scheduler, self.config, seed=seed, **self.options
+        )
         return run.makespan
 
 
@@ -67,46 +68,40 @@ class RepeatedSimulation:
         )
 
 
-def simulate_runs(
-    program: Program,
-    grid: Platform | GridScript,
-    options: SimulateOptions,
-    runs: int,
-    say: Callable[[str], None],
-) -> RepeatedSimulation:
-    """Simulate with the seeds from `options.seed` on. A plan is made once and carried out each time."""
-    once: SimulateOnce
-    if is_online(program, grid, options):
-        from headrace.experiment.online import planned_makespan
-
-        setting = setting_of(options)
-        planned = planned_makespan(program, grid, setting.faults, options.name, **options.for_planner)
-        setting = replace(setting, planned=planned)
-        # Functions of a program in Python need not be picklable, and are not simulated.
-        what = program.graph if program.reality is None else program
-        once, plan, scheduler = (
-            OnlineOnce(what, grid, options.name, setting, options.for_planner),
-            None,
-            options.name,
-        )
-    else:
-        from headrace.simulator.replay.plan_replay import PlanReplays
-
-        if options.error == 0.0:
-            raise UsageError(
-                f"{runs} runs of one plan without --error are all the same",
-                hint="add --error 0.2, or --faults to let a scheduler react",
-            )
-        plan = made_or_read(program, grid, options)
-        once, scheduler = PlanReplays(plan, error=options.error), plan.scheduler
-    makespans = repeat(once, runs, options.seed, processes=plan is None, tell=_once_a_second(runs, say))
+def simulate_runs(case: SimulateCase, runs: int, say: Callable[[str], None]) -> RepeatedSimulation:
+    """Simulate with consecutive seeds. A plan from a file is replayed each time."""
+    program, source = case.program, case.source
+    plan, once = (None, _scheduled(case)) if source.plan is None else _replayed(case, runs)
+    scheduler = source.scheduler if plan is None else plan.scheduler
+    makespans = repeat(once, runs, source.seed, processes=plan is None, tell=_once_a_second(runs, say))
     if makespans.failed == runs:
         raise NoPlan(
             f"none of {runs} runs ends: every host is gone, or data is lost for good",
             where=program.name,
-            hint=f"simulate one alone to see why, without --runs and with --seed {options.seed}",
+            hint=f"simulate one alone to see why, without --runs and with --seed {source.seed}",
         )
     return RepeatedSimulation(scheduler, makespans, plan)
+
+
+def _scheduled(case: SimulateCase) -> SimulateOnce:
+    from headrace.simulator.events.simulate import planned_makespan
+
+    program, source, config = case.program, case.source, case.config
+    planned = planned_makespan(program, case.grid, config.faults, source.scheduler, **source.for_planner)
+    # Functions of a program in Python need not be picklable, and are not simulated.
+    what = program.graph if program.reality is None else program
+    return RunOnce(what, case.grid, source.scheduler, replace(config, planned=planned), source.for_planner)
+
+
+def _replayed(case: SimulateCase, runs: int) -> tuple[Plan, SimulateOnce]:
+    from headrace.simulator.replay.plan_replay import PlanReplays
+
+    if case.config.error == 0.0:
+        raise UsageError(
+            f"{runs} replays of one plan without --error are all the same", hint="add --error 0.2"
+        )
+    plan = case.plan()
+    return plan, PlanReplays(plan, error=case.config.error)
 
 
 def _once_a_second(runs: int, say: Callable[[str], None]) -> Callable[[int], None]:
@@ -121,13 +116,11 @@ def _once_a_second(runs: int, say: Callable[[str], None]) -> Callable[[int], Non
     return tell
 
 
-def median_run(
-    program: Program, grid: Platform | GridScript, options: SimulateOptions, repeated: RepeatedSimulation
-) -> Simulated:
+def median_run(case: SimulateCase, repeated: RepeatedSimulation) -> Simulated:
     """The run with the median makespan once more, to draw it."""
     seed = repeated.makespans.seed_at(0.5)
     if repeated.plan is None:
-        return simulate_program(program, grid, replace(options, seed=seed), lambda text: None)
+        return simulate_case(replace(case, source=replace(case.source, seed=seed)), lambda text: None)
     from headrace.simulator.replay.plan_replay import replay_plan
 
-    return Simulated(replay_plan(repeated.plan, error=options.error, seed=seed).happened, {})
+    return Simulated(replay_plan(repeated.plan, error=case.config.error, seed=seed).happened, {})

@@ -3,34 +3,70 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Annotated, Any
 
+import typer
+
+from headrace.commands.console import print_json, print_table, progress
+from headrace.commands.dataclass_options import option
+from headrace.commands.options import JsonOption
 from headrace.formats.python_program import load_from_file
 from headrace.model.errors import BadProgram, UsageError
 from headrace.model.units import quantity, show_size, show_time
 from headrace.runtime.filters import App
-from headrace.runtime.trial import Clock, Trial, trial
+from headrace.runtime.trial import Clock, Trial
+from headrace.runtime.trial import trial as measure
 
 
-def run_trial(
-    spec: str, *, repeats: int, clock: str, spool: str, output: Path | None, tell: Callable[[str], None]
-) -> Trial:
+@dataclass(frozen=True)
+class TrialOptions:
+    """How to measure, and where the pipeline file goes."""
+
+    repeats: int = option(1, "--repeats", "Rounds of each filter; the fastest counts.", min=1)
+    clock: Clock = option("wall", "--clock", "Time to measure; cpu where the machine has other work.")
+    spool: str = option("4 GB", "--spool", "Limit for the data that one stream carries.", metavar="SIZE")
+    output: Path | None = option(
+        None, "--output", "Save the pipeline that `deploy` reads (INI).", short="-o", metavar="FILE"
+    )
+
+
+def trial(
+    app_spec: Annotated[
+        str,
+        typer.Argument(metavar="APP", help="A pipeline application: file.py:name.", show_default=False),
+    ],
+    options: TrialOptions,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the filters and print a row for each."""
+    with progress(f"measuring {app_spec}") as say:
+        made = run_trial(app_spec, options, say)
+    if as_json:
+        print_json(to_json(made))
+        return
+    print_table(*table(made))
+    for note in made.notes:
+        typer.echo(f"note: {note}")
+    if options.output is not None:
+        typer.echo(f"pipeline: {options.output}")
+
+
+def run_trial(spec: str, options: TrialOptions, tell: Callable[[str], None]) -> Trial:
     """Load the application, measure it, and write the pipeline file if one is wanted."""
-    from headrace.formats.lpsched_ini import write_pipeline
+    from headrace.formats.pipeline_ini import write_pipeline
 
-    if clock not in get_args(Clock):
-        raise UsageError(f"--clock {clock}", hint=f"one of {', '.join(get_args(Clock))}")
     app = load_app(spec)
-    made = trial(
+    made = measure(
         app,
-        repeats=repeats,
-        clock=cast(Clock, clock),
-        spool=int(quantity(spool, "size", "--spool")),
+        repeats=options.repeats,
+        clock=options.clock,
+        spool=int(quantity(options.spool, "size", "--spool")),
         tell=tell,
     )
-    if output is not None:
-        write_pipeline(made.pipeline(), output)
+    if options.output is not None:
+        write_pipeline(made.pipeline(), options.output)
     return made
 
 
@@ -73,7 +109,7 @@ def table(made: Trial) -> tuple[list[str], list[list[str]]]:
     ]
 
 
-def as_json(made: Trial) -> dict[str, Any]:
+def to_json(made: Trial) -> dict[str, Any]:
     """The same for machines: seconds and bytes."""
     return {
         "app": made.app.name,

@@ -1,104 +1,436 @@
-"""The coordinator: what is done and where data is; events in, assignments out. No clock, no I/O."""
+"""The coordinator: events in, commands out. It owns queues, data locations, estimates and recovery.
+
+It has no clock and does no I/O. What it knows is in arrays (`core.state`), changed by compiled functions
+(`core.transitions`): the simulated grid calls those functions from its own compiled loop, real workers are reported to
+`Coordinator.handle`. There is no other implementation of queues, losses and recovery.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from headrace.core.residual import rest_of
-from headrace.core.scheduler import Assignment, Problem, Scheduler
+from headrace.core import state as s
+from headrace.core.estimates import Estimates
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.initial_state import make_state, make_static_problem
+from headrace.core.records import RunRecords
+from headrace.core.scheduler import (
+    Assign,
+    AssignMany,
+    Cancel,
+    Command,
+    Fetch,
+    Remove,
+    Replicate,
+    Requeue,
+    RequeueTail,
+    Scheduler,
+)
+from headrace.core.transitions.data import remove_copy
+from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
+from headrace.core.transitions.losses import (
+    cancel,
+    host_joined,
+    host_left,
+    link_joined,
+    link_left,
+    storage_joined,
+    storage_left,
+    task_released,
+)
+from headrace.core.transitions.queues import assign_all, requeue_all, requeue_tails
+from headrace.core.transitions.requests import fetch_all, replicate_all, withdraw_all
+from headrace.core.transitions.wake import Wake, compiled_wake, is_asked_for
+from headrace.core.validation import validate
+from headrace.core.view import RunView
 from headrace.model.errors import NoPlan
-from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, TaskFinished
-from headrace.model.graph import OUTSIDE, Graph
+from headrace.model.events import (
+    DataMoved,
+    Event,
+    HostJoined,
+    HostLeft,
+    LinkJoined,
+    LinkLeft,
+    Started,
+    StorageJoined,
+    StorageLeft,
+    TaskErred,
+    TaskFinished,
+    TaskReleased,
+)
+from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.platform import Platform
 
+# What the coordinator tells a back end.
 
-class State:
-    """What has happened so far. Schedulers read it; only the coordinator changes it."""
 
-    def __init__(self, graph: Graph, platform: Platform) -> None:
-        self.graph = graph
-        self.platform = platform
-        self.time = 0.0
-        self.down: set[str] = set()
-        self.done = np.zeros(graph.n_tasks, np.bool_)
-        self._held: dict[int, set[str]] = {}
-        self.task_number = {name: t for t, name in enumerate(graph.task_names)}
-        self.item_number = {name: i for i, name in enumerate(graph.item_names)}
+@dataclass(frozen=True, slots=True)
+class StartTask:
+    """Run a task, whose inputs are there, on a core of a host."""
 
-    @property
-    def holders(self) -> dict[int, set[str]]:
-        """Hosts that hold each item that was made; those from outside are not in it."""
-        return self._held
+    task: str
+    host: str
+    core: int
 
-    def problem(self) -> Problem:
-        """What is left to do, on the hosts that are there, with data where it now lies.
 
-        O(tasks + items). Task and host names stay; numbers change.
-        """
-        if all(host.name in self.down for host in self.platform.hosts):
-            raise NoPlan("no host is left", where=self.platform.name, hint="add a worker and resume the run")
-        graph, platform = self.graph, self.platform.without(self.down)
-        if not self.done.any():
-            return Problem(graph, platform)
-        rest, _ = rest_of(graph, ~self.done)
-        place = dict(zip((h.name for h in platform.hosts), platform.network.host_place.tolist(), strict=True))
-        holders = {
-            item: tuple(sorted({place[host] for host in hosts if host in place}))
-            for item, hosts in self.holders.items()
-            if rest.producer[item] == OUTSIDE
-        }
-        return Problem(rest, platform, holders)
+@dataclass(frozen=True, slots=True)
+class SendItem:
+    """Send a copy of an item."""
+
+    item: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopTask:
+    """Stop a running task."""
+
+    task: str
+    host: str
+    core: int
+
+
+@dataclass(frozen=True, slots=True)
+class AbortTransfer:
+    """Break off a transfer."""
+
+    item: str
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropCopy:
+    """Remove a copy of an item."""
+
+    item: str
+    place: str
+
+
+BackendCommand: TypeAlias = StartTask | SendItem | StopTask | AbortTransfer | DropCopy
+"""For back ends that do what they are told, when they are told it."""
+
+GRID_CHANGES = (Started, HostLeft, HostJoined, TaskErred)
+"""Events after which a scheduler is always asked."""
 
 
 class Coordinator:
-    """Drives one scheduler through one run: (state, event) -> (state, assignments)."""
+    """Carries one program through one run under a scheduler.
 
-    def __init__(self, scheduler: Scheduler, graph: Graph, platform: Platform) -> None:
-        self.scheduler = scheduler
-        self.state = State(graph, platform)
+    `estimates` default to the figures of the program and the platform. With `workers_queue` the workers have queues of
+    their own and fetch data themselves, so `handle` passes on assignments instead of starts and transfers.
+    """
 
-    def handle(self, events: Sequence[Event]) -> list[Assignment]:
-        """Take note of what happened and ask the scheduler what follows from it."""
-        for event in events:
-            self._note(event)
-        return self.scheduler.react(self.state, events)
-
-    def _note(self, event: Event) -> None:
-        """News from a host that has left comes too late: what it reports was lost with it."""
-        state = self.state
-        state.time = max(state.time, event.time)
-        match event:
-            case TaskFinished(task=task, host=host) if host not in state.down:
-                number = state.task_number[task]
-                state.done[number] = True
-                for item in state.graph.writes_of(number).tolist():
-                    state.holders.setdefault(item, set()).add(host)
-            case DataMoved(item=name, target=target) if target not in state.down:
-                item = state.item_number[name]
-                if item in state.holders:
-                    state.holders[item].add(target)
-            case HostLeft(host=host):
-                state.down.add(host)
-                self._lose(host)
-            case HostJoined(host=host):
-                state.down.discard(host)
-
-    def _lose(self, host: str) -> None:
-        """Items that only this host held are gone; their makers run again if somebody still needs them."""
-        state, graph = self.state, self.state.graph
-        lost = [item for item, hosts in state.holders.items() if hosts == {host}]
-        for hosts in state.holders.values():
-            hosts.discard(host)
-        while lost:
-            item = lost.pop()
-            state.holders.pop(item, None)
-            maker = int(graph.producer[item])
-            needed = graph.result[item] or any(not state.done[r] for r in graph.readers_of(item).tolist())
-            if not needed or not state.done[maker]:
-                continue
-            state.done[maker] = False
-            lost.extend(
-                i for i in graph.reads_of(maker).tolist() if graph.producer[i] >= 0 and i not in state.holders
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        graph: Graph,
+        platform: Platform,
+        *,
+        policy: ExecutionPolicy | None = None,
+        estimates: Estimates | None = None,
+        workers_queue: bool = False,
+    ) -> None:
+        widest = max(host.cores for host in platform.hosts)
+        if (graph.cores > widest).any():
+            task = int(np.argmax(graph.cores))
+            raise NoPlan(
+                f"task {graph.task_names[task]!r} needs {graph.cores[task]} cores, no host has more than {widest}",
+                where=f"{graph.name} on {platform.name}",
+                hint="add a host with more cores",
             )
+        self.scheduler = scheduler
+        self.policy = policy or ExecutionPolicy()
+        self.workers_queue = workers_queue
+        problem = make_static_problem(graph, platform, self.policy)
+        self.records = RunRecords(problem, make_state(graph, platform, problem))
+        self.estimates = estimates or Estimates(graph, platform)
+        self.view = RunView(
+            graph, platform, self.records, self.estimates, policy=self.policy, starts_known=not workers_queue
+        )
+        self.asked = 0
+        """How often the scheduler was asked."""
+        self._untold: list[Event] = []
+        """What happened while there was no host to plan for."""
+
+    @property
+    def refs(self) -> tuple[object, object]:
+        """Problem and state for compiled functions."""
+        return self.records.problem_ref, self.records.state_ref
+
+    # Events.
+
+    def handle(self, events: Sequence[Event]) -> list[BackendCommand | Assign | Fetch]:
+        """Take note of events, ask the scheduler if it wants to be asked, and say what follows.
+
+        The answer is a list of `BackendCommand`; for workers with queues of their own it is a list of
+        `Assign`, for tasks that got another host, and of `Fetch`.
+        """
+        before = self.records.state.assigned.copy() if self.workers_queue else None
+        for event in events:
+            self.note(event)
+        changed = any(isinstance(event, GRID_CHANGES) for event in events)
+        fetches: list[Assign | Fetch] = []
+        if before is None:
+            self._dispatch()
+        self._ask_as_needed(events, changed, fetches)
+        if before is None:
+            return self._backend_commands()
+        self.records.state.counters[s.COMMANDS] = 0  # workers that are gone need not be told to stop
+        return [*self._reassigned(before), *fetches]
+
+    def _ask_as_needed(self, events: Sequence[Event], changed: bool, fetches: list[Assign | Fetch]) -> None:
+        asked, happened = False, True
+        while (
+            changed or is_asked_for(*self.refs, self.view.time, self.wake(), happened, asked) or self.is_due
+        ):
+            if asked and not changed and not self.is_due:
+                return
+            commands = self.ask(events if not asked else ())
+            fetches.extend(c for c in commands if isinstance(c, Fetch))
+            if not self.workers_queue:
+                self._dispatch()
+            changed = happened = False
+            if asked and not commands:
+                return
+            asked = True
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the scheduler wanted to be asked by now."""
+        return bool(self.view.hosts_up.any()) and self.scheduler.wake.at <= self.view.time
+
+    def note(self, event: Event) -> None:
+        """Put one event into the state; the scheduler is not asked. Events of hosts that are gone come too late."""
+        view = self.view
+        view.time = max(view.time, event.time)
+        self._reserve_for(event)
+        match event:
+            case TaskFinished():
+                self._task_finished(event)
+            case TaskErred(task=task):
+                cancel(*self.refs, view.task_number[task])
+            case TaskReleased(task=task):
+                task_released(*self.refs, view.task_number[task])
+            case DataMoved(item=item, target=target):
+                place = self._place(target)
+                if place >= 0 and self.records.state.place_up[place]:
+                    copy_arrived(*self.refs, view.item_number[item], place)
+            case HostLeft(host=host) if host in view.host_number:
+                host_left(*self.refs, view.host_number[host], True)
+            case HostJoined(host=host) if host in view.host_number:
+                host_joined(*self.refs, view.host_number[host], event.time)
+            case LinkLeft(link=link):
+                link_left(*self.refs, self._link(link))
+            case LinkJoined(link=link):
+                link_joined(*self.refs, self._link(link))
+            case StorageLeft(place=name):
+                storage_left(*self.refs, view.place_number[name])
+            case StorageJoined(place=name):
+                storage_joined(*self.refs, view.place_number[name])
+
+    def absent_at_start(self, host: str) -> None:
+        """A host is not there yet when the run starts; data that lies there at first comes with it."""
+        host_left(*self.refs, self.view.host_number[host], False)
+
+    def _reserve_for(self, event: Event) -> None:
+        """Room for the copy records that an event can make."""
+        graph = self.view.graph
+        if isinstance(event, HostJoined | StorageJoined):
+            self.records.reserve(graph.n_items + 1)
+        elif isinstance(event, TaskFinished):
+            self.records.reserve(2 * len(graph.writes_of(self.view.task_number[event.task])) + 1)
+        else:
+            self.records.reserve(2)
+
+    def _task_finished(self, event: TaskFinished) -> None:
+        view, state = self.view, self.records.state
+        task, host = view.task_number[event.task], view.host_number.get(event.host, -1)
+        if host < 0 or not state.host_up[host] or state.done[task]:
+            return
+        took = max(0.0, event.time - event.start)
+        expected, factor = float(state.predicted[task]), self.scheduler.wake.misprediction
+        if factor < np.inf and (took > factor * expected or factor * took < expected):
+            state.counters[s.MISPREDICTED] += 1
+        task_finished(*self.refs, task, host, event.time)
+        one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
+        self.estimates.note(event.time, *one)
+
+    def _place(self, name: str) -> int:
+        """The number of a place by its name or by that of a host whose data is there; -1 if unknown."""
+        if name in self.view.place_number:
+            return self.view.place_number[name]
+        host = self.view.host_number.get(name, -1)
+        return -1 if host < 0 else int(self.records.problem.host_place[host])
+
+    def _link(self, name: str) -> int:
+        return self.view.platform.network.link_names.index(name)
+
+    # Decisions.
+
+    def wake(self) -> Wake:
+        """When the scheduler wants to be asked, for compiled functions."""
+        estimates = self.estimates
+        return compiled_wake(
+            self.scheduler.wake, estimates.work, estimates.graph.kind, self.view.rates(), estimates.fixed
+        )
+
+    def ask(self, events: Sequence[Event]) -> Sequence[Command]:
+        """Ask the scheduler and put its commands into the queues. Without any host it is asked later."""
+        self._untold.extend(events)
+        if not self.records.state.host_up.any():
+            return ()
+        events, self._untold = self._untold, []
+        commands = self.scheduler.react(self.view, events)
+        self.records.state.counters[s.MISPREDICTED] = 0
+        self.asked += 1
+        self.apply(commands)
+        return commands
+
+    def apply(self, commands: Sequence[Command]) -> None:
+        """Carry out what the scheduler says: first what is taken back, then assignments, then data."""
+        for command in commands:
+            if isinstance(command, RequeueTail):
+                requeue_tails(*self.refs, command.keep)
+                withdraw_all(*self.refs)
+            elif isinstance(command, Requeue):
+                requeue_all(*self.refs, np.array([self._task(command.task)], np.int32))
+            elif isinstance(command, Cancel):
+                cancel(*self.refs, self._task(command.task))
+        self._assign(commands)
+        self._fetch([c for c in commands if isinstance(c, Fetch)])
+        for command in commands:
+            if isinstance(command, Replicate):
+                self.records.reserve(2)
+                item, target = self._item(command.item), self._known_place(command.target)
+                replicate_all(*self.refs, np.array([item], np.int32), np.array([target], np.int32))
+            elif isinstance(command, Remove):
+                remove_copy(*self.refs, self._item(command.item), self._known_place(command.place))
+
+    def _assign(self, commands: Sequence[Command]) -> None:
+        in_plan_order = self.policy.task_order == "planned"
+        singles: dict[bool, list[Assign]] = {}
+        for command in commands:
+            if isinstance(command, AssignMany):
+                self._enqueue(command.tasks, command.hosts, command.ranks, command.in_order and in_plan_order)
+            elif isinstance(command, Assign):
+                singles.setdefault(command.in_order and in_plan_order, []).append(command)
+        for in_order, chosen in singles.items():
+            tasks = np.array([self._task(a.task) for a in chosen], np.int32)
+            hosts = np.array([self._host(a.host, a.task) for a in chosen], np.int32)
+            self._enqueue(tasks, hosts, np.array([a.rank for a in chosen], np.float64), in_order)
+
+    def _enqueue(self, tasks: Ints, hosts: Ints, ranks: Floats, in_order: bool) -> None:
+        graph = self.view.graph
+        self.records.reserve(int((graph.read_ptr[tasks + 1] - graph.read_ptr[tasks]).sum()))
+        expected = self.estimates.seconds(self.view.time, tasks, hosts)
+        assign_all(*self.refs, tasks, hosts, np.asarray(ranks, np.float64), expected, in_order)
+
+    def _fetch(self, fetches: Sequence[Fetch]) -> None:
+        """Without fixed routes, only fifo links need to know what is to come."""
+        planned = self.policy.routes == "planned"
+        if not fetches or not (planned or self.view.platform.contention == "fifo"):
+            return
+        self.records.reserve(2 * len(fetches))
+        fetch_all(
+            *self.refs,
+            np.array([self._item(f.item) for f in fetches], np.int32),
+            np.array([self._known_place(f.source) for f in fetches], np.int32),
+            np.array([self._known_place(f.target) for f in fetches], np.int32),
+            np.array([f.rank for f in fetches], np.float64),
+            planned,
+        )
+
+    def _task(self, name: str) -> int:
+        return self._number(self.view.task_number, name, "task")
+
+    def _item(self, name: str) -> int:
+        return self._number(self.view.item_number, name, "item")
+
+    def _known_place(self, name: str) -> int:
+        place = self._place(name)
+        return place if place >= 0 else self._number(self.view.place_number, name, "place")
+
+    def _host(self, name: str, task: str) -> int:
+        if name not in self.view.host_number:
+            raise NoPlan(
+                f"{task!r} was assigned to {name!r}, which is not there",
+                where=self.scheduler.name,
+                hint=f"the hosts of {self.view.platform.name} are {_some(self.view.host_number)}",
+            )
+        return self.view.host_number[name]
+
+    def _number(self, numbers: dict[str, int], name: str, what: str) -> int:
+        if name not in numbers:
+            raise NoPlan(
+                f"the scheduler named the {what} {name!r}, which does not exist",
+                where=self.scheduler.name,
+                hint=f"the first ones are {_some(numbers)}",
+            )
+        return numbers[name]
+
+    # Answers.
+
+    def _dispatch(self) -> None:
+        state = self.records.state
+        self.records.reserve(64 + int(state.counters[s.REQUESTS]) + len(state.host_up))
+        dispatch_all(*self.refs, self.view.time)
+
+    def _backend_commands(self) -> list[BackendCommand | Assign | Fetch]:
+        state, names = self.records.state, _Names(self.view)
+        count = int(state.counters[s.COMMANDS])
+        state.counters[s.COMMANDS] = 0
+        rows = zip(
+            state.command_kind[:count].tolist(),
+            state.command_subject[:count].tolist(),
+            state.command_from[:count].tolist(),
+            state.command_to[:count].tolist(),
+            strict=True,
+        )
+        return [names.command(state, *row) for row in rows]
+
+    def _reassigned(self, before: Ints) -> list[Assign]:
+        """Tasks whose host is another one than before, for workers with queues of their own."""
+        state, view = self.records.state, self.view
+        hosts = view.platform.hosts
+        changed = np.flatnonzero((state.assigned != before) & (state.assigned >= 0))
+        return [
+            Assign(view.graph.task_names[t], hosts[state.assigned[t]].name, float(state.rank[t]))
+            for t in changed[np.lexsort((changed, state.rank[changed]))].tolist()
+        ]
+
+    def validate_state(self) -> None:
+        """Raise AssertionError if what the coordinator knows contradicts itself: O(everything)."""
+        validate(self.records.problem, self.records.state)
+
+
+class _Names:
+    """Back-end commands with names in place of numbers."""
+
+    def __init__(self, view: RunView) -> None:
+        self.tasks, self.items = view.graph.task_names, view.graph.item_names
+        self.hosts, self.places = view.platform.hosts, view.platform.network.place_names
+
+    def command(
+        self, state: s.CoordinatorState, kind: int, subject: int, origin: int, target: int
+    ) -> BackendCommand:
+        if kind == s.START:
+            return StartTask(self.tasks[subject], self.hosts[origin].name, target)
+        if kind == s.STOP:
+            return StopTask(self.tasks[subject], self.hosts[origin].name, target)
+        if kind == s.DROP:
+            return DropCopy(self.items[subject], self.places[origin])
+        item = self.items[state.transfer_item[subject]]
+        if kind == s.SEND:
+            return SendItem(item, self.places[origin], self.places[target])
+        return AbortTransfer(item, self.places[origin], self.places[target])
+
+
+def _some(names: dict[str, int]) -> str:
+    listed = list(names)
+    return ", ".join(listed[:5]) + (", ..." if len(listed) > 5 else "")

@@ -1,18 +1,24 @@
-"""The contracts: what a planner and a scheduler are given, and what they answer."""
+"""The contracts: what a planner and a scheduler are given, and what they answer.
+
+A `Planner` answers a whole problem at once. A `Scheduler` decides while a program runs: it sees a read-only `RunView`
+and the events since it was last asked, and answers with commands. It never sees the simulator, the engine or the
+coordinator's own state, so the same object works on every back end. `core.replan.Replan` makes any planner a scheduler.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
-from headrace.model.events import Event, HostJoined, HostLeft, Started
-from headrace.model.graph import Graph
+from headrace.model.events import Event
+from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 
 if TYPE_CHECKING:
-    from headrace.core.coordinator import State
+    from headrace.core.view import RunView
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +26,7 @@ class Problem:
     """A program to be placed on a platform, from scratch or in the middle of a run.
 
     `holders` says at which places an item from outside lies, for items that do not simply lie at the
-    platform's origin (the homes that a program gives its items are added); `free_at` when each host can
+    platform's origin (the initial locations that a program names for its items are added); `free_at` when each host can
     first be used (0 where nothing is said). In the middle of a run, `since` tells for an item that is on its
     way or being made when it will be at one of its holders, by (item, place), and `link_free_at` when each
     link has done what it is to do first. Nobody reads the lower bound of a plan that is made again and
@@ -44,6 +50,7 @@ class Problem:
             object.__setattr__(self, "holders", homes | dict(self.holders))
 
 
+@runtime_checkable
 class Planner(Protocol):
     """Answers a whole problem at once. Constructors only store parameters."""
 
@@ -52,46 +59,125 @@ class Planner(Protocol):
     def plan(self, problem: Problem) -> Plan: ...
 
 
+# Commands.
+
+
 @dataclass(frozen=True, slots=True)
-class Assignment:
-    """Run this task on this host; among a host's tasks, lower ranks go first."""
+class Assign:
+    """Enqueue a task on a host, away from where it was queued; lower ranks start first.
+
+    With `in_order` the task starts only as the head of its host's queue.
+    """
 
     task: str
     host: str
     rank: float
+    in_order: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class AssignMany:
+    """As `Assign`, for many tasks by their numbers: what compiled schedulers answer."""
+
+    tasks: Ints
+    hosts: Ints
+    ranks: Floats
+    in_order: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Send an item from one place to another; on each link, lower ranks go first.
+
+    Places are hosts, or sites whose hosts share their storage. The item need not exist yet.
+    """
+
+    item: str
+    source: str
+    target: str
+    rank: float
+
+
+@dataclass(frozen=True, slots=True)
+class Replicate:
+    """Keep one more copy of an item at a place, sent when the links have nothing else to do."""
+
+    item: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Remove a copy of an item from a place; refused for the last copy of an item that is still needed."""
+
+    item: str
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop a task wherever it runs or is queued; it is ready again."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """Take a task that has not started off its queue; it is ready again."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueTail:
+    """Leave every host the first `keep` tasks of its queue and take the others off.
+
+    Transfers that were requested for them and have not started are withdrawn.
+    """
+
+    keep: int
+
+
+Command: TypeAlias = Assign | AssignMany | Fetch | Replicate | Remove | Cancel | Requeue | RequeueTail
+
+
+@dataclass(frozen=True, slots=True)
+class WakeConditions:
+    """When a scheduler wants to be asked, besides the start and changes of the grid."""
+
+    every_event: bool = False
+    """After everything that happens."""
+    ready: int = 0
+    """When this many ready tasks have no host; 0: never for that reason."""
+    idle: bool = False
+    """When a ready task has no host and a host has nothing to do."""
+    idle_within: float = 0.0
+    """With `idle`: also when a host is expected to have nothing to do within this many seconds."""
+    imbalance: bool = False
+    """When a host has nothing to do while another one has more tasks than cores, and by the estimates the last task of
+    the longest queue would finish sooner there."""
+    late_weight: float = 0.0
+    """With `imbalance`: a running task that is late counts as needing this many times as long again as it is late."""
+    misprediction: float = math.inf
+    """When a task took this many times what was predicted, or less than that part of it."""
+    at: float = math.inf
+    """At this time."""
+
+
+ON_GRID_CHANGES = WakeConditions()
+EVERY_EVENT = WakeConditions(every_event=True)
+
+
+@runtime_checkable
 class Scheduler(Protocol):
-    """Sees what happened and the present state, answers with assignments (which may change earlier ones).
+    """Decides while a program runs.
 
-    It never sees the simulator or the engine.
+    `wake` says when it wants to be asked next; it is read after every call of `react`, which may change it.
     """
 
     name: str
 
-    def react(self, state: State, events: Sequence[Event]) -> list[Assignment]: ...
+    @property
+    def wake(self) -> WakeConditions: ...
 
-
-class Follow:
-    """Any planner as a scheduler: plans at the start, and again when a host leaves or joins.
-
-    `first` is a plan that was already made for the start.
-    """
-
-    def __init__(self, planner: Planner, first: list[Assignment] | None = None) -> None:
-        self.planner = planner
-        self.first = first
-        self.name = planner.name
-
-    def react(self, state: State, events: Sequence[Event]) -> list[Assignment]:
-        changed = any(isinstance(e, HostLeft | HostJoined) for e in events)
-        if changed or (self.first is None and any(isinstance(e, Started) for e in events)):
-            return assignments_of(self.planner.plan(state.problem()))
-        if self.first is not None and any(isinstance(e, Started) for e in events):
-            return self.first
-        return []
-
-
-def assignments_of(plan: Plan) -> list[Assignment]:
-    """A plan as assignments, ranked by planned start; ties as the program orders its tasks."""
-    return [Assignment(row.id, row.host, rank) for rank, row in enumerate(plan.tasks())]
+    def react(self, view: RunView, events: Sequence[Event]) -> Sequence[Command]: ...

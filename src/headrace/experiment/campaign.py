@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from headrace.core.compiling import COMPILING, announce_compiling
+from headrace.arrays.compile_notice import Notice, first_use, set_notice
 from headrace.experiment.campaign_limits import require_graph_size, require_grid_size, require_sweep_size
 from headrace.experiment.campaign_parts import (
     RULES,
@@ -31,14 +31,16 @@ from headrace.experiment.campaign_parts import (
     sweep_spec,
 )
 from headrace.experiment.kept import file_digest, open_kept
-from headrace.experiment.online import Setting, make_online, rules_taken, simulate_grid
 from headrace.formats.campaign_toml import CampaignFile, Entry
 from headrace.model.behaviour import GridScript
 from headrace.model.errors import HeadraceError, NoPlan, UsageError
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.online.adapter import make_scheduler, policy_fields
 from headrace.planners.registry import options_taken
-from headrace.simulator.fault_spec import parse_faults
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.faults import parse_faults
+from headrace.simulator.events.simulate import simulate_program
 
 
 class Outcome(NamedTuple):
@@ -83,7 +85,7 @@ class _Job:
     application: Entry
     grid: Entry
     scheduler: str
-    setting: Setting
+    setting: SimulationConfig
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -108,7 +110,7 @@ def check_campaign(campaign: CampaignFile) -> None:
     for events, estimates, faults in product(campaign.events, campaign.estimates, campaign.faults):
         setting = make_setting(campaign, events, estimates, faults)
     for scheduler in campaign.schedulers:
-        make_online(scheduler, setting.fitted(scheduler), **_for_planner(campaign, scheduler))
+        make_scheduler(scheduler, setting.accepted_by(scheduler).policy, **_for_planner(campaign, scheduler))
     _check_rules(campaign)
 
 
@@ -120,7 +122,7 @@ def _for_planner(campaign: CampaignFile, scheduler: str) -> dict[str, Any]:
 
 def _check_rules(campaign: CampaignFile) -> None:
     """Refuse planning rules that none of the schedulers takes."""
-    taken = {rule for scheduler in campaign.schedulers for rule in rules_taken(scheduler)}
+    taken = {rule for scheduler in campaign.schedulers for rule in policy_fields(scheduler)}
     given = [key for key in campaign.run if key in RULES and key not in taken]
     if campaign.events != ("S2",) and "events" not in taken:
         given.insert(0, "events")
@@ -183,7 +185,7 @@ def run_campaign(
 def _jobs(campaign: CampaignFile, runs: Sequence[Combination]) -> Iterator[_Job]:
     digests = {id(entry): entry_digest(entry, "application") for entry in campaign.applications}
     digests |= {id(entry): entry_digest(entry, "grid") for entry in campaign.grids}
-    taken = {scheduler: rules_taken(scheduler) for scheduler in campaign.schedulers}
+    taken = {scheduler: policy_fields(scheduler) for scheduler in campaign.schedulers}
     own = {scheduler: file_digest(scheduler) for scheduler in campaign.schedulers}
     options = {scheduler: _for_planner(campaign, scheduler) for scheduler in campaign.schedulers}
     rest = json.dumps([sorted(campaign.run.items()), version("headrace")])
@@ -191,7 +193,7 @@ def _jobs(campaign: CampaignFile, runs: Sequence[Combination]) -> Iterator[_Job]
         planned = run.events if "events" in taken[run.scheduler] else ""
         words = [run.scheduler, own[run.scheduler], planned, run.estimates, run.faults, run.seed, rest]
         words += [digests[id(run.application)], digests[id(run.grid)]]
-        setting = make_setting(campaign, run.events, run.estimates, run.faults).fitted(run.scheduler)
+        setting = make_setting(campaign, run.events, run.estimates, run.faults).accepted_by(run.scheduler)
         key = sha256(json.dumps(words).encode()).hexdigest()
         yield _Job(key, run.application, run.grid, run.scheduler, setting, run.seed, options[run.scheduler])
 
@@ -218,7 +220,7 @@ def _simulated(
                     return
                 if compiling.is_set() and not told:
                     told = True
-                    tell(COMPILING)
+                    tell(first_use(Notice.expected_seconds))
                 ended = wait(running, timeout=None if told else 1.0, return_when=FIRST_COMPLETED).done
                 for future in sorted(ended, key=lambda f: running[f].key):
                     yield running.pop(future), future.result()
@@ -229,22 +231,16 @@ def _simulated(
 def _begin_worker(compiling: Event) -> None:
     """Leave interrupts to the parent, and let it know when loops are compiled here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    announce_compiling(compiling.set)
+    set_notice(Notice(tell=lambda text: compiling.set(), progress=lambda text: None))
 
 
 def simulate_job(job: _Job) -> Outcome:
     """One run; a run that cannot end says why."""
     program, grid = _made(job)
-    compiled: list[bool] = []
-    end = announce_compiling(lambda: compiled.append(True))
     try:
-        run = simulate_grid(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
-        if compiled:  # the same again: `deciding` is kept, and compiling is no part of it
-            run = simulate_grid(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
+        run = simulate_program(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
     except NoPlan as error:
         return Outcome(error=str(error))
-    finally:
-        end()
     return Outcome(
         makespan=run.makespan,
         bound=run.bound,

@@ -8,23 +8,32 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
-from headrace.core.steering import Rules
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.experiment.dataflow import fft, jacobi, matmul
 from headrace.experiment.distribution import Distribution
 from headrace.experiment.generate import SweepSpec, generate_sweep
 from headrace.experiment.grids import ClusterSpec, GridSpec, SeriesSpec, generate_grid
-from headrace.experiment.online import Setting, check_error, check_estimates
 from headrace.formats.campaign_toml import CampaignFile, Entry, Shape, Value
-from headrace.formats.reading import read_any_program, read_grid_or_platform
+from headrace.formats.loading import load_grid, load_program
 from headrace.model.behaviour import GridScript, pack
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Data, Program
-from headrace.simulator.grid_run import Mechanics
+from headrace.simulator.events.config import SimulationConfig
 
 RULES = ("planning", "planning_fixed", "keep", "subset", "reduce", "replan")
-_MECHANICS = ("link_order", "ahead", "steal", "duplicate", "replicate")
+_EXECUTION = {
+    "order": "task_order",
+    "link_order": "link_order",
+    "routes": "routes",
+    "ahead": "prefetch_depth",
+    "steal": "steal",
+    "duplicate": "duplicate",
+    "replicate": "replicate",
+}
+"""Keys of a campaign file and the fields of `ExecutionPolicy` they set."""
 _GRAPHS: dict[str, Callable[..., Program]] = {"jacobi": jacobi, "fft": fft, "matmul": matmul}
 
 
@@ -32,7 +41,7 @@ def make_program(entry: Entry, seed: int) -> Program:
     """The program of an entry; only generated sweeps depend on the seed."""
     try:
         if entry.file is not None:
-            return read_any_program(entry.file)
+            return load_program(entry.file)
         if entry.form == "sweep":
             return generate_sweep(sweep_spec(entry), seed, entry.name)
         program = _GRAPHS[entry.form](**cast(Mapping[str, Any], entry.options))
@@ -46,7 +55,7 @@ def make_grid(entry: Entry, seed: int) -> GridScript | Platform:
     """The grid of an entry; a generated one depends on the seed."""
     try:
         if entry.file is not None:
-            return read_grid_or_platform(entry.file)
+            return load_grid(entry.file)
         return generate_grid(grid_spec(entry), seed, entry.name)
     except HeadraceError as error:
         raise error.at(f"grid {entry.name!r}") from None
@@ -80,7 +89,7 @@ def _series(value: Value) -> Any:
     return SeriesSpec(cast(Any, value.name), value.a, value.b)
 
 
-def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: str) -> Setting:
+def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: str) -> SimulationConfig:
     """How a run goes: planning events as S1, S1:60 (seconds), S2, S3 or once; the rest as the campaign says."""
     name, _, interval = events.partition(":")
     try:
@@ -91,14 +100,12 @@ def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: st
         ) from None
     if interval and name == "once":
         raise UsageError(f"events are {events!r}", where=campaign.name, hint="once has no interval: once")
-    check_estimates(estimates)
-    check_error(float(cast(float, campaign.run.get("error", 0.0))))
     run: dict[str, Any] = dict(campaign.run)
-    return Setting(
-        rules=Rules(
+    return SimulationConfig(
+        policy=ReplanPolicy(
             events=cast(Any, name), interval=seconds, **{key: run[key] for key in RULES if key in run}
         ),
-        mechanics=Mechanics(**{key: run[key] for key in _MECHANICS if key in run}),
+        execution=ExecutionPolicy(**{_EXECUTION[key]: run[key] for key in _EXECUTION if key in run}),
         estimates=estimates,
         faults=faults,
         error=float(run.get("error", 0.0)),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.experiment.campaign import Combination, Done
-from headrace.experiment.figures import Series
+from headrace.experiment.diagram import Diagram
 from headrace.formats.campaign_toml import Entry, Shape
 
 _SIZES = ("shared", "private_size", "output_size")
@@ -81,7 +81,7 @@ def _rivals(run: Combination) -> tuple[object, ...]:
     return (run.application.name, run.grid.name, run.events, run.estimates, run.faults, run.seed)
 
 
-def pictures(applications: Sequence[Entry], found: Sequence[Summary]) -> list[Series]:
+def pictures(applications: Sequence[Entry], found: Sequence[Summary]) -> list[Diagram]:
     """A picture for each grid and setting: a curve or colour for each scheduler.
 
     Where the applications differ in one number only, it is the x axis; else each application has its bars.
@@ -97,7 +97,7 @@ def pictures(applications: Sequence[Entry], found: Sequence[Summary]) -> list[Se
                 rows[s.group.scheduler] = {**rows.get(s.group.scheduler, {}), s.group.application: s.makespan}
         order = names if axis is None else sorted(names, key=axis[1].__getitem__)
         made.append(
-            Series(
+            Diagram(
                 title=_title(setting),
                 x_label="application" if axis is None else axis[0],
                 y_label="makespan (s)",

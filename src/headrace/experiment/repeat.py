@@ -6,7 +6,6 @@ import math
 import multiprocessing
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from headrace.arrays.clock import work_clock
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Floats
 
@@ -94,7 +94,7 @@ def repeat(
     """
     if runs < 1:
         raise UsageError(f"{runs} runs", hint="repeat at least once")
-    began = time.perf_counter()
+    began = work_clock()
     workers = min(workers or os.cpu_count() or 1, runs)
     values = np.empty(runs)
     # The first run is made here: what has to be compiled is compiled once, and what is wrong is said at once.
@@ -109,7 +109,7 @@ def repeat(
             values[first:last] = future.result()
             done += last - first
             tell(done)
-    return Makespans(values, seed, time.perf_counter() - began)
+    return Makespans(values, seed, work_clock() - began)
 
 
 def _makespans(simulate_once: SimulateOnce, first: int, last: int) -> list[float]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from headrace.formats.beside import beside
 from headrace.formats.files import read_file
+from headrace.formats.format import Format
 from headrace.formats.shapes import shorten
+from headrace.formats.sibling_path import sibling_path
 from headrace.formats.tables import Table, as_number, as_quantity
 from headrace.formats.toml_text import parse_toml
 
 MAX_BYTES = 4_000_000
 MAX_COMBINATIONS = 1_000_000
 MAX_SEEDS = 100_000
+_APPLICATION = re.compile(rb"^[ \t]*\[\[[ \t]*application[ \t]*\]\]", re.MULTILINE)
 
 
 class Shape(NamedTuple):
@@ -66,7 +69,7 @@ Reader: TypeAlias = Callable[[Any, str, Table], Value]
 
 def _whole(least: int) -> Reader:
     def read(value: Any, key: str, table: Table) -> Value:
-        return Table({key: value}, table.where).whole(key, 0, least=least)
+        return table.with_values({key: value}).whole(key, 0, least=least)
 
     return read
 
@@ -76,7 +79,7 @@ def _number(value: Any, key: str, table: Table) -> Value:
 
 
 def _flag(value: Any, key: str, table: Table) -> Value:
-    return Table({key: value}, table.where).flag(key)
+    return table.with_values({key: value}).flag(key)
 
 
 def _choice(*names: str) -> Reader:
@@ -181,7 +184,7 @@ def read_campaign(path: str | Path) -> CampaignFile:
     """Read a campaign and check its shape: O(entries after lists are spread out)."""
     where = str(path)
     top = Table(parse_toml(read_file(path, limit=MAX_BYTES), where), where)
-    top.done(_TOP)
+    top.require_known(_TOP)
     campaign = CampaignFile(
         name=top.text("name", Path(path).name.partition(".")[0] or "campaign"),
         applications=_entries(top, "application", path),
@@ -191,7 +194,7 @@ def read_campaign(path: str | Path) -> CampaignFile:
         estimates=_texts(top, "estimates", ("user",)),
         faults=_texts(top, "faults", ("",)),
         seeds=_seeds(top),
-        run=_options(Table(top.table("run"), f"{where}: [run]"), _RUN),
+        run=_options(top.with_values(top.table("run"), f"{where}: [run]"), _RUN),
     )
     for what, found in (("application", campaign.applications), ("grid", campaign.grids)):
         if not found:
@@ -254,8 +257,8 @@ def _entries(top: Table, what: str, path: str | Path) -> tuple[Entry, ...]:
 
 
 def _from_file(table: Table, name: str, path: str | Path) -> list[Entry]:
-    table.done(["name", "file"])
-    return [Entry(name, "file", file=beside(path, cast(str, table.text("file", ""))))]
+    table.require_known(["name", "file"])
+    return [Entry(name, "file", file=sibling_path(path, cast(str, table.text("file", ""))))]
 
 
 def _generated(table: Table, name: str, what: str) -> list[Entry]:
@@ -271,13 +274,13 @@ def _generated(table: Table, name: str, what: str) -> list[Entry]:
             raise table.wrong("a cluster without hosts", "add hosts = 4")
     taken = ("name", "cluster" if what == "grid" else "graph")
     own = {k: v for k, v in table.values.items() if k not in taken}
-    plain = Table({k: v for k, v in own.items() if not isinstance(v, list)}, table.where)
+    plain = table.with_values({k: v for k, v in own.items() if not isinstance(v, list)})
     options = _options(plain, _FORMS[form])
     lists = {k: v for k, v in own.items() if isinstance(v, list)}
     entries = []
     for values in product(*lists.values()):
         given = dict(zip(lists, values, strict=True))
-        varied = _options(Table(given, table.where), _FORMS[form])
+        varied = _options(table.with_values(given), _FORMS[form])
         label = ", ".join(f"{key}={_shown(given[key])}" for key in lists)
         entries.append(
             Entry(f"{name} {label}" if label else name, form, {**options, **varied}, clusters, varied=varied)
@@ -294,5 +297,12 @@ def _shown(value: Any) -> str:
 
 
 def _options(table: Table, known: Mapping[str, Reader]) -> dict[str, Value]:
-    table.done(list(known))
+    table.require_known(list(known))
     return {key: known[key](value, key, table) for key, value in table.values.items()}
+
+
+def _is_campaign(head: bytes) -> bool:
+    return not head.startswith(b"{") and _APPLICATION.search(head) is not None
+
+
+FORMATS = (Format("toml", "campaign", "a campaign as TOML", sniff=_is_campaign, read=read_campaign),)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import cast, get_args
 
-from headrace.formats.lpsched_ini import knob_values, read_knobs
+from headrace.formats.format import Format
+from headrace.formats.pipeline_ini import knob_values, read_knobs
 from headrace.formats.sections import (
     ARROW,
     Section,
@@ -16,11 +19,12 @@ from headrace.formats.sections import (
     split_arrow,
     write_sections,
 )
+from headrace.model.check_case import Violation
 from headrace.model.deployment import Deployment, Flow, Form, Placement
 from headrace.model.errors import BadFile, BadPlan
 from headrace.model.pipeline import PipelineProblem
 
-MAX_LINES = 20_000_000
+_MARK = re.compile(rb"^[ \t]*\[deployment\]", re.MULTILINE)
 _TOP = (
     "pipeline",
     "platform",
@@ -51,7 +55,7 @@ def read_deployment(path: str | Path, problem: PipelineProblem) -> Deployment:
     top = next((s for s in sections if s.kind == "deployment"), None)
     if top is None:
         raise BadFile("it has no [deployment]", where=str(path), hint="see docs/formats.md")
-    top.known(_TOP)
+    top.require_known(_TOP)
     form = top.text("form", "strict")
     if form not in get_args(Form):
         raise top.wrong(f"form is {form!r}", f"one of {', '.join(get_args(Form))}")
@@ -73,13 +77,30 @@ def read_deployment(path: str | Path, problem: PipelineProblem) -> Deployment:
         problem=problem,
         planner=top.text("planner", "unknown"),
         form=cast(Form, form),
-        source=top.text("source"),
+        source=top.text("source", ""),
         throughput=throughput,
         placements=tuple(placements),
         flows=tuple(flows),
         objective=objective,
         bound=top.number("bound", objective),
     )
+
+
+def check_header(path: str | Path, deployment: Deployment) -> list[Violation]:
+    """What the file says of its pipeline, its platform and its predicted time, where that is not so."""
+    top = next(s for s in read_sections(path) if s.kind == "deployment")
+    problem = deployment.problem
+    found = [
+        Violation(what, f"the file was made for {stated!r}, not for {name!r}")
+        for what, name in (("pipeline", problem.pipeline.name), ("platform", problem.platform.name))
+        if (stated := top.text(what, name)) != name
+    ]
+    seconds = deployment.predicted_seconds
+    stated_seconds = top.number("predicted_seconds", seconds)
+    if not math.isclose(stated_seconds, seconds, rel_tol=1e-6):
+        message = f"predicted_seconds is {stated_seconds:.9g}; the throughput gives {seconds:.9g}"
+        found.append(Violation("time", message))
+    return found
 
 
 def _placements(section: Section, problem: PipelineProblem, throughput: float) -> Iterator[Placement]:
@@ -94,13 +115,13 @@ def _placements(section: Section, problem: PipelineProblem, throughput: float) -
             raise BadPlan(
                 f"there is no host {host!r}", where=section.where, hint="give the platform it was made for"
             )
-        copies, _, share_text = section.text(host).partition(",")
+        copies, _, share_text = str(section.text(host, "")).partition(",")
         pair = Section(section.kind, name, {"copies": copies, "share": share_text}, section.file)
         share = pair.number("share")
         yield Placement(
             name,
             host,
-            pair.whole("copies", 1, 10**6),
+            pair.whole("copies", 1, most=10**6),
             share,
             share * rate,
             share * throughput / problem.capacity(name, host),
@@ -138,3 +159,20 @@ def _sections(d: Deployment, path: str | Path) -> Iterator[tuple[str, str, Mappi
     for s in d.problem.pipeline.streams:
         here = [f for f in d.flows if (f.source_filter, f.target_filter) == (s.source, s.target)]
         yield "flow", f"{s.source}{ARROW}{s.target}", {f"{f.source}{ARROW}{f.target}": f.rate for f in here}
+
+
+def _is_deployment(head: bytes) -> bool:
+    return not head.startswith(b"{") and _MARK.search(head) is not None
+
+
+FORMATS = (
+    Format(
+        "ini",
+        "deployment",
+        "a deployment as INI",
+        suffixes=(".ini",),
+        sniff=_is_deployment,
+        read=read_deployment,
+        write=write_deployment,
+    ),
+)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headrace.formats.files import encode_text, write_file
+from headrace.formats.format import Format
 from headrace.formats.task_edges import task_edges
 from headrace.model.program import Program
 from headrace.model.units import show_size, show_time
@@ -35,3 +36,6 @@ def _quoted(text: str) -> str:
     """
     text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "").replace("\n", "\\n")
     return '"' + text.replace("\0", "\ufffd") + '"'
+
+
+FORMATS = (Format("dot", "program", "Graphviz DOT", suffixes=(".dot", ".gv"), write=write_dot),)

@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from headrace.formats.files import encode_text, write_file
+from headrace.formats.format import Format
 from headrace.formats.shapes import shorten
 from headrace.formats.task_edges import task_edges
 from headrace.model.errors import BadProgram
@@ -55,3 +56,6 @@ def _lines(program: Program) -> Iterator[str]:
 def _data(key: str, value: float | str) -> str:
     text = value if isinstance(value, str) else repr(float(value))
     return f'<data key="{key}">{escape(text, {chr(13): "&#13;"})}</data>'
+
+
+FORMATS = (Format("graphml", "program", "GraphML", suffixes=(".graphml",), write=write_graphml),)

@@ -13,6 +13,7 @@ import math
 from pathlib import Path
 
 from headrace.formats.files import encode_text, read_file, write_file
+from headrace.formats.format import Format
 from headrace.formats.shapes import MAX_NUMBER, shorten
 from headrace.model.errors import BadFile, BadProgram, HeadraceError
 from headrace.model.program import Program
@@ -190,3 +191,16 @@ def _whole(text: str) -> int:
     if not text.isdecimal() or not 1 <= len(text) <= 7 or int(text) < 1:
         raise BadFile(f"cores is {shorten(text)}", hint="give a whole number of 1 or more")
     return int(text)
+
+
+FORMATS = (
+    Format(
+        "csv",
+        "program",
+        "a table of independent jobs",
+        suffixes=(".csv",),
+        sniff=is_jobs_csv,
+        read=read_jobs,
+        write=write_jobs,
+    ),
+)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from headrace.formats.files import encode_text, write_file
+from headrace.formats.format import Format
 from headrace.formats.task_edges import task_edges
 from headrace.model.program import Program
 
@@ -21,3 +22,8 @@ def write_node_link(program: Program, path: str | Path) -> None:
     }
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_file(path, encode_text(text + "\n", str(path)))
+
+
+FORMATS = (
+    Format("node-link", "program", "node-link JSON", suffixes=(".nodelink.json",), write=write_node_link),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -14,6 +15,7 @@ import numpy as np
 from pydantic import FailFast, Field, TypeAdapter
 
 from headrace.formats.files import encode_text, read_file, write_file
+from headrace.formats.format import Format
 from headrace.formats.shapes import STRICT, Amount, Name, read_shape, shorten
 from headrace.model.errors import BadPlan, HeadraceError
 from headrace.model.graph import Floats, Graph, Ints
@@ -21,6 +23,7 @@ from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 
 FORMAT = "headrace-plan-1"
+_MARK = re.compile(rb'"format"\s*:\s*"headrace-plan')
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
@@ -227,3 +230,20 @@ def _assign_cores(
                 where="tasks",
                 hint="no more tasks at a time than cores",
             )
+
+
+def _is_plan(head: bytes) -> bool:
+    return head.startswith(b"{") and _MARK.search(head) is not None
+
+
+FORMATS = (
+    Format(
+        "plan",
+        "plan",
+        "a plan as JSON",
+        suffixes=(".plan.json",),
+        sniff=_is_plan,
+        read=read_plan,
+        write=write_plan,
+    ),
+)

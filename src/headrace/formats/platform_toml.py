@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from headrace.formats.files import encode_text, read_file, write_file
+from headrace.formats.format import Format
 from headrace.formats.platform_traces import TraceFiles, write_traces
 from headrace.formats.shapes import shorten
 from headrace.formats.tables import Table, as_number, as_quantity
@@ -26,6 +28,9 @@ MAX_SITES = 2_000
 MAX_PAIRED_HOSTS = 2_000
 """A matrix over all pairs of more hosts would not fit in memory."""
 
+_TOML_LINE = re.compile(
+    rb"""^[ \t]*(?:\[\[?[ \t]*[A-Za-z_]['"\w. -]*\]|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*[.=])""", re.MULTILINE
+)
 _TOP = ["name", "contention", "routing", "origin", "site", "host", "link", "pairs"]
 _SITE = ["name", "host", "bandwidth", "latency", "uplink", "uplink_latency", "storage", "uplink_trace"]
 _HOST = ["name", "count", "speed", "cores", "kinds", "load", "memory", "trace", "arch"]
@@ -40,12 +45,16 @@ def read_platform(path: str | Path) -> Platform:
     that they share. The network is built too, so that sites without a route are found here.
     """
     where = str(path)
-    top = Table(parse_toml(read_file(path, limit=MAX_BYTES), where), where)
-    top.done(_TOP)
+    top = Table(parse_toml(read_file(path, limit=MAX_BYTES), where), where, error=BadPlatform)
+    top.require_known(_TOP)
     name = top.text("name", Path(path).name.partition(".")[0] or "platform")
     traces = TraceFiles(path)
     sites = _sites(top, name, traces)
-    pairs = _pairs(Table(top.table("pairs"), f"{where}: [pairs]"), sites) if "pairs" in top.values else None
+    pairs = (
+        _pairs(top.with_values(top.table("pairs"), f"{where}: [pairs]"), sites)
+        if "pairs" in top.values
+        else None
+    )
     links = tuple(_link(table, traces) for table in top.tables("link", "link", _link_label))
     try:
         platform = Platform(
@@ -113,7 +122,7 @@ def _check_counts(top: Table, hosts_of: list[list[Table]]) -> None:
 
 
 def _site(table: Table, hosts: list[Table], traces: TraceFiles) -> Site:
-    table.done(_SITE)
+    table.require_known(_SITE)
     uplink, latency = table.quantity("uplink", "rate", None), table.quantity("uplink_latency", "time", None)
     trace = traces.link(table, "uplink_trace", latency or 0.0)
     if trace is not None:
@@ -132,7 +141,7 @@ def _site(table: Table, hosts: list[Table], traces: TraceFiles) -> Site:
 
 
 def _hosts(table: Table, traces: TraceFiles) -> Iterator[Host]:
-    table.done(_HOST)
+    table.require_known(_HOST)
     trace = traces.host(table)
     load = 0.0 if trace is None else max(0.0, 1.0 - trace.mean)
     name = _required_text(table, "name")
@@ -153,7 +162,7 @@ def _hosts(table: Table, traces: TraceFiles) -> Iterator[Host]:
 
 
 def _link(table: Table, traces: TraceFiles) -> Link:
-    table.done(_LINK)
+    table.require_known(_LINK)
     endless = table.values.get("bandwidth") == math.inf
     bandwidth = math.inf if endless else table.quantity("bandwidth", "rate", None)
     latency = table.quantity("latency", "time", None)
@@ -175,7 +184,7 @@ def _link(table: Table, traces: TraceFiles) -> Link:
 
 
 def _pairs(table: Table, sites: tuple[Site, ...]) -> Pairs:
-    table.done(_PAIRS)
+    table.require_known(_PAIRS)
     if "bandwidth" not in table.values:
         raise table.wrong("bandwidth is missing", "give one value, or one row of values a host")
     n = sum(len(site.hosts) for site in sites)
@@ -276,3 +285,23 @@ def _written(values: Floats, key: str) -> str:
 def _quoted(text: str) -> str:
     """A TOML basic string: JSON's escapes, and DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _is_toml(head: bytes) -> bool:
+    """Any TOML: the formats asked before know their own."""
+    if head.startswith(b"{") or (head.startswith(b"[") and not _TOML_LINE.match(head)):
+        return False  # JSON
+    return _TOML_LINE.search(head) is not None or (head.startswith(b"#") and b"\0" not in head)
+
+
+FORMATS = (
+    Format(
+        "toml",
+        "platform",
+        "a platform as TOML",
+        suffixes=(".toml",),
+        sniff=_is_toml,
+        read=read_platform,
+        write=write_platform,
+    ),
+)

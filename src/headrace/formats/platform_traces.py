@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headrace.formats.beside import beside
 from headrace.formats.pst_behaviour import read_behaviour, write_trace
+from headrace.formats.sibling_path import sibling_path
 from headrace.formats.tables import Table
 from headrace.model.behaviour import Behaviour, LinkTrace, Trace
 from headrace.model.errors import HeadraceError
@@ -52,7 +52,7 @@ class TraceFiles:
             if len(self._read) >= MAX_TRACES:
                 raise table.wrong(f"more than {MAX_TRACES} traces", "let hosts share them")
             try:
-                behaviour = read_behaviour(beside(self.platform_file, name))
+                behaviour = read_behaviour(sibling_path(self.platform_file, name))
             except HeadraceError as error:
                 raise error.at(f"{table.where}: {key}") from None
             self._read[name] = behaviour

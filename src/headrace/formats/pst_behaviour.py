@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from headrace.formats.files import encode_text, write_file
-from headrace.formats.pst import TRACE, Line, read_lines, written
+from headrace.formats.format import Format
+from headrace.formats.pst import TRACE, Line, pst_kind, read_lines, written
 from headrace.formats.shapes import shorten
 from headrace.model.behaviour import Behaviour, LinkTrace, Trace
 from headrace.model.errors import BadFile, BadPlatform, HeadraceError
@@ -169,3 +170,21 @@ def _together(link: LinkTrace) -> tuple[Trace, Trace]:
             hint="give both a value at each step",
         )
     return rate, latency
+
+
+def _is_behaviour(head: bytes) -> bool:
+    return pst_kind(head) == "behaviour"
+
+
+FORMATS = (
+    Format(
+        "pst",
+        "behaviour",
+        "values at fixed intervals",
+        suffixes=(".pst",),
+        sniff=_is_behaviour,
+        read=read_behaviour,
+        write=write_behaviour,
+    ),
+    Format("trace", "behaviour", "times and values", suffixes=(".trace",), write=write_trace),
+)

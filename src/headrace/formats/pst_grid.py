@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from headrace.formats.beside import beside
 from headrace.formats.files import encode_text, write_file
-from headrace.formats.pst import MAX_NAME, Line, header, read_lines, written
+from headrace.formats.format import Format
+from headrace.formats.pst import MAX_NAME, Line, header, pst_kind, read_lines, written
 from headrace.formats.pst_behaviour import read_behaviour, write_behaviour
 from headrace.formats.shapes import shorten
+from headrace.formats.sibling_path import sibling_path
 from headrace.model.behaviour import (
     AddCluster,
     AddHost,
@@ -165,7 +166,7 @@ def _load(event: GridEvent, line: Line, behaviours: dict[str, Behaviour], grid: 
     if len(behaviours) >= MAX_BEHAVIOURS:
         raise line.wrong(f"more than {MAX_BEHAVIOURS} behaviours", "let resources share them")
     try:
-        behaviour = read_behaviour(beside(grid, event.behaviour))
+        behaviour = read_behaviour(sibling_path(grid, event.behaviour))
     except HeadraceError as error:
         raise error.at(f"{line.file}: line {line.number}") from None
     behaviours[event.behaviour] = behaviour
@@ -178,3 +179,20 @@ def _check_counts(events: list[GridEvent], where: str) -> None:
         count = len({getattr(event, name) for event in events if isinstance(event, kind)})
         if count > limit:
             raise BadFile(f"{count} {name}s, more than {limit}", where=where, hint="describe a smaller grid")
+
+
+def _is_grid(head: bytes) -> bool:
+    return pst_kind(head) == "grid"
+
+
+FORMATS = (
+    Format(
+        "pst",
+        "grid",
+        "a PST grid description",
+        suffixes=(".pst",),
+        sniff=_is_grid,
+        read=read_grid,
+        write=write_grid,
+    ),
+)

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from headrace.formats.files import encode_text, write_file
-from headrace.formats.pst import Line, header, read_lines, written
+from headrace.formats.format import Format
+from headrace.formats.pst import Line, header, pst_kind, read_lines, written
 from headrace.formats.shapes import shorten
 from headrace.model.architecture import arch_kind, arch_speeds
 from headrace.model.errors import BadFile, BadProgram
@@ -257,3 +258,20 @@ def _seconds(graph: Graph, task: int, archs: int) -> str:
     speeds = arch_speeds(graph.kinds[graph.kind[task]]) or (1.0,) * archs
     times = (written(float(graph.work[task]) / speed) for speed in speeds)
     return f"<{len(speeds)} : {' '.join(times)}>"
+
+
+def _is_work(head: bytes) -> bool:
+    return pst_kind(head) == "work"
+
+
+FORMATS = (
+    Format(
+        "pst",
+        "program",
+        "a PST application description",
+        suffixes=(".pst",),
+        sniff=_is_work,
+        read=read_work,
+        write=write_work,
+    ),
+)

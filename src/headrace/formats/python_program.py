@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from headrace.formats.format import Format
 from headrace.model.errors import BadFile, BadProgram, HeadraceError
 from headrace.model.program import Program
 
@@ -74,3 +75,14 @@ def _import_file(path: Path) -> ModuleType:
             hint="run it with python to see where",
         ) from error
     return module
+
+
+FORMATS = (
+    Format(
+        "python",
+        "program",
+        "a Python file that builds the program",
+        suffixes=(".py",),
+        read=load_python_program,
+    ),
+)

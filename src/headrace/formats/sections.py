@@ -6,20 +6,17 @@ and seconds; text may carry a unit.
 
 from __future__ import annotations
 
-import difflib
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from headrace.formats.files import encode_text, read_file, read_head, write_file
+from headrace.formats.files import encode_text, read_file, write_file
 from headrace.formats.shapes import shorten
+from headrace.formats.tables import Table, as_quantity
 from headrace.formats.toml_text import parse_toml
-from headrace.model.errors import BadFile, HeadraceError
+from headrace.model.errors import BadFile
 from headrace.model.pipeline import MEGABYTE
-from headrace.model.units import quantity
 
 MAX_BYTES = 16_000_000
 MAX_SECTIONS = 250_000
@@ -31,89 +28,38 @@ _COMMENT = re.compile(r"\s[#;]")
 _UNSAFE = re.compile(r"[\[\]=;#\n\r\t\0]|->|^\s|\s$|^$")
 
 
-def is_ini(path: str | Path) -> bool:
-    """Whether a file holds INI sections of ours: told by its first 64 kB, not by its name."""
-    return _INI.search(read_head(path)) is not None
+def is_ini(head: bytes) -> bool:
+    """Whether a file that begins like this holds INI sections of ours."""
+    return _INI.search(head) is not None
 
 
-@dataclass(frozen=True, eq=False)
-class Section:
-    """One section: its kind, its name, and its values, each checked when taken."""
+class Section(Table):
+    """One section: its kind, its name, and its values."""
 
-    kind: str
-    name: str
-    values: Mapping[str, Any]
-    file: str
-
-    @property
-    def where(self) -> str:
-        return f"{self.file}: [{self.kind}{' ' if self.name else ''}{self.name}]"
-
-    def wrong(self, problem: str, hint: str) -> BadFile:
-        return BadFile(problem, where=self.where, hint=hint)
-
-    def known(self, keys: Sequence[str], *prefixes: str) -> None:
-        """Refuse keys beyond these and those that begin with a prefix, naming the nearest."""
-        for key in self.values:
-            if key not in keys and not any(key.startswith(p) for p in prefixes):
-                near = difflib.get_close_matches(key[:80], keys, n=1)
-                raise self.wrong(f"unknown key {shorten(key)}", near[0] if near else ", ".join(keys))
-
-    def text(self, key: str, default: str = "") -> str:
-        value = self.values.get(key, default)
-        if not isinstance(value, str) or len(value) > MAX_NAME:
-            raise self.wrong(f"{key} is {shorten(value)}", f"give text of at most {MAX_NAME} characters")
-        return value
-
-    def number(self, key: str, default: float | None = None) -> float:
-        """A finite number; required if there is no default."""
-        if key not in self.values:
-            if default is None:
-                raise self.wrong(f"{key} is missing", f"add {key} = ...")
-            return default
-        value = self.values[key]
-        try:
-            number = math.nan if isinstance(value, bool) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if not math.isfinite(number):
-            raise self.wrong(f"{key} is {shorten(value)}", "give a finite number")
-        return number
-
-    def whole(self, key: str, default: int, most: int) -> int:
-        number = self.number(key, default)
-        if number != int(number) or not 1 <= number <= most:
-            raise self.wrong(f"{key} is {shorten(self.values[key])}", f"give a whole number from 1 to {most}")
-        return int(number)
+    def __init__(self, kind: str, name: str, values: Mapping[str, Any], file: str) -> None:
+        super().__init__(values, f"{file}: [{kind}{' ' if name else ''}{name}]", untyped=True)
+        self.kind = kind
+        self.name = name
+        self.file = file
 
     def mega(self, key: str, what: str, default: float | None = None) -> float:
         """A size or rate in megabytes: a plain number, or text with a unit."""
         value = self.values.get(key)
-        if not isinstance(value, str):
+        if not isinstance(value, str) or _is_plain_number(value):
             return self.number(key, default)
-        try:
-            plain = float(value)
-        except ValueError:
-            try:
-                return quantity(value, what) / MEGABYTE
-            except HeadraceError as error:
-                raise self.wrong(f"{key}: {error.problem}", error.hint) from None
-        if not math.isfinite(plain):
-            raise self.wrong(f"{key} is {shorten(value)}", "give a finite number")
-        return plain
-
-    def flag(self, key: str) -> bool:
-        value = self.values.get(key, False)
-        known = {"yes": True, "true": True, "on": True, "1": True, "no": False, "false": False, "off": False}
-        known["0"] = False
-        answer = value if isinstance(value, bool) else known.get(str(value).lower())
-        if answer is None:
-            raise self.wrong(f"{key} is {shorten(value)}", "give yes or no")
-        return answer
+        return as_quantity(value, what, key, self) / MEGABYTE
 
     def ends(self) -> tuple[str, str]:
         """The two names of `[stream a -> b]`."""
         return split_arrow(self.name, self)
+
+
+def _is_plain_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def split_arrow(text: str, section: Section) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.formats.files import encode_text, read_file, write_file
+from headrace.formats.format import Format
 from headrace.formats.shapes import read_shape, shorten
 from headrace.formats.wfformat_shapes import Document, FlatTask, Workflow, document_adapter
 from headrace.model.errors import BadFile, BadProgram, HeadraceError
@@ -330,3 +331,21 @@ def _command(task: Task) -> dict[str, Any]:
         same = task.body.argv[:1] == (task.kind,)
         command["arguments"] = list(task.body.argv[1:] if same else task.body.argv)
     return {"command": command}
+
+
+def _is_json(head: bytes) -> bool:
+    """Any JSON: the formats asked before know their own."""
+    return head.startswith((b"{", b"["))
+
+
+FORMATS = (
+    Format(
+        "wfformat",
+        "program",
+        "WfCommons JSON",
+        suffixes=(".json", ".json.gz"),
+        sniff=_is_json,
+        read=read_program,
+        write=write_program,
+    ),
+)

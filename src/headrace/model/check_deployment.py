@@ -10,8 +10,9 @@ import math
 from collections import defaultdict
 
 from headrace.model.check_case import Violation
-from headrace.model.deployment import Deployment
+from headrace.model.deployment import Deployment, Flow
 from headrace.model.pipeline import MEGABYTE, PipelineProblem
+from headrace.model.units import plural
 
 RELATIVE = 1e-6
 ABSOLUTE = 1e-9
@@ -40,6 +41,14 @@ def _differ(a: float, b: float) -> bool:
     return _above(a, b) or _above(b, a)
 
 
+def _named(flow: Flow) -> str:
+    """
+    >>> _named(Flow("read", "add", "n1", "n2", 3.0))
+    "flow from 'read' on n1 to 'add' on n2"
+    """
+    return f"flow from {flow.source_filter!r} on {flow.source} to {flow.target_filter!r} on {flow.target}"
+
+
 class _Judge:
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
@@ -62,16 +71,17 @@ class _Judge:
             if p.filter not in known or p.host not in self.problem.hosts:
                 self.say("place", f"{p.filter!r} on {p.host!r}: no such filter or host")
             if not all(math.isfinite(v) and v >= 0 for v in (p.share, p.rate, p.busy)) or p.copies < 1:
-                self.say("finite", f"{p.filter!r} on {p.host!r}: {p}")
+                values = f"{p.copies} copies, share {p.share:g}, rate {p.rate:g}, busy {p.busy:g}"
+                self.say("finite", f"{p.filter!r} on {p.host!r}: {values}")
         joined = {(s.source, s.target) for s in self.pipeline.streams}
         for f in deployment.flows:
             ends = (f.source_filter, f.target_filter)
             if ends not in joined:
                 self.say("stream", f"there is no stream {ends[0]!r} -> {ends[1]!r}")
             elif (ends[0], f.source) not in self.where or (ends[1], f.target) not in self.where:
-                self.say("13", f"{f}: one of its ends has no copy of the filter")
+                self.say("13", f"{_named(f)}: one end has no copy of its filter")
             if not (math.isfinite(f.rate) and f.rate >= 0):
-                self.say("finite", f"{f}")
+                self.say("finite", f"{_named(f)}: the rate is {f.rate:g}")
         for what in (deployment.throughput, deployment.objective, deployment.bound):
             if not math.isfinite(what):
                 self.say("finite", f"throughput, objective or bound is {what}")
@@ -148,8 +158,17 @@ class _Judge:
                 busy[p.host] += done / one
                 if p.copies > cores:
                     self.say("10", f"{p.copies} copies of {f.name!r} on {p.host}, which has {cores} cores")
-                if _differ(p.busy, done / one) or _above(done, one * p.copies):
-                    self.say("10", f"{f.name!r} on {p.host}: busy {p.busy:.9g}, needs {done / one:.9g}")
+                if _differ(p.busy, done / one):
+                    self.say(
+                        "10",
+                        f"{f.name!r} on {p.host}: {p.busy:.9g} cores busy, but its share takes {done / one:.9g}",
+                    )
+                if _above(done, one * p.copies):
+                    copies = plural(p.copies, "copy")
+                    self.say(
+                        "10",
+                        f"{f.name!r} on {p.host}: its share takes {done / one:.9g} cores, it has {copies}",
+                    )
                 least = problem.knobs.least_share(f.name) * min(one * cores, most)
                 spared = f is reader or len(here) == 1 or form not in ("strict", "first relaxation")
                 if not spared and _above(least, done):
@@ -179,7 +198,7 @@ class _Judge:
             if a == b:
                 continue
             if flow.rate > 0 and network.bandwidth(a, b) == 0:
-                self.say("12", f"{flow}: no route")
+                self.say("12", f"{_named(flow)}: there is no route")
             for link in network.route(a, b):
                 load[link] += flow.rate
         for link, rate in load.items():

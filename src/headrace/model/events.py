@@ -1,4 +1,4 @@
-"""What happens while a program runs, as values: the words between back ends and the core."""
+"""What happens while a program runs: the events that back ends report to the coordinator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The run begins: everything is known that will be known ahead."""
+    """The run begins."""
 
     time: float
 
@@ -21,9 +21,9 @@ class TaskFinished:
     task: str
     host: str
     start: float
-    """When its body began; inputs were there by then."""
+    """When its body began; its inputs were there by then."""
     sizes: tuple[tuple[str, float], ...] = ()
-    """Measured bytes of what it wrote."""
+    """Measured bytes of its outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,16 @@ class TaskErred:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskReleased:
+    """A task that was to start no sooner than now may start: work that arrives while a run goes on."""
+
+    time: float
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
 class DataMoved:
-    """A copy of an item arrived at a host."""
+    """A copy of an item arrived at a host or a site's storage."""
 
     time: float
     item: str
@@ -64,4 +72,48 @@ class HostJoined:
     host: str
 
 
-Event: TypeAlias = Started | TaskFinished | TaskErred | DataMoved | HostLeft | HostJoined
+@dataclass(frozen=True, slots=True)
+class LinkLeft:
+    """A link is down; transfers over it are broken off."""
+
+    time: float
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinkJoined:
+    """A link is up again."""
+
+    time: float
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorageLeft:
+    """The shared storage of a site is out of reach, with its contents intact."""
+
+    time: float
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorageJoined:
+    """The shared storage of a site is within reach again."""
+
+    time: float
+    place: str
+
+
+Event: TypeAlias = (
+    Started
+    | TaskFinished
+    | TaskErred
+    | TaskReleased
+    | DataMoved
+    | HostLeft
+    | HostJoined
+    | LinkLeft
+    | LinkJoined
+    | StorageLeft
+    | StorageJoined
+)

@@ -186,9 +186,9 @@ class Pipeline:
     @staticmethod
     def read(path: str | Path) -> Pipeline:
         """Read a pipeline file (INI or TOML)."""
-        from headrace.formats.lpsched_ini import read_pipeline
+        from headrace.formats.loading import load_pipeline
 
-        return read_pipeline(path)
+        return load_pipeline(path)
 
     def _wrong(self, problem: str, hint: str, where: str = "") -> BadProgram:
         return BadProgram(problem, where=f"pipeline {self.name!r}{where}", hint=hint)

@@ -212,9 +212,9 @@ class Platform:
     @staticmethod
     def read(path: str | Path) -> Platform:
         """Read a platform file: TOML, or a grid description as it is at time 0."""
-        from headrace.formats.reading import read_any_platform
+        from headrace.formats.loading import load_platform
 
-        return read_any_platform(path)
+        return load_platform(path)
 
     @staticmethod
     def local(

@@ -34,7 +34,7 @@ def candidates(problem: Problem) -> tuple[str, ...]:
         return chosen
     if graph.level.max(initial=0) == 0:
         return (*chosen, "minmin", "sufferage", "xsufferage", "sufferage2")
-    return (*chosen, "cpop", "peft", "lheft")
+    return (*chosen, "cpop", "peft", "locality")
 
 
 def best_of_candidates(problem: Problem) -> Plan:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Ints
@@ -45,19 +46,19 @@ class Best:
         self.tell = tell
 
     def plan(self, problem: Problem) -> Plan:
-        began = time.perf_counter()
+        began, started = time.perf_counter(), work_clock()
         plan = best_of_candidates(problem)
         bound = lower_bound(problem)
         first = plan.scheduler
 
         def tell(makespan: float) -> None:
-            self.tell(time.perf_counter() - began, makespan, bound)
+            self.tell(work_clock() - started, makespan, bound)
 
         tell(plan.makespan)
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
             improve = annealed if can_anneal(problem) else _climbed
             plan = improve(
-                problem, plan, self.time * _SHARE, problem.seed, began + 1.25 * self.time + 2, tell
+                problem, plan, self.time * _SHARE, problem.seed, started + 1.25 * self.time + 2, tell
             )
         note = f"began with the plan of {first}"
         return with_bound(replace(plan, scheduler=self.name, notes=(*plan.notes, note)), problem, began)
@@ -75,7 +76,7 @@ def _climbed(
     waits = _results_should_wait(problem, order, host, arrays)
     critical = critical_tasks(plan, problem.holders)
     for _ in range(steps):
-        if time.perf_counter() > until:
+        if work_clock() > until:
             break
         task = int(random.choice(critical) if random.random() < 0.8 else random.integers(n))
         new_host, new_order = host.copy(), order

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Floats
 from headrace.model.network import EVERYWHERE
@@ -60,7 +60,7 @@ def annealed(
             warm, cold = (start * (_COLD / start) ** ((chunk + end) / chunks) for end in (0, 1))
             if search.run(seconds * (number + (chunk + 1) / chunks) / rounds, warm, cold):
                 tell(search.best)
-            if time.perf_counter() > until:
+            if work_clock() > until:
                 break
     better = search.plan(plan.scheduler)
     return better if better.makespan < plan.makespan else plan

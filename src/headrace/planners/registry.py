@@ -18,8 +18,7 @@ from headrace.model.errors import UsageError
 class Entry:
     """A planner as `headrace schedulers` lists it; its module is imported when it is used.
 
-    `online` is the module and class that decides while a program runs, under the same name; without one, the
-    planner plans what is left, again and again.
+    A class with a method `plan` is a planner; one with `react` decides while a program runs.
     """
 
     name: str
@@ -28,7 +27,6 @@ class Entry:
     programs: str
     line: str
     source: str
-    online: tuple[str, str] | None = None
 
 
 ENTRIES = (
@@ -43,14 +41,14 @@ ENTRIES = (
           "the critical path on one host, the rest by earliest finish", "Topcuoglu, Hariri, Wu 2002"),
     Entry("peft", "headrace.planners.peft", "Peft", "task graphs",
           "earliest finish plus the least time from there to the end", "Arabnejad, Barbosa 2014"),
-    Entry("lheft", "headrace.planners.lheft", "LHeft", "task graphs",
-          "level by level, tasks that need no traffic stay with their data",
-          "the macro-dataflow paper; ahead of a run with levels known in advance",
-          online=("headrace.planners.online.lheft", "OnlineLHeft")),
-    Entry("dheft", "headrace.planners.online.dheft", "DHeft", "task graphs",
+    Entry("locality", "headrace.planners.lheft", "LHeft", "task graphs",
+          "level by level; a task whose inputs all lie on one host stays there", "Headrace"),
+    Entry("lheft", "headrace.online.lheft", "LHeft", "task graphs",
+          "decides while the program runs: ready tasks go where their data is, queues are rebalanced",
+          "macro-dataflow runtime, sections 4.3 and 4.4"),
+    Entry("dheft", "headrace.online.dheft", "DHeft", "task graphs",
           "heft, planned again in a run when a time is off by a factor of 2 or hosts come and go",
-          "the macro-dataflow paper, section 5.4",
-          online=("headrace.planners.online.dheft", "DHeft")),
+          "macro-dataflow runtime, section 5.4"),
     Entry("wu-gajski", "headrace.planners.wu_gajski", "WuGajski", "task graphs",
           "longest path to the end first, earliest start", "Wu, Gajski 1988"),
     Entry("subset", "headrace.planners.subset", "Subset", "all",
@@ -88,9 +86,8 @@ ENTRIES = (
     Entry("pull", "headrace.planners.coschedule.comparators", "Pull", "all",
           "each idle core takes the next job and holds it while its input travels",
           "comparator of the co-scheduling paper"),
-    Entry("workqueue", "headrace.planners.workqueue", "Workqueue", "all",
-          "the next task to the host that is free first, without estimates (H0)", "comparator",
-          online=("headrace.planners.online.just_in_time", "JustInTime")),
+    Entry("workqueue", "headrace.online.workqueue", "Workqueue", "all",
+          "the next ready task to the fastest host with a free core (H0)", "comparator"),
 )  # fmt: skip
 
 DEFAULT = "auto"

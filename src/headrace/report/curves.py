@@ -1,4 +1,4 @@
-"""Pictures of numbers over numbers: curves or groups of bars, one below the other in one SVG."""
+"""Pictures of numbers over numbers: curves, points or groups of bars, one panel below the other in one SVG."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Protocol
 
 from headrace.formats.files import write_file
-from headrace.report.palette import PALETTE
+from headrace.report.styles import Style, cut_mark, error_bar, marker, styles
 from headrace.report.text import markup, text_width
 
 _WIDTH, _HEIGHT, _SIZE = 860, 380, 12
 _LEFT, _RIGHT, _TOP, _BOTTOM = 74, 24, 66, 46
 _DENSE = 40
-"""With more points than this they are not marked one by one, and lines that may cover each other are dashed."""
-_DASHES = ("", "9 5", "2 4", "9 4 2 4")
+"""With more points than this they are not marked one by one."""
+_SAMPLE = 30
+"""Pixels of a line in the legend."""
 
 
 class Picture(Protocol):
-    """What is drawn; `Series` of the experiments has this form."""
+    """What is drawn; `Diagram` of the experiments has this form."""
 
     @property
     def title(self) -> str: ...
@@ -33,6 +34,10 @@ class Picture(Protocol):
     def curves(self) -> Mapping[str, Sequence[float | None]]: ...
     @property
     def shape(self) -> str: ...
+    @property
+    def errors(self) -> Mapping[str, Sequence[float | None]]: ...
+    @property
+    def floor(self) -> float | None: ...
 
 
 def write_curves(path: Path, pictures: Sequence[Picture]) -> None:
@@ -41,7 +46,11 @@ def write_curves(path: Path, pictures: Sequence[Picture]) -> None:
 
 
 def curves_svg(pictures: Sequence[Picture]) -> str:
-    """O(points). Numbers on the x axis keep their distances; words are spread evenly."""
+    """O(points). Numbers on the x axis keep their distances; words are spread evenly.
+
+    A name has one colour, dash style and marker in all panels.
+    """
+    known = styles(name for picture in pictures for name in picture.curves)
     heights = [_HEIGHT + 18 * (_legend_lines(p) - 1) for p in pictures]
     total = sum(heights) + 10
     parts = [
@@ -51,29 +60,44 @@ def curves_svg(pictures: Sequence[Picture]) -> str:
     top = 0
     for picture, height in zip(pictures, heights, strict=True):
         parts.append(f'<g transform="translate(0 {top})">')
-        parts.extend(_draw(picture, height))
+        parts.extend(_draw(picture, height, known))
         parts.append("</g>")
         top += height
     return "\n".join([*parts, "</svg>\n"])
 
 
-def _draw(picture: Picture, height: int) -> Iterator[str]:
+def _draw(picture: Picture, height: int, known: Mapping[str, Style]) -> Iterator[str]:
     top = _TOP + 18 * (_legend_lines(picture) - 1)
     bottom = height - _BOTTOM
-    low, high, step = _range([v for c in picture.curves.values() for v in c if v is not None])
+    low, high, step = _range(_extent(picture), from_zero=picture.shape == "bars")
     places = _places(picture)
 
     def y(value: float) -> float:
         return bottom - (value - low) / (high - low) * (bottom - top)
 
     yield f'<text x="{_LEFT}" y="22" font-size="14" font-weight="bold">{markup(picture.title)}</text>'
-    yield from _legend(picture)
+    yield from _legend(picture, known)
     for k in range(round((high - low) / step) + 1):
         value = low + k * step
         yield (
             f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}" stroke="#e3e5e8"/>'
             f'<text x="{_LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{_number(value)}</text>'
         )
+    yield from _axis_labels(picture, places, top, bottom, height)
+    zero = y(min(max(0.0, low), high))
+    yield f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{zero:.1f}" y2="{zero:.1f}" stroke="#888"/>'
+    for number, name in enumerate(picture.curves):
+        shifted = places if picture.shape == "lines" else _beside(picture, places, number)
+        if picture.shape == "lines":
+            yield _line(picture, name, shifted, y, known[name])
+        elif picture.shape == "bars":
+            yield from _bars(picture, name, shifted, (y, zero), known[name])
+        yield from _points(picture, name, shifted, y, known[name])
+
+
+def _axis_labels(
+    picture: Picture, places: Sequence[float], top: float, bottom: float, height: int
+) -> Iterator[str]:
     last = -math.inf
     for place, name in _ticks(picture, places):
         label = name if isinstance(name, str) else _number(float(name))
@@ -86,57 +110,93 @@ def _draw(picture: Picture, height: int) -> Iterator[str]:
         f'<text x="16" y="{(top + bottom) / 2}" text-anchor="middle" fill="#555" '
         f'transform="rotate(-90 16 {(top + bottom) / 2})">{markup(picture.y_label)}</text>'
     )
-    zero = y(min(max(0.0, low), high))
-    yield f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{zero:.1f}" y2="{zero:.1f}" stroke="#888"/>'
-    yield from _bars(picture, places, y, zero) if picture.shape == "bars" else _lines(picture, places, y)
 
 
-def _lines(picture: Picture, places: Sequence[float], y: Callable[[float], float]) -> Iterator[str]:
-    for number, (name, values) in enumerate(picture.curves.items()):
-        colour = PALETTE[number % len(PALETTE)]
-        dash = ' stroke-dasharray="6 3"' if number >= len(PALETTE) else ""
-        if len(places) > _DENSE and number % len(_DASHES):
-            dash = f' stroke-dasharray="{_DASHES[number % len(_DASHES)]}"'
-        path, pen = "", "M"
-        for place, value in zip(places, values, strict=True):
-            if value is None:
-                pen = "M"
-                continue
-            path += f"{pen}{place:.1f} {y(value):.1f}"
-            pen = "L"
-        yield (
-            f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"{dash}>'
-            f"<title>{markup(name)}</title></path>"
-        )
-        for place, value in zip(places, values, strict=True):
-            if value is not None and len(places) <= _DENSE:
-                yield (
-                    f'<circle cx="{place:.1f}" cy="{y(value):.1f}" r="3.5" fill="{colour}">'
-                    f"<title>{markup(name)}: {value:,.6g}</title></circle>"
-                )
+def _extent(picture: Picture) -> list[float]:
+    """All values that the y axis has to show, error bars included."""
+    values = []
+    for name, curve in picture.curves.items():
+        errors = picture.errors.get(name, [None] * len(curve))
+        for value, error in zip(curve, errors, strict=True):
+            if value is not None:
+                around = (value - (error or 0.0), value + (error or 0.0))
+                values += [_shown(picture, v) for v in around]
+    return values
+
+
+def _shown(picture: Picture, value: float) -> float:
+    return value if picture.floor is None else max(value, picture.floor)
+
+
+def _line(
+    picture: Picture, name: str, places: Sequence[float], y: Callable[[float], float], style: Style
+) -> str:
+    path, pen = "", "M"
+    for place, value in zip(places, picture.curves[name], strict=True):
+        if value is None:
+            pen = "M"
+            continue
+        path += f"{pen}{place:.1f} {y(_shown(picture, value)):.1f}"
+        pen = "L"
+    return f'<path d="{path}" fill="none" {style.stroke}><title>{markup(name)}</title></path>'
+
+
+def _points(
+    picture: Picture, name: str, places: Sequence[float], y: Callable[[float], float], style: Style
+) -> Iterator[str]:
+    """Error bars, markers unless there are very many, and arrows where a value lies below the floor."""
+    curve = picture.curves[name]
+    errors = picture.errors.get(name, [None] * len(curve))
+    for place, value, error in zip(places, curve, errors, strict=True):
+        if value is None:
+            continue
+        if picture.floor is not None and value < picture.floor:
+            yield cut_mark(style, place, y(picture.floor), _number(round(value)))
+            continue
+        if error:
+            yield error_bar(
+                style, place, y(_shown(picture, value + error)), y(_shown(picture, value - error))
+            )
+        if len(places) <= _DENSE and picture.shape != "bars":
+            yield marker(style, place, y(value), markup(f"{name}: {value:,.6g}"))
 
 
 def _bars(
-    picture: Picture, places: Sequence[float], y: Callable[[float], float], zero: float
+    picture: Picture,
+    name: str,
+    places: Sequence[float],
+    scale: tuple[Callable[[float], float], float],
+    style: Style,
 ) -> Iterator[str]:
-    room = (_WIDTH - _LEFT - _RIGHT) / max(len(places), 1) * 0.8
-    wide = room / max(len(picture.curves), 1)
-    for number, (name, values) in enumerate(picture.curves.items()):
-        for place, value in zip(places, values, strict=True):
-            if value is not None:
-                top = min(y(value), zero)
-                yield (
-                    f'<rect x="{place - room / 2 + number * wide:.1f}" y="{top:.1f}" width="{wide * 0.92:.1f}" '
-                    f'height="{abs(y(value) - zero):.1f}" fill="{PALETTE[number % len(PALETTE)]}">'
-                    f"<title>{markup(name)}: {value:,.6g}</title></rect>"
-                )
+    y, zero = scale
+    wide = _room(picture, len(places)) / max(len(picture.curves), 1)
+    for place, value in zip(places, picture.curves[name], strict=True):
+        if value is not None:
+            end = y(_shown(picture, value))
+            yield (
+                f'<rect x="{place - 0.46 * wide:.1f}" y="{min(end, zero):.1f}" width="{wide * 0.92:.1f}" '
+                f'height="{abs(end - zero):.1f}" fill="{style.colour}">'
+                f"<title>{markup(name)}: {value:,.6g}</title></rect>"
+            )
+
+
+def _beside(picture: Picture, places: Sequence[float], number: int) -> list[float]:
+    """The middle of the bar or point of this curve at each place: curves stand side by side."""
+    room = _room(picture, len(places))
+    offset = room * ((number + 0.5) / max(len(picture.curves), 1) - 0.5)
+    return [place + offset for place in places]
+
+
+def _room(picture: Picture, count: int) -> float:
+    """Pixels for all curves at one place."""
+    return (_WIDTH - _LEFT - _RIGHT) / max(count, 1) * (0.8 if picture.shape == "bars" else 0.6)
 
 
 def _places(picture: Picture) -> list[float]:
     wide = _WIDTH - _LEFT - _RIGHT
     count = len(picture.x)
     numbers = [v for v in picture.x if not isinstance(v, str)]
-    if picture.shape == "bars" or len(numbers) < count or count < 2:
+    if picture.shape != "lines" or len(numbers) < count or count < 2:
         return [_LEFT + wide * (k + 0.5) / count for k in range(count)]
     low, high = min(numbers), max(numbers)
     if low > 0 and high / low >= 32:  # sizes that double: equal steps, else the small ones fall together
@@ -148,7 +208,7 @@ def _ticks(picture: Picture, places: Sequence[float]) -> list[tuple[float, str |
     """What to write below the x axis and where: each value or, of many numbers, round ones between."""
     names: list[str | float] = list(picture.x)
     numbers = [v for v in picture.x if not isinstance(v, str)]
-    if len(numbers) < len(names) or len(names) <= _DENSE or picture.shape == "bars":
+    if len(numbers) < len(names) or len(names) <= _DENSE or picture.shape != "lines":
         return list(zip(places, names, strict=True))
     first, last, step = _range(numbers)
     per_unit = (places[-1] - places[0]) / (numbers[-1] - numbers[0])
@@ -157,11 +217,13 @@ def _ticks(picture: Picture, places: Sequence[float]) -> list[tuple[float, str |
     return [(places[0] + (v - numbers[0]) * per_unit, v) for v in inside]
 
 
-def _range(values: Sequence[float]) -> tuple[float, float, float]:
-    """From, to and step of the y axis; from 0 unless the values are close together."""
+def _range(values: Sequence[float], *, from_zero: bool = False) -> tuple[float, float, float]:
+    """From, to and step of an axis; with `from_zero` 0 is on it, else unless the values are close together."""
     low, high = min(values, default=0.0), max(values, default=1.0)
-    if low > 0 and low < 0.6 * high:
+    if low > 0 and (from_zero or low < 0.6 * high):
         low = 0.0
+    if from_zero:
+        high = max(high, 0.0)
     if high <= low:
         low, high = min(low, 0.0), max(high, 0.0) or 1.0
     raw = (high - low) / 6
@@ -177,7 +239,7 @@ def _number(value: float) -> str:
 def _legend_places(picture: Picture) -> list[tuple[float, int]]:
     placed, x, line = [], float(_LEFT), 0
     for name in picture.curves:
-        width = text_width(name, _SIZE) + 32
+        width = text_width(name, _SIZE) + _SAMPLE + 18
         if x + width > _WIDTH - 10 and x > _LEFT:
             x, line = float(_LEFT), line + 1
         placed.append((x, line))
@@ -189,9 +251,16 @@ def _legend_lines(picture: Picture) -> int:
     return 1 + max((line for _, line in _legend_places(picture)), default=0)
 
 
-def _legend(picture: Picture) -> Iterator[str]:
-    for number, (name, (x, line)) in enumerate(zip(picture.curves, _legend_places(picture), strict=True)):
-        y = 44 + 18 * line
-        colour = PALETTE[number % len(PALETTE)]
-        yield f'<rect x="{x:.1f}" y="{y - 9}" width="14" height="9" rx="2" fill="{colour}"/>'
-        yield f'<text x="{x + 19:.1f}" y="{y}">{markup(name)}</text>'
+def _legend(picture: Picture, known: Mapping[str, Style]) -> Iterator[str]:
+    """The line of each curve as it is drawn, dashes and marker included."""
+    for name, (x, line) in zip(picture.curves, _legend_places(picture), strict=True):
+        y, style = 44 + 18 * line, known[name]
+        if picture.shape == "bars":
+            yield f'<rect x="{x:.1f}" y="{y - 9}" width="14" height="9" rx="2" fill="{style.colour}"/>'
+            yield f'<text x="{x + 19:.1f}" y="{y}">{markup(name)}</text>'
+            continue
+        if picture.shape == "lines":
+            yield f'<line x1="{x:.1f}" x2="{x + _SAMPLE:.1f}" y1="{y - 4}" y2="{y - 4}" {style.stroke}/>'
+        if len(picture.x) <= _DENSE:
+            yield marker(style, x + _SAMPLE / 2, y - 4)
+        yield f'<text x="{x + _SAMPLE + 6:.1f}" y="{y}">{markup(name)}</text>'

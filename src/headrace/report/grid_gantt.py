@@ -16,10 +16,10 @@ from headrace.report.resources import by_resource, resource_chart
 from headrace.report.svg import chart_svg
 
 if TYPE_CHECKING:
-    from headrace.simulator.grid_run import GridRun
+    from headrace.simulator.events.run import SimulatedRun
 
 
-def grid_chart(run: GridRun) -> Chart:
+def grid_chart(run: SimulatedRun) -> Chart:
     """Every execution, also those that were lost, the transfers that arrived, and hosts that were away.
 
     O(log of the run).
@@ -45,20 +45,20 @@ def grid_chart(run: GridRun) -> Chart:
     )
 
 
-def write_grid_gantt(run: GridRun, path: str | Path) -> None:
+def write_grid_gantt(run: SimulatedRun, path: str | Path) -> None:
     """Draw a run as an SVG file: by core, or by pool, link and disk where files have sites."""
-    happened = run.happened
+    happened = run.executed
     chart = resource_chart(happened) if by_resource(happened) else grid_chart(run)
     write_file(path, chart_svg(chart).encode())
 
 
-def _rows(run: GridRun) -> Iterator[tuple[int, float, int, int, int]]:
-    columns = (run.log_kind, run.log_time, run.log_a, run.log_b, run.log_c)
+def _rows(run: SimulatedRun) -> Iterator[tuple[int, float, int, int, int]]:
+    columns = (run.log_kind, run.log_time, run.log_subject, run.log_from, run.log_to)
     return zip(*(column.tolist() for column in columns), strict=True)
 
 
-def _bars(run: GridRun) -> Iterator[Bar]:
-    from headrace.simulator.world import state as w
+def _bars(run: SimulatedRun) -> Iterator[Bar]:
+    from headrace.simulator.events import grid_state as w
 
     graph, hosts = run.graph, [host.name for host in run.platform.hosts]
     places = run.platform.network.place_names
@@ -79,8 +79,8 @@ def _bars(run: GridRun) -> Iterator[Bar]:
             yield Bar(arrivals_lane(places[c]), sent[a, c], time, label, TRANSFER)
 
 
-def _comings_and_goings(run: GridRun) -> Iterator[Event]:
-    from headrace.simulator.world import state as w
+def _comings_and_goings(run: SimulatedRun) -> Iterator[Event]:
+    from headrace.simulator.events import grid_state as w
 
     hosts = [host.name for host in run.platform.hosts]
     for kind, time, a, _, _ in _rows(run):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from headrace.model.plan import Plan
-from headrace.model.units import show_size, show_time
+from headrace.model.units import plural, show_size, show_time
 from headrace.report.resources import by_resource, resource_rows
 from headrace.report.text import clean
 
@@ -24,7 +24,7 @@ def summary(plan: Plan) -> list[tuple[str, str]]:
         ("ratio", f"{plan.ratio:.3f}" if plan.bound > 0 else "unknown"),
         ("tasks", f"{plan.graph.n_tasks:,}"),
         ("hosts used", f"{plan.hosts_used} of {hosts}"),
-        ("data moved", f"{show_size(plan.bytes_moved)} in {len(plan.move_item):,} transfers"),
+        ("data moved", f"{show_size(plan.bytes_moved)} in {plural(len(plan.move_item), 'transfer')}"),
         ("planning time", show_time(plan.seconds)),
     ]
     if by_resource(plan):

@@ -12,16 +12,17 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Scheduler
 from headrace.model.errors import HeadraceError, NoPlan, RunStopped, TaskFailed
 from headrace.model.events import Event, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.runtime.dask_plugin import CoordinatorPlugin
 from headrace.runtime.graph import EngineGraph, build_engine_graph
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
-from headrace.runtime.policy_plugin import PolicyPlugin
 
 _LISTEN_SECONDS = 0.25
 _FETCH_SECONDS = 30.0
@@ -74,7 +75,7 @@ def execute(
     With `scheduler` None the engine places tasks as it does by default. Without any worker left the
     run ends with NoPlan after `patience` seconds.
     """
-    began = time.perf_counter()
+    began = work_clock()
     token = f"0{uuid.uuid4().hex[:11]}"  # a digit first: the engine takes it for a hash, not for a name
     engine_graph = build_engine_graph(program, token, base)
     run = _Run(client, engine_graph, observe, None if timeout is None else time.monotonic() + timeout)
@@ -83,9 +84,9 @@ def execute(
         with packer() as pack:
             policy = pack(scheduler, f"scheduler {scheduler.name}")
     topic = f"headrace-{token}"
-    plugin = PolicyPlugin(engine_graph.layout, graph or program.graph, platform, policy, topic, patience)
+    plugin = CoordinatorPlugin(engine_graph.layout, graph or program.graph, platform, policy, topic, patience)
     with _Listening(client, topic, run.messages), _Installed(client, plugin):
-        planning = time.perf_counter() - began
+        planning = work_clock() - began
         return run.carry_out(program, planning)
 
 
@@ -221,7 +222,7 @@ class _Listening:
 class _Installed:
     """While it lasts, the policy sits in the engine's scheduler; replicas are kept if it decides."""
 
-    def __init__(self, client: Any, plugin: PolicyPlugin) -> None:
+    def __init__(self, client: Any, plugin: CoordinatorPlugin) -> None:
         self.client = client
         self.plugin = plugin
         self.resume_manager = False

@@ -8,21 +8,23 @@ from typing import Any, Literal
 
 import numpy as np
 
-from headrace.core.scheduler import Follow
-from headrace.core.steering import Rules, Steered
+from headrace.core.execution_policy import ExecutionPolicy, LinkOrder
+from headrace.core.replan import Replan
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import Scheduler
 from headrace.model.behaviour import Change
 from headrace.model.check_case import Violation
 from headrace.model.errors import HeadraceError
 from headrace.model.graph import OUTSIDE, Graph
 from headrace.model.platform import CONTENTIONS, Platform
 from headrace.model.sited import SiteLists
+from headrace.online.dheft import DHeft
+from headrace.online.lheft import LHeft
+from headrace.online.workqueue import Workqueue
 from headrace.planners.heft import Heft
-from headrace.planners.online.dheft import DHeft
-from headrace.planners.online.just_in_time import JustInTime
-from headrace.planners.online.lheft import OnlineLHeft
 from headrace.planners.xsufferage import ExtendedSufferage
-from headrace.simulator.grid_run import GridRun, Mechanics
-from headrace.simulator.online import simulate_online
+from headrace.simulator.events.backend import simulate_scheduler
+from headrace.simulator.events.run import SimulatedRun
 from headrace.testing.faults import Profile, Rng, Slow, availability, faults, link_behaviour
 from headrace.testing.generate import NETWORKS, ORIGINS, SHAPES, random_platform, random_program
 from headrace.testing.invariants import judge
@@ -31,6 +33,7 @@ from headrace.testing.wild import Wild
 SCHEDULERS = ("workqueue", "wild", "lheft", "heft", "dheft", "xsufferage")
 WITHOUT_PLANS = ("workqueue", "wild", "lheft")
 """Those that place ready tasks one by one; planners do not know tasks that hold several cores."""
+ORDERS: tuple[LinkOrder, ...] = ("in-order", "out-of-order", "hybrid", "planned")
 ALONE = ("workqueue", "wild")
 """Those that use no compiled code outside the coordinator's."""
 
@@ -44,15 +47,15 @@ class FaultCase:
     real: Graph
     platform: Platform
     changes: Sequence[Change]
-    scheduler: Any
-    mechanics: Mechanics
+    scheduler: Scheduler
+    policy: ExecutionPolicy
     tight: bool
     """Whether storage may be too small for the run to end."""
 
     def __str__(self) -> str:
         return (
             f"seed {self.seed}: {self.graph.name} on {self.platform.name}, {self.scheduler.name}, "
-            f"{self.mechanics}"
+            f"{self.policy}"
         )
 
 
@@ -89,26 +92,26 @@ def fault_case(seed: int, profile: Profile, schedulers: Sequence[str] = SCHEDULE
         real = graph.with_work(graph.work * 10 ** rng.uniform(-1.0, 1.0, graph.n_tasks))
         if not np.isfinite(platform.network.storage).any():
             real = real.with_size(graph.size * 10 ** rng.uniform(-0.5, 0.5, graph.n_items))
-    mechanics = _mechanics(rng)
+    policy = _policy(rng)
     name = schedulers[int(rng.integers(len(schedulers)))]
     if name not in WITHOUT_PLANS:
         one = np.ones(graph.n_tasks, np.int32)
         graph, real = replace(graph, cores=one), replace(real, cores=one)
-    scheduler = _scheduler(name, seed, mechanics, rng, horizon)
-    if profile == "slow-planning" and not isinstance(scheduler, Steered):
+    scheduler = _scheduler(name, seed, policy, rng, horizon)
+    if profile == "slow-planning" and not isinstance(scheduler, Replan):
         scheduler = Slow(scheduler, float(rng.uniform(0.01, 0.3)) * horizon)
-    return FaultCase(seed, graph, real, platform, changes, scheduler, mechanics, tight)
+    return FaultCase(seed, graph, real, platform, changes, scheduler, policy, tight)
 
 
-def run_case(case: FaultCase) -> GridRun:
+def run_case(case: FaultCase) -> SimulatedRun:
     """The simulated run; NoPlan where nothing can happen any more."""
-    return simulate_online(
+    return simulate_scheduler(
         case.graph,
         case.platform,
         case.scheduler,
         changes=case.changes,
         real=case.real,
-        mechanics=case.mechanics,
+        policy=case.policy,
     )
 
 
@@ -118,13 +121,15 @@ def violations_of(case: FaultCase) -> list[Violation]:
         run = run_case(case)
     except HeadraceError as problem:
         return [] if case.tight else [Violation("progress", str(problem))]
-    return judge(run, case.changes, real=case.real, duplicates=case.mechanics.duplicate)
+    return judge(run, case.changes, real=case.real, duplicates=case.policy.duplicate)
 
 
-def _mechanics(rng: Rng) -> Mechanics:
-    return Mechanics(
-        link_order=("in-order", "out-of-order", "hybrid")[int(rng.integers(3))],
-        ahead=int(rng.integers(1, 4)),
+def _policy(rng: Rng) -> ExecutionPolicy:
+    return ExecutionPolicy(
+        link_order=ORDERS[int(rng.integers(4))],
+        task_order="ready" if rng.random() < 0.5 else "planned",
+        routes="nearest" if rng.random() < 0.5 else "planned",
+        prefetch_depth=int(rng.integers(1, 4)),
         steal=bool(rng.random() < 0.3),
         duplicate=bool(rng.random() < 0.3),
         replicate=int(rng.integers(0, 3)),
@@ -132,22 +137,24 @@ def _mechanics(rng: Rng) -> Mechanics:
     )
 
 
-def _scheduler(name: str, seed: int, mechanics: Mechanics, rng: Rng, horizon: float) -> Any:
+def _scheduler(name: str, seed: int, policy: ExecutionPolicy, rng: Rng, horizon: float) -> Scheduler:
     if name == "workqueue":
-        return JustInTime()
+        return Workqueue()
     if name == "wild":
-        return Wild(seed, ordered=mechanics.strict)
+        return Wild(seed, ordered=policy.strict)
     if name == "lheft":
-        return OnlineLHeft(buffer=int(rng.integers(1, 9)))
+        return LHeft(buffer=int(rng.integers(1, 9)))
     if name == "heft":
-        return Follow(Heft())
+        return Replan(Heft())
     if name == "dheft":
         return DHeft(planning=float(rng.choice([0.0, 0.5 * horizon])))
     timings: tuple[Literal["S1", "S2", "S3"], ...] = ("S1", "S2", "S3")
     events = timings[int(rng.integers(3))]
     cost = float(rng.choice([0.0, 0.1, 0.5])) * horizon
-    return Steered(
-        ExtendedSufferage(), Rules(events=events, planning_fixed=cost, keep=int(rng.integers(0, 3))), seed
+    return Replan(
+        ExtendedSufferage(),
+        ReplanPolicy(events=events, planning_fixed=cost, keep=int(rng.integers(0, 3))),
+        seed,
     )
 
 

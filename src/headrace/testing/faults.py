@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from headrace.core.online import ALWAYS, Answer, Wake
+from headrace.core.scheduler import Command, Scheduler, WakeConditions
+from headrace.core.view import RunView
 from headrace.model.behaviour import Change
 from headrace.model.events import Event
 from headrace.model.platform import Platform
@@ -177,31 +179,31 @@ class Slow:
     What happens meanwhile is told to it afterwards, in one go.
     """
 
-    def __init__(self, scheduler: object, delay: float) -> None:
-        self.scheduler: object = scheduler
+    def __init__(self, scheduler: Scheduler, delay: float) -> None:
+        self.scheduler = scheduler
         self.delay = delay
-        self.name = f"slow {getattr(scheduler, 'name', '')}"
-        self.next_time = math.inf
-        self._answers: Sequence[Answer] = ()
+        self.name = f"slow {scheduler.name}"
+        self._due = math.inf
+        self._answers: Sequence[Command] = ()
         self._news: list[Event] = []
 
     @property
-    def wake(self) -> Wake:
+    def wake(self) -> WakeConditions:
         """As the scheduler wishes, but not while it thinks."""
-        return getattr(self.scheduler, "wake", ALWAYS) if self.next_time == math.inf else Wake()
+        wake = self.scheduler.wake if self._due == math.inf else WakeConditions()
+        return replace(wake, at=self._due)
 
-    def react(self, state: object, events: Sequence[Event]) -> Sequence[Answer]:
-        """The answers of last time if they are due; thinking begins anew if something has happened."""
+    def react(self, view: RunView, events: Sequence[Event]) -> Sequence[Command]:
+        """The answers of last time if they are due; it thinks again if something has happened."""
         self._news.extend(events)
-        now: float = state.time  # type: ignore[attr-defined]
-        if now < self.next_time < math.inf:
+        if view.time < self._due < math.inf:
             return ()
         due, self._answers = self._answers, ()
-        thought = self.next_time < math.inf
-        self.next_time = math.inf
+        thought = self._due < math.inf
+        self._due = math.inf
         if not thought or self._news:
-            self._answers = self.scheduler.react(state, self._news)  # type: ignore[attr-defined]
+            self._answers = self.scheduler.react(view, self._news)
             self._news = []
             if self._answers:
-                self.next_time = now + self.delay
+                self._due = view.time + self.delay
         return due

@@ -13,8 +13,8 @@ import numpy as np
 from headrace.model.behaviour import Change
 from headrace.model.check_case import ABSOLUTE, EXCESS, RELATIVE, ROUNDING, Violation
 from headrace.model.graph import OUTSIDE, Graph
-from headrace.simulator.grid_run import GridRun
-from headrace.simulator.world import state as w
+from headrace.simulator.events import grid_state as w
+from headrace.simulator.events.run import SimulatedRun
 from headrace.testing.copies import Copies
 from headrace.testing.fair_truth import Flow, finish_flows
 from headrace.testing.grid_truth import GridTruth, Transition
@@ -32,7 +32,7 @@ MOST = 50
 
 
 def judge(
-    run: GridRun,
+    run: SimulatedRun,
     changes: Sequence[Change] = (),
     *,
     real: Graph | None = None,
@@ -47,10 +47,10 @@ def judge(
 
     >>> from headrace.model.graph import make_graph
     >>> from headrace.model.platform import Platform
-    >>> from headrace.planners.online.just_in_time import JustInTime
-    >>> from headrace.simulator.online import simulate_online
+    >>> from headrace.online.workqueue import Workqueue
+    >>> from headrace.simulator.events.backend import simulate_scheduler
     >>> graph = make_graph(work=[1, 2], size=[8.0], producer=[0], read_ptr=[0, 0, 1], reads=[0])
-    >>> judge(simulate_online(graph, Platform.pairwise([1.0, 2.0], 8.0), JustInTime()))
+    >>> judge(simulate_scheduler(graph, Platform.pairwise([1.0, 2.0], 8.0), Workqueue()))
     []
     """
     return _Judge(run, changes, real or run.graph, duplicates).verdict()
@@ -64,7 +64,7 @@ def _close(a: float, b: float, duration: float) -> bool:
 class _Judge:
     def __init__(
         self,
-        run: GridRun,
+        run: SimulatedRun,
         changes: Sequence[Change],
         real: Graph,
         duplicates: bool,
@@ -114,7 +114,7 @@ class _Judge:
 
     def _rows(self) -> Iterator[tuple[int, float, int, int, int]]:
         run = self.run
-        columns = (run.log_kind, run.log_time, run.log_a, run.log_b, run.log_c)
+        columns = (run.log_kind, run.log_time, run.log_subject, run.log_from, run.log_to)
         return zip(*(column.tolist() for column in columns), strict=True)
 
     def _say(self, rule: str, message: str) -> None:

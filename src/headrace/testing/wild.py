@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace.core.online import ALWAYS, Answer, Delivery, Truncate
-from headrace.core.scheduler import Assignment
+from headrace.core.scheduler import EVERY_EVENT, Assign, Command, Fetch, RequeueTail
 from headrace.model.events import Event
 
 if TYPE_CHECKING:
-    from headrace.core.grid_state import GridState
+    from headrace.core.view import RunView
 
 
 class Wild:
@@ -22,44 +21,44 @@ class Wild:
     """
 
     name = "wild"
-    wake = ALWAYS
+    wake = EVERY_EVENT
 
     def __init__(self, seed: int, *, ordered: bool = False) -> None:
         self.rng = np.random.default_rng([seed, 77])
         self.ordered = ordered
         self.rank: dict[int, float] = {}
 
-    def react(self, state: GridState, events: Sequence[Event]) -> list[Answer]:
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
         """Some of what waits; all of it when nothing else is going on."""
-        rng, desk = self.rng, state.desk
+        rng, state = self.rng, view.state
         if not self.rank:
-            order = {t: float(k) for k, t in enumerate(state.graph.order.tolist())}
-            shuffled = rng.permutation(state.graph.n_tasks).astype(float)
+            order = {t: float(k) for k, t in enumerate(view.graph.order.tolist())}
+            shuffled = rng.permutation(view.graph.n_tasks).astype(float)
             self.rank = order if self.ordered else dict(enumerate(shuffled.tolist()))
-        hosts = [h for h in range(len(state.platform.hosts)) if desk.up[h]]
-        waiting = state.waiting().tolist()
+        hosts = [h for h in range(len(view.platform.hosts)) if state.host_up[h]]
+        waiting = view.ready().tolist()
         chosen = waiting if not events else [t for t in waiting if rng.random() < 0.7]
         if rng.random() < 0.3:
-            free = np.flatnonzero((desk.done == 0) & (desk.run_host < 0))
+            free = np.flatnonzero((state.done == 0) & (state.run_host < 0))
             chosen += [t for t in free.tolist() if rng.random() < 0.2 and t not in chosen]
-        answers: list[Answer] = []
+        commands: list[Command] = []
         if events and rng.random() < 0.05:
-            answers.append(Truncate(int(rng.integers(0, 3))))
+            commands.append(RequeueTail(int(rng.integers(0, 3))))
         for task in chosen:
             host = hosts[int(rng.integers(len(hosts)))]
-            answers.append(
-                Assignment(state.graph.task_names[task], state.platform.hosts[host].name, self.rank[task])
+            commands.append(
+                Assign(view.graph.task_names[task], view.platform.hosts[host].name, self.rank[task])
             )
-        return answers + self._deliveries(state)
+        return commands + self._fetches(view)
 
-    def _deliveries(self, state: GridState) -> list[Answer]:
+    def _fetches(self, view: RunView) -> list[Command]:
         """Transfers that nobody may need, of items that may not exist."""
-        rng, graph, places = self.rng, state.graph, state.platform.network.place_names
+        rng, graph, places = self.rng, view.graph, view.platform.network.place_names
         if len(places) < 2 or not graph.n_items or rng.random() < 0.7:
             return []
-        answers: list[Answer] = []
+        commands: list[Command] = []
         for item in rng.integers(graph.n_items, size=2).tolist():
             source, target = rng.permutation(len(places))[:2].tolist()
             rank = float(rng.random())
-            answers.append(Delivery(graph.item_names[item], places[source], places[target], rank))
-        return answers
+            commands.append(Fetch(graph.item_names[item], places[source], places[target], rank))
+        return commands

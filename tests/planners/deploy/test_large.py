@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bench.generated.pipelines import mixed_machines
 
 from headrace.model.pipeline import PipelineProblem, Source
 from headrace.planners.deploy import search as searching
@@ -13,7 +14,6 @@ from headrace.planners.deploy.linear import solve
 from headrace.planners.deploy.plan import deploy_lpsched
 from headrace.planners.deploy.rates import find_rates
 from headrace.planners.deploy.search import search
-from headrace.testing.pipelines import mixed_machines
 from planners.deploy.instances import small
 
 

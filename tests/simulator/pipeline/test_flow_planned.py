@@ -6,11 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
+from bench.generated.flows import flow_case
 
 from headrace.model.deployment import Deployment
 from headrace.planners.deploy.plan import PLANNERS, deploy_lpsched
 from headrace.simulator.pipeline.flow import simulate_deployment
-from headrace.testing.flows import flow_case
 
 CASES = 50
 TOLERANCE = 0.05

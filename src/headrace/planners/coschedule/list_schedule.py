@@ -106,7 +106,7 @@ class Lister:
                 array[:] = values
 
     @property
-    def board(self) -> tuple[Any, ...]:
+    def board(self) -> tuple[Any, Any, Any, Any]:
         return self.calendar, self.steps, self.copies, self.outcome
 
     def value(self, decisions: Decisions) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
+from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Problem
 from headrace.model.check import check
 from headrace.model.errors import NoPlan, UsageError
@@ -62,7 +62,7 @@ class Coschedule:
         self.tell = tell
 
     def plan(self, problem: Problem) -> Plan:
-        began = time.perf_counter()
+        began = work_clock()
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)
         instance = instance_of(problem)
@@ -105,7 +105,7 @@ class Improving:
 
     @property
     def overdue(self) -> bool:
-        return time.perf_counter() - self.began > 1.25 * self.seconds + 2
+        return work_clock() - self.began > 1.25 * self.seconds + 2
 
     @property
     def optimal(self) -> bool:
@@ -128,7 +128,7 @@ class Improving:
 
     def _say(self) -> None:
         if self.value < FAILED:
-            self.tell(time.perf_counter() - self.began, self.value, self.bound)
+            self.tell(work_clock() - self.began, self.value, self.bound)
 
     def run(self) -> None:
         """All steps in turn, as long as there is time and the plan is not proven to be best."""
@@ -236,7 +236,7 @@ class Improving:
             raise too_late(self.instance, plan)
         plan = as_carried_out(plan, self.instance.problem)
         bound = min(self.bound, plan.makespan)
-        took = time.perf_counter() - self.began
+        took = work_clock() - self.began
         return replace(plan, scheduler=name, bound=bound, seconds=took, notes=notes_of(self.instance.problem))
 
 

@@ -99,7 +99,9 @@ def shortage(problem: PipelineProblem, program: Compact, x: Floats) -> str:
     name = problem.pipeline.order[k + 1].name
     powers = {problem.power(name, problem.platform.hosts[h].name) for h in free.tolist()}
     sort = "of this power" if len(powers) == 1 else "of mean power"
-    return f"filter {name} needs {need[k]} hosts {sort}, {left} are free: {rest}"
+    return (
+        f"at full rate filter {name} needs {need[k]} hosts {sort} and the other filters leave {left}: {rest}"
+    )
 
 
 def _most_read(program: Compact, linear: Linear) -> Linear:

@@ -8,9 +8,8 @@ first; what an accepted one changes is settled task by task.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from headrace.planners.kernels.jit import inner
+from headrace.arrays.compiling import entry, inner
 from headrace.planners.kernels.screening import may_pass, work_of
 from headrace.planners.kernels.search_arrays import BLOCK, MOVE
 from headrace.planners.kernels.settling import compute_finish, compute_rest, settle
@@ -108,7 +107,7 @@ def _change(f, s, state, task):
     return changed
 
 
-@njit(cache=True)
+@entry
 def restart(f, s, t):
     """Decode the solution from the beginning, each task on the core of its host that is free first.
 
@@ -141,7 +140,7 @@ def restart(f, s, t):
     return makespan
 
 
-@njit(cache=True)
+@entry
 def anneal(f, s, t, best_finish, best_host, state, until, warm, cold, makespan, best):
     """Move until `t.work` is `until`, at temperatures from `warm` to `cold` (seconds of makespan).
 

@@ -8,8 +8,8 @@ only the entries that depend on these are computed again.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from headrace.arrays.compiling import entry, inner
 from headrace.planners.kernels.arrays import NO_ROUTE, OK, POOL_FULL
 from headrace.planners.kernels.batch_arrays import (
     FIRST_JUMP,
@@ -25,13 +25,12 @@ from headrace.planners.kernels.columns import (
     renew_column,
     squeeze,
 )
-from headrace.planners.kernels.jit import inner
 from headrace.planners.kernels.jumps import find_jumps
 from headrace.planners.kernels.renewal import renew
 from headrace.planners.kernels.transfers import add_copy, fetch
 
 
-@njit(cache=True)
+@entry
 def batch_schedule(
     rule,
     tolerance,
@@ -140,7 +139,7 @@ def _place_sweep(
     return OK, -1
 
 
-@njit(cache=True)
+@entry
 def workqueue_schedule(order, tasks, m, grid, inputs, free, calendar, copies, moves, log, scratch, placed):
     """Tasks in this order, each to the host that is free first: O(tasks * hosts)."""
     refused = np.zeros(len(free.host), np.bool_)
@@ -354,7 +353,7 @@ def _place(m, grid, tasks, inputs, free, calendar, copies, moves, log, scratch, 
             inputs.released[reader] = max(inputs.released[reader], end)
 
 
-@njit(cache=True)
+@entry
 def free_hosts(m, grid, free, host):
     """Bring the free times of a host and its group up to date: O(cores + hosts of the group)."""
     least = np.inf

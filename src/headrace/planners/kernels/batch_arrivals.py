@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import inner
 from headrace.planners.kernels.batch_arrays import FREE_LINKS, STAR
-from headrace.planners.kernels.jit import inner
 from headrace.planners.kernels.transfers import fetch, held_since, seconds, take_back
 
 

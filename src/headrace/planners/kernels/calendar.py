@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headrace.planners.kernels.jit import inner
+from headrace.arrays.compiling import inner
 
 FIRST_ROOM = 4
 

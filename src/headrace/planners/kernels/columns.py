@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import inner
 from headrace.planners.kernels.batch_arrays import FIRST_JUMP, MAXMIN, MINMIN, SUFFERAGE
 from headrace.planners.kernels.batch_arrivals import packed_until
-from headrace.planners.kernels.jit import inner
 from headrace.planners.kernels.jumps import SLACK
 
 TILE = 1024

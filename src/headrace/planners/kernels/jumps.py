@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import inner
 from headrace.planners.kernels.batch_arrays import FEWEST_BEFORE_JUMP
-from headrace.planners.kernels.jit import inner
 
 LANES = 64
 """Rows that are measured together."""

@@ -6,11 +6,10 @@ Transfers are booked with the tasks.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from headrace.arrays.compiling import entry, inner
 from headrace.planners.kernels.arrays import NO_ROUTE, OK, POOL_FULL
 from headrace.planners.kernels.calendar import book, earliest
-from headrace.planners.kernels.jit import inner
 from headrace.planners.kernels.transfers import arrivals, deliver, fetch, seconds, take_back
 
 
@@ -167,7 +166,7 @@ def _holders(m, tasks, copies, task, choice, scratch):
     return count
 
 
-@njit(cache=True)
+@entry
 def list_schedule(order, tasks, m, choice, cores, links, copies, moves, log, scratch, placed):
     """Place tasks in `order`, each at the allowed host of least goal; may be called again with further tasks.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from headrace.arrays.compiling import entry
 
 
-@njit(cache=True)
+@entry
 def least_traffic(ready, tasks, copies, host_place, held, traffic):
     """For each ready task its input bytes less the most that one host holds: O(copies of the inputs).
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from headrace.arrays.compiling import entry
 
 
-@njit(cache=True)
+@entry
 def heads_and_tails(order, shortest, read_ptr, reads, write_ptr, writes, producer, fetch, give):
     """Longest ways to and from each task: O(tasks + reads + writes).
 

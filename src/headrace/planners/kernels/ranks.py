@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from headrace.planners.kernels.jit import inner
+from headrace.arrays.compiling import entry, inner
 
 
 @inner
@@ -24,7 +23,7 @@ def _clear_bytes(task, read_ptr, reads, producer, bytes_from):
             bytes_from[producer[reads[i]]] = 0.0
 
 
-@njit(cache=True)
+@entry
 def upward_ranks(order, cost, read_ptr, reads, producer, size, latency, seconds_per_byte):
     """rank(t) = cost(t) + max over successors s of (communication(t, s) + rank(s)): O(tasks + reads).
 
@@ -47,7 +46,7 @@ def upward_ranks(order, cost, read_ptr, reads, producer, size, latency, seconds_
     return rank
 
 
-@njit(cache=True)
+@entry
 def downward_ranks(order, cost, read_ptr, reads, producer, size, latency, seconds_per_byte):
     """rank(t) = max over predecessors p of (rank(p) + cost(p) + communication(p, t)), and which p that is.
 
@@ -71,7 +70,7 @@ def downward_ranks(order, cost, read_ptr, reads, producer, size, latency, second
     return rank, before
 
 
-@njit(cache=True)
+@entry
 def optimistic_costs(order, work, kind, rate, host_place, read_ptr, reads, producer, size, mean_move, table):
     """PEFT's table over places: the least time from a task's end at a place to the end of the program.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-from numba import njit
+
+from headrace.arrays.compiling import entry
 
 
-@njit(cache=True)
+@entry
 def ready_order(order, priority, read_ptr, reads, producer, write_ptr, writes, reader_ptr, readers):
     """All tasks, always the ready one of highest priority next; ties: the lower position in `order`.
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from headrace.planners.kernels.jit import inner
+from headrace.arrays.compiling import entry, inner
 
 _MOST_STEPS = 20
 """Most moments that are looked at for a task at a place."""
 
 
-@njit(cache=True)
+@entry
 def least_before(order, ptr, other, size, quick, area, capacity, near, far, least_here):
     """Raise `least_here` [tasks, places] to the least time before a task can begin at each place.
 

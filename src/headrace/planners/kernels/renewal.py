@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import inner
 from headrace.planners.kernels.batch_arrays import FIRST_JUMP, MAXMIN, MINMIN, SUFFERAGE
-from headrace.planners.kernels.jit import inner
 from headrace.planners.kernels.jumps import SLACK
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.planners.kernels.jit import inner
+from headrace.arrays.compiling import inner
 from headrace.planners.kernels.search_arrays import BLOCK, COMPUTE, EDGE
 
 

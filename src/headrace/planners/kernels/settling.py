@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from numba import njit
-
-from headrace.planners.kernels.jit import inner
+from headrace.arrays.compiling import entry, inner
 from headrace.planners.kernels.screening import longest_after, work_of
 from headrace.planners.kernels.search_arrays import BLOCK, LOOK
 
 
-@njit(cache=True)
+@entry
 def compute_finish(f, s, task):
     """Finish, end and cause of a task from those in front of it; returns whether the finish is another one."""
     host = s.host[task]
@@ -34,7 +32,7 @@ def compute_finish(f, s, task):
     return changed
 
 
-@njit(cache=True)
+@entry
 def compute_rest(f, s, task):
     """The rest of a task from those behind it; returns whether it is another one."""
     rest = f.seconds[task, f.speed_of[s.host[task]]] + longest_after(f, s, task, s.next[task], -1)

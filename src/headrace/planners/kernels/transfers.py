@@ -7,11 +7,10 @@ its route is free.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from headrace.arrays.compiling import entry, inner
 from headrace.planners.kernels.arrays import NO_ROUTE, OK, POOL_FULL
 from headrace.planners.kernels.calendar import book, earliest, unbook
-from headrace.planners.kernels.jit import inner
 
 
 @inner
@@ -43,7 +42,7 @@ def route(m, source, target, links):
     return count
 
 
-@njit(cache=True)
+@entry
 def add_held(m, tasks, copies, since):
     """The copies there are before the program starts, or will be without its doing, `since` when each is there."""
     for item in range(len(tasks.size)):
@@ -51,7 +50,7 @@ def add_held(m, tasks, copies, since):
             add_copy(m, copies, item, tasks.size[item], tasks.held[i], since[i])
 
 
-@njit(cache=True)
+@entry
 def keep_busy(calendar, until):
     """Book each link from the start until it can first be used."""
     for link in range(len(until)):
@@ -227,8 +226,15 @@ def fetch(m, tasks, copies, calendar, n_inputs, place, scratch, log, moves, keep
 
 @inner
 def take_back(calendar, log):
-    for entry in range(log.count[0] - 1, -1, -1):
-        unbook(calendar, log.link[entry], log.how[entry], log.at[entry], log.start[entry], log.end[entry])
+    for booking in range(log.count[0] - 1, -1, -1):
+        unbook(
+            calendar,
+            log.link[booking],
+            log.how[booking],
+            log.at[booking],
+            log.start[booking],
+            log.end[booking],
+        )
     log.count[0] = 0
 
 
@@ -263,7 +269,7 @@ def deliver(m, tasks, copies, calendar, task, place, time, links, moves):
         add_copy(m, copies, item, size, m.origin, begin + duration)
 
 
-@njit(cache=True)
+@entry
 def return_results(items, makers, m, tasks, calendar, copies, moves, scratch, placed):
     """All tasks are placed: results return to the origin in the gaps that inputs left on the links.
 

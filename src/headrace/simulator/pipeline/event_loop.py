@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from numba import njit
+from headrace.arrays.compiling import entry, inner
 
-inner: Any = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy")
 IDLE, BUSY, BLOCKED = 0, 1, 2
 SEQUENCE, FREE, IDLERS, SENDERS = 0, 1, 2, 3
 NONE = -1
@@ -105,7 +104,7 @@ class Columns(NamedTuple):
     two of the one that reads least, if that is more)."""
 
 
-@njit(cache=True)
+@entry
 def flow(ints, reals, at, size, low, high):
     """Run until nothing moves: the rate between `low` and `high` MB through, the end, the MB, the events.
 

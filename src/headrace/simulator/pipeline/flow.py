@@ -8,10 +8,10 @@ and every producer decides for each buffer which copy gets it: in the planned pr
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Literal
 
+from headrace.arrays.clock import work_clock
 from headrace.model.deployment import Deployment
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.simulator.pipeline.layout import Layout
@@ -77,7 +77,7 @@ def simulate_deployment(
         raise UsageError(f"a window of {window} buffers", where="simulation", hint="1 or more")
     from headrace.simulator.pipeline.event_loop import flow
 
-    began = time.perf_counter()
+    began = work_clock()
     layout = Layout(deployment)
     amount = deployment.problem.pipeline.reader.volume if megabytes is None else megabytes
     size = amount / _buffers(layout.most_hosts) if buffer is None else buffer
@@ -100,7 +100,7 @@ def simulate_deployment(
         host_busy=_busy(layout, reals[at.done :].tolist(), end),
         link_use=_use(layout, reals[at.carried :].tolist(), end),
         events=int(events),
-        seconds=time.perf_counter() - began,
+        seconds=work_clock() - began,
     )
 
 

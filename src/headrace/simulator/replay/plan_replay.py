@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from headrace.arrays.clock import work_clock
 from headrace.model.errors import UsageError
 from headrace.model.graph import Floats, Graph
 from headrace.model.plan import Plan
@@ -57,10 +57,10 @@ def replay_plan(
     (2.0, True)
     """
     _check_error(error)
-    began = time.perf_counter()
+    began = work_clock()
     graph = plan.graph if error == 0.0 else plan.graph.with_work(_drawn(plan.graph, error, seed))
     happened = replay(plan, work=graph.work, prefetch_depth=prefetch_depth)
-    return Simulation(plan, replace(happened, graph=graph), time.perf_counter() - began)
+    return Simulation(plan, replace(happened, graph=graph), work_clock() - began)
 
 
 class PlanReplays:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.compiling import inner
 from headrace.planners.coschedule.kernels.steps import blocked_until, first_fit, occupy
 from headrace.planners.kernels.calendar import book, earliest, unbook
-from headrace.planners.kernels.jit import inner
 
 PERMANENT = 1 << 20
 """Added to the users of a copy that stays until the end."""

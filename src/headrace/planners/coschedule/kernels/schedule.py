@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from headrace.arrays.compiling import entry, inner
 from headrace.planners.coschedule.kernels.placing import place_job
 from headrace.planners.coschedule.kernels.steps import occupy
-from headrace.planners.kernels.jit import inner
 
 FAILED = 1e300
 LATE = 1e3
 """A second after a deadline counts as so many seconds of makespan."""
 
 
-@njit(cache=True)
+@entry
 def clear(case, choices, calendar, steps, copies, outcome):
     """An empty board: only what lies at its sources takes room. O(items * places + reads)."""
     places, hosts = len(case.site), len(case.host_place)
@@ -90,7 +89,7 @@ def _puller(case, steps, job):
     return best, best_time
 
 
-@njit(cache=True)
+@entry
 def place_some(case, choices, first, last, last_end, late, calendar, steps, copies, outcome, scratch):
     """Place the jobs order[first:last] after others; returns the latest end and the sum of lateness.
 
@@ -111,7 +110,7 @@ def place_some(case, choices, first, last, last_end, late, calendar, steps, copi
     return last_end, late
 
 
-@njit(cache=True)
+@entry
 def spread(case, steps, calendar, outcome):
     """Mean over pools and links of when they are last busy: less is better among plans of one makespan."""
     total = 0.0

@@ -1,0 +1,1 @@
+"""Seeded programs and platforms that benchmarks and tests share."""

@@ -1,0 +1,77 @@
+"""Arguments and options that several commands share, and how their values are loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headrace.commands.console import progress
+from headrace.commands.dataclass_options import option
+
+if TYPE_CHECKING:
+    from headrace.model.plan import Plan
+    from headrace.model.program import Program
+
+ProgramArg = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROGRAM",
+        help="WfFormat JSON (also .gz), a PST application, or file.py:name.",
+        show_default=False,
+    ),
+]
+OnOption = Annotated[
+    str,
+    typer.Option("--on", metavar="PLATFORM", help="Platform TOML, a PST grid, or `local` for this machine."),
+]
+SchedulerOption = Annotated[
+    str,
+    typer.Option(
+        "--scheduler", "-s", help="A name listed by `headrace schedulers`, or file.py:Class for your own."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the results as SVG.")]
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Files that show a plan or a run."""
+
+    gantt: Path | None = option(None, "--gantt", "Draw the Gantt chart as SVG.", metavar="FILE")
+    trace: Path | None = option(None, "--trace", "Write a Chrome trace (JSON).", metavar="FILE")
+
+    @property
+    def named(self) -> list[tuple[str, Path | None]]:
+        return [("chart", self.gantt), ("trace", self.trace)]
+
+
+def read_program(spec: str) -> Program:
+    """The program of a file or of `file.py:name`, with its graph built; shows on a terminal that it is read."""
+    from headrace.formats.loading import load_program
+
+    with progress(f"reading {spec}"):
+        program = load_program(spec)
+        _ = program.graph
+    return program
+
+
+def draw_plan(plan: Plan, pictures: Pictures) -> None:
+    """Write the files that were asked for."""
+    if pictures.gantt is not None:
+        plan.gantt(pictures.gantt)
+    if pictures.trace is not None:
+        from headrace.report.chrome_trace import plan_trace, write_trace
+
+        write_trace(plan_trace(plan), pictures.trace)
+
+
+def names_in(text: str) -> list[str]:
+    """
+    >>> names_in("heft, auto,")
+    ['heft', 'auto']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]

@@ -1,0 +1,138 @@
+"""Estimates from information about hosts and links: perfect, wrong by a share, sampled or forecast."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from headrace.core.estimates import Estimates, with_hosts
+from headrace.model.behaviour import Behaviour
+from headrace.model.graph import Bools, Floats, Graph, Ints
+from headrace.model.platform import Host, Pairs, Platform
+from headrace.model.trace import LinkTrace, Trace
+from headrace.predict.information import INTERVAL, Information, Quality, told_work
+from headrace.predict.outputs import predicted_sizes
+from headrace.predict.remaining import OVERDUE_SHARE, left_by_load, work_had
+
+_LEAST = 1e-3
+"""A host or link that is believed to stand still counts as this slow: it may recover."""
+
+
+class ServiceEstimates(Estimates):
+    """What an information service tells about traces; figures are renewed every ten seconds.
+
+    With perfect and bounded information run times of tasks are the real ones (with the error); else the
+    user's. Hosts and links without a trace are as the platform says.
+    """
+
+    fixed = False
+
+    def __init__(
+        self,
+        graph: Graph,
+        platform: Platform,
+        real: Graph | None = None,
+        quality: Quality = "perfect",
+        *,
+        error: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        real = real or graph
+        told = real if quality in ("perfect", "bounded") else graph
+        super().__init__(told, platform)
+        self.work = told_work(graph.work, real.work, quality, error=error, seed=seed)
+        self.quality = quality
+        self._real_size = real.size
+        self._sizes_differ = not np.array_equal(told.size, real.size)
+        shares = [host.trace or Trace.constant(1.0 - host.load) for host in platform.hosts]
+        self._measured = [[(0.0, share)] for share in shares]
+        """The shares that were measured of each host, each with the moment from which it holds."""
+        self._hosts = Information(shares, quality, error=error, seed=seed)
+        self._full = self._rates / np.array([1.0 - host.load for host in platform.hosts])
+        self._links = list(platform.network.link_bandwidth.tolist())
+        network = platform.network
+        self._uplink = {name: k for k, name in enumerate(network.link_names)}
+        bandwidths = [Trace.constant(b) for b in self._links]
+        for number, trace in network.link_trace.items():
+            bandwidths[number] = trace.bandwidth
+        self._bandwidth = Information(bandwidths, quality, error=error, seed=seed + 1)
+        self._moment = -1
+        self._platform = platform
+
+    def change(self, now: float, what: str, number: int, behaviour: Behaviour) -> None:
+        if what == "host" and isinstance(behaviour, Trace):
+            self._hosts.change(number, behaviour, now)
+            self._measured[number].append((now, behaviour))
+        elif isinstance(behaviour, LinkTrace):
+            self._bandwidth.change(number, behaviour.bandwidth, now)
+        self._moment = -1
+
+    def rates(self, now: float) -> Floats:
+        self._renew(now)
+        return self._rates
+
+    def platform(self, now: float) -> Platform:
+        self._renew(now)
+        return self._platform
+
+    def sizes(self, done: Bools) -> Floats:
+        """Measured where the maker has ended; what is still to be made is foretold by regression over that."""
+        if not self._sizes_differ:
+            return self.graph.size
+        return predicted_sizes(self.graph, done, self._real_size)
+
+    def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
+        """By the load that was measured since each task began, and what is known of the time ahead."""
+        left = np.zeros(len(tasks))
+        for k, (task, host) in enumerate(zip(tasks.tolist(), hosts.tolist(), strict=True)):
+            needs = float(self.work[task]) / float(self._full[self.graph.kind[task], host])
+            had = work_had(float(started[k]), now, self._measured[host])
+            overdue = OVERDUE_SHARE * float(expected[k])
+            left[k] = left_by_load(needs, had, partial(self._takes, now, host), overdue)
+        return left
+
+    def _takes(self, now: float, host: int, amount: float) -> float:
+        """Seconds that an amount of work takes on a host from now on; one that stands still may recover."""
+        return min(self._hosts.seconds(now, host, amount), amount / _LEAST)
+
+    def _renew(self, now: float) -> None:
+        moment = math.floor(now / INTERVAL)
+        if moment == self._moment:
+            return
+        self._moment = moment
+        share = np.maximum(self._hosts.at(now), _LEAST)
+        bandwidth = np.maximum(self._bandwidth.at(now), _LEAST * np.array(self._links))
+        self._rates = self._full * share
+
+        def seen(number: int, host: Host) -> Host:
+            load = min(max(0.0, 1.0 - float(share[number])), 1.0 - _LEAST)
+            return replace(host, load=load, trace=None)
+
+        platform = with_hosts(self.base, seen)
+        sites = tuple(
+            site
+            if site.uplink is None
+            else replace(
+                site, uplink=float(bandwidth[self._uplink[f"{site.name} uplink"]]), uplink_trace=None
+            )
+            for site in platform.sites
+        )
+        links = tuple(
+            replace(
+                link, bandwidth=float(bandwidth[self._uplink[f"{link.source} -> {link.target}"]]), trace=None
+            )
+            for link in platform.links
+        )
+        self._platform = replace(platform, sites=sites, links=links, pairs=self._pairs(bandwidth))
+
+    def _pairs(self, bandwidth: Floats) -> Pairs | None:
+        """Links between pairs of hosts with these bandwidths."""
+        pairs = self.base.pairs
+        if pairs is None:
+            return None
+        between = np.array(pairs.bandwidth, np.float64)
+        between[~np.eye(len(between), dtype=np.bool_)] = bandwidth
+        return replace(pairs, bandwidth=between)

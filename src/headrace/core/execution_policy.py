@@ -1,0 +1,86 @@
+"""How the coordinator carries out what a scheduler decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from headrace.model.errors import UsageError
+
+LINK_ORDERS = {"in-order": 0, "out-of-order": 1, "hybrid": 2, "planned": 3}
+LinkOrder = Literal["planned", "in-order", "out-of-order", "hybrid"]
+Routes = Literal["planned", "nearest"]
+TaskOrder = Literal["planned", "ready"]
+
+
+@dataclass(frozen=True)
+class ExecutionPolicy:
+    """How queues of hosts and links are worked off, beside what the scheduler says.
+
+    The defaults carry a plan out as it was made: its hosts, its order of tasks on each host, and the source, the relays
+    and the order of its transfers. Schedulers that make no plan are not affected by `task_order`, `routes` and the
+    `link_order` "planned".
+    """
+
+    task_order: TaskOrder = field(
+        default="planned",
+        metadata={
+            "option": "--order",
+            "help": "planned: a host starts its tasks in the order of the plan; ready: any task that has its inputs.",
+        },
+    )
+    link_order: LinkOrder = field(
+        default="planned",
+        metadata={
+            "option": "--links",
+            "help": "Order of transfers on fifo links: planned; out-of-order (skip files that are not ready), "
+            "in-order, or hybrid (wait for a file that is due soon).",
+        },
+    )
+    routes: Routes = field(
+        default="planned",
+        metadata={
+            "option": "--routes",
+            "help": "planned: fetch data from the sources and over the relays that the plan names; nearest: from the "
+            "nearest copy.",
+        },
+    )
+    prefetch_depth: int = field(
+        default=2,
+        metadata={
+            "option": "--ahead",
+            "metavar": "N",
+            "min": 1,
+            "help": "Fetch inputs for this many tasks at the head of each host's queue; planned transfers always go.",
+        },
+    )
+    steal: bool = field(
+        default=False,
+        metadata={"option": "--steal", "help": "Idle hosts take tasks from hosts that share their storage."},
+    )
+    duplicate: bool = field(
+        default=False,
+        metadata={"option": "--duplicate", "help": "Idle hosts start copies of tasks that are far behind."},
+    )
+    replicate: int = field(
+        default=0,
+        metadata={
+            "option": "--replicate",
+            "help": "Copy what every N-th level produces to a host that is not busy; 0: never.",
+            "metavar": "N",
+            "min": 0,
+        },
+    )
+    strict: bool = False
+    """Only the head of a queue may start, whoever queued it."""
+
+    def __post_init__(self) -> None:
+        for what, value, known in (
+            ("task order", self.task_order, ("planned", "ready")),
+            ("link order", self.link_order, tuple(LINK_ORDERS)),
+            ("routes", self.routes, ("planned", "nearest")),
+        ):
+            if value not in known:
+                raise UsageError(f"{what} is {value!r}", hint=f"use one of {', '.join(known)}")
+        if self.replicate < 0:
+            raise UsageError(f"replicate is {self.replicate}", hint="give 0 or more levels")

@@ -1,0 +1,101 @@
+"""What is on its way between places when a plan is made, and what links carry before anything new."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from headrace.core.state import CONTENTION, FIFO, TRANSFERS
+from headrace.model.graph import Floats
+from headrace.predict.remaining import left_on_time
+
+if TYPE_CHECKING:
+    from headrace.core.view import RunView
+
+
+class Carried(NamedTuple):
+    """A transfer that is under way or stays in the queue of a link; times in seconds from now."""
+
+    item: int
+    target: int
+    link: int
+    """The narrowest link of its route; -1 where none is limited."""
+    start: float
+    end: float
+
+
+class InFlight(NamedTuple):
+    """Transfers that go on while a plan is made, and when each link is done with them."""
+
+    carried: list[Carried]
+    link_free: Floats
+
+    def arrivals(self) -> dict[tuple[int, int], float]:
+        """When each item that is on its way arrives, by (item, place)."""
+        return {(row.item, row.target): row.end for row in self.carried}
+
+
+def in_flight(view: RunView, keep: int, sizes: Floats) -> InFlight:
+    """What moves, and of what waits on links what the first `keep` tasks of each queue need or results need to
+    return: the rest is withdrawn when queues are cut. Durations are estimates, as `sizes` of items are.
+
+    A link that carries one transfer at a time is expected to work its queue off in order. O(transfers + requests).
+    """
+    state = view.state
+    network = view.estimates.platform(view.time).network
+    found = InFlight([], np.zeros(len(state.link_up)))
+    for transfer in np.sort(state.live_transfers[: int(state.counters[TRANSFERS])]).tolist():
+        item = int(state.transfer_item[transfer])
+        source, target = int(state.transfer_source[transfer]), int(state.transfer_target[transfer])
+        whole = network.seconds(source, target, float(sizes[item]))
+        begun = np.array([float(state.transfer_start[transfer])])
+        left = float(left_on_time(begun, np.array([whole]), view.time)[0])
+        _carry(view, found, item, source, target, 0.0, left)
+    if view.static.policy[CONTENTION] == FIFO:
+        _queue_up(view, found, _needed(view, keep), sizes)
+    return found
+
+
+def _needed(view: RunView, keep: int) -> set[tuple[int, int]]:
+    """Inputs, and where, that the kept tasks of each queue lack."""
+    needed = set()
+    for host in range(len(view.platform.hosts)) if keep else ():
+        place = int(view.static.host_place[host])
+        for task in view.queue(host)[:keep]:
+            for item in view.graph.reads_of(task).tolist():
+                if not view.static.no_transfer[item] and place not in view.places_of(item):
+                    needed.add((item, place))
+    return needed
+
+
+def _queue_up(view: RunView, found: InFlight, needed: set[tuple[int, int]], sizes: Floats) -> None:
+    """Let the links carry what stays in their queues, one after the other."""
+    from headrace.core.transitions.lists import open_requests
+
+    network = view.estimates.platform(view.time).network
+    items, targets = open_requests(*view.compiled)
+    for item, target in zip(items.tolist(), targets.tolist(), strict=True):
+        if (item, target) in needed or target == view.static.destination[item]:
+            source = int(view.state.holder[item])
+            start = max((float(found.link_free[k]) for k in _links(view, source, target)), default=0.0)
+            whole = network.seconds(source, target, float(sizes[item]))
+            _carry(view, found, item, source, target, start, start + whole)
+
+
+def _carry(
+    view: RunView, found: InFlight, item: int, source: int, target: int, start: float, end: float
+) -> None:
+    if not np.isfinite(end):  # there is no route at present: nothing is known about its arrival
+        return
+    bottleneck = int(view.static.route_bottleneck[source * len(view.state.place_up) + target])
+    found.carried.append(Carried(item, target, bottleneck, start, end))
+    for link in _links(view, source, target):
+        found.link_free[link] = max(float(found.link_free[link]), end)
+
+
+def _links(view: RunView, source: int, target: int) -> list[int]:
+    """The links between two places."""
+    static, at = view.static, source * len(view.state.place_up) + target
+    links: list[int] = static.route_links[static.route_ptr[at] : static.route_ptr[at + 1]].tolist()
+    return links

@@ -1,0 +1,153 @@
+"""A plan made in a run as commands: queues with ranks, transfers with sources, and what it predicts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.core.replan_interval import Moving, Running, SubTask
+from headrace.core.scheduler import AssignMany, Fetch
+from headrace.model.graph import Bools, Ints
+from headrace.model.plan import Plan
+
+if TYPE_CHECKING:
+    from headrace.core.view import RunView
+
+
+def in_order_of_start(plan: Plan) -> Ints:
+    """All tasks by planned start; of tasks that take no time, those that others wait for come first."""
+    instant = bool((plan.finish <= plan.start).any())
+    tie = plan.graph.level if instant else np.zeros(len(plan.start), np.int32)
+    return np.lexsort((np.arange(len(plan.start)), tie, plan.start)).astype(np.int32)
+
+
+def up_to(plan: Plan, order: Ints, limit: float) -> Ints:
+    """Of tasks in order of start, all that start by the limit, and one more for each core."""
+    late = np.flatnonzero(plan.start[order] > limit)
+    chosen = np.ones(len(order), np.bool_)
+    cores = np.array([host.cores for host in plan.platform.hosts])
+    hosts = plan.host[order[late]]
+    by_host = np.argsort(hosts, kind="stable")
+    counts = np.bincount(hosts, minlength=len(cores))
+    place = np.arange(len(late)) - np.repeat(np.cumsum(counts) - counts, counts)
+    chosen[late[by_host]] = place < cores[hosts[by_host]]
+    return order[chosen]
+
+
+def assignment(view: RunView, plan: Plan, order: Ints, kept: int) -> AssignMany:
+    """Planned starts as ranks, behind the tasks that stay in each queue."""
+    hosts = np.array([view.host_number[host.name] for host in plan.platform.hosts], np.int32)
+    base = np.full(len(hosts), view.time)
+    for k, host in enumerate(hosts.tolist()) if kept else ():
+        base[k] = max([view.time, *(float(view.state.rank[t]) for t in view.queue(host)[:kept])])
+    ranks = base[plan.host[order]] + plan.start[order]
+    if (plan.finish <= plan.start).any():
+        ranks = _increasing(ranks)
+    names = plan.graph.task_names
+    tasks = np.array([view.task_number[names[t]] for t in order.tolist()], np.int32)
+    return AssignMany(tasks, hosts[plan.host[order]], ranks, in_order=True)
+
+
+def _increasing(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same ranks, equal ones made different so that they keep their order."""
+    made = ranks.tolist()
+    last: dict[float, float] = {}
+    for k, rank in enumerate(made):
+        if rank in last:
+            made[k] = float(np.nextafter(last[rank], np.inf))
+        last[rank] = made[k]
+    return np.array(made)
+
+
+def transfers_for(view: RunView, plan: Plan, order: Ints) -> NDArray[np.int64]:
+    """The transfers to request, in planned order: all that serve the tasks handed out.
+
+    Where routes are not fixed, only fifo links have an order, and only transfers up to the last planned start are
+    requested ahead.
+    """
+    planned = view.policy.routes == "planned"
+    if not planned and view.platform.contention != "fifo":
+        return np.empty(0, np.int64)
+    handed = np.zeros(plan.graph.n_tasks, np.bool_)
+    handed[order] = True
+    producer = plan.graph.producer[plan.move_item]
+    made = (producer < 0) | handed[producer]
+    whole = planned and len(order) == plan.graph.n_tasks
+    last = np.inf if whole else float(plan.start[order[-1]]) if len(order) else 0.0
+    moves = np.lexsort((np.arange(len(plan.move_start)), plan.move_finish, plan.move_start))
+    return moves[(plan.move_start[moves] <= last) & made[moves]]
+
+
+def fetches(plan: Plan, moves: NDArray[np.int64], now: float) -> list[Fetch]:
+    """Planned transfers as commands, ranked by planned start."""
+    places, items = plan.platform.network.place_names, plan.graph.item_names
+    return [
+        Fetch(
+            items[plan.move_item[k]],
+            places[plan.move_source[k]],
+            places[plan.move_target[k]],
+            now + float(plan.move_start[k]),
+        )
+        for k in moves.tolist()
+    ]
+
+
+def under_way_then(view: RunView, kept: int, moment: float) -> list[SubTask]:
+    """What is predicted to be under way `moment` seconds from now of what runs now and stays in queues."""
+    found: list[SubTask] = [
+        Running(slot.task, slot.host)
+        for slot in view.timetable(kept).slots
+        if slot.start <= moment < slot.end
+    ]
+    if view.platform.contention == "fifo":
+        carried = view.in_flight(kept).carried
+        found += [Moving(row.item, row.target, row.link) for row in carried if row.start <= moment < row.end]
+    return found
+
+
+def planned_then(
+    view: RunView, plan: Plan, order: Ints, moves: NDArray[np.int64], moment: float
+) -> list[SubTask]:
+    """What is predicted to be under way `moment` seconds from now of what has just been planned."""
+    hosts, names = plan.platform.hosts, plan.platform.network.place_names
+    found: list[SubTask] = [
+        Running(view.task_number[plan.graph.task_names[t]], view.host_number[hosts[plan.host[t]].name])
+        for t in order[_during(plan.start[order], plan.finish[order], moment)].tolist()
+    ]
+    if view.platform.contention != "fifo":
+        return found
+    for k in moves[_during(plan.move_start[moves], plan.move_finish[moves], moment)].tolist():
+        source = view.place_number[names[plan.move_source[k]]]
+        target = view.place_number[names[plan.move_target[k]]]
+        link = int(view.static.route_bottleneck[source * len(view.place_number) + target])
+        found.append(Moving(int(plan.move_item[k]), target, link))
+    return found
+
+
+def _during(start: NDArray[np.float64], finish: NDArray[np.float64], moment: float) -> Bools:
+    return np.asarray((start <= moment) & (moment < finish))
+
+
+def on_wide_hosts(plan: Plan) -> Plan:
+    """The plan with tasks that need several cores on hosts that have them: most planners do not look at that.
+
+    They go where they would end first after what is planned there; the run has them wait for free cores.
+    """
+    cores = np.array([host.cores for host in plan.platform.hosts])
+    graph = plan.graph
+    narrow = np.flatnonzero(graph.cores > cores[plan.host])
+    if not len(narrow):
+        return plan
+    rates, host = plan.platform.rates(graph.kinds), plan.host.copy()
+    ends = np.zeros(len(cores))
+    np.maximum.at(ends, plan.host, plan.finish)
+    for task in narrow[np.argsort(plan.start[narrow], kind="stable")].tolist():
+        wide = np.flatnonzero(cores >= graph.cores[task])
+        after = ends[wide] + graph.work[task] / rates[graph.kind[task], wide]
+        if len(wide):
+            host[task] = wide[np.argmin(after)]
+            ends[host[task]] = after.min()
+    return replace(plan, host=host)

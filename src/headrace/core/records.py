@@ -1,0 +1,102 @@
+"""The arrays of a run as compiled functions take them: one reference in place of a hundred arguments.
+
+A NamedTuple of many arrays is slow to pass to a compiled function, because every array is unpacked on every call. It
+is turned once into a numba `structref`, which shares the arrays. Schedulers get references to read-only arrays: numba
+refuses to compile a function that writes to them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import config, types
+from numba.experimental import structref
+
+from headrace.arrays.compiling import entry
+from headrace.core.initial_state import with_more_copy_records
+from headrace.core.state import COPIES, CoordinatorState, StaticProblem
+
+
+def _plain(fields: Any) -> Any:
+    return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+@structref.register
+class ProblemType(types.StructRef):  # type: ignore[misc]
+    def preprocess_fields(self, fields: Any) -> Any:
+        return _plain(fields)
+
+
+@structref.register
+class StateType(types.StructRef):  # type: ignore[misc]
+    def preprocess_fields(self, fields: Any) -> Any:
+        return _plain(fields)
+
+
+class ProblemRef(structref.StructRefProxy):  # type: ignore[misc]
+    """A `StaticProblem` for compiled functions."""
+
+
+class StateRef(structref.StructRefProxy):  # type: ignore[misc]
+    """A `CoordinatorState` for compiled functions."""
+
+
+structref.define_constructor(ProblemRef, ProblemType, list(StaticProblem._fields))
+structref.define_constructor(StateRef, StateType, list(CoordinatorState._fields))
+structref.define_boxing(ProblemType, ProblemRef)
+structref.define_boxing(StateType, StateRef)
+
+
+@entry
+def _problem_ref(problem: Any) -> Any:
+    return ProblemRef(*problem)
+
+
+@entry
+def _state_ref(state: Any) -> Any:
+    return StateRef(*state)
+
+
+Record = TypeVar("Record", StaticProblem, CoordinatorState)
+
+
+def read_only(record: Record) -> Record:
+    """The same record with arrays that cannot be written to."""
+    fields: dict[str, Any] = {}
+    for name, value in zip(record._fields, record, strict=True):
+        if isinstance(value, np.ndarray):
+            value = value.view()
+            value.flags.writeable = False
+        fields[name] = value
+    return record._replace(**fields)
+
+
+class RunRecords:
+    """The static problem and the state of one run, with the references that compiled functions take.
+
+    `problem_ref` and `state_ref` are for the coordinator and the simulated grid. `view_refs` are the same, read-only.
+    Without compilation (NUMBA_DISABLE_JIT) the references are the records themselves.
+    """
+
+    def __init__(self, problem: StaticProblem, state: CoordinatorState) -> None:
+        self.problem = problem
+        self.static_view = read_only(problem)
+        self.problem_ref: object = problem if config.DISABLE_JIT else _problem_ref(problem)
+        self._problem_view: object = (
+            self.static_view if config.DISABLE_JIT else _problem_ref(self.static_view)
+        )
+        self._take(state)
+
+    def _take(self, state: CoordinatorState) -> None:
+        self.state = state
+        self.state_view = read_only(state)
+        self.state_ref: object = state if config.DISABLE_JIT else _state_ref(state)
+        view: object = self.state_view if config.DISABLE_JIT else _state_ref(self.state_view)
+        self.view_refs = (self._problem_view, view)
+        """Problem and state for schedulers."""
+
+    def reserve(self, copies: int) -> None:
+        """Make sure that this many copy records can be added."""
+        if int(self.state.counters[COPIES]) + copies > len(self.state.copy_item):
+            self._take(with_more_copy_records(self.state, copies))

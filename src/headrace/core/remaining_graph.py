@@ -1,0 +1,48 @@
+"""What is left of a program: the tasks that still have to be placed, with the items they touch."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints, make_graph
+
+
+def remaining_graph(
+    graph: Graph, keep: Bools, work: Floats | None = None, size: Floats | None = None
+) -> tuple[Graph, Ints]:
+    """The graph of the tasks to keep, and their old numbers: O(tasks + reads + items).
+
+    Items keep their numbers; those made by tasks that are left out come from outside. `work` and `size` are
+    those of all tasks and items, if others than the graph's are believed in.
+
+    >>> g = make_graph(work=[1, 2], size=[8.0], producer=[0], read_ptr=[0, 0, 1], reads=[0])
+    >>> rest, old = remaining_graph(g, np.array([False, True]))
+    >>> rest.work.tolist(), rest.producer.tolist(), old.tolist()
+    ([2.0], [-1], [1])
+    """
+    old = np.flatnonzero(keep).astype(np.int32)
+    renumber = np.full(graph.n_tasks, OUTSIDE, np.int32)
+    renumber[old] = np.arange(len(old), dtype=np.int32)
+    counts = np.diff(graph.read_ptr)[old]
+    ptr = np.concatenate(([0], np.cumsum(counts)))
+    at = np.repeat(graph.read_ptr[old] - ptr[:-1], counts) + np.arange(int(ptr[-1]))
+    producer = np.where(graph.producer >= 0, renumber[graph.producer], OUTSIDE).astype(np.int32)
+    rest = make_graph(
+        work=(graph.work if work is None else work)[old],
+        size=graph.size if size is None else size,
+        producer=producer,
+        read_ptr=ptr,
+        reads=graph.reads[at],
+        kind=graph.kind[old],
+        kinds=graph.kinds,
+        result=graph.result,
+        task_names=tuple(graph.task_names[t] for t in old.tolist()),
+        item_names=graph.item_names,
+        name=graph.name,
+        cores=graph.cores[old],
+        release=graph.release[old],
+        deadline=graph.deadline[old],
+        homes=graph.homes,
+        goals=graph.goals,
+    )
+    return rest, old

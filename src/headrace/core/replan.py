@@ -1,0 +1,220 @@
+"""Any planner as a scheduler: its plan is carried out, and what is left is planned again as the policy says.
+
+This is the planning loop of the parameter-sweep template (its sections 5.3 to 5.6 and 7.4), for any planner
+and for task graphs as well.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from headrace.core.plan_commands import (
+    assignment,
+    fetches,
+    in_order_of_start,
+    on_wide_hosts,
+    planned_then,
+    transfers_for,
+    under_way_then,
+    up_to,
+)
+from headrace.core.replan_interval import ReplanInterval, SubTask
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import Command, Planner, Problem, RequeueTail, WakeConditions
+from headrace.core.task_window import reduced
+from headrace.core.view import RunView
+from headrace.model.events import Event, HostJoined, HostLeft, Started
+from headrace.model.graph import Bools
+from headrace.model.plan import Plan
+
+REPLANNED_AFTER: dict[str, tuple[type, ...]] = {
+    "joins": (HostJoined,),
+    "losses": (HostLeft,),
+    "both": (HostJoined, HostLeft),
+    "neither": (),
+}
+
+
+class Replan:
+    """Makes a planner a scheduler. The plan's hosts, orders, sources and relays are carried out.
+
+    `first` is a plan for the whole program that has been made already; it is used at the start if every host is there.
+    """
+
+    def __init__(
+        self,
+        planner: Planner,
+        policy: ReplanPolicy | None = None,
+        seed: int = 0,
+        first: Plan | None = None,
+    ) -> None:
+        self.planner = planner
+        self.policy = policy or ReplanPolicy()
+        self.seed = seed
+        self.first = first
+        self.name = planner.name
+        self.wake = WakeConditions(idle=self.policy.idle, misprediction=self.policy.misprediction)
+        self.plans = 0
+        self.planning_seconds = 0.0
+        """Virtual seconds spent planning."""
+        self.planned_tasks = 0
+        self.interval = ReplanInterval(self.policy.events, self.policy.threshold, self.policy.horizon)
+        self._next_event = math.inf
+        self._last_plan = -math.inf
+        self._pending: tuple[float, list[Command], list[SubTask]] | None = None
+        self._predicted: list[SubTask] = []
+        self._up: Bools | None = None
+        """The hosts that were there when the last plan was made."""
+        self._again = False
+
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
+        """Plan if it is time to, or hand over the plan that is ready now."""
+        now = view.time
+        if not self.interval.seconds:
+            self.interval.begin(self._first_interval(view))
+        commands: list[Command] = []
+        if self._pending is not None:
+            ready, made, predicted = self._pending
+            self._again = self._again or self._must_plan(events) or view.mispredicted
+            if now < ready - 1e-9:
+                return []
+            commands, self._predicted, self._pending = made, predicted, None
+            if not self._again:
+                self._set_clock()
+                return commands
+        if self._again or self._is_time(view, events):
+            self._again = False
+            commands = [*commands, *self._plan(view)]
+        self._set_clock()
+        return commands
+
+    def _set_clock(self) -> None:
+        at = self._pending[0] if self._pending is not None else self._next_event
+        if at != self.wake.at:
+            self.wake = replace(self.wake, at=at)
+
+    def _must_plan(self, events: Sequence[Event]) -> bool:
+        changes = REPLANNED_AFTER.get(self.policy.replan, REPLANNED_AFTER["both"])
+        return any(isinstance(event, (Started, *changes)) for event in events)
+
+    def _is_time(self, view: RunView, events: Sequence[Event]) -> bool:
+        """At the start, at a planning event, after a change or misprediction that asks for it; and while ready tasks
+        have no host, when a host has nothing to do, if the policy says so, or else nothing would ever happen."""
+        if self._must_plan(events) or view.time >= self._next_event - 1e-9:
+            return True
+        if view.mispredicted and view.time >= self._last_plan + self.policy.pause:
+            return True
+        if view.ready_count == 0:
+            return False
+        state = view.state
+        pause = 0.25 * self.interval.seconds if self.policy.periodic else 0.0
+        free = state.busy_cores < np.diff(view.static.core_ptr)
+        idle = view.hosts_up & (state.queue_length[:-1] == 0) & free
+        running = bool(view.running.any())
+        if self.policy.idle:
+            return bool(idle.any()) and (not running or view.time >= self._last_plan + pause)
+        return not running and math.isinf(self._next_event)
+
+    def _first_interval(self, view: RunView) -> float:
+        if self.policy.interval is not None and self.policy.interval > 0:
+            return self.policy.interval
+        work, rates = view.estimates.work, view.rates()
+        mean = float((work / rates.mean(axis=1)[view.estimates.graph.kind]).mean()) if len(work) else 1.0
+        return max(4.0 * mean, 1e-3)
+
+    def _plan(self, view: RunView) -> list[Command]:
+        policy, now = self.policy, view.time
+        self._adapt(view)
+        self._last_plan = now
+        self._next_event = now + self.interval.seconds if policy.periodic else math.inf
+        kept = 0 if policy.hold else policy.keep
+        plan, cost = self._made_plan(view, kept)
+        if plan is None:
+            self._predicted = []
+            return []
+        if policy.share > 0 and self.plans == 1:
+            self.interval.begin(policy.share * plan.makespan)
+            self._next_event = now + self.interval.seconds
+        self._next_event = max(self._next_event, now + 2.0 * cost)
+        made, predicted = self._commands(view, plan, kept)
+        if cost > 0:
+            self._pending = (now + cost, [RequeueTail(0), *made] if policy.hold else made, predicted)
+            return [] if policy.hold else [RequeueTail(kept)]
+        self._predicted = predicted
+        return [RequeueTail(kept), *made]
+
+    def _made_plan(self, view: RunView, kept: int) -> tuple[Plan | None, float]:
+        """A plan for what is left, and the virtual seconds it takes; None if nothing is left."""
+        first, self.first = self.first, None
+        if first is not None and self.plans == 0 and view.hosts_up.all() and not view.done.any():
+            plan, cost = first, 0.0
+        else:
+            problem = replace(view.problem(kept, self._window(view, kept)), seed=self.seed)
+            if problem.graph.n_tasks == 0:
+                return None, 0.0
+            cost = self._cost(problem)
+            plan = self.planner.plan(_not_before(problem, cost))
+        self.plans += 1
+        self.planned_tasks += plan.graph.n_tasks
+        self.planning_seconds += cost
+        return on_wide_hosts(plan), cost
+
+    def _cost(self, problem: Problem) -> float:
+        """Virtual seconds that a plan for this takes."""
+        size = problem.graph.n_tasks * len(problem.platform.hosts)
+        return self.policy.planning_fixed + self.policy.planning * size / 1e3
+
+    def _adapt(self, view: RunView) -> None:
+        """Before a plan: see how the last one came true, and whether it gave hosts enough to do."""
+        if view.time >= self._next_event - 1e-9:
+            self.interval.compare(view, self._predicted)
+        up = view.hosts_up.copy()
+        if self._up is not None:
+            dry = self._up & up & (view.state.busy_cores == 0) & (view.state.queue_length[:-1] == 0)
+            self.interval.tune(bool(dry.any()))
+        self._up = up
+
+    def _commands(self, view: RunView, plan: Plan, kept: int) -> tuple[list[Command], list[SubTask]]:
+        """Tasks that start before the horizon and the transfers up to there; what is predicted for the next event."""
+        limit = math.inf
+        if self.policy.events != "once":
+            limit = self._next_event - view.time + self.interval.reach * self.interval.seconds
+        order = up_to(plan, in_order_of_start(plan), limit)
+        moves = transfers_for(view, plan, order)
+        commands: list[Command] = [assignment(view, plan, order, kept), *fetches(plan, moves, view.time)]
+        moment = self._next_event - view.time
+        if math.isinf(moment):
+            return commands, []
+        return commands, [
+            *under_way_then(view, kept, moment),
+            *planned_then(view, plan, order, moves, moment),
+        ]
+
+    def _window(self, view: RunView, kept: int) -> Bools | None:
+        """The tasks to plan for, where there are more than a plan may hold."""
+        limit = self.policy.subset
+        is_left = (view.state.done == 0) & (view.state.run_host < 0)
+        is_left[view.kept(kept)] = False
+        left = np.flatnonzero(is_left).astype(np.int32)
+        if limit <= 0 or len(left) <= limit:
+            return None
+        rng = np.random.default_rng([self.seed, self.plans])
+        chosen = np.zeros(view.graph.n_tasks, np.bool_)
+        chosen[reduced(view.graph, left, limit, self.policy.reduce, rng)] = True
+        return chosen
+
+
+def _not_before(problem: Problem, seconds: float) -> Problem:
+    """The problem with hosts and links free no sooner than the plan for it is ready."""
+    if seconds <= 0:
+        return problem
+    hosts, links = range(len(problem.platform.hosts)), range(problem.platform.network.n_links)
+    return replace(
+        problem,
+        free_at={h: max(seconds, problem.free_at.get(h, 0.0)) for h in hosts},
+        link_free_at={k: max(seconds, problem.link_free_at.get(k, 0.0)) for k in links},
+    )

@@ -1,0 +1,156 @@
+"""When a planner plans again during a run, for which tasks, and how far ahead work is handed out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from headrace.core.task_window import Reduction
+from headrace.model.errors import UsageError
+
+PlanningEvents = Literal["once", "S1", "S2", "S3"]
+GRID_CHANGES = ("joins", "losses", "both", "neither")
+
+
+@dataclass(frozen=True)
+class ReplanPolicy:
+    """When a planner plans during a run, and how far ahead it hands out work.
+
+    By default it plans at the start, hands out the whole plan, and plans what is left again when hosts join or leave.
+    """
+
+    events: PlanningEvents = field(
+        default="once",
+        metadata={
+            "option": "--events",
+            "help": "When to plan: once (at the start), S1 (every --interval seconds), S2 (more often when the run "
+            "strays from its prediction), S3 (as S2, unpredictable hosts count less).",
+        },
+    )
+    interval: float | None = field(
+        default=None,
+        metadata={
+            "option": "--interval",
+            "help": "Seconds between the first two plans of S1, S2 and S3.",
+            "default_text": "4 mean run times",
+            "metavar": "SECONDS",
+        },
+    )
+    horizon: float | Literal["tuned"] = field(
+        default="tuned",
+        metadata={
+            "option": "--horizon",
+            "help": "How far past the next plan of S1, S2 and S3 hosts are given work, in intervals; tuned: as far as "
+            "keeps them busy.",
+        },
+    )
+    keep: int = field(
+        default=1,
+        metadata={
+            "option": "--keep",
+            "help": "Tasks that stay in each host's queue while a plan is made.",
+            "min": 0,
+        },
+    )
+    hold: bool = False
+    """Leave queues as they are until the new plan is ready, and plan everything that has not started."""
+    planning: float = field(
+        default=0.0,
+        metadata={
+            "option": "--planning",
+            "help": "Virtual seconds that a plan takes per 1,000 tasks times hosts; work goes on meanwhile.",
+            "metavar": "SECONDS",
+        },
+    )
+    planning_fixed: float = 0.0
+    """Virtual seconds that any plan takes."""
+    subset: int = field(
+        default=0,
+        metadata={
+            "option": "--subset",
+            "help": "Plan for at most this many tasks at once; 0: all.",
+            "min": 0,
+        },
+    )
+    reduce: Reduction = field(
+        default="shared-file",
+        metadata={
+            "option": "--reduce",
+            "help": "With --subset, tasks that share files first, or random ones.",
+        },
+    )
+    replan: str = field(
+        default="both",
+        metadata={
+            "option": "--replan",
+            "help": "Plan again at once when hosts join (joins), on losses, on both or on neither; 10%: on both, and "
+            "after each 10% of the planned time.",
+        },
+    )
+    misprediction: float = field(
+        default=math.inf,
+        metadata={
+            "option": "--misprediction",
+            "help": "Plan again when a task takes this many times its predicted time, or less than 1/this.",
+            "metavar": "FACTOR",
+        },
+    )
+    pause: float = 0.0
+    """Least seconds between a plan and one that a misprediction asks for."""
+    idle: bool = True
+    """Plan again when a host has nothing to do while ready tasks have no host."""
+    threshold: float = 0.3
+    """Share of wrong predictions above which the interval of S2 and S3 shrinks. Predictions say which tasks will run on
+    which hosts at the next planning event, and which items will move over which links."""
+
+    def __post_init__(self) -> None:
+        for what, value, least in (
+            ("interval", self.interval, 0.0),
+            ("planning", self.planning, 0.0),
+            ("planning_fixed", self.planning_fixed, 0.0),
+            ("keep", self.keep, 0),
+            ("subset", self.subset, 0),
+        ):
+            if value is not None and not least <= value < math.inf:
+                raise UsageError(f"{what} is {value}", where="replan policy", hint=f"give {least} or more")
+        if self.interval == 0:
+            raise UsageError(
+                "interval is 0", where="replan policy", hint="give seconds above 0, or leave it out"
+            )
+        if self.horizon != "tuned" and not (isinstance(self.horizon, int | float) and self.horizon >= 0):
+            raise UsageError(f"horizon is {self.horizon!r}", hint="use tuned, or a number of 0 or more")
+        if not self.misprediction > 1:
+            raise UsageError(
+                f"misprediction is {self.misprediction}", hint="give a factor above 1, such as 2"
+            )
+        for what, chosen, known in (
+            ("events", self.events, ("once", "S1", "S2", "S3")),
+            ("reduce", self.reduce, ("shared-file", "random")),
+        ):
+            if chosen not in known:
+                raise UsageError(f"{what} is {chosen!r}", hint=f"use one of {', '.join(known)}")
+        if self.replan not in GRID_CHANGES and not 0 < self.share < math.inf:
+            known_changes = ", ".join(GRID_CHANGES)
+            raise UsageError(
+                f"replan is {self.replan!r}", hint=f"use one of {known_changes}, or a share such as 10%"
+            )
+
+    @property
+    def share(self) -> float:
+        """The share of the planned time after which a plan is made again; 0 if `replan` is not a share.
+
+        >>> ReplanPolicy(replan="10%").share, ReplanPolicy().share
+        (0.1, 0.0)
+        """
+        if not self.replan.endswith("%"):
+            return 0.0
+        try:
+            return float(self.replan.removesuffix("%")) / 100.0
+        except ValueError:
+            return 0.0
+
+    @property
+    def periodic(self) -> bool:
+        """Whether plans are made at intervals."""
+        return self.events != "once" or self.share > 0

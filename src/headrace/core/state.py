@@ -1,0 +1,237 @@
+"""What the coordinator knows, as arrays: the static problem and the state of a run.
+
+Numbers of tasks, items, hosts, places and links are those of the graph and of the platform's network. Compiled
+functions in `core.transitions` change the state; nothing here has a clock or does I/O.
+
+Which item lies where is sparse: one *copy record* for each (item, place) that matters, found through a hash table and
+linked by item. A run of 100,000 tasks on 1,000 hosts with disks of their own has a few hundred thousand records, not
+a hundred million cells.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.core.execution_policy import LINK_ORDERS
+from headrace.model.graph import Bools, Floats, Ints
+
+Bytes = NDArray[np.uint8]
+Longs = NDArray[np.int64]
+
+# Status of a copy record.
+ABSENT, REQUESTED, IN_TRANSIT, PRESENT = 0, 1, 2, 3
+
+# Commands to the back end.
+START, SEND, STOP, ABORT, DROP = 0, 1, 2, 3, 4
+
+# Positions of counters in `CoordinatorState.counters`.
+(
+    DONE,
+    READY,
+    DELIVERED,
+    REQUESTS,
+    TRANSFERS,
+    COMMANDS,
+    STOLEN,
+    DUPLICATES,
+    REPLICAS,
+    REDONE,
+    MISPREDICTED,
+    COPIES,
+) = range(12)
+RUNNING_WRITES = 12
+N_COUNTS = 13
+
+# Positions of settings in `StaticProblem.policy`.
+CONTENTION, LINK_ORDER, STRICT, PREFETCH, STEAL, DUPLICATE, REPLICATE, LOOK, LIMITED, RELAY, FIXED_ROUTES = (
+    range(11)
+)
+N_SETTINGS = 11
+
+NONE, FIFO, FAIR = 0, 1, 2
+CONTENTION_CODES = {"none": NONE, "fifo": FIFO, "fair": FAIR}
+IN_ORDER, OUT_OF_ORDER, HYBRID, PLANNED = (
+    LINK_ORDERS[n] for n in ("in-order", "out-of-order", "hybrid", "planned")
+)
+
+SCAN_LIMIT = 256
+"""How many requests of a link's queue are looked at when it has room for one."""
+BLOCK = 64
+"""Hosts, and queues, for each counter of those that have to be looked at again."""
+
+
+# How a request is served; see `core.transitions.requests`.
+NEAREST, FIXED, WAITING, ORDERED = 0, 1, 2, 3
+
+RECORD_FIELDS = (
+    "copy_item", "copy_place", "copy_status", "copy_needed", "copy_relayed", "copy_request", "copy_outgoing",
+)  # fmt: skip
+
+
+class StaticProblem(NamedTuple):
+    """What is given and does not change during a run."""
+
+    read_ptr: Ints
+    reads: Ints
+    write_ptr: Ints
+    writes: Ints
+    reader_ptr: Ints
+    readers: Ints
+    producer: Ints
+    size: Floats
+    level: Ints
+    cores: Ints
+    """Cores of its host that each task occupies."""
+    destination: Ints
+    """The place where a result must be in the end; -1 for none."""
+    result_anywhere: Bools
+    """Results without a destination: one copy must exist in the end."""
+    no_transfer: Bools
+    """Items that never move: signals, and inputs of a platform that has them everywhere."""
+    host_place: Ints
+    core_ptr: Ints
+    place_host: Ints
+    """The host whose own disk this place is; -1 for storage that a site shares."""
+    place_site: Ints
+    storage: Floats
+    route_ptr: Longs
+    """Route from place p to q: links route_links[route_ptr[p * P + q] : route_ptr[p * P + q + 1]]."""
+    route_links: Ints
+    route_bottleneck: Ints
+    """The narrowest link of each route, which queues its requests; -1 where no link is limited."""
+    route_seconds_per_byte: Floats
+    """inf where there is no route."""
+    route_latency: Floats
+    next_hop: Ints
+    """[P * P] the next place of the quickest relay, where transfers go link by link."""
+    relay_cost: Floats
+    """[P * P] seconds per megabyte over that relay; inf where there is none."""
+    longest_route: int
+    origin: int
+    policy: Longs
+
+
+class CoordinatorState(NamedTuple):
+    """What changes: queues, running tasks, requests, transfers, and where data is."""
+
+    # Tasks.
+    missing_inputs: Ints
+    """Inputs of each task that do not exist yet; a release time in the future counts as one more."""
+    absent_inputs: Ints
+    """Inputs of each assigned task that are not at its host."""
+    assigned: Ints
+    """The host in whose queue a task is; -1 for none."""
+    done: Bytes
+    rank: Floats
+    in_order: Bytes
+    """Whether a task may only start as the head of its queue, as a plan ordered it."""
+    inputs_requested: Bytes
+    predicted: Floats
+    """Seconds that a task was expected to take when it was assigned."""
+    queue_next: Ints
+    queue_previous: Ints
+    startable_next: Ints
+    startable_previous: Ints
+    startable: Bytes
+    run_host: Ints
+    run_core: Ints
+    run_start: Floats
+    duplicate_host: Ints
+    duplicate_core: Ints
+    duplicate_start: Floats
+    # Hosts.
+    host_up: Bytes
+    queue_head: Ints
+    """Queues of tasks in rank order, one for each host; the last one holds ready tasks without a host."""
+    queue_tail: Ints
+    queue_length: Ints
+    startable_head: Ints
+    """Tasks of each host's queue that have all inputs, in rank order."""
+    startable_tail: Ints
+    busy_cores: Ints
+    backlog: Floats
+    """Predicted seconds of all tasks that each host runs or has queued."""
+    last_completion: Floats
+    core_task: Ints
+    dirty_host: Bytes
+    """Hosts on which something may be able to start since they were last looked at."""
+    dirty_host_block: Ints
+    # Items.
+    exists: Bytes
+    """Whether a copy of an item can be reached."""
+    copy_count: Ints
+    holder: Ints
+    """A place with a copy, from which requests are queued; -1 for none."""
+    pending_readers: Ints
+    """Tasks that read an item and have not started."""
+    delivered: Bytes
+    replica: Ints
+    item_copies: Ints
+    """The first copy record of each item; -1 for none."""
+    # Copy records.
+    copy_item: Ints
+    copy_place: Ints
+    copy_status: Bytes
+    copy_needed: Ints
+    """Tasks assigned to this place that read the item and have not finished."""
+    copy_relayed: Bytes
+    """Whether the item is to be passed on from here."""
+    copy_next: Ints
+    copy_request: Ints
+    """The planned request that is to bring the item here; -1 for none."""
+    copy_outgoing: Ints
+    """The first planned request that is to send the item from here; -1 for none."""
+    copy_table: Ints
+    """Hash table of copy records; its length is a power of 2."""
+    # Places and links.
+    place_up: Bytes
+    storage_used: Floats
+    link_up: Bytes
+    link_busy: Ints
+    # Requests.
+    request_head: Ints
+    """Queues of requests, one for each link; the last one is for routes over no limited link."""
+    request_tail: Ints
+    request_item: Ints
+    request_source: Ints
+    request_target: Ints
+    request_rank: Floats
+    request_next: Ints
+    request_previous: Ints
+    request_queue: Ints
+    request_mode: Bytes
+    """NEAREST, FIXED, WAITING or ORDERED: see `core.transitions.requests`."""
+    outgoing_next: Ints
+    """Planned requests with the same item and source."""
+    outgoing_previous: Ints
+    free_requests: Ints
+    order_head: Ints
+    """Planned order of transfers on each link; entries are request * longest_route + hop."""
+    order_tail: Ints
+    order_next: Ints
+    order_previous: Ints
+    dirty_queue: Bytes
+    """Queues of requests from which something may be able to start."""
+    dirty_queue_block: Ints
+    # Transfers.
+    transfer_item: Ints
+    transfer_source: Ints
+    transfer_target: Ints
+    transfer_rank: Floats
+    transfer_start: Floats
+    free_transfers: Ints
+    live_transfers: Ints
+    live_position: Ints
+    # Commands to the back end, and scratch space.
+    command_kind: Ints
+    command_subject: Ints
+    command_from: Ints
+    command_to: Ints
+    to_replicate: Ints
+    """Items that wait for a replica: a ring."""
+    to_replicate_at: Longs
+    stack: Ints
+    counters: Longs

@@ -1,0 +1,167 @@
+"""How long queues are, when inputs can arrive, and which queued tasks would finish sooner on an idle host."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.arrays.compiling import entry, inner
+from headrace.core.state import PRESENT, RELAY
+from headrace.core.transitions.copies import is_present
+from headrace.core.transitions.dispatch import cores_of
+
+BUSY_ROUTE = 2.0
+"""A task is moved from the tail of a queue only if that pays even where its inputs take this many times as long as
+over idle links."""
+
+
+@inner
+def seconds_to_send(problem, item, source, target, places):
+    """Expected seconds for an item between two places, over idle links."""
+    at = source * places + target
+    if problem.policy[RELAY] and not problem.route_seconds_per_byte[at] < np.inf:
+        return problem.relay_cost[at] * problem.size[item] * 1e-6
+    return problem.route_latency[at] + problem.size[item] * problem.route_seconds_per_byte[at]
+
+
+@inner
+def arrival(problem, state, task, place):
+    """Seconds to bring the inputs that a task lacks to a place, one after another, from where each is."""
+    places = len(state.place_up)
+    total = 0.0
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        item = problem.reads[k]
+        if problem.no_transfer[item] or is_present(state, item, place):
+            continue
+        if state.holder[item] >= 0:
+            total += seconds_to_send(problem, item, state.holder[item], place, places)
+    return total
+
+
+@inner
+def arrivals(problem, state, task, seconds, mark, stamp):
+    """As `arrival`, for all places at once: O(reads * places). `mark` and `stamp` are scratch space."""
+    places = len(state.place_up)
+    seconds[:] = 0.0
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        item = problem.reads[k]
+        source = state.holder[item]
+        if problem.no_transfer[item] or source < 0:
+            continue
+        stamp += 1
+        record = state.item_copies[item]
+        while record >= 0:
+            if state.copy_status[record] == PRESENT:
+                mark[state.copy_place[record]] = stamp
+            record = state.copy_next[record]
+        for place in range(places):
+            if mark[place] != stamp:
+                seconds[place] += seconds_to_send(problem, item, source, place, places)
+    return stamp
+
+
+@inner
+def queue_left(problem, state, host, now, starts_known, late_weight):
+    """Seconds until a host has worked off its queue: predicted times, less what running tasks have had of theirs.
+
+    A task that is late needs `late_weight` times as long again as it is late. Where starts are not known, as with
+    workers that report only completions, the first task has had the time since the last completion there.
+    """
+    had = 0.0
+    if starts_known:
+        for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
+            task = state.core_task[core]
+            if task >= 0 and state.run_host[task] == host:
+                spent, expected = now - state.run_start[task], state.predicted[task]
+                late = max(0.0, spent - expected)
+                had += (min(spent, expected) - late_weight * late) / problem.cores[task]
+    elif state.queue_length[host] > 0:
+        had = min(state.predicted[state.queue_head[host]], now - state.last_completion[host])
+    return max(0.0, state.backlog[host] - had) / cores_of(problem, host)
+
+
+@inner
+def queues_left(problem, state, now, starts_known, late_weight):
+    """As `queue_left`, for all hosts: O(hosts + cores)."""
+    left = np.zeros(len(state.host_up))
+    for host in range(len(state.host_up)):
+        left[host] = queue_left(problem, state, host, now, starts_known, late_weight)
+    return left
+
+
+@inner
+def longest_queue(problem, state, waiting, left):
+    """The host whose queue takes longest, of those with more tasks than cores; -1: none."""
+    longest = -1
+    for host in range(len(state.host_up)):
+        more = waiting[host] + state.busy_cores[host] > cores_of(problem, host)
+        if state.host_up[host] and waiting[host] > 0 and more and (longest < 0 or left[host] > left[longest]):
+            longest = host
+    return longest
+
+
+@inner
+def finishes_sooner(problem, state, task, host, left, seconds):
+    """Whether a queued task would end sooner on an idle host than its present queue does."""
+    sent = BUSY_ROUTE * arrival(problem, state, task, problem.host_place[host])
+    return sent + seconds < left
+
+
+@inner
+def a_move_pays(problem, state, work, kind, rates, now, late_weight):
+    """Whether `moves_from_tails` would move anything: O(hosts)."""
+    longest, most = -1, 0.0
+    for host in range(len(state.host_up)):
+        waiting = state.queue_length[host]
+        more = waiting + state.busy_cores[host] > cores_of(problem, host)
+        if state.host_up[host] and waiting > 0 and more:
+            left = queue_left(problem, state, host, now, True, late_weight)
+            if longest < 0 or left > most:
+                longest, most = host, left
+    if longest < 0:
+        return False
+    task = state.queue_tail[longest]
+    for host in range(len(state.host_up)):
+        if not state.host_up[host] or state.queue_length[host] > 0:
+            continue
+        free = cores_of(problem, host) - state.busy_cores[host]
+        if free > 0 and problem.cores[task] <= free:
+            seconds = work[task] / rates[kind[task], host]
+            if finishes_sooner(problem, state, task, host, most, seconds):
+                return True
+    return False
+
+
+@entry
+def moves_from_tails(problem, state, work, kind, rates, now, starts_known, late_weight):
+    """Tasks from the tail of the longest queue that end sooner on an idle core, with the hosts to move them to.
+
+    Behind a task that is late a queue counts as longer: it may be stuck on a host that has slowed down. Each move
+    shortens the queue it takes from, so that the next one may take from another: O(idle cores * hosts).
+    """
+    room = len(state.core_task)
+    tasks, hosts = np.empty(room, np.int32), np.empty(room, np.int32)
+    moved = 0
+    left = queues_left(problem, state, now, starts_known, late_weight)
+    waiting, tail = state.queue_length.copy(), state.queue_tail.copy()
+    for host in range(len(state.host_up)):
+        if not state.host_up[host] or state.queue_length[host] > 0:
+            continue
+        free = cores_of(problem, host) - state.busy_cores[host]
+        while free > 0:
+            longest = longest_queue(problem, state, waiting, left)
+            if longest < 0:
+                return tasks[:moved], hosts[:moved]
+            task = tail[longest]
+            seconds = work[task] / rates[kind[task], host]
+            pays = problem.cores[task] <= free and finishes_sooner(
+                problem, state, task, host, left[longest], seconds
+            )
+            if not pays:
+                break
+            tasks[moved], hosts[moved] = task, host
+            moved += 1
+            free -= problem.cores[task]
+            tail[longest] = state.queue_previous[task]
+            waiting[longest] -= 1
+            left[longest] -= state.predicted[task] / cores_of(problem, longest)
+    return tasks[:moved], hosts[:moved]

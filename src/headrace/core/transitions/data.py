@@ -1,0 +1,435 @@
+"""Copies that come and go, transfers that start and end, and what fits into a site's storage."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.arrays.compiling import entry, inner
+from headrace.core.state import (
+    ABSENT,
+    COMMANDS,
+    CONTENTION,
+    DELIVERED,
+    DROP,
+    FIFO,
+    HYBRID,
+    IN_ORDER,
+    IN_TRANSIT,
+    LIMITED,
+    LINK_ORDER,
+    LOOK,
+    NEAREST,
+    PRESENT,
+    RELAY,
+    REQUESTS,
+    SEND,
+    STRICT,
+    TRANSFERS,
+)
+from headrace.core.transitions.copies import copy_at, find_copy, find_holder, is_present, status_of
+from headrace.core.transitions.queues import (
+    into_pool,
+    link_in,
+    link_out,
+    make_startable,
+    mark_host,
+    mark_queue,
+)
+from headrace.core.transitions.requests import (
+    abandon_outgoing,
+    activate_outgoing,
+    can_send,
+    drop_request,
+    is_first_everywhere,
+    is_open,
+    links_are_free,
+    mark_first_in_order,
+    release_from_plan,
+    request_inputs,
+    request_item,
+    source_of,
+    take_back,
+    wanted,
+)
+
+
+@inner
+def command(state, kind, subject, origin, target):
+    """Tell the back end to do something."""
+    k = state.counters[COMMANDS]
+    state.command_kind[k] = kind
+    state.command_subject[k] = subject
+    state.command_from[k] = origin
+    state.command_to[k] = target
+    state.counters[COMMANDS] = k + 1
+
+
+@inner
+def still_needed(problem, state, item):
+    """Whether a task that has not started reads an item, or it is a result that has not been delivered."""
+    if problem.result_anywhere[item] or (problem.destination[item] >= 0 and not state.delivered[item]):
+        return True
+    for k in range(problem.reader_ptr[item], problem.reader_ptr[item + 1]):
+        task = problem.readers[k]
+        if not state.done[task] and state.run_host[task] < 0:
+            return True
+    return False
+
+
+# Storage.
+
+
+@inner
+def fits(problem, state, place, size):
+    """Whether a site has room, if need be after dropping copies that are not needed there."""
+    if not problem.policy[LIMITED]:
+        return True
+    site = problem.place_site[place]
+    for other in range(len(state.place_up)):
+        if state.storage_used[site] + size <= problem.storage[site]:
+            return True
+        if problem.place_site[other] == site and other != problem.origin and state.place_up[other]:
+            make_room(problem, state, other, problem.storage[site] - size)
+    return state.storage_used[site] + size <= problem.storage[site]
+
+
+@inner
+def make_room(problem, state, place, most):
+    """Drop copies at a place until its site holds at most `most` bytes, or there is no room for more commands."""
+    site = problem.place_site[place]
+    for item in range(len(state.exists)):
+        full = 2 * state.counters[COMMANDS] > len(state.command_kind)
+        if state.storage_used[site] <= most or full:
+            return
+        record = find_copy(state, item, place)
+        if (
+            record >= 0
+            and state.copy_status[record] == PRESENT
+            and state.copy_needed[record] == 0
+            and place != problem.destination[item]
+        ):
+            produced = problem.producer[item] >= 0
+            spare = state.copy_count[item] > 1 or (produced and not still_needed(problem, state, item))
+            if spare and not is_being_sent(state, item, place):
+                drop_copy(problem, state, item, place)
+
+
+@inner
+def is_being_sent(state, item, place):
+    for k in range(state.counters[TRANSFERS]):
+        transfer = state.live_transfers[k]
+        if state.transfer_item[transfer] == item and state.transfer_source[transfer] == place:
+            return True
+    return False
+
+
+@inner
+def drop_copy(problem, state, item, place):
+    """Remove a copy; without another one, the item no longer exists."""
+    record = find_copy(state, item, place)
+    state.copy_status[record] = ABSENT
+    state.storage_used[problem.place_site[place]] -= problem.size[item]
+    state.copy_count[item] -= 1
+    find_holder(state, item)
+    if state.copy_count[item] == 0:
+        state.exists[item] = 0
+    abandon_outgoing(problem, state, record)
+    command(state, DROP, item, place, -1)
+
+
+@entry
+def remove_copy(problem, state, item, place):
+    """Drop a copy on request, unless it is the last one of an item that is still needed or a task there reads it."""
+    record = find_copy(state, item, place)
+    if record < 0 or state.copy_status[record] != PRESENT or state.copy_needed[record] > 0:
+        return False
+    last = state.copy_count[item] == 1 and still_needed(problem, state, item)
+    if (
+        last
+        or place == problem.origin
+        or place == problem.destination[item]
+        or is_being_sent(state, item, place)
+    ):
+        return False
+    drop_copy(problem, state, item, place)
+    return True
+
+
+# Transfers.
+
+
+@inner
+def start_transfer(problem, state, request, source, now):
+    """Start the transfer of a request and take the request off its queue."""
+    item, target = state.request_item[request], state.request_target[request]
+    places = len(state.place_up)
+    rank = state.request_rank[request]
+    drop_request(problem, state, request)
+    live = state.counters[TRANSFERS]
+    transfer = state.free_transfers[len(state.free_transfers) - 1 - live]
+    state.transfer_item[transfer] = item
+    state.transfer_source[transfer] = source
+    state.transfer_target[transfer] = target
+    state.transfer_rank[transfer] = rank
+    state.transfer_start[transfer] = now
+    state.live_transfers[live] = transfer
+    state.live_position[transfer] = live
+    state.counters[TRANSFERS] = live + 1
+    state.copy_status[copy_at(state, item, target)] = IN_TRANSIT
+    state.storage_used[problem.place_site[target]] += problem.size[item]
+    at = source * places + target
+    for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
+        state.link_busy[problem.route_links[k]] += 1
+    command(state, SEND, transfer, source, target)
+
+
+@inner
+def end_transfer(problem, state, transfer):
+    """The links of a transfer are free again and its number may be reused."""
+    at = state.transfer_source[transfer] * len(state.place_up) + state.transfer_target[transfer]
+    for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
+        link = problem.route_links[k]
+        state.link_busy[link] -= 1
+        mark_queue(state, link)
+        mark_first_in_order(problem, state, link)
+    live = state.counters[TRANSFERS] - 1
+    position = state.live_position[transfer]
+    last = state.live_transfers[live]
+    state.live_transfers[position] = last
+    state.live_position[last] = position
+    state.counters[TRANSFERS] = live
+    state.free_transfers[len(state.free_transfers) - 1 - live] = transfer
+
+
+@inner
+def transfer_done(problem, state, transfer):
+    """A transfer has arrived."""
+    item, target = state.transfer_item[transfer], state.transfer_target[transfer]
+    end_transfer(problem, state, transfer)
+    if is_present(state, item, target):  # made there meanwhile
+        state.storage_used[problem.place_site[target]] -= problem.size[item]
+    else:
+        add_copy(problem, state, item, target)
+
+
+@inner
+def worth_waiting(problem, state, item, candidate, now):
+    """Hybrid queues: whether an output that is not ready is due before the candidate's transfer would end.
+
+    An output that is late already is not waited for.
+    """
+    producer = problem.producer[item]
+    if producer < 0 or state.run_host[producer] < 0:
+        return False
+    due = state.run_start[producer] + state.predicted[producer] - now
+    if due < 0.0:
+        return False
+    at = state.request_source[candidate] * len(state.place_up) + state.request_target[candidate]
+    size = problem.size[state.request_item[candidate]]
+    return due < problem.route_latency[at] + size * problem.route_seconds_per_byte[at]
+
+
+@inner
+def relay(problem, state, item, target):
+    """Where no neighbour has an item, request it one hop closer, from the nearest place that has it."""
+    places = len(state.place_up)
+    best, least = -1, np.inf
+    record = state.item_copies[item]
+    while record >= 0:
+        source = state.copy_place[record]
+        cost = problem.relay_cost[source * places + target]
+        nearer = cost < least or (cost == least and source < best)
+        if nearer and state.copy_status[record] == PRESENT and state.place_up[source]:
+            best, least = source, cost
+        record = state.copy_next[record]
+    if best < 0:
+        return
+    following = problem.next_hop[best * places + target]
+    if following != target and status_of(state, item, following) == ABSENT:
+        state.copy_relayed[copy_at(state, item, following)] = 1
+        request_item(problem, state, item, best, following, np.nan)
+
+
+@inner
+def serve_order(problem, state, link, now):
+    """Start planned transfers whose turn it is, of those that this link queues; returns whether any started."""
+    started = False
+    while state.order_head[link] >= 0:
+        request = state.order_head[link] // problem.longest_route
+        item, target = state.request_item[request], state.request_target[request]
+        if state.request_queue[request] != link:  # it is looked at from the queue of its narrowest link
+            return started
+        if not wanted(problem, state, item, target) or not state.place_up[target]:
+            take_back(problem, state, request)
+            continue
+        source = state.request_source[request]
+        ready = can_send(state, request) and is_first_everywhere(problem, state, request)
+        if not ready or not links_are_free(problem, state, source, target):
+            return started
+        if not fits(problem, state, target, problem.size[item]) or not can_send(state, request):
+            return started
+        start_transfer(problem, state, request, source, now)
+        started = True
+    return started
+
+
+@inner
+def serve_queue(problem, state, queue, now):
+    """Start what may start on a link: in order, the first that can, or the hybrid of both."""
+    fifo = problem.policy[CONTENTION] == FIFO
+    in_order, hybrid = problem.policy[LINK_ORDER] == IN_ORDER, problem.policy[LINK_ORDER] == HYBRID
+    awaited = -1
+    request = state.request_head[queue]
+    looked = 0
+    while request >= 0 and looked < problem.policy[LOOK]:
+        if fifo and queue < len(state.link_up) and state.link_busy[queue] > 0:
+            return
+        following = state.request_next[request]
+        item, target = state.request_item[request], state.request_target[request]
+        if not is_open(state, request):
+            drop_request(problem, state, request)
+        elif not wanted(problem, state, item, target) or not state.place_up[target]:
+            take_back(problem, state, request)
+        elif not state.exists[item] or state.copy_count[item] == 0:
+            looked += 1
+            if fifo and in_order:
+                return
+            awaited = request if awaited < 0 else awaited
+        else:
+            looked += 1
+            if (
+                hybrid
+                and fifo
+                and awaited >= 0
+                and worth_waiting(problem, state, state.request_item[awaited], request, now)
+            ):
+                return
+            if not try_to_send(problem, state, request, now) and fifo and in_order:
+                return
+        request = following
+
+
+@inner
+def try_to_send(problem, state, request, now):
+    """Start the transfer of a queued request if its links and the target's storage allow it."""
+    item, target = state.request_item[request], state.request_target[request]
+    source = source_of(problem, state, request)
+    if source < 0 and problem.policy[RELAY] and state.request_mode[request] == NEAREST:
+        relay(problem, state, item, target)
+    if source >= 0:  # making room may cost the copy at the source, if there are others
+        room = fits(problem, state, target, problem.size[item])
+        source = source_of(problem, state, request) if room else -1
+    if source < 0:
+        return False
+    start_transfer(problem, state, request, source, now)
+    return True
+
+
+# Copies.
+
+
+@inner
+def arrive(problem, state, item, place):
+    """A copy is at a place: tasks there that waited for it may start."""
+    for k in range(problem.reader_ptr[item], problem.reader_ptr[item + 1]):
+        task = problem.readers[k]
+        host = state.assigned[task]
+        if host >= 0 and problem.host_place[host] == place:
+            state.absent_inputs[task] -= 1
+            if state.absent_inputs[task] == 0 and state.missing_inputs[task] == 0:
+                make_startable(state, host, task)
+
+
+@inner
+def add_copy(problem, state, item, place):
+    """An item is now at a place as well; the first copy makes it exist."""
+    record = copy_at(state, item, place)
+    if state.copy_request[record] >= 0:  # planned to come from elsewhere, and made here meanwhile
+        drop_request(problem, state, state.copy_request[record])
+    state.copy_status[record] = PRESENT
+    state.copy_relayed[record] = 0
+    state.copy_count[item] += 1
+    if state.copy_count[item] == 1:
+        state.holder[item] = place
+    if place == problem.destination[item] and not state.delivered[item]:
+        state.delivered[item] = 1
+        state.counters[DELIVERED] += 1
+    arrive(problem, state, item, place)
+    activate_outgoing(state, record)
+
+
+@inner
+def come_to_exist(problem, state, item):
+    """An item exists: its readers miss one input less, and those that requested their inputs get it."""
+    state.exists[item] = 1
+    for k in range(problem.reader_ptr[item], problem.reader_ptr[item + 1]):
+        task = problem.readers[k]
+        if state.done[task] or state.run_host[task] >= 0:
+            continue
+        state.missing_inputs[task] -= 1
+        host = state.assigned[task]
+        if host >= 0:
+            if state.missing_inputs[task] == 0 and state.absent_inputs[task] == 0:
+                make_startable(state, host, task)
+            place = problem.host_place[host]
+            if (
+                state.inputs_requested[task]
+                and not problem.no_transfer[item]
+                and status_of(state, item, place) == ABSENT
+            ):
+                request_item(problem, state, item, state.holder[item], place, np.nan)
+        elif state.missing_inputs[task] == 0:
+            into_pool(state, task)
+    destination = problem.destination[item]
+    if destination >= 0 and status_of(state, item, destination) == ABSENT:
+        request_item(problem, state, item, state.holder[item], destination, np.nan)
+    abandon_absent_sources(problem, state, item)
+
+
+@inner
+def abandon_absent_sources(problem, state, item):
+    """The item was not made where the plan wanted it: planned transfers from there come from elsewhere."""
+    record = state.item_copies[item]
+    while record >= 0:
+        following = state.copy_next[record]
+        if state.copy_status[record] == ABSENT:
+            abandon_outgoing(problem, state, record)
+        record = following
+
+
+@entry
+def unblock(problem, state):
+    """When nothing is under way: request the inputs of every queued task, drop requests for items that do not exist,
+    and give up planned orders. Returns whether that changed anything."""
+    changed = release_from_plan(problem, state)
+    for queue in range(len(state.request_head)):
+        request = state.request_head[queue]
+        while request >= 0:
+            following = state.request_next[request]
+            if is_open(state, request) and state.copy_count[state.request_item[request]] == 0:
+                take_back(problem, state, request)
+                changed = True
+            request = following
+    for host in range(len(state.host_up)):
+        task = state.queue_head[host]
+        while task >= 0:
+            if not state.inputs_requested[task]:
+                before = state.counters[REQUESTS]
+                request_inputs(problem, state, task)
+                changed = changed or state.counters[REQUESTS] > before
+            task = state.queue_next[task]
+        changed = let_first_startable_go(problem, state, host) or changed
+    return changed
+
+
+@inner
+def let_first_startable_go(problem, state, host):
+    """Move the first task that has its inputs to the head of a queue that is worked off in order."""
+    first, head = state.startable_head[host], state.queue_head[host]
+    if first < 0 or first == head or not (problem.policy[STRICT] or state.in_order[head]):
+        return False
+    state.rank[first] = state.rank[head]
+    link_out(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, host, first)
+    link_in(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, host, first, -1)
+    mark_host(state, host)
+    return True

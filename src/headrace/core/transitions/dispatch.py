@@ -1,0 +1,404 @@
+"""What starts next: tasks on free cores, transfers on free links; and what follows when a task ends."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.arrays.compiling import entry, inner
+from headrace.core.state import (
+    ABSENT,
+    BLOCK,
+    CONTENTION,
+    DONE,
+    DUPLICATE,
+    DUPLICATES,
+    FIFO,
+    HYBRID,
+    LIMITED,
+    LINK_ORDER,
+    READY,
+    RELAY,
+    REPLICAS,
+    REPLICATE,
+    RUNNING_WRITES,
+    START,
+    STEAL,
+    STOLEN,
+    STOP,
+    STRICT,
+    TRANSFERS,
+)
+from headrace.core.transitions.copies import is_present, status_of
+from headrace.core.transitions.data import (
+    add_copy,
+    come_to_exist,
+    command,
+    fits,
+    serve_order,
+    serve_queue,
+    still_needed,
+    transfer_done,
+)
+from headrace.core.transitions.losses import leave_core, output_size
+from headrace.core.transitions.queues import (
+    change_needed,
+    count_absent,
+    make_startable,
+    mark_queue,
+    out_of_pool,
+    take_off_queue,
+    unmark,
+)
+from headrace.core.transitions.requests import prefetch, request_item
+
+
+@inner
+def cores_of(problem, host):
+    return problem.core_ptr[host + 1] - problem.core_ptr[host]
+
+
+@inner
+def has_room(problem, state, task, host):
+    return state.busy_cores[host] + problem.cores[task] <= cores_of(problem, host)
+
+
+@inner
+def take_cores(problem, state, task, host):
+    """Occupy as many free cores of a host as a task needs; returns the first of them."""
+    first, left = -1, problem.cores[task]
+    for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
+        if left > 0 and state.core_task[core] < 0:
+            state.core_task[core] = task
+            left -= 1
+            if first < 0:
+                first = core - problem.core_ptr[host]
+    state.busy_cores[host] += problem.cores[task]
+    state.storage_used[problem.place_site[problem.host_place[host]]] += output_size(problem, task)
+    state.counters[RUNNING_WRITES] += problem.write_ptr[task + 1] - problem.write_ptr[task]
+    command(state, START, task, host, first)
+    return first
+
+
+@inner
+def start_task(problem, state, task, host, now):
+    """Start a queued task on free cores of its host."""
+    take_off_queue(problem, state, task)
+    state.run_core[task] = take_cores(problem, state, task, host)
+    state.run_host[task] = host
+    state.run_start[task] = now
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        state.pending_readers[problem.reads[k]] -= 1
+
+
+@inner
+def must_wait(problem, state, task, host):
+    """Whether a task that has its inputs waits for its turn in a queue that is worked off in order."""
+    head = state.queue_head[host]
+    return task != head and (problem.policy[STRICT] or state.in_order[head])
+
+
+@inner
+def serve_host(problem, state, host, now):
+    """Start what can start, by rank, and request inputs ahead."""
+    while state.busy_cores[host] < cores_of(problem, host):
+        task = state.startable_head[host]
+        if task < 0 or not has_room(problem, state, task, host) or must_wait(problem, state, task, host):
+            break
+        if not fits(problem, state, problem.host_place[host], output_size(problem, task)):
+            break
+        start_task(problem, state, task, host, now)
+    prefetch(problem, state, host)
+
+
+@inner
+def victim_of(problem, state, host):
+    """The host with the longest queue of those with the same storage that have startable tasks and no free core."""
+    victim = -1
+    for other in range(len(state.host_up)):
+        neighbour = other != host and problem.host_place[other] == problem.host_place[host]
+        if neighbour and state.startable_tail[other] >= 0:
+            waits = state.busy_cores[other] >= cores_of(problem, other)
+            if waits and (victim < 0 or state.queue_length[other] > state.queue_length[victim]):
+                victim = other
+    return victim
+
+
+@inner
+def steal(problem, state, host, now):
+    """An idle host takes the last startable task from the longest queue with the same storage."""
+    victim = victim_of(problem, state, host)
+    if victim < 0:
+        return False
+    task = state.startable_tail[victim]
+    place = problem.host_place[host]
+    if not has_room(problem, state, task, host) or not fits(
+        problem, state, place, output_size(problem, task)
+    ):
+        return False
+    state.backlog[victim] -= state.predicted[task]
+    state.backlog[host] += state.predicted[task]
+    take_off_queue(problem, state, task)
+    put_in_front(state, task, host)
+    start_task(problem, state, task, host, now)
+    state.counters[STOLEN] += 1
+    return True
+
+
+@inner
+def put_in_front(state, task, host):
+    """Put a stolen task in front of the thief's queue, from where it starts like any other."""
+    state.assigned[task] = host
+    head = state.queue_head[host]
+    state.queue_next[task] = head
+    state.queue_previous[task] = -1
+    if head >= 0:
+        state.queue_previous[head] = task
+    else:
+        state.queue_tail[host] = task
+    state.queue_head[host] = task
+    state.queue_length[host] += 1
+    make_startable(state, host, task)
+
+
+@inner
+def latest_task(problem, state, host, now):
+    """The task that is furthest behind, of those elsewhere that have run over twice their predicted time and whose
+    inputs are at this host; -1: none."""
+    place = problem.host_place[host]
+    chosen, latest = -1, 0.0
+    for core in range(len(state.core_task)):
+        task = state.core_task[core]
+        if task < 0 or state.duplicate_host[task] >= 0 or state.run_host[task] == host:
+            continue
+        late = now - state.run_start[task] - state.predicted[task]
+        overdue = now - state.run_start[task] > 2.0 * state.predicted[task]
+        if overdue and (chosen < 0 or late > latest) and count_absent(problem, state, task, place) == 0:
+            chosen, latest = task, late
+    return chosen
+
+
+@inner
+def duplicate(problem, state, host, now):
+    """An idle host starts a duplicate of the task that is furthest behind; whichever ends first counts."""
+    chosen = latest_task(problem, state, host, now)
+    place = problem.host_place[host]
+    if chosen < 0 or not has_room(problem, state, chosen, host):
+        return
+    if not fits(problem, state, place, output_size(problem, chosen)):
+        return
+    if count_absent(problem, state, chosen, place) > 0:  # making room has cost one of them
+        return
+    state.duplicate_core[chosen] = take_cores(problem, state, chosen, host)
+    state.duplicate_host[chosen] = host
+    state.duplicate_start[chosen] = now
+    change_needed(problem, state, chosen, place, 1)
+    state.counters[DUPLICATES] += 1
+
+
+@inner
+def replicate(problem, state):
+    """Copy items that wait for a replica to hosts that are not busy, one transfer for each host at a time."""
+    for _ in range(state.to_replicate_at[1] - state.to_replicate_at[0]):
+        item = state.to_replicate[state.to_replicate_at[0] % len(state.to_replicate)]
+        if state.copy_count[item] != 1 or not still_needed(problem, state, item):
+            state.to_replicate_at[0] += 1
+            continue
+        target = idle_place(problem, state, item)
+        if target < 0:
+            return
+        state.to_replicate_at[0] += 1
+        if status_of(state, item, target) == ABSENT:
+            state.replica[item] = target
+            state.counters[REPLICAS] += 1
+            request_item(problem, state, item, state.holder[item], target, np.inf)
+
+
+@inner
+def idle_place(problem, state, item):
+    """The place of a host with nothing to do and nothing on its links, other than the item's holder."""
+    holder = state.holder[item]
+    for host in range(len(state.host_up)):
+        place = problem.host_place[host]
+        if (
+            not state.host_up[host]
+            or place == holder
+            or state.busy_cores[host] > 0
+            or state.queue_head[host] >= 0
+        ):
+            continue
+        at = holder * len(state.place_up) + place
+        idle = True
+        for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
+            if state.link_busy[problem.route_links[k]] > 0:
+                idle = False
+        if idle:
+            return place
+    return -1
+
+
+@inner
+def look_at_host(problem, state, host, now):
+    """Start tasks on a host; let it steal or duplicate if it has nothing else to do."""
+    unmark(state.dirty_host, state.dirty_host_block, host)
+    if not state.host_up[host]:
+        return
+    serve_host(problem, state, host, now)
+    unmark(state.dirty_host, state.dirty_host_block, host)
+    if problem.policy[STEAL]:
+        while state.busy_cores[host] < cores_of(problem, host) and state.startable_head[host] < 0:
+            if not steal(problem, state, host, now):
+                break
+    idle = state.busy_cores[host] < cores_of(problem, host) and state.queue_head[host] < 0
+    if problem.policy[DUPLICATE] and idle and state.counters[READY] == 0:
+        duplicate(problem, state, host, now)
+
+
+@inner
+def look_at_queue(problem, state, queue, now):
+    """Start transfers from a queue; it stays marked if what is left waits for more than its own link.
+
+    Returns whether a planned transfer started: then another one may be first in its order now.
+    """
+    unmark(state.dirty_queue, state.dirty_queue_block, queue)
+    started = serve_order(problem, state, queue, now)
+    serve_queue(problem, state, queue, now)
+    fifo = problem.policy[CONTENTION] == FIFO
+    own_link_busy = fifo and queue < len(state.link_up) and state.link_busy[queue] > 0
+    if state.request_head[queue] >= 0 and not own_link_busy:
+        mark_queue(state, queue)
+    return started
+
+
+@inner
+def serve_hosts(problem, state, now):
+    """Hosts on which something may be able to start, by number."""
+    everybody = problem.policy[STEAL] or problem.policy[DUPLICATE] or problem.policy[LIMITED]
+    for block in range(len(state.dirty_host_block)):
+        if not everybody and state.dirty_host_block[block] == 0:
+            continue
+        for host in range(block * BLOCK, min((block + 1) * BLOCK, len(state.host_up))):
+            if everybody or state.dirty_host[host]:
+                look_at_host(problem, state, host, now)
+
+
+@inner
+def serve_queues(problem, state, now):
+    """Queues from which something may be able to start, by number; again while planned transfers start."""
+    everything = problem.policy[LIMITED] or problem.policy[LINK_ORDER] == HYBRID
+    started = True
+    while started:
+        started = False
+        for block in range(len(state.dirty_queue_block)):
+            if not everything and state.dirty_queue_block[block] == 0:
+                continue
+            for queue in range(block * BLOCK, min((block + 1) * BLOCK, len(state.request_head))):
+                if everything or state.dirty_queue[queue]:
+                    started = look_at_queue(problem, state, queue, now) or started
+
+
+@inner
+def dispatch(problem, state, now):
+    """Start everything that can start now: O(hosts and queues that have changed + what starts)."""
+    serve_hosts(problem, state, now)
+    if problem.policy[REPLICATE] > 0:
+        replicate(problem, state)
+    if problem.policy[RELAY]:  # items without a direct route first: they request one hop more
+        serve_queue(problem, state, len(state.link_up), now)
+    serve_queues(problem, state, now)
+
+
+@inner
+def task_done(problem, state, task, host, now):
+    """A task has ended on a host: its outputs are there, a duplicate elsewhere is stopped."""
+    is_duplicate = state.run_host[task] != host
+    if state.duplicate_host[task] >= 0:
+        loser = state.run_host[task] if is_duplicate else state.duplicate_host[task]
+        core = state.run_core[task] if is_duplicate else state.duplicate_core[task]
+        command(state, STOP, task, loser, core)
+        leave_core(problem, state, task, not is_duplicate)
+    leave_core(problem, state, task, False)
+    complete(problem, state, task, host, now)
+
+
+@inner
+def complete(problem, state, task, host, now):
+    """A task is done, and its outputs are where it ran."""
+    state.done[task] = 1
+    state.counters[DONE] += 1
+    state.last_completion[host] = now
+    place = problem.host_place[host]
+    step = problem.policy[REPLICATE]
+    for k in range(problem.write_ptr[task], problem.write_ptr[task + 1]):
+        item = problem.writes[k]
+        moves = not problem.no_transfer[item]
+        if moves and not is_present(state, item, place):
+            state.storage_used[problem.place_site[place]] += problem.size[item]
+            add_copy(problem, state, item, place)
+        if not state.exists[item]:
+            come_to_exist(problem, state, item)
+        if step > 0 and moves and problem.level[task] % step == 0:
+            state.to_replicate[state.to_replicate_at[1] % len(state.to_replicate)] = item
+            state.to_replicate_at[1] += 1
+
+
+@inner
+def is_imbalanced(problem, state):
+    """Whether a host has nothing to do while another has more tasks than cores: O(hosts)."""
+    idle = queued = False
+    for host in range(len(state.host_up)):
+        if state.host_up[host]:
+            held = state.queue_length[host] + state.busy_cores[host]
+            queued = queued or held > cores_of(problem, host)
+            idle = idle or (
+                state.queue_length[host] == 0 and state.busy_cores[host] < cores_of(problem, host)
+            )
+    return idle and queued
+
+
+# What a back end reports.
+
+
+@entry
+def dispatch_all(problem, state, now):
+    """As `dispatch`, called from Python."""
+    dispatch(problem, state, now)
+
+
+@entry
+def imbalanced(problem, state):
+    """As `is_imbalanced`, called from Python."""
+    return is_imbalanced(problem, state)
+
+
+@entry
+def task_finished(problem, state, task, host, now):
+    """A task has ended on a host, wherever it was expected: workers may have queues of their own."""
+    if state.run_host[task] == host or (state.run_host[task] >= 0 and state.duplicate_host[task] == host):
+        task_done(problem, state, task, host, now)
+        return
+    if state.done[task] or not state.host_up[host]:
+        return
+    if state.assigned[task] >= 0:
+        queue = state.assigned[task]
+        take_off_queue(problem, state, task)
+        state.backlog[queue] -= state.predicted[task]
+        change_needed(problem, state, task, problem.host_place[queue], -1)
+    elif state.missing_inputs[task] == 0:
+        out_of_pool(state, task)
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        state.pending_readers[problem.reads[k]] -= 1
+    complete(problem, state, task, host, now)
+
+
+@entry
+def copy_arrived(problem, state, item, place):
+    """A copy has arrived at a place: by one of our transfers, or because a worker fetched it."""
+    for k in range(state.counters[TRANSFERS]):
+        transfer = state.live_transfers[k]
+        if state.transfer_item[transfer] == item and state.transfer_target[transfer] == place:
+            transfer_done(problem, state, transfer)
+            return
+    present = is_present(state, item, place)
+    if not problem.no_transfer[item] and state.exists[item] and state.place_up[place] and not present:
+        state.storage_used[problem.place_site[place]] += problem.size[item]
+        add_copy(problem, state, item, place)

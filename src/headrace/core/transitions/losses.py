@@ -1,0 +1,361 @@
+"""Recovery: hosts, places and links that leave and return; which tasks run again, and which need not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.arrays.compiling import entry, inner
+from headrace.core.state import (
+    ABORT,
+    ABSENT,
+    COPIES,
+    DELIVERED,
+    DONE,
+    PRESENT,
+    REDONE,
+    REQUESTED,
+    RUNNING_WRITES,
+    STOP,
+    TRANSFERS,
+)
+from headrace.core.transitions.copies import copy_at, find_copy, find_holder, is_present
+from headrace.core.transitions.data import come_to_exist, command, end_transfer, still_needed
+from headrace.core.transitions.queues import (
+    change_needed,
+    into_pool,
+    make_startable,
+    mark_host,
+    mark_queue,
+    out_of_pool,
+    requeue,
+)
+from headrace.core.transitions.requests import (
+    abandon_outgoing,
+    abandon_source,
+    drop_request,
+    planned_requests,
+    request_item,
+    take_back,
+    wanted,
+)
+
+
+@inner
+def output_size(problem, task):
+    total = 0.0
+    for k in range(problem.write_ptr[task], problem.write_ptr[task + 1]):
+        total += problem.size[problem.writes[k]]
+    return total
+
+
+@inner
+def leave_core(problem, state, task, duplicate):
+    """A task, or its duplicate, no longer runs."""
+    host = state.duplicate_host[task] if duplicate else state.run_host[task]
+    for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
+        if state.core_task[core] == task:
+            state.core_task[core] = -1
+    state.busy_cores[host] -= problem.cores[task]
+    state.counters[RUNNING_WRITES] -= problem.write_ptr[task + 1] - problem.write_ptr[task]
+    change_needed(problem, state, task, problem.host_place[host], -1)
+    state.storage_used[problem.place_site[problem.host_place[host]]] -= output_size(problem, task)
+    mark_host(state, host)
+    if duplicate:
+        state.duplicate_host[task] = -1
+        return
+    state.backlog[host] -= state.predicted[task]
+    if state.duplicate_host[task] >= 0:
+        state.run_host[task] = state.duplicate_host[task]
+        state.run_core[task] = state.duplicate_core[task]
+        state.run_start[task] = state.duplicate_start[task]
+        state.duplicate_host[task] = -1
+        state.backlog[state.run_host[task]] += state.predicted[task]
+    else:
+        state.run_host[task] = -1
+
+
+@inner
+def stop_task(problem, state, task, host):
+    """A running task ends without a result; a duplicate elsewhere goes on."""
+    duplicate = state.duplicate_host[task] == host and state.run_host[task] != host
+    core = state.duplicate_core[task] if duplicate else state.run_core[task]
+    command(state, STOP, task, host, core)
+    leave_core(problem, state, task, duplicate)
+    if state.run_host[task] < 0:
+        wait_again(problem, state, task)
+
+
+@inner
+def wait_again(problem, state, task):
+    """A task that no longer runs waits for a host again; inputs that are gone meanwhile are made again."""
+    missing = 0
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        item = problem.reads[k]
+        state.pending_readers[item] += 1
+        if not state.exists[item]:
+            missing += 1
+    state.missing_inputs[task] = missing
+    if missing == 0:
+        into_pool(state, task)
+        return
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        if not state.exists[problem.reads[k]]:
+            make_again(problem, state, problem.reads[k])
+
+
+@entry
+def cancel(problem, state, task):
+    """Stop a running task and its duplicate, or take it off its queue; it waits for a host again."""
+    if state.assigned[task] >= 0:
+        requeue(problem, state, task)
+    while state.run_host[task] >= 0:
+        stop_task(problem, state, task, state.run_host[task])
+
+
+@inner
+def abort_transfer(problem, state, transfer):
+    """A transfer is broken off; it is requested again if it still serves a purpose."""
+    item, target = state.transfer_item[transfer], state.transfer_target[transfer]
+    command(state, ABORT, transfer, state.transfer_source[transfer], target)
+    end_transfer(problem, state, transfer)
+    state.storage_used[problem.place_site[target]] -= problem.size[item]
+    record = copy_at(state, item, target)
+    if state.copy_status[record] == PRESENT:  # made there meanwhile
+        return
+    state.copy_status[record] = ABSENT
+    if state.place_up[target] and state.copy_count[item] > 0 and wanted(problem, state, item, target):
+        request_item(problem, state, item, state.holder[item], target, np.nan)
+    else:
+        abandon_outgoing(problem, state, record)
+
+
+@inner
+def cease_to_exist(problem, state, item):
+    """No copy is within reach: the producer runs again if the item is needed.
+
+    Readers that have not started miss it. They leave the queue they are in, so that none waits there for
+    a task that has no host yet, and requests for the item are dropped.
+    """
+    state.exists[item] = 0
+    record = state.item_copies[item]
+    while record >= 0:
+        if state.copy_status[record] == REQUESTED:
+            state.copy_status[record] = ABSENT
+            if state.copy_request[record] >= 0:
+                drop_request(problem, state, state.copy_request[record])
+        record = state.copy_next[record]
+    for k in range(problem.reader_ptr[item], problem.reader_ptr[item + 1]):
+        task = problem.readers[k]
+        if state.done[task] or state.run_host[task] >= 0:
+            continue
+        if state.assigned[task] >= 0:
+            requeue(problem, state, task)
+        if state.missing_inputs[task] == 0:
+            out_of_pool(state, task)
+        state.missing_inputs[task] += 1
+    make_again(problem, state, item)
+
+
+@inner
+def make_again(problem, state, item):
+    """Run the producer of a lost item again, and the producers of what it reads, as far back as needed."""
+    state.stack[0] = item
+    depth = 1
+    while depth > 0:
+        depth -= 1
+        lost = state.stack[depth]
+        producer = problem.producer[lost]
+        if producer < 0 or not state.done[producer] or not still_needed(problem, state, lost):
+            continue
+        state.done[producer] = 0
+        state.counters[DONE] -= 1
+        state.counters[REDONE] += 1
+        missing = 0
+        for k in range(problem.read_ptr[producer], problem.read_ptr[producer + 1]):
+            read = problem.reads[k]
+            state.pending_readers[read] += 1
+            if not state.exists[read]:
+                missing += 1
+                state.stack[depth] = read
+                depth += 1
+        state.missing_inputs[producer] = missing
+        if missing == 0:
+            into_pool(state, producer)
+
+
+@inner
+def come_back(problem, state, item):
+    """An item is within reach again: its producer need not run again, if it has not started."""
+    find_holder(state, item)
+    come_to_exist(problem, state, item)
+    producer = problem.producer[item]
+    if producer < 0 or state.done[producer] or state.run_host[producer] >= 0:
+        return
+    for k in range(problem.write_ptr[producer], problem.write_ptr[producer + 1]):
+        other = problem.writes[k]
+        if not state.exists[other] and still_needed(problem, state, other):
+            return
+    if state.assigned[producer] >= 0:
+        requeue(problem, state, producer)
+    if state.missing_inputs[producer] == 0:
+        out_of_pool(state, producer)
+    state.done[producer] = 1
+    state.counters[DONE] += 1
+    state.counters[REDONE] -= 1
+    for k in range(problem.read_ptr[producer], problem.read_ptr[producer + 1]):
+        state.pending_readers[problem.reads[k]] -= 1
+
+
+@inner
+def records_at(state, place):
+    """Items with a copy record at a place, by number: O(records)."""
+    found = np.empty(state.counters[COPIES], np.int32)
+    n = 0
+    for record in range(state.counters[COPIES]):
+        if state.copy_place[record] == place:
+            found[n] = state.copy_item[record]
+            n += 1
+    return np.sort(found[:n])
+
+
+@inner
+def lose_place(problem, state, place, wiped):
+    """Data at a place is out of reach, for good if it is wiped. Data at the origin outlives its host."""
+    if place == problem.origin or not state.place_up[place]:
+        return
+    state.place_up[place] = 0
+    for k in range(state.counters[TRANSFERS] - 1, -1, -1):
+        transfer = state.live_transfers[k]
+        if state.transfer_target[transfer] == place or state.transfer_source[transfer] == place:
+            abort_transfer(problem, state, transfer)
+    for item in records_at(state, place):
+        record = find_copy(state, item, place)
+        abandon_outgoing(problem, state, record)
+        if state.copy_request[record] >= 0:
+            take_back(problem, state, state.copy_request[record])
+        if state.copy_status[record] != PRESENT:
+            continue
+        state.copy_count[item] -= 1
+        if wiped:
+            state.copy_status[record] = ABSENT
+            state.storage_used[problem.place_site[place]] -= problem.size[item]
+        if state.replica[item] == place:
+            state.replica[item] = -1
+        if problem.destination[item] == place:
+            state.delivered[item] = 0
+            state.counters[DELIVERED] -= 1
+        find_holder(state, item)
+        if state.copy_count[item] == 0 and not problem.no_transfer[item]:
+            cease_to_exist(problem, state, item)
+
+
+@inner
+def regain_place(problem, state, place):
+    """A place is within reach again, with what it still holds."""
+    if state.place_up[place]:
+        return
+    state.place_up[place] = 1
+    mark_all_queues(state)
+    for item in range(len(state.exists)):
+        if is_present(state, item, place):
+            state.copy_count[item] += 1
+            if problem.destination[item] == place:
+                state.delivered[item] = 1
+                state.counters[DELIVERED] += 1
+            if state.copy_count[item] == 1:
+                come_back(problem, state, item)
+        elif problem.destination[item] == place and state.copy_count[item] > 0:
+            request_item(problem, state, item, state.holder[item], place, np.nan)
+
+
+@inner
+def mark_all_queues(state):
+    for queue in range(len(state.request_head)):
+        mark_queue(state, queue)
+
+
+@entry
+def host_left(problem, state, host, wiped):
+    """A host is gone, with what it ran and, if wiped, with the data on its own disk."""
+    if not state.host_up[host]:
+        return
+    state.host_up[host] = 0
+    place = problem.host_place[host]
+    while state.queue_head[host] >= 0:
+        requeue(problem, state, state.queue_head[host])
+    for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
+        if state.core_task[core] >= 0:
+            stop_task(problem, state, state.core_task[core], host)
+    state.backlog[host] = 0.0
+    if problem.place_host[place] == host:
+        lose_place(problem, state, place, wiped)
+
+
+@entry
+def host_joined(problem, state, host, now):
+    """A host is there (again), with an empty queue; the data on its own disk was lost when it left."""
+    if state.host_up[host]:
+        return
+    state.host_up[host] = 1
+    state.last_completion[host] = now
+    state.backlog[host] = 0.0
+    mark_host(state, host)
+    regain_place(problem, state, problem.host_place[host])
+
+
+@entry
+def storage_left(problem, state, place):
+    """The shared storage of a site is out of reach, with its contents intact; returns whether it was in reach."""
+    if place == problem.origin or not state.place_up[place]:
+        return False
+    lose_place(problem, state, place, False)
+    return True
+
+
+@entry
+def storage_joined(problem, state, place):
+    """The shared storage of a site is within reach again; returns whether it was not."""
+    if state.place_up[place]:
+        return False
+    regain_place(problem, state, place)
+    return True
+
+
+@inner
+def uses_link(problem, state, source, target, link):
+    at = source * len(state.place_up) + target
+    used = False
+    for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
+        used = used or problem.route_links[k] == link
+    return used
+
+
+@entry
+def link_left(problem, state, link):
+    """A link is down: transfers over it are broken off, and planned ones take another way."""
+    state.link_up[link] = 0
+    for k in range(state.counters[TRANSFERS] - 1, -1, -1):
+        transfer = state.live_transfers[k]
+        if uses_link(problem, state, state.transfer_source[transfer], state.transfer_target[transfer], link):
+            abort_transfer(problem, state, transfer)
+    for request in planned_requests(state):
+        if uses_link(problem, state, state.request_source[request], state.request_target[request], link):
+            abandon_source(problem, state, request)
+
+
+@entry
+def link_joined(problem, state, link):
+    state.link_up[link] = 1
+    mark_all_queues(state)
+
+
+@entry
+def task_released(problem, state, task):
+    """A task may start from now on."""
+    state.missing_inputs[task] -= 1
+    if state.missing_inputs[task] > 0:
+        return
+    if state.assigned[task] < 0:
+        into_pool(state, task)
+    elif state.absent_inputs[task] == 0:
+        make_startable(state, state.assigned[task], task)

@@ -1,0 +1,235 @@
+"""Queues of tasks, one for each host in rank order, and the pool of ready tasks without a host."""
+
+from __future__ import annotations
+
+from headrace.arrays.compiling import entry, inner
+from headrace.core.state import BLOCK, READY
+from headrace.core.transitions.copies import copy_at, is_present
+
+
+@inner
+def mark(flags, blocks, number):
+    """Have a host or a queue looked at again by the next dispatch."""
+    if not flags[number]:
+        flags[number] = 1
+        blocks[number // BLOCK] += 1
+
+
+@inner
+def unmark(flags, blocks, number):
+    if flags[number]:
+        flags[number] = 0
+        blocks[number // BLOCK] -= 1
+
+
+@inner
+def mark_host(state, host):
+    mark(state.dirty_host, state.dirty_host_block, host)
+
+
+@inner
+def mark_queue(state, queue):
+    mark(state.dirty_queue, state.dirty_queue_block, queue)
+
+
+@inner
+def goes_after(rank, first, second):
+    """Whether `first` belongs behind `second`: by rank, ties by number."""
+    return rank[first] > rank[second] or (rank[first] == rank[second] and first > second)
+
+
+@inner
+def insert(state, host, task):
+    """Enqueue a task by rank, searching from the tail: O(1) when work comes in order."""
+    at = state.queue_tail[host]
+    while at >= 0 and goes_after(state.rank, at, task):
+        at = state.queue_previous[at]
+    link_in(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, host, task, at)
+    state.queue_length[host] += 1
+
+
+@inner
+def link_in(following, previous, head, tail, queue, entry, at):
+    """Insert an entry into a doubly linked list behind `at`; at the front for -1."""
+    previous[entry] = at
+    after = head[queue] if at < 0 else following[at]
+    following[entry] = after
+    if at < 0:
+        head[queue] = entry
+    else:
+        following[at] = entry
+    if after < 0:
+        tail[queue] = entry
+    else:
+        previous[after] = entry
+
+
+@inner
+def link_out(following, previous, head, tail, queue, entry):
+    """Take an entry out of a doubly linked list."""
+    before, after = previous[entry], following[entry]
+    if before < 0:
+        head[queue] = after
+    else:
+        following[before] = after
+    if after < 0:
+        tail[queue] = before
+    else:
+        previous[after] = before
+    following[entry] = -1
+    previous[entry] = -1
+
+
+@inner
+def remove(state, queue, task):
+    link_out(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, queue, task)
+    state.queue_length[queue] -= 1
+
+
+@inner
+def into_pool(state, task):
+    """A ready task without a host waits at the end of the pool."""
+    pool = len(state.host_up)
+    at = state.queue_tail[pool]
+    link_in(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, pool, task, at)
+    state.queue_length[pool] += 1
+    state.counters[READY] += 1
+
+
+@inner
+def out_of_pool(state, task):
+    remove(state, len(state.host_up), task)
+    state.counters[READY] -= 1
+
+
+@inner
+def make_startable(state, host, task):
+    """All inputs of a queued task are at its host."""
+    if state.startable[task]:
+        return
+    state.startable[task] = 1
+    at = state.startable_tail[host]
+    while at >= 0 and goes_after(state.rank, at, task):
+        at = state.startable_previous[at]
+    link_in(
+        state.startable_next,
+        state.startable_previous,
+        state.startable_head,
+        state.startable_tail,
+        host,
+        task,
+        at,
+    )
+    mark_host(state, host)
+
+
+@inner
+def not_startable(state, host, task):
+    if state.startable[task]:
+        state.startable[task] = 0
+        link_out(
+            state.startable_next,
+            state.startable_previous,
+            state.startable_head,
+            state.startable_tail,
+            host,
+            task,
+        )
+
+
+@inner
+def count_absent(problem, state, task, place):
+    """Inputs of a task that are not at a place."""
+    absent = 0
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        item = problem.reads[k]
+        if not problem.no_transfer[item] and not is_present(state, item, place):
+            absent += 1
+    return absent
+
+
+@inner
+def change_needed(problem, state, task, place, by):
+    """One task more or less that reads its inputs at this place."""
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        item = problem.reads[k]
+        if not problem.no_transfer[item]:
+            state.copy_needed[copy_at(state, item, place)] += by
+
+
+@inner
+def assign(problem, state, task, host, rank, predicted, in_order):
+    """Move a task to a host's queue; not if it runs, is done, or the host is down."""
+    if state.done[task] or state.run_host[task] >= 0 or not state.host_up[host]:
+        return False
+    if state.assigned[task] >= 0:
+        requeue(problem, state, task)
+    if state.missing_inputs[task] == 0:
+        out_of_pool(state, task)
+    place = problem.host_place[host]
+    state.assigned[task] = host
+    state.rank[task] = rank
+    state.in_order[task] = in_order
+    state.predicted[task] = predicted
+    state.backlog[host] += predicted
+    insert(state, host, task)
+    change_needed(problem, state, task, place, 1)
+    state.absent_inputs[task] = count_absent(problem, state, task, place)
+    if state.missing_inputs[task] == 0 and state.absent_inputs[task] == 0:
+        make_startable(state, host, task)
+    mark_host(state, host)
+    return True
+
+
+@inner
+def take_off_queue(problem, state, task):
+    """A task leaves its host's queue, to run or for another queue."""
+    host = state.assigned[task]
+    not_startable(state, host, task)
+    remove(state, host, task)
+    state.assigned[task] = -1
+    state.inputs_requested[task] = 0
+    mark_host(state, host)
+
+
+@inner
+def requeue(problem, state, task):
+    """A queued task goes back to the pool, or waits until its inputs exist."""
+    host = state.assigned[task]
+    take_off_queue(problem, state, task)
+    state.backlog[host] -= state.predicted[task]
+    change_needed(problem, state, task, problem.host_place[host], -1)
+    if state.missing_inputs[task] == 0:
+        into_pool(state, task)
+
+
+@entry
+def assign_all(problem, state, tasks, hosts, ranks, predicted, in_order):
+    """Assign many tasks; returns how many were taken."""
+    taken = 0
+    for k in range(len(tasks)):
+        if assign(problem, state, tasks[k], hosts[k], ranks[k], predicted[k], in_order):
+            taken += 1
+    return taken
+
+
+@entry
+def requeue_all(problem, state, tasks):
+    """Put queued tasks back into the pool; others are left alone."""
+    for k in range(len(tasks)):
+        if state.assigned[tasks[k]] >= 0:
+            requeue(problem, state, tasks[k])
+
+
+@entry
+def requeue_tails(problem, state, keep):
+    """Leave each host the first `keep` tasks of its queue; the others go back to the pool."""
+    for host in range(len(state.host_up)):
+        task = state.queue_head[host]
+        kept = 0
+        while task >= 0:
+            following = state.queue_next[task]
+            if kept >= keep:
+                requeue(problem, state, task)
+            kept += 1
+            task = following

@@ -1,0 +1,447 @@
+"""Requests for copies of items, their queues on links, and the order in which a plan sends them.
+
+A request is served in one of four ways:
+
+- NEAREST: it is queued on the narrowest link of its route and served from the nearest copy when its links are free;
+- FIXED: as above, but only from the source that a plan names, which has the item;
+- WAITING: it becomes FIXED when the item arrives at its source;
+- ORDERED (fifo links): it starts when the item is at its source and it is the first in the planned order of every link
+  of its route. It waits for its turn even if a link is idle.
+
+A planned request that its source can no longer serve, because the copy or the route is gone, becomes NEAREST.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.arrays.compiling import entry, inner
+from headrace.core.state import (
+    ABSENT,
+    CONTENTION,
+    COPIES,
+    FIFO,
+    FIXED,
+    LINK_ORDER,
+    NEAREST,
+    ORDERED,
+    PLANNED,
+    PREFETCH,
+    PRESENT,
+    REQUESTED,
+    REQUESTS,
+    WAITING,
+)
+from headrace.core.transitions.copies import copy_at, find_copy, is_needed, is_present, status_of
+from headrace.core.transitions.queues import link_in, link_out, mark_queue
+
+
+@inner
+def new_request(problem, state, item, source, target):
+    """A request on the queue of its route's narrowest link; the target's copy counts as requested."""
+    if state.counters[REQUESTS] == len(state.free_requests):
+        purge(problem, state)
+    used = state.counters[REQUESTS]
+    request = state.free_requests[len(state.free_requests) - 1 - used]
+    state.counters[REQUESTS] = used + 1
+    state.request_item[request] = item
+    state.request_source[request] = source
+    state.request_target[request] = target
+    state.request_queue[request] = queue_of(problem, state, source, target)
+    state.copy_status[copy_at(state, item, target)] = REQUESTED
+    return request
+
+
+@inner
+def queue_of(problem, state, source, target):
+    bottleneck = problem.route_bottleneck[source * len(state.place_up) + target]
+    return len(state.link_up) if bottleneck < 0 else bottleneck
+
+
+@inner
+def request_item(problem, state, item, source, target, rank):
+    """Request a copy from anywhere; `source` is where the item is or will be made. By rank; NaN: at the end."""
+    if status_of(state, item, target) != ABSENT or not state.place_up[target]:
+        return
+    enqueue(state, new_request(problem, state, item, source, target), rank, NEAREST)
+
+
+@inner
+def enqueue(state, request, rank, mode):
+    """Put a request into its link's queue, by rank; NaN: at the end."""
+    queue = state.request_queue[request]
+    at = state.request_tail[queue]
+    if np.isnan(rank):
+        rank = state.request_rank[at] if at >= 0 else 0.0
+    else:
+        while at >= 0 and state.request_rank[at] > rank:
+            at = state.request_previous[at]
+    state.request_rank[request] = rank
+    state.request_mode[request] = mode
+    link_in(
+        state.request_next, state.request_previous, state.request_head, state.request_tail, queue, request, at
+    )
+    mark_queue(state, queue)
+
+
+@inner
+def request_planned(problem, state, item, source, target, rank):
+    """Request a copy from the source that a plan names, in the order of the plan."""
+    if not state.place_up[target]:
+        return
+    record = copy_at(state, item, target)
+    if state.copy_status[record] != ABSENT:
+        return
+    if state.copy_needed[record] == 0 and target != problem.destination[item]:
+        state.copy_relayed[record] = 1
+    sender = copy_at(state, item, source)
+    held = state.copy_status[sender] == PRESENT and state.place_up[source]
+    expected = state.place_up[source] and (state.copy_status[sender] != ABSENT or not state.exists[item])
+    request = new_request(problem, state, item, source, target)
+    if not (held or expected):
+        enqueue(state, request, rank, NEAREST)
+        return
+    state.copy_request[record] = request
+    add_outgoing(state, sender, request)
+    at = source * len(state.place_up) + target
+    has_links = problem.route_ptr[at + 1] > problem.route_ptr[at]
+    if problem.policy[CONTENTION] == FIFO and problem.policy[LINK_ORDER] == PLANNED and has_links:
+        put_in_order(problem, state, request, rank)
+    elif held:
+        enqueue(state, request, rank, FIXED)
+    else:
+        state.request_rank[request] = rank
+        state.request_mode[request] = WAITING
+
+
+@inner
+def add_outgoing(state, sender, request):
+    first = state.copy_outgoing[sender]
+    state.outgoing_next[request] = first
+    state.outgoing_previous[request] = -1
+    if first >= 0:
+        state.outgoing_previous[first] = request
+    state.copy_outgoing[sender] = request
+
+
+@inner
+def remove_outgoing(state, request):
+    before, after = state.outgoing_previous[request], state.outgoing_next[request]
+    if before >= 0:
+        state.outgoing_next[before] = after
+    else:
+        sender = find_copy(state, state.request_item[request], state.request_source[request])
+        state.copy_outgoing[sender] = after
+    if after >= 0:
+        state.outgoing_previous[after] = before
+
+
+@inner
+def put_in_order(problem, state, request, rank):
+    """Into the planned order of every link of the route, searching from the end: O(links) when plans come in order."""
+    state.request_rank[request] = rank
+    state.request_mode[request] = ORDERED
+    at = state.request_source[request] * len(state.place_up) + state.request_target[request]
+    for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
+        link = problem.route_links[k]
+        entry = request * problem.longest_route + (k - problem.route_ptr[at])
+        before = state.order_tail[link]
+        while before >= 0 and state.request_rank[before // problem.longest_route] > rank:
+            before = state.order_previous[before]
+        link_in(
+            state.order_next, state.order_previous, state.order_head, state.order_tail, link, entry, before
+        )
+    mark_queue(state, state.request_queue[request])
+
+
+@inner
+def take_out_of_order(problem, state, request):
+    """Out of the planned order of its links; whoever is first there now may be able to start."""
+    at = state.request_source[request] * len(state.place_up) + state.request_target[request]
+    for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
+        link = problem.route_links[k]
+        entry = request * problem.longest_route + (k - problem.route_ptr[at])
+        link_out(state.order_next, state.order_previous, state.order_head, state.order_tail, link, entry)
+        mark_first_in_order(problem, state, link)
+
+
+@inner
+def mark_first_in_order(problem, state, link):
+    first = state.order_head[link]
+    if first >= 0:
+        mark_queue(state, state.request_queue[first // problem.longest_route])
+
+
+@inner
+def is_first_everywhere(problem, state, request):
+    """Whether a request is first in the planned order of every link of its route."""
+    at = state.request_source[request] * len(state.place_up) + state.request_target[request]
+    for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
+        entry = request * problem.longest_route + (k - problem.route_ptr[at])
+        if state.order_head[problem.route_links[k]] != entry:
+            return False
+    return True
+
+
+@inner
+def leave_plan(problem, state, request):
+    """Take a planned request out of the lists that it is in as a planned one."""
+    record = find_copy(state, state.request_item[request], state.request_target[request])
+    state.copy_request[record] = -1
+    remove_outgoing(state, request)
+    if state.request_mode[request] == ORDERED:
+        take_out_of_order(problem, state, request)
+
+
+@inner
+def drop_request(problem, state, request):
+    """A request is served or no longer wanted."""
+    mode = state.request_mode[request]
+    if mode != NEAREST:
+        leave_plan(problem, state, request)
+    if mode in (NEAREST, FIXED):
+        unqueue(state, request)
+    used = state.counters[REQUESTS] - 1
+    state.counters[REQUESTS] = used
+    state.free_requests[len(state.free_requests) - 1 - used] = request
+
+
+@inner
+def unqueue(state, request):
+    link_out(
+        state.request_next,
+        state.request_previous,
+        state.request_head,
+        state.request_tail,
+        state.request_queue[request],
+        request,
+    )
+
+
+@inner
+def abandon_source(problem, state, request):
+    """A planned request will be served from the nearest copy instead."""
+    leave_plan(problem, state, request)
+    item, target = state.request_item[request], state.request_target[request]
+    if state.request_mode[request] == FIXED:
+        unqueue(state, request)
+    if state.holder[item] >= 0:
+        state.request_source[request] = state.holder[item]
+        state.request_queue[request] = queue_of(problem, state, state.holder[item], target)
+    enqueue(state, request, state.request_rank[request], NEAREST)
+
+
+@inner
+def abandon_outgoing(problem, state, record):
+    """The item will not be at this place as planned: what was to be sent from here comes from elsewhere."""
+    while state.copy_outgoing[record] >= 0:
+        abandon_source(problem, state, state.copy_outgoing[record])
+
+
+@inner
+def activate_outgoing(state, record):
+    """The item has arrived at a place from which a plan sends it on."""
+    request = state.copy_outgoing[record]
+    while request >= 0:
+        if state.request_mode[request] == WAITING:
+            enqueue(state, request, state.request_rank[request], FIXED)
+        elif state.request_mode[request] == ORDERED:
+            mark_queue(state, state.request_queue[request])
+        request = state.outgoing_next[request]
+
+
+@inner
+def is_open(state, request):
+    """Whether what a request asks for is neither there nor in transit."""
+    return status_of(state, state.request_item[request], state.request_target[request]) == REQUESTED
+
+
+@inner
+def take_back(problem, state, request):
+    """A request is no longer wanted."""
+    record = find_copy(state, state.request_item[request], state.request_target[request])
+    still_open = state.copy_status[record] == REQUESTED
+    drop_request(problem, state, request)
+    if still_open:
+        state.copy_status[record] = ABSENT
+        state.copy_relayed[record] = 0
+        abandon_outgoing(problem, state, record)
+
+
+@inner
+def purge(problem, state):
+    """Make room: drop queued requests that were served in another way or that serve no task."""
+    for queue in range(len(state.request_head)):
+        request = state.request_head[queue]
+        while request >= 0:
+            following = state.request_next[request]
+            if not wanted(problem, state, state.request_item[request], state.request_target[request]):
+                take_back(problem, state, request)
+            elif not is_open(state, request):
+                drop_request(problem, state, request)
+            request = following
+
+
+@inner
+def wanted(problem, state, item, target):
+    """Whether a copy at this place still serves a purpose."""
+    if target == problem.destination[item] or state.replica[item] == target:
+        return True
+    record = find_copy(state, item, target)
+    return record >= 0 and (state.copy_needed[record] > 0 or state.copy_relayed[record] > 0)
+
+
+@inner
+def request_inputs(problem, state, task):
+    """Request the inputs of an assigned task that exist and are neither here nor coming, the most used first."""
+    place = problem.host_place[state.assigned[task]]
+    state.inputs_requested[task] = 1
+    while True:
+        best = -1
+        for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+            item = problem.reads[k]
+            if (
+                not problem.no_transfer[item]
+                and state.exists[item]
+                and status_of(state, item, place) == ABSENT
+                and (best < 0 or state.pending_readers[item] > state.pending_readers[best])
+            ):
+                best = item
+        if best < 0:
+            return
+        request_item(problem, state, best, state.holder[best], place, np.nan)
+
+
+@inner
+def prefetch(problem, state, host):
+    """Request the inputs of the first tasks in a host's queue."""
+    task = state.queue_head[host]
+    for _ in range(problem.policy[PREFETCH]):
+        if task < 0:
+            return
+        if not state.inputs_requested[task]:
+            request_inputs(problem, state, task)
+        task = state.queue_next[task]
+
+
+@entry
+def fetch_all(problem, state, items, sources, targets, ranks, planned):
+    """Request planned transfers in the planned order, also of items that do not exist yet.
+
+    `planned`: from the planned sources; else each from the nearest copy when its turn comes.
+    """
+    for k in range(len(items)):
+        if problem.no_transfer[items[k]]:
+            continue
+        if planned:
+            request_planned(problem, state, items[k], sources[k], targets[k], ranks[k])
+        else:
+            request_item(problem, state, items[k], sources[k], targets[k], ranks[k])
+
+
+@entry
+def replicate_all(problem, state, items, targets):
+    """Request replicas of items that exist, on places that have none."""
+    for k in range(len(items)):
+        item, target = items[k], targets[k]
+        if state.exists[item] and not problem.no_transfer[item] and state.copy_count[item] > 0:
+            state.replica[item] = target
+            request_item(problem, state, item, state.holder[item], target, np.inf)
+
+
+@inner
+def planned_requests(state):
+    """All requests that are to be served from a planned source: O(copy records)."""
+    found = np.empty(state.counters[REQUESTS], np.int32)
+    n = 0
+    for record in range(state.counters[COPIES]):
+        if state.copy_request[record] >= 0:
+            found[n] = state.copy_request[record]
+            n += 1
+    return found[:n]
+
+
+@entry
+def withdraw_all(problem, state):
+    """Take back all requests that no queued task needs: the next plan makes its own."""
+    for request in planned_requests(state):
+        if (
+            state.copy_request[find_copy(state, state.request_item[request], state.request_target[request])]
+            == request
+        ):
+            withdraw(problem, state, request)
+    for queue in range(len(state.request_head)):
+        request = state.request_head[queue]
+        while request >= 0:
+            following = state.request_next[request]
+            withdraw(problem, state, request)
+            request = following
+
+
+@inner
+def withdraw(problem, state, request):
+    """Take a request back unless a queued task needs it or it brings home a result that exists."""
+    item, target = state.request_item[request], state.request_target[request]
+    ready_result = target == problem.destination[item] and state.exists[item]
+    if not ready_result and not is_needed(state, item, target):
+        take_back(problem, state, request)
+
+
+@inner
+def release_from_plan(problem, state):
+    """Give up planned sources and orders; returns whether there were any."""
+    found = planned_requests(state)
+    for request in found:
+        abandon_source(problem, state, request)
+    return len(found) > 0
+
+
+@inner
+def links_are_free(problem, state, source, target):
+    """Whether a transfer could start now: every link up, and under fifo not in use."""
+    at = source * len(state.place_up) + target
+    fifo = problem.policy[CONTENTION] == FIFO
+    for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
+        link = problem.route_links[k]
+        if not state.link_up[link] or (fifo and state.link_busy[link] > 0):
+            return False
+    return problem.route_seconds_per_byte[at] < np.inf
+
+
+@inner
+def nearest_source(problem, state, item, target):
+    """The place that sends an item quickest over free links, of equals over the fewest links; -1: none can now."""
+    places = len(state.place_up)
+    if state.copy_count[item] == 1:
+        only = state.holder[item]
+        return only if links_are_free(problem, state, only, target) else -1
+    best, least, links = -1, np.inf, 0
+    record = state.item_copies[item]
+    while record >= 0:
+        source = state.copy_place[record]
+        if state.copy_status[record] == PRESENT and state.place_up[source] and source != target:
+            at = source * places + target
+            cost = problem.route_latency[at] + problem.size[item] * problem.route_seconds_per_byte[at]
+            crossed = problem.route_ptr[at + 1] - problem.route_ptr[at]
+            equal = cost == least and (crossed < links or (crossed == links and source < best))
+            if (cost < least or equal) and links_are_free(problem, state, source, target):
+                best, least, links = source, cost, crossed
+        record = state.copy_next[record]
+    return best
+
+
+@inner
+def source_of(problem, state, request):
+    """Where a queued request can be served from now; -1: nowhere."""
+    item, target = state.request_item[request], state.request_target[request]
+    if state.request_mode[request] == FIXED:
+        source = state.request_source[request]
+        return source if links_are_free(problem, state, source, target) else -1
+    return nearest_source(problem, state, item, target)
+
+
+@inner
+def can_send(state, request):
+    """Whether the planned source of a request has the item."""
+    source = state.request_source[request]
+    return state.place_up[source] and is_present(state, state.request_item[request], source)

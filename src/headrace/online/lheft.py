@@ -1,0 +1,114 @@
+"""L-HEFT: ready tasks are buffered, ranked by level and least traffic, and placed near their data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from headrace.core.scheduler import AssignMany, WakeConditions
+from headrace.core.view import RunView
+from headrace.model.errors import UsageError
+from headrace.model.events import Event
+from headrace.model.graph import Floats, Ints
+
+_LEVEL_SPAN = 2.0**32
+"""Ranks in queues are level * span + order of placement: far more than are ever placed."""
+
+
+class LHeft:
+    """Localized HEFT (macro-dataflow runtime, section 4.4 and figure 5).
+
+    Ready tasks wait in a buffer until there are `buffer` of them, or a host has nothing to do or will have nothing
+    within `idle_within` seconds. Then they are ranked: lower level first, then less traffic on the best host
+    (equation 3), then the longer run time. A task that needs no traffic goes to the host that holds its
+    data, any other to the host where it finishes first: when the queue, as estimated and corrected at each
+    completion, is worked off, or its inputs have arrived, whichever is later, plus the predicted time. When
+    a host runs dry, tasks move there from the tail of the longest queue if they finish earlier that way; a
+    task that is late is then taken to need `late_weight` times as long again as it is late (0: as published,
+    where lateness is not considered), since its host may have slowed down.
+
+    O(tasks * (log tasks + reads * places + hosts)) for each batch.
+    """
+
+    name = "lheft"
+
+    def __init__(
+        self, buffer: int = 64, rebalance: bool = True, idle_within: float = 0.0, late_weight: float = 1.0
+    ) -> None:
+        if buffer < 1:
+            raise UsageError(f"buffer is {buffer}", where="lheft", hint="give 1 or more")
+        if not idle_within >= 0:
+            raise UsageError(f"idle_within is {idle_within}", where="lheft", hint="give 0 or more seconds")
+        if not 0 <= late_weight < math.inf:
+            raise UsageError(f"late_weight is {late_weight}", where="lheft", hint="give 0 or more, such as 1")
+        self.buffer = buffer
+        self.rebalance = rebalance
+        self.late_weight = late_weight
+        self.placed = 0
+        self.wake = WakeConditions(
+            ready=buffer, idle=True, idle_within=idle_within, imbalance=rebalance, late_weight=late_weight
+        )
+        self._mean: tuple[Floats, int, Floats] | None = None
+        """Rates, hosts that are up, and the mean seconds of a unit of work that follow from them."""
+
+    def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
+        """Place ready tasks, or move tasks from tails of queues to hosts that have nothing to do."""
+        from headrace.core.transitions.balance import moves_from_tails
+
+        now = math.inf
+        tasks = view.ready()
+        if len(tasks):
+            tasks, hosts = self._place(view, tasks)
+            if self.rebalance and self._leaves_idle_hosts(view, hosts):
+                now = view.time  # look at the queues again as soon as they are filled
+        elif self.rebalance:
+            work, kind, rates = view.estimates.work, view.estimates.graph.kind, view.rates()
+            tasks, hosts = moves_from_tails(
+                *view.compiled, work, kind, rates, view.time, view.starts_known, self.late_weight
+            )
+        else:
+            return []
+        if self.wake.at != now:
+            self.wake = replace(self.wake, at=now)
+        return [self._assignment(view, tasks, hosts)] if len(tasks) else []
+
+    def _place(self, view: RunView, tasks: Ints) -> tuple[Ints, Ints]:
+        """Ready tasks by rank, each with its host; those that no host can run now are left out."""
+        from headrace.online.lheft_placement import place_in_turn, traffic_of
+
+        work, kind, rates = view.estimates.work, view.estimates.graph.kind, view.rates()
+        total, least = traffic_of(*view.compiled, tasks)
+        seconds = work[tasks] * self._mean_seconds(view, rates)[kind[tasks]]
+        order = np.lexsort((tasks, -seconds, least, view.graph.level[tasks]))
+        tasks, total, least = tasks[order], total[order], least[order]
+        hosts = place_in_turn(
+            *view.compiled, tasks, total, least, work, kind, rates, view.time, view.starts_known
+        )
+        runnable = hosts >= 0
+        return tasks[runnable], hosts[runnable]
+
+    def _mean_seconds(self, view: RunView, rates: Floats) -> Floats:
+        """Mean over the hosts that are up of the seconds for a unit of work, by kind."""
+        up = view.state.host_up
+        count = int(up.sum())
+        if self._mean is None or self._mean[0] is not rates or self._mean[1] != count:
+            self._mean = (rates, count, (1.0 / rates[:, up == 1]).mean(axis=1))
+        return self._mean[2]
+
+    def _leaves_idle_hosts(self, view: RunView, hosts: Ints) -> bool:
+        """Whether a host is left with nothing to do while another gets more tasks than it has cores."""
+        state, up = view.state, view.state.host_up == 1
+        cores = np.diff(view.static.core_ptr)
+        given = state.queue_length[:-1] + np.bincount(hosts, minlength=len(cores))
+        idle = (given == 0) & (state.busy_cores < cores)
+        return bool((up & idle).any() and (up & (given > 0) & (given + state.busy_cores > cores)).any())
+
+    def _assignment(self, view: RunView, tasks: Ints, hosts: Ints) -> AssignMany:
+        ranks: Floats = view.graph.level[tasks] * _LEVEL_SPAN + (
+            self.placed + np.arange(len(tasks), dtype=np.float64)
+        )
+        self.placed += len(tasks)
+        return AssignMany(tasks, hosts, ranks)

@@ -1,0 +1,111 @@
+"""The compiled part of L-HEFT: traffic of ready tasks, and a host for each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.arrays.compiling import entry, inner
+from headrace.core.state import PRESENT
+from headrace.core.transitions.balance import arrivals, queues_left
+from headrace.core.transitions.dispatch import cores_of
+
+
+@inner
+def add_held(problem, state, task, held):
+    """Add the bytes of a task's inputs to the places that hold them: O(copies of its inputs)."""
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        item = problem.reads[k]
+        record = -1 if problem.no_transfer[item] else state.item_copies[item]
+        while record >= 0:
+            place = state.copy_place[record]
+            if state.copy_status[record] == PRESENT and state.place_up[place]:
+                held[place] += problem.size[item]
+            record = state.copy_next[record]
+
+
+@inner
+def most_held(problem, state, task, held, serving):
+    """The most bytes that a place with hosts holds of a task's inputs; `held` is zero again afterwards."""
+    most = 0.0
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        record = state.item_copies[problem.reads[k]]
+        while record >= 0:
+            place = state.copy_place[record]
+            if serving[place]:
+                most = max(most, held[place])
+            record = state.copy_next[record]
+    clear_held(problem, state, task, held)
+    return most
+
+
+@inner
+def clear_held(problem, state, task, held):
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        record = state.item_copies[problem.reads[k]]
+        while record >= 0:
+            held[state.copy_place[record]] = 0.0
+            record = state.copy_next[record]
+
+
+@entry
+def traffic_of(problem, state, tasks):
+    """Bytes that each task reads, and those that must move wherever it runs (equation 3): O(copies of inputs)."""
+    places = len(state.place_up)
+    serving = np.zeros(places, np.bool_)
+    for host in range(len(state.host_up)):
+        if state.host_up[host]:
+            serving[problem.host_place[host]] = True
+    held = np.zeros(places)
+    total, least = np.zeros(len(tasks)), np.zeros(len(tasks))
+    for i in range(len(tasks)):
+        task = tasks[i]
+        for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+            if not problem.no_transfer[problem.reads[k]]:
+                total[i] += problem.size[problem.reads[k]]
+        add_held(problem, state, task, held)
+        least[i] = max(0.0, total[i] - most_held(problem, state, task, held, serving))
+    return total, least
+
+
+@inner
+def first_to_finish(problem, state, task, left, arrive, held, needed, work, rates):
+    """The host where a task ends first, of those whose place holds `needed` bytes of its inputs; -1: none."""
+    best, least = -1, np.inf
+    for host in range(len(state.host_up)):
+        place = problem.host_place[host]
+        if not state.host_up[host] or problem.cores[task] > cores_of(problem, host):
+            continue
+        if needed > 0.0 and held[place] < needed:
+            continue
+        ends = max(left[host], arrive[place]) + work / rates[host]
+        if best < 0 or ends < least:
+            best, least = host, ends
+    return best
+
+
+@entry
+def place_in_turn(problem, state, tasks, total, least, work, kind, rates, now, starts_known):
+    """A host for each task, in the order given; -1 where no host has enough cores. O(tasks * (reads * places + hosts)).
+
+    A task that needs no traffic goes to a host that holds all its inputs, any other to where it finishes first.
+    """
+    places = len(state.place_up)
+    left = queues_left(problem, state, now, starts_known, 0.0)
+    chosen = np.empty(len(tasks), np.int32)
+    arrive, held, mark = np.zeros(places), np.zeros(places), np.zeros(places, np.int64)
+    stamp = 0
+    for i in range(len(tasks)):
+        task = tasks[i]
+        rate = rates[kind[task]]
+        stamp = arrivals(problem, state, task, arrive, mark, stamp)
+        best = -1
+        if least[i] == 0.0 and total[i] > 0.0:
+            add_held(problem, state, task, held)
+            best = first_to_finish(problem, state, task, left, arrive, held, total[i], work[task], rate)
+            clear_held(problem, state, task, held)
+        if best < 0:
+            best = first_to_finish(problem, state, task, left, arrive, held, 0.0, work[task], rate)
+        chosen[i] = best
+        if best >= 0:
+            left[best] += problem.cores[task] * work[task] / rate[best] / cores_of(problem, best)
+    return chosen

@@ -1,0 +1,90 @@
+"""The papers' experiments, each a module with `reproduce(ask) -> Reproduction`; this file lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TypeAlias
+
+from headrace.experiment.diagram import Diagram
+from headrace.model.errors import UsageError
+
+Cell: TypeAlias = str | float | int | None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One thing a paper says, next to what we measure; `why` where they disagree."""
+
+    paper: str
+    measured: str
+    agrees: bool
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A figure or table done again: the table, the claims, the pictures."""
+
+    title: str
+    source: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    claims: Sequence[Claim] = ()
+    pictures: Sequence[Diagram] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Ask:
+    """How much to compute, and where to say how it goes.
+
+    `seeds` is how often each cell is repeated with other random numbers; `tell` takes a line of progress.
+    """
+
+    seeds: int | None = None
+    tell: Callable[[str], None] = field(default=lambda text: None)
+
+    def seeds_or(self, usual: int) -> int:
+        """How many were asked for, or else what is usual for an experiment.
+
+        >>> Ask().seeds_or(5), Ask(seeds=2).seeds_or(5)
+        (5, 2)
+        """
+        return usual if self.seeds is None else self.seeds
+
+
+FIGURES: dict[str, tuple[str, str]] = {
+    "figure-11": ("figure_11", "ten heuristics for parameter sweeps over the size of shared files"),
+    "lpsched": ("lpsched", "copies of filters on three clusters, planned by LPSched, Trivial and Total"),
+    "lheft-scale": ("lheft_scale", "L-HEFT against D-HEFT, 640 and 6,400 tasks on 16 to 32 shared PCs"),
+    "lheft-ccr": ("lheft_ccr", "ratio of computation to communication from 2 to 12, and data that moves"),
+    "lheft-fft": ("lheft_fft", "L-HEFT against D-HEFT on an FFT of 1,664 tasks"),
+    "lheft-joining": ("lheft_joining", "two more contributors every minute: finished tasks over time"),
+    "lheft-failure": ("lheft_failure", "one contributor lost, with and without replication"),
+    "lheft-scalability": ("lheft_scalability", "speedup of matrix multiplication and what the network costs"),
+    "coscheduling-figure-3": (
+        "coscheduling_figure_3",
+        "gain of co-scheduling over local processing as transfers to a remote site get slower",
+    ),
+    "estimates": ("estimates", "quality of estimates, from perfect to forecast, under five heuristics"),
+    "planning-events": (
+        "planning_events",
+        "when to plan again on grids that change; order of links; stealing",
+    ),
+}
+"""Name -> (module in this folder, one line)."""
+
+
+def reproduce(name: str, ask: Ask | None = None) -> Reproduction:
+    """Do one of the papers' experiments again."""
+    if name not in FIGURES:
+        raise UsageError(
+            f"there is no figure {name!r}",
+            where="reproduce",
+            hint=f"one of: {', '.join(FIGURES)}",
+        )
+    module = import_module(f"headrace.reproductions.{FIGURES[name][0]}")
+    made: Reproduction = module.reproduce(ask or Ask())
+    return made

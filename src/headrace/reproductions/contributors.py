@@ -1,0 +1,216 @@
+"""The shared PCs of the macro-dataflow paper, and its two schedulers run on them and measured.
+
+The paper had up to 32 equal PCs on 1 Gbit/s Ethernet that students used at the same time. What its network
+carries is a tenth of what the ports can, so transfers have no contention here, as in the HEFT of the paper.
+Sending initial data and collecting results is left out, as the paper does in its section 5.3.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import AssignMany, Command, Scheduler, WakeConditions
+from headrace.core.view import RunView
+from headrace.experiment.dataflow import GIGABIT
+from headrace.experiment.diagram import Diagram
+from headrace.experiment.grids import SeriesSpec, make_series
+from headrace.model.behaviour import Change, GridScript
+from headrace.model.events import Event
+from headrace.model.graph import Graph
+from headrace.model.platform import Host, Platform, Site
+from headrace.model.program import Program
+from headrace.online.adapter import accepted_policy, make_scheduler
+from headrace.reproductions import Claim
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.grid_state import HOST_LEFT, TASK_ENDED
+from headrace.simulator.events.run import SimulatedRun
+from headrace.simulator.events.simulate import simulate_program
+
+CONTRIBUTORS = (16, 20, 24, 28, 32)
+RESCHEDULED = {640: (82, 102, 62, 58, 63), 6400: (913, 987, 659, 752, 732)}
+"""Table 1 of the paper: how often D-HEFT planned again, on so many contributors."""
+BURST, LOST_SHARE = 10.0, 0.6
+"""A PC is used by its owner in half of all stretches of this many seconds, and then keeps so much for him.
+
+So that D-HEFT plans about as often as in table 1, for tasks of 1.6 s."""
+PLANNING = 0.4e-3
+"""Seconds that D-HEFT takes for each thousand tasks times contributors, as measured here: 1,008 plans in a run
+of 6,400 tasks on 16 contributors, half of the tasks each on average, took 21 s of one core."""
+AS_PUBLISHED = ExecutionPolicy(task_order="ready", link_order="out-of-order", routes="nearest")
+"""What the papers' systems do: any task that has its inputs may start, a file that is not ready is skipped, and each
+file comes from the nearest copy."""
+FETCHING = replace(AS_PUBLISHED, prefetch_depth=1)
+"""A contributor fetches the inputs of the next task alone."""
+NAMES = {"lheft": "L-HEFT", "dheft": "D-HEFT", "workqueue": "workqueue"}
+
+
+def shared_pcs(
+    count: int,
+    seed: int,
+    *,
+    burst: float = BURST,
+    bandwidth: float = GIGABIT,
+) -> Platform:
+    """Equal PCs on a switch, each with a user of its own who comes and goes.
+
+    >>> lab = shared_pcs(16, seed=0)
+    >>> len(lab.hosts), sorted(set(lab.hosts[0].trace.value.tolist()))
+    (16, [0.4, 1.0])
+    """
+    series = SeriesSpec("loaded", LOST_SHARE, burst)
+    hosts = tuple(
+        Host(f"pc{i}", trace=make_series(series, 1.0, 14_400.0, [seed, 51, i])) for i in range(count)
+    )
+    site = Site("lab", hosts, bandwidth=bandwidth, latency=2e-4)
+    return Platform((site,), contention="none", name="lab")
+
+
+def idle_pcs(count: int, contention: Literal["none", "fair"] = "none") -> Platform:
+    """Equal PCs that nobody else uses."""
+    hosts = tuple(Host(f"pc{i}") for i in range(count))
+    return Platform((Site("lab", hosts, bandwidth=GIGABIT, latency=2e-4),), contention=contention, name="lab")
+
+
+def with_changes(platform: Platform, changes: Sequence[Change]) -> GridScript:
+    """The same PCs, of which some come or go while a program runs."""
+    return GridScript(platform, (), {}, changes=tuple(changes))
+
+
+@dataclass(eq=False)
+class Timed:
+    """A scheduler, with the CPU seconds it has used so far."""
+
+    inner: Scheduler
+    cpu: float = 0.0
+    calls: int = 0
+    assigned: int = 0
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.inner.name
+
+    @property
+    def wake(self) -> WakeConditions:
+        return self.inner.wake
+
+    @property
+    def plans(self) -> int:
+        return int(getattr(self.inner, "plans", self.calls))
+
+    def react(self, view: RunView, events: Sequence[Event]) -> Sequence[Command]:
+        began = time.process_time()
+        commands = self.inner.react(view, events)
+        self.cpu += time.process_time() - began
+        self.calls += 1
+        self.assigned += sum(len(c.tasks) if isinstance(c, AssignMany) else 1 for c in commands)
+        return commands
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run: how long it took, and what deciding cost."""
+
+    makespan: float
+    gigabytes: float
+    """Moved between contributors."""
+    cpu: float
+    """Seconds of this machine spent deciding."""
+    calls: int
+    plans: int
+    """How often D-HEFT planned."""
+    planned: int
+    """Tasks that were given a place, counted each time."""
+    redone: int
+    run: SimulatedRun
+
+
+def measure(
+    program: Program | Graph,
+    grid: Platform | GridScript,
+    scheduler: str | Scheduler,
+    *,
+    seed: int = 0,
+    planning: float = PLANNING,
+    execution: ExecutionPolicy = FETCHING,
+) -> Measured:
+    """A run under a scheduler by name, which predicts from history; making a plan takes `planning` (see above)."""
+    config = SimulationConfig(execution=execution, estimates="history")
+    if isinstance(scheduler, str):
+        policy = accepted_policy(scheduler, ReplanPolicy(planning=planning))
+        made = make_scheduler(scheduler, policy, seed)
+    else:
+        made = scheduler
+    timed = Timed(made)
+    run = simulate_program(program, grid, timed, config, seed=seed)
+    planned = int(getattr(made, "planned_tasks", timed.assigned))
+    return Measured(
+        run.makespan, run.bytes_moved / 1e9, timed.cpu, timed.calls, timed.plans, planned, run.redone, run
+    )
+
+
+def warm_up(program: Program) -> None:
+    """A run with each scheduler whose time nobody looks at: compiled loops are loaded then."""
+    for name in NAMES:
+        measure(program, shared_pcs(4, seed=0), name)
+
+
+def finished_over_time(run: SimulatedRun, moments: Sequence[float]) -> list[float]:
+    """Tasks finished by each moment; what is executed again counts as not finished from the loss that asked for it.
+
+    O(events log events).
+    """
+    ended = run.log_kind == TASK_ENDED
+    times, tasks = run.log_time[ended], run.log_subject[ended]
+    losses = run.log_time[run.log_kind == HOST_LEFT]
+    steps: list[tuple[float, int]] = [(float(t), 1) for t in times]
+    last: dict[int, float] = {}
+    for task, when in zip(tasks.tolist(), times.tolist(), strict=True):
+        if task in last:
+            between = losses[(losses >= last[task]) & (losses <= when)]
+            steps.append((float(between[0]) if len(between) else when, -1))
+        last[task] = when
+    steps.sort()
+    at = np.array([when for when, _ in steps])
+    total = np.concatenate(([0], np.cumsum([change for _, change in steps])))
+    return [float(total[i]) for i in np.searchsorted(at, np.asarray(moments), "right")]
+
+
+MOMENTS = [15.0 * k for k in range(4 * 60)]
+"""Of an hour: when finished tasks are counted."""
+
+
+def finished_picture(title: str, curves: Mapping[str, Sequence[float]], last: float) -> Diagram:
+    """Finished tasks at MOMENTS up to the last one that matters, over minutes."""
+    shown = [moment for moment in MOMENTS if moment <= last]
+    return Diagram(
+        title=title,
+        x_label="minutes",
+        y_label="tasks",
+        x=[moment / 60.0 for moment in shown],
+        curves={name: curve[: len(shown)] for name, curve in curves.items()},
+    )
+
+
+def judged(paper: str, measured: str, agrees: bool, why: str = "no cause was isolated") -> Claim:
+    """A claim that says why only where it disagrees.
+
+    >>> judged("rises", "rises", True).why, judged("rises", "falls", False).why
+    ('', 'no cause was isolated')
+    """
+    return Claim(paper, measured, agrees, "" if agrees else why)
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean.
+
+    >>> mean([1.0, 2.0])
+    1.5
+    """
+    return float(np.mean(values))

@@ -1,0 +1,324 @@
+"""Figure 11 of the parameter-sweep paper: ten heuristics over the size of shared files.
+
+Each heuristic plans the sweep, and the plan is carried out in virtual time, twice: with the order on links that was
+planned, and by the paper's own rule, where a link passes over what is not ready. Every cell is the mean over seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import Problem
+from headrace.experiment.diagram import Diagram
+from headrace.model.platform import Host, Platform, Site
+from headrace.model.program import Program
+from headrace.reproductions import Ask, Claim, Reproduction
+
+KB = 1000.0
+CHUNKS, TASKS_IN_CHUNK = 8, 50
+SIZES = tuple(75 * 2**i for i in range(8))
+"""KB of the shared files."""
+HEURISTICS = {
+    "H0": "workqueue",
+    "H1": "minmin",
+    "H2": "maxmin",
+    "H3": "sufferage",
+    "H4": "xsufferage",
+    "H5": "random-minmin",
+    "H6": "random-maxmin",
+    "H7": "random-sufferage",
+    "H8": "random-xsufferage",
+    "H9": "sufferage2",
+}
+SIX = ("H0", "H1", "H2", "H3", "H4", "H9")
+"""Those the paper draws."""
+DRAWN = {"H5": "H1", "H6": "H2", "H7": "H3", "H8": "H4"}
+"""Randomized forms, and what they are made of."""
+SEEDS = 5
+SEARCH = 2.0
+"""Seconds that `best` searches for each size and order, with the first seed."""
+REFERENCE = {
+    ("in chunks", 1200): (4379, 3797, 4451, 4055, 3800, 3774),
+    ("in chunks", 2400): (5233, 4447, 5086, 4756, 4510, 4303),
+    ("in chunks", 4800): (7090, 4117, 6094, 4771, 4266, 4319),
+    ("shuffled", 1200): (4398, 3747, 4479, 3940, 3818, 3753),
+    ("shuffled", 2400): (5272, 4373, 5084, 4440, 4453, 4289),
+    ("shuffled", 4800): (7214, 4191, 6078, 5203, 4246, 4211),
+    ("shuffled", 9600): (11054, 4716, 7782, 6349, 4711, 4739),
+}
+"""Makespans of the same set-up, of SIX, that a prototype reached which books inputs and results in the first gaps;
+given, not computed here."""
+
+
+def figure_11(shared_kb: float, seed: int, shuffled: bool = False) -> tuple[Program, Platform]:
+    """400 tasks in 8 chunks, one file of `shared_kb` KB a chunk, on 3 clusters behind links of 10 KB/s.
+
+    Clusters of 4, 6 and 12 hosts that are available by 100, 70 and 30 %. Each task has two inputs and one
+    output of its own of 8 to 12 KB and runs for 90 to 110 s. `shuffled`: chunks are mixed in the order of tasks.
+
+    >>> program, platform = figure_11(1200, seed=0)
+    >>> len(program.tasks), len(platform.hosts), platform.origin
+    (400, 22, 'origin')
+    """
+    rng = np.random.default_rng([seed, 11])
+    chunk = np.repeat(np.arange(CHUNKS), TASKS_IN_CHUNK)
+    if shuffled:
+        rng.shuffle(chunk)
+    name = f"figure-11-{shared_kb:g}"
+    program = tasks_that_share_files(name, rng, chunk.tolist(), [shared_kb * KB] * CHUNKS)
+    clusters = [(4, 0.0), (6, 0.3), (12, 0.7)]
+    sites = [
+        Site(f"c{c}", tuple(Host(f"c{c}h{i}", load=load) for i in range(hosts)), uplink=10 * KB)
+        for c, (hosts, load) in enumerate(clusters)
+    ]
+    return program, Platform((*sites, Site("origin")), contention="fifo", origin="origin", name="figure-11")
+
+
+def tasks_that_share_files(
+    name: str, rng: np.random.Generator, chunk: Sequence[int], shared: Sequence[float]
+) -> Program:
+    """A task for each entry of `chunk`, which says whose shared file it reads; sizes of these in bytes."""
+    program = Program(name)
+    files = [program.input(f"shared{i}", size=size) for i, size in enumerate(shared)]
+    work = rng.uniform(90, 110, len(chunk))
+    size = rng.uniform(8, 12, (len(chunk), 3)) * KB
+    for t, c in enumerate(chunk):
+        own = [program.input(f"in{t}.{i}", size=float(size[t, i])) for i in range(2)]
+        program.task(
+            inputs=[files[c], *own],
+            outputs={f"out{t}": float(size[t, 2])},
+            work=float(work[t]),
+            name=f"t{t}",
+        )
+    return program
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size of shared files with tasks in one order."""
+
+    order: str
+    size: int
+    mean: dict[str, float]
+    """Mean makespan of each heuristic over the seeds."""
+    best: float
+    first: dict[str, float]
+    """As `best`: makespans with the first seed alone."""
+    bound: float
+    drift: float
+    """The largest share by which carrying a plan out took longer or shorter than planned,"""
+    drift_by_rule: float
+    """and by the paper's rule for links."""
+    stepwise: dict[str, float]
+    """With the first seed, H1 and H4 planned little by little."""
+
+    @property
+    def least(self) -> float:
+        return min(self.mean[h] for h in SIX)
+
+
+def reproduce(ask: Ask) -> Reproduction:
+    """H0 to H9 over all sizes, tasks in chunk order and shuffled."""
+    seeds = ask.seeds_or(SEEDS)
+    rows = [_row(order, size, seeds, ask) for order in ("in chunks", "shuffled") for size in SIZES]
+    headers = ["tasks", "shared KB", *HEURISTICS, "best", "bound", "H4 / best", "H9 / best"]
+    return Reproduction(
+        title="Effect of shared file size on different scheduling strategies",
+        source="the parameter-sweep paper, figure 11",
+        headers=headers,
+        rows=[
+            [
+                r.order,
+                r.size,
+                *(r.mean[h] for h in HEURISTICS),
+                r.best,
+                r.bound,
+                r.first["H4"] / r.best,
+                r.first["H9"] / r.best,
+            ]
+            for r in rows
+        ],
+        claims=claims(rows),
+        pictures=[_picture(rows, order) for order in ("in chunks", "shuffled")],
+        notes=_notes(rows, seeds),
+    )
+
+
+def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
+    from headrace.planners.best import Best
+    from headrace.planners.registry import make
+    from headrace.simulator.replay.plan_replay import replay_plan
+
+    ask.tell(f"tasks {order}, shared files of {size} KB")
+    makespans: dict[str, list[float]] = {h: [] for h in HEURISTICS}
+    drift = by_rule = 0.0
+    for seed in range(seeds):
+        program, platform = figure_11(size, seed, order == "shuffled")
+        problem = Problem(program.graph, platform, seed=seed)
+        for heuristic, name in HEURISTICS.items():
+            plan = make(name).plan(problem)
+            executed = replay_plan(plan).makespan
+            drift = max(drift, abs(executed / plan.makespan - 1.0))
+            makespans[heuristic].append(executed)
+            if heuristic in SIX:
+                ruled = by_the_papers_rule(program, platform, name, seed)
+                by_rule = max(by_rule, abs(ruled / plan.makespan - 1.0))
+    program, platform = figure_11(size, 0, order == "shuffled")
+    best = Best(time=SEARCH).plan(Problem(program.graph, platform))
+    return Row(
+        order,
+        size,
+        {h: float(np.mean(values)) for h, values in makespans.items()},
+        replay_plan(best).makespan,
+        {h: values[0] for h, values in makespans.items()},
+        best.bound,
+        drift,
+        by_rule,
+        {h: little_by_little(program, platform, HEURISTICS[h]) for h in ("H1", "H4")},
+    )
+
+
+def by_the_papers_rule(program: Program, platform: Platform, name: str, seed: int) -> float:
+    """The makespan when a plan, made once, becomes queues, and links pass over files that are not ready."""
+    return _steered(program, platform, name, ReplanPolicy(events="once", idle=False), seed)
+
+
+def little_by_little(program: Program, platform: Platform, name: str) -> float:
+    """The makespan when every 100 s what is due before the next is planned, as in the paper's program."""
+    return _steered(program, platform, name, ReplanPolicy(events="S1", interval=100.0, horizon=0.0), seed=0)
+
+
+def _steered(program: Program, platform: Platform, name: str, rules: ReplanPolicy, seed: int) -> float:
+    from headrace.core.replan import Replan
+    from headrace.planners.registry import make
+    from headrace.reproductions.contributors import AS_PUBLISHED
+    from headrace.simulator.events.config import SimulationConfig
+    from headrace.simulator.events.simulate import simulate_program
+
+    queues = SimulationConfig(execution=AS_PUBLISHED)
+    return simulate_program(program, platform, Replan(make(name), rules, seed), queues, seed=seed).makespan
+
+
+def claims(rows: Sequence[Row]) -> list[Claim]:
+    """What the paper says about its figure, against these rows."""
+    large = [r for r in rows if r.size >= 1200]
+    largest = [r for r in rows if r.size >= 4800]
+    h4, h9 = _above_least(rows, "H4"), _above_least(rows, "H9")
+    drawn_off = {drawn: _largest_difference(rows, drawn, plain) for drawn, plain in DRAWN.items()}
+    shuffled_off = _largest_difference([r for r in rows if r.order == "shuffled"], "H7", "H3")
+    behind = max(r.mean["H0"] / r.least for r in rows)
+    made = [
+        Claim(
+            "workqueue (H0) leads to very bad performance",
+            f"up to {behind:.2f} times the best heuristic; "
+            f"the worst of the six in {sum(_is_worst(r) for r in largest)} of {len(largest)} cases from 4800 KB on",
+            behind > 1.5 and sum(_is_worst(r) for r in largest) > len(largest) / 2,
+            "where tasks come in chunk order and files are small, neighbours share files by chance",
+        ),
+        Claim(
+            "sufferage over hosts (H3) cannot use that tasks share files; over clusters (H4) it can",
+            f"from 1200 KB on H3 takes {_mean_ratio(large, 'H3', 'H4'):.2f} times as long as H4",
+            _mean_ratio(large, "H3", "H4") > 1.0,
+        ),
+        Claim(
+            "extended sufferage (H4) and sufferage II (H9) are best at all sizes",
+            f"H4 takes {h4:.3f} times, H9 {h9:.3f} times the best of the six",
+            h4 < 1.005 and h9 < 1.005,
+            "min-min is better here: see the next row",
+        ),
+        Claim(
+            "min-min (H1) is worse than the rules of sufferage",
+            f"H1 takes {_mean_ratio(rows, 'H1', 'H4'):.3f} times as long as H4; planned little by little "
+            f"{_stepwise(rows):.3f} times, {_stepwise(largest):.3f} times from 4800 KB on",
+            _mean_ratio(rows, "H1", "H4") > 1.0,
+            "partly that the paper's program plans little by little: what is near is then planned without what comes "
+            f"later. Its rule for links changes no makespan by more than {_by_rule(rows):.1%}, and with inputs and "
+            f"results booked in the first gaps, as in its charts, H1 takes {_reference():.3f} times as long as H4 too",
+        ),
+        Claim(
+            "randomized forms (H5-H8) perform as those they are made of",
+            ", ".join(f"{drawn} differs by up to {off:.1%}" for drawn, off in drawn_off.items()),
+            max(drawn_off.values()) < 0.01,
+            "H7 alone differs, and in both directions: many tasks lose nothing on their second best host, and among "
+            "those that tie it draws where H3 takes the lower number. With shuffled tasks, where a low number says "
+            f"nothing, it still differs by up to {shuffled_off:.1%}",
+        ),
+        Claim(
+            "max-min (H2) does as well as the rules of sufferage at 4800 and 9600 KB, by chance of this set-up",
+            f"there H2 takes {_mean_ratio(largest, 'H2', 'H4'):.2f} times as long as H4",
+            _mean_ratio(largest, "H2", "H4") < 1.05,
+            "the paper calls it an idiosyncrasy; elsewhere it expects H2 between H1 and H3",
+        ),
+    ]
+    return [replace(claim, why="" if claim.agrees else claim.why) for claim in made]
+
+
+def _is_worst(row: Row) -> bool:
+    return row.mean["H0"] >= max(row.mean[h] for h in SIX)
+
+
+def _geometric(values: Sequence[float]) -> float:
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def _mean_ratio(rows: Sequence[Row], one: str, other: str) -> float:
+    return _geometric([r.mean[one] / r.mean[other] for r in rows])
+
+
+def _above_least(rows: Sequence[Row], heuristic: str) -> float:
+    return _geometric([r.mean[heuristic] / r.least for r in rows])
+
+
+def _largest_difference(rows: Sequence[Row], one: str, other: str) -> float:
+    return max((abs(r.mean[one] / r.mean[other] - 1.0) for r in rows), default=0.0)
+
+
+def _by_rule(rows: Sequence[Row]) -> float:
+    return max(r.drift_by_rule for r in rows)
+
+
+def _stepwise(rows: Sequence[Row]) -> float:
+    return _geometric([r.stepwise["H1"] / r.stepwise["H4"] for r in rows])
+
+
+def _reference() -> float:
+    one, other = SIX.index("H1"), SIX.index("H4")
+    return _geometric([row[one] / row[other] for row in REFERENCE.values()])
+
+
+def _picture(rows: Sequence[Row], order: str) -> Diagram:
+    chosen = [r for r in rows if r.order == order]
+    curves: dict[str, list[float | None]] = {f"{h} {HEURISTICS[h]}": [r.mean[h] for r in chosen] for h in SIX}
+    curves["best found"] = [r.best for r in chosen]
+    return Diagram(
+        title=f"Makespan over the size of shared files, tasks {order}",
+        x_label="shared file, KB",
+        y_label="makespan, s",
+        x=[float(r.size) for r in chosen],
+        curves=curves,
+    )
+
+
+def _notes(rows: Sequence[Row], seeds: int) -> list[str]:
+    shares = []
+    for i, h in enumerate(SIX):
+        ratios = [r.mean[h] / REFERENCE[r.order, r.size][i] for r in rows if (r.order, r.size) in REFERENCE]
+        shares.append(f"{h} {_geometric(ratios):.2f}")
+    gap = {h: [r.first[h] / r.best - 1.0 for r in rows] for h in ("H4", "H9")}
+    return [
+        f"Means of {seeds} seeds; `best` and the bound with the first seed, {SEARCH:g} s of search each.",
+        f"Planned, then carried out with the planned order on every link: at most {max(r.drift for r in rows):.1e} "
+        f"off the plan. By the paper's rule, where a link passes over what is not ready, {_by_rule(rows):.1e} off: the "
+        "estimates are exact, and plans foresee what links do.",
+        "Another program with the same set-up books results as early as inputs; its plans promise more than they "
+        "take. Geometric mean of our makespans over those it reaches: " + ", ".join(shares) + ".",
+        f"H4 is {np.mean(gap['H4']):.1%} above `best` on average, {max(gap['H4']):.1%} at most; "
+        f"H9 {np.mean(gap['H9']):.1%} and {max(gap['H9']):.1%}. "
+        f"`best` is {np.mean([r.best / r.bound - 1.0 for r in rows]):.1%} above the bound.",
+        "With three clusters there are two differences, and the larger one equals their mean plus deviation: no "
+        "difference is a jump, the first one counts, and H4 and H9 are one rule here.",
+    ]  # fmt: skip

@@ -1,0 +1,189 @@
+"""Figures 11 and 12 of the macro-dataflow paper: computation over communication, and the data that moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.replan import Replan
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import Scheduler
+from headrace.experiment.dataflow import jacobi
+from headrace.experiment.diagram import Diagram
+from headrace.planners.heft import Heft
+from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions.contributors import (
+    AS_PUBLISHED,
+    FETCHING,
+    NAMES,
+    PLANNING,
+    judged,
+    mean,
+    measure,
+    shared_pcs,
+)
+
+RATIOS = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
+CONTRIBUTORS, ITERATIONS, SEEDS = 16, 10, 5
+SLOWER = 1000
+"""Planning that takes so many times as long, for comparison."""
+MIDDLE = 6.0
+"""The ratio at which the ways of fetching are compared."""
+
+
+def d_heft_that_keeps() -> Scheduler:
+    """D-HEFT that does not take back the next task of a contributor, whose inputs may be on their way."""
+    return Replan(Heft(), ReplanPolicy(events="once", keep=1, misprediction=2.0, planning=PLANNING))
+
+
+@dataclass(frozen=True)
+class Way:
+    """When inputs are fetched, and what D-HEFT may take back."""
+
+    label: str
+    execution: ExecutionPolicy
+    slower: int = 1
+    """Planning takes so many times what was measured."""
+    dheft: Callable[[], Scheduler | str] = lambda: "dheft"
+
+
+BASE = Way("for the next task", FETCHING)
+SLOW = Way("for the next task", FETCHING, SLOWER)
+WAYS = (
+    Way("for the next two tasks", replace(AS_PUBLISHED, prefetch_depth=2)),
+    Way("for the next task, which stays", FETCHING, dheft=d_heft_that_keeps),
+)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The means of one row."""
+
+    ratio: float
+    way: Way
+    makespan: dict[str, float]
+    gigabytes: dict[str, float]
+
+    @property
+    def slower(self) -> float:
+        """L-HEFT's makespan over D-HEFT's."""
+        return self.makespan["lheft"] / self.makespan["dheft"]
+
+    @property
+    def moved(self) -> float:
+        """What D-HEFT moves over what L-HEFT does."""
+        return self.gigabytes["dheft"] / self.gigabytes["lheft"]
+
+
+def reproduce(ask: Ask) -> Reproduction:
+    """Jacobi of 10 iterations at ratios from 2 to 12, on 16 contributors."""
+    return ratios(ask, RATIOS, ITERATIONS)
+
+
+def ratios(ask: Ask, values: Sequence[float], iterations: int) -> Reproduction:
+    """The table for these ratios."""
+    rows = [_row(ask, ratio, iterations, BASE) for ratio in values]
+    rows += [_row(ask, ratio, iterations, SLOW) for ratio in (values[0], values[-1])]
+    rows += [_row(ask, min(values, key=lambda r: abs(r - MIDDLE)), iterations, way) for way in WAYS]
+    base = [row for row in rows if row.way is BASE]
+    return Reproduction(
+        title="Ratio of computation to communication and data that moves, Jacobi iteration",
+        source="the macro-dataflow paper, figures 11 and 12",
+        headers=[
+            "ratio",
+            "inputs fetched",
+            "planning x",
+            *(f"{label} s" for label in NAMES.values()),
+            "L / D",
+            *(f"{label} GB" for label in NAMES.values()),
+        ],
+        rows=[_cells(row) for row in rows],
+        claims=claims(rows),
+        pictures=[
+            _picture(base, "Makespan", "makespan, s", lambda row: row.makespan),
+            _picture(base, "Data moved between contributors", "GB", lambda row: row.gigabytes),
+        ],
+        notes=[
+            f"Means of {ask.seeds_or(SEEDS)} seeds; {iterations * 64} tasks on {CONTRIBUTORS} contributors. "
+            "The ratio is a task's seconds on an idle PC over those that its inputs take on 1 Gbit/s.",
+            "All pieces of all rounds have "
+            f"{(iterations - 1) * 64 * 16384 * 16384 * 8 / 64 / 1e9:.1f} GB: a scheduler that moved each once "
+            "would move so much.",
+        ],
+    )
+
+
+def _row(ask: Ask, ratio: float, iterations: int, way: Way) -> Cells:
+    ask.tell(f"ratio {ratio:g}, inputs fetched {way.label}")
+    program = jacobi(iterations, ratio=ratio)
+    makespan: dict[str, float] = {}
+    gigabytes: dict[str, float] = {}
+    for name in NAMES:
+        runs = [
+            measure(
+                program,
+                shared_pcs(CONTRIBUTORS, seed),
+                way.dheft() if name == "dheft" else name,
+                seed=seed,
+                execution=way.execution,
+                planning=way.slower * PLANNING,
+            )
+            for seed in range(ask.seeds_or(SEEDS))
+        ]
+        makespan[name] = mean([run.makespan for run in runs])
+        gigabytes[name] = mean([run.gigabytes for run in runs])
+    return Cells(ratio, way, makespan, gigabytes)
+
+
+def _cells(row: Cells) -> list[Cell]:
+    return [
+        row.ratio,
+        row.way.label,
+        row.way.slower,
+        *(row.makespan[name] for name in NAMES),
+        row.slower,
+        *(row.gigabytes[name] for name in NAMES),
+    ]
+
+
+def claims(rows: Sequence[Cells]) -> list[Claim]:
+    """What the paper says about its figures 11 and 12, against the rows."""
+    base = [row for row in rows if row.way is BASE]
+    few, many = (row for row in rows if row.way is SLOW)
+    twice, kept = (next(row for row in rows if row.way is way) for way in WAYS)
+    middle = next(row for row in base if row.ratio == kept.ratio)
+    low, high = base[0], base[-1]
+    moved = mean([row.moved for row in base])
+    return [
+        judged(
+            "D-HEFT is better than L-HEFT the more the larger the ratio",
+            f"L-HEFT takes {low.slower:.3f} times as long as D-HEFT at {low.ratio:g} and {high.slower:.3f} times "
+            f"at {high.ratio:g}",
+            high.slower > max(1.0, low.slower),
+            "the paper's reason is planning that larger tasks outweigh, and a plan takes "
+            f"{PLANNING * 64 * ITERATIONS * CONTRIBUTORS:.0f} ms at most here; with planning x {SLOWER} it is "
+            f"{few.slower:.3f} at {few.ratio:g} and {many.slower:.3f} at {many.ratio:g}",
+        ),
+        judged(
+            "both move nearly the same amount of data",
+            f"D-HEFT moves {moved:.2f} times as much; {kept.moved:.2f} times if the next task of a contributor "
+            f"stays when a new plan is made, {twice.moved:.2f} times if inputs of two tasks are fetched",
+            0.8 < moved < 1.25,
+            "a new plan takes tasks back whose inputs are already on their way, and they go elsewhere; "
+            f"without that the two are close (makespans of D-HEFT {middle.makespan['dheft']:.1f} and "
+            f"{kept.makespan['dheft']:.1f} s)",
+        ),
+    ]  # fmt: skip
+
+
+def _picture(
+    rows: Sequence[Cells], title: str, label: str, pick: Callable[[Cells], dict[str, float]]
+) -> Diagram:
+    return Diagram(
+        title=f"{title}, Jacobi on {CONTRIBUTORS} contributors",
+        x_label="computation to communication",
+        y_label=label,
+        x=[row.ratio for row in rows],
+        curves={text: [pick(row)[name] for row in rows] for name, text in NAMES.items()},
+    )

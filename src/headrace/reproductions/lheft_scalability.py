@@ -1,0 +1,177 @@
+"""Figure 6 of the macro-dataflow paper: speedup of matrix multiplication, and what the network costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headrace.experiment.dataflow import matmul
+from headrace.experiment.diagram import Diagram
+from headrace.model.graph import Graph
+from headrace.model.sited import SiteLists
+from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions.contributors import NAMES, idle_pcs, judged, mean, measure
+from headrace.simulator.events.run import SimulatedRun
+
+COUNTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)
+RATIO = 6.0
+SEEDS = 3
+LIMIT = 0.1
+"""The paper: speedup leaves the ideal line when the network takes more than this share."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One number of contributors under one scheduler."""
+
+    contributors: int
+    scheduler: str
+    makespan: float
+    speedup: float
+    overhead: float
+    """Seconds during which contributors receive data over seconds of all tasks."""
+    gigabytes: float
+
+    @property
+    def efficiency(self) -> float:
+        return self.speedup / self.contributors
+
+
+def reproduce(ask: Ask) -> Reproduction:
+    """Two matrices of 4,000 by 4,000 integers in 16 by 16 pieces, on 1 to 32 contributors."""
+    return scalability(ask, COUNTS, 16)
+
+
+def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
+    """The table for these numbers of contributors; chance decides only where pieces lie at first."""
+    graph = matmul(blocks=blocks, ratio=RATIO).graph
+    seeds = ask.seeds_or(SEEDS)
+    rows: list[Cells] = []
+    for scheduler in NAMES:
+        for count in counts:
+            ask.tell(f"{count} contributors under {NAMES[scheduler]}")
+            rows.append(_row(graph, count, scheduler, seeds))
+    return Reproduction(
+        title="Speedup of matrix multiplication over contributors, and network overhead",
+        source="the macro-dataflow paper, section 5.3 (figure 6)",
+        headers=[
+            "contributors",
+            "scheduler",
+            "makespan s",
+            "speedup",
+            "efficiency",
+            "network overhead",
+            "GB moved",
+        ],
+        rows=[_cells(row) for row in rows],
+        claims=claims(rows),
+        pictures=[
+            _picture(rows, counts, "Speedup", "speedup", [float(c) for c in counts]),
+            _picture(rows, counts, "Network overhead", "transfers / tasks, seconds", None),
+        ],
+        notes=[
+            f"Means of {seeds} seeds. {graph.n_tasks} tasks of {float(graph.work[0]):.2f} s; initial pieces are dealt "
+            "out to the contributors at random, equally many to each, before the clock starts, and results stay "
+            "where they are made: the paper leaves both out. PCs are idle and equal; transfers share ports of "
+            "1 Gbit/s fairly. Overhead: seconds in which contributors receive data over seconds of tasks.",
+        ],
+    )
+
+
+def spread_out(graph: Graph, count: int, seed: int) -> Graph:
+    """The program with its initial items dealt out to the contributors, equally many to each.
+
+    >>> dealt = spread_out(matmul(blocks=2).graph, 4, seed=0)
+    >>> [sum(dealt.homes.of(item) == (f"pc{i}",) for item in range(16)) for i in range(4)]
+    [4, 4, 4, 4]
+    """
+    outside = np.random.default_rng([seed, 52]).permutation(np.flatnonzero(graph.producer < 0)).tolist()
+    homes = {item: (f"pc{k % count}",) for k, item in enumerate(outside)}
+    return replace(graph, homes=SiteLists.of_items(homes, graph.n_items))
+
+
+def _row(graph: Graph, count: int, scheduler: str, seeds: int) -> Cells:
+    alone = float(graph.work.sum())
+    runs = [
+        measure(spread_out(graph, count, seed), idle_pcs(count, "fair"), scheduler, seed=seed)
+        for seed in range(seeds)
+    ]
+    makespan = mean([run.makespan for run in runs])
+    return Cells(
+        count,
+        scheduler,
+        makespan,
+        alone / makespan,
+        mean([_receiving(run.run) for run in runs]) / alone,
+        mean([run.gigabytes for run in runs]),
+    )
+
+
+def _receiving(run: SimulatedRun) -> float:
+    """Seconds during which each contributor receives something, summed over contributors."""
+    plan = run.executed
+    total = 0.0
+    for place in np.unique(plan.move_target).tolist():
+        mine = plan.move_target == place
+        begin, end = plan.move_start[mine], plan.move_finish[mine]
+        order = np.argsort(begin, kind="stable")
+        reached = -np.inf
+        for start, finish in zip(begin[order].tolist(), end[order].tolist(), strict=True):
+            total += max(0.0, finish - max(start, reached))
+            reached = max(reached, finish)
+    return total
+
+
+def _cells(row: Cells) -> list[Cell]:
+    return [
+        row.contributors,
+        NAMES[row.scheduler],
+        row.makespan,
+        row.speedup,
+        row.efficiency,
+        row.overhead,
+        row.gigabytes,
+    ]
+
+
+def claims(rows: Sequence[Cells]) -> list[Claim]:
+    """What the paper says in its section 5.3, against the rows of L-HEFT."""
+    ours = [row for row in rows if row.scheduler == "lheft"]
+    first, last = ours[0], ours[-1]
+    below = [row for row in ours if row.overhead <= LIMIT]
+    above = [row for row in ours if row.overhead > LIMIT]
+    near = min((row.efficiency for row in below), default=1.0)
+    far = min((row.efficiency for row in above), default=1.0)
+    turned = bool(above) and far < near
+    return [
+        judged(
+            "with more contributors speedup grows, and network overhead as well, substantially",
+            f"speedup {first.speedup:.1f} on {first.contributors} to {last.speedup:.1f} on {last.contributors}; "
+            f"overhead {first.overhead:.1%} to {last.overhead:.1%}",
+            last.speedup > first.speedup and last.overhead > first.overhead,
+        ),
+        judged(
+            "speedup leaves the ideal line where the network takes more than 10 % of the time",
+            f"at an overhead of up to 10 % ({', '.join(str(r.contributors) for r in below)} contributors) efficiency "
+            f"is at least {near:.2f}, above that it falls to {far:.2f}",
+            turned and near > 0.9,
+        ),
+    ]  # fmt: skip
+
+
+def _picture(
+    rows: Sequence[Cells], counts: Sequence[int], title: str, label: str, ideal: list[float] | None
+) -> Diagram:
+    curves: dict[str, list[float | None]] = {} if ideal is None else {"ideal": list(ideal)}
+    for scheduler, text in NAMES.items():
+        mine = [row for row in rows if row.scheduler == scheduler]
+        curves[text] = [row.overhead if ideal is None else row.speedup for row in mine]
+    return Diagram(
+        title=f"{title}, matrix multiplication",
+        x_label="contributors",
+        y_label=label,
+        x=[float(c) for c in counts],
+        curves=curves,
+    )

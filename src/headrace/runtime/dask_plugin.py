@@ -1,0 +1,540 @@
+"""The policy inside the engine's scheduler: the one module that touches non-public hooks of distributed.
+
+What it relies on, beside the documented hooks of SchedulerPlugin:
+- `update_graph` runs before any task of the graph can start, and `transition` of a finished task before
+  its dependents are placed: restrictions and priorities set there are obeyed;
+- a task with `worker_restrictions` is neither queued by the scheduler nor stolen, so nothing else need be
+  turned off; restricted to an address that does not exist it stays in `no-worker` until told otherwise;
+- `remove_worker` comes after the lost tasks were put back: those pinned to the lost worker are then in
+  `no-worker`, where the engine would leave them for ever;
+- a worker sends its task's `metadata` along with the message that it finished, and keeps what it
+  received in `transfer_incoming_log`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+import traceback
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from distributed.diagnostics.plugin import SchedulerPlugin
+from distributed.metrics import time as engine_time
+
+from headrace.core.replan import Replan
+from headrace.core.scheduler import Assign
+from headrace.model.errors import HeadraceError, NoPlan, TaskFailed
+from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskErred, TaskFinished
+from headrace.model.graph import Graph
+from headrace.model.platform import Platform
+from headrace.model.program import Program
+from headrace.runtime.messages import encode_error, encode_event
+from headrace.runtime.packing import unpack
+
+if TYPE_CHECKING:
+    from headrace.core.coordinator import Coordinator
+    from headrace.core.scheduler import Scheduler
+    from headrace.runtime.graph import Key, Layout
+
+_NOWHERE = "headrace://no-host-yet"
+"""The restriction of a task that has no host yet."""
+_BATCH_SECONDS = 0.05
+_FIRST = float("-inf")
+_CLOCK_NOISE = 0.1
+_METADATA = "headrace"
+_shipping = threading.Lock()
+_last_shipped: dict[str, Any] | None = None
+"""On a worker: the last entry of its transfer log that the scheduler was told of."""
+
+Hook = TypeVar("Hook", bound=Callable[..., Any])
+
+
+def attach_measurement(measured: dict[str, Any]) -> None:
+    """On a worker, in a task: send a measurement, and what data arrived, with the task's end."""
+    global _last_shipped
+    from distributed.comm import get_address_host
+    from distributed.worker import get_worker, thread_state
+
+    worker = get_worker()
+    with _shipping:
+        arrived = list(
+            takewhile(lambda entry: entry is not _last_shipped, list(worker.transfer_incoming_log)[::-1])
+        )
+        arrived.reverse()
+        if arrived:
+            _last_shipped = arrived[-1]
+    # What the engine takes for the difference between the clocks is as inexact as its messages are slow: a
+    # small one is noise, and would let a task begin before the one it waits for has ended. On one machine there
+    # is one clock.
+    delay = worker.scheduler_delay
+    apart = get_address_host(worker.address) != get_address_host(worker.scheduler.address)
+    shift = delay if apart and abs(delay) > _CLOCK_NOISE else 0.0
+    measured["start"] += shift
+    measured["finish"] += shift
+    measured["moves"] = [
+        (
+            entry["start"] - delay + shift,
+            entry["stop"] - delay + shift,
+            entry["who"],
+            [*entry["keys"].items()],
+        )
+        for entry in arrived
+    ]
+    state = worker.state.tasks.get(thread_state.key)
+    if state is not None:
+        state.metadata[_METADATA] = measured
+
+
+def _guarded(hook: Hook) -> Hook:
+    """The engine only logs what a hook raises, and goes on: here it ends the run instead."""
+
+    @functools.wraps(hook)
+    def guarded(self: CoordinatorPlugin, *args: Any, **kwargs: Any) -> None:
+        try:
+            hook(self, *args, **kwargs)
+        except HeadraceError as error:
+            self.fail(error)
+        except Exception:
+            self.fail(HeadraceError(f"the policy failed:\n{traceback.format_exc()}", where="scheduler"))
+
+    return cast(Hook, guarded)
+
+
+class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
+    """Carries out a scheduler's assignments, or with `policy` None only watches.
+
+    Everything that happens goes to the client in batches under `topic`: dictionaries with `events`,
+    `measured`, and once `end` or `error`.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        graph: Graph,
+        platform: Platform,
+        policy: bytes | None,
+        topic: str,
+        patience: float,
+    ) -> None:
+        self.name = topic
+        self.layout = layout
+        self.graph = graph
+        self.platform = platform
+        self.policy = policy
+        self.topic = topic
+        self.patience = patience
+        """Seconds to wait for a worker when none is left."""
+
+    async def start(self, scheduler: Any) -> None:
+        """Plan: an error here reaches the client as it is."""
+        self.scheduler = scheduler
+        self.began: float | None = None
+        self.over = False
+        self.events: list[Event] = []
+        self.measured: list[tuple[str, Any]] = []
+        self.sending = False
+        self.known = {*self.layout.tasks, *self.layout.follows}
+        self.wanted = frozenset(self.layout.wanted)
+        self.missing = set(self.layout.wanted)
+        self.busy: set[Key] = set()
+        self.host_names = {host.name for host in self.platform.hosts}
+        self.address: dict[str, str] = {}
+        self.host_at: dict[str, str] = {}
+        self.told_lost: set[str] = set()
+        """Hosts whose loss was told since the run began."""
+        for address, worker in scheduler.workers.items():
+            self._note_worker(address, str(worker.name))
+        self.coordinator: Coordinator | None = None
+        if self.policy is not None:
+            # In a thread: workers and other clients of the scheduler are answered meanwhile.
+            await asyncio.to_thread(self._prepare_policy)
+
+    def _prepare_policy(self) -> None:
+        self.key_of = {name: key for key, name in self.layout.tasks.items()}
+        self.helpers_of: dict[str, list[Key]] = {}
+        for key, tasks in self.layout.follows.items():
+            for task in tasks:
+                self.helpers_of.setdefault(task, []).append(key)
+        self.pin: dict[str, Assign] = {}
+        self.to_apply: dict[Key, str] = {}
+        assert self.policy is not None
+        from headrace.core.coordinator import Coordinator  # compiled code, which not every run needs
+        from headrace.core.estimates import HistoryEstimates
+
+        scheduler = unpack(self.policy)
+        warm_up(scheduler)
+        self.coordinator = Coordinator(
+            scheduler,
+            self.graph,
+            self.platform,
+            estimates=HistoryEstimates(self.graph, self.platform),
+            workers_queue=True,
+        )
+        self.policy_name = self.coordinator.scheduler.name
+        absent = [HostLeft(0.0, h.name) for h in self.platform.hosts if h.name not in self.address]
+        self.planned_for = [h.name for h in self.platform.hosts if h.name in self.address]
+        self.first_answer = _assignments(self.coordinator.handle([*absent, Started(0.0)]))
+
+    # What the engine calls.
+
+    @_guarded
+    def update_graph(self, scheduler: Any, *, tasks: list[Key], **_: Any) -> None:
+        if self.began is not None or not tasks or tasks[0] not in self.known:
+            return
+        self.began = engine_time()
+        self._emit(Started(0.0))
+        if self.coordinator is None:
+            return
+        for key in self.known:
+            scheduler.tasks[key].worker_restrictions = {_NOWHERE}
+        # The engine has already ordered the first tasks by its own priorities: they are held back until
+        # that is over and then sent by ours, for a worker begins with what it gets first.
+        scheduler.loop.add_callback(self._begin)
+
+    @_guarded
+    def _begin(self) -> None:
+        """Carry out the first answer, as far as nothing has changed since it was given."""
+        assert self.coordinator is not None
+        workers = self.scheduler.workers
+        gone = [host for host in self.planned_for if self.address.get(host) not in workers]
+        left = [HostLeft(self._now(), host) for host in gone if host not in self.told_lost]
+        for event in left:
+            self.address.pop(event.host, None)
+            self._emit(event)
+        still = [a for a in self.first_answer if a.task not in self.pin and a.host not in gone]
+        self._assign([a for a in still if a.host in self.address or a.host not in self.planned_for])
+        if left:
+            self._assign(_assignments(self.coordinator.handle(left)))
+        self._apply()
+
+    def transition(self, key: Key, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
+        if key in self.known and not self.over:
+            self._moved_on(key, start, finish, kwargs)
+
+    @_guarded
+    def _moved_on(self, key: Key, start: str, finish: str, details: dict[str, Any]) -> None:
+        if start == "processing":
+            self.busy.discard(key)
+        elif start == "memory" and key in self.wanted:
+            self.missing.add(key)
+        if finish == "processing":
+            self.busy.add(key)
+        elif finish == "memory":
+            if details.get("metadata"):
+                self._finished(key, details["metadata"].get(_METADATA), details["worker"])
+            self.missing.discard(key)
+            if not self.missing:
+                self._send_soon(now=True)
+        elif finish == "erred":
+            self._erred(key, details)
+
+    @_guarded
+    def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
+        if worker in self.host_at and not self.over:
+            self._host_left(worker)
+
+    @_guarded
+    def add_worker(self, scheduler: Any, worker: str) -> None:
+        host = str(scheduler.workers[worker].name)
+        self._note_worker(worker, host)
+        if host not in self.address or self.began is None or self.over:
+            return
+        event = HostJoined(self._now(), host)
+        self._emit(event)
+        if self.coordinator is not None:
+            self._assign(_assignments(self.coordinator.handle([event])))
+            self._rescue()
+            self._apply()
+
+    # What happened.
+
+    def _now(self) -> float:
+        return self._since(engine_time())
+
+    def _since(self, instant: float) -> float:
+        return float(instant - (self.began or instant))
+
+    def _note_worker(self, address: str, host: str) -> None:
+        self.host_at[address] = host
+        if host in self.host_names:
+            self.address[host] = address
+
+    def _finished(self, key: Key, measured: dict[str, Any] | None, worker: str) -> None:
+        if measured is None:
+            return
+        host, task = self._host(worker), self.layout.tasks[key]
+        happened = self._moves(measured.pop("moves"), host)
+        begin, end = self._since(measured["start"]), self._since(measured["finish"])
+        sizes = tuple((name, float(size)) for name, size in measured["sizes"])
+        happened.append(TaskFinished(end, task, host, begin, sizes))
+        self.measured.append((task, measured))
+        for event in happened:
+            self._emit(event)
+        if self.coordinator is not None:
+            answer = _assignments(self.coordinator.handle(happened))
+            if answer:
+                self._assign(answer)
+                # Inside a transition no other may begin: what has to move does so right after.
+                self.scheduler.loop.add_callback(self._apply)
+
+    def _moves(self, moves: Iterable[Any], target: str) -> list[Event]:
+        return [
+            DataMoved(
+                self._since(stop),
+                self.layout.items[key],
+                self._host(who),
+                target,
+                self._since(start),
+                float(size),
+            )
+            for start, stop, who, keys in moves
+            for key, size in keys
+            if key in self.layout.items
+        ]
+
+    def _host(self, address: str) -> str:
+        return self.host_at.get(address, address)
+
+    def _erred(self, key: Key, details: dict[str, Any]) -> None:
+        state = self.scheduler.tasks.get(key)
+        if state is None or state.exception_blame is not state:
+            return
+        task = self.layout.tasks.get(key) or self.layout.follows[key][0]
+        host = self._host(details.get("worker") or "")
+        self._emit(TaskErred(self._now(), task, host, _error_text(details)))
+        self._send_soon(now=True)
+
+    def _host_left(self, address: str) -> None:
+        host = self.host_at[address]
+        if self.address.get(host) == address:
+            del self.address[host]
+        if self.began is None:
+            return
+        event = HostLeft(self._now(), host)
+        self.told_lost.add(host)
+        self._emit(event)
+        if not self.address:
+            self.scheduler.loop.call_later(self.patience, self._give_up_without_hosts)
+        if self.coordinator is None or host not in self.host_names:
+            return
+        self._assign(_assignments(self.coordinator.handle([event])))
+        self._rescue()
+        self._apply()
+
+    @_guarded
+    def _give_up_without_hosts(self) -> None:
+        if not self.address and not self.over:
+            raise NoPlan("no worker is left", where=self.platform.name, hint="add a worker and run it again")
+
+    # What follows from it.
+
+    def _assign(self, answer: Iterable[Assign]) -> None:
+        """Set restrictions and priorities; what must also change its state is kept for `_apply`."""
+        helpers: dict[Key, None] = {}
+        for assignment in answer:
+            address = self.address.get(assignment.host)
+            if address is None or assignment.task not in self.key_of:
+                raise NoPlan(
+                    f"{assignment.task!r} was assigned to {assignment.host!r}, which is not there",
+                    where=self.policy_name,
+                    hint="use another scheduler",
+                )
+            self.pin[assignment.task] = assignment
+            self._place(self.key_of[assignment.task], address, assignment.rank)
+            helpers.update(dict.fromkeys(self.helpers_of.get(assignment.task, ())))
+        for key in helpers:
+            self._place_helper(key)
+
+    def _place_helper(self, key: Key) -> None:
+        pins = [self.pin[task] for task in self.layout.follows[key] if task in self.pin]
+        pins = [pin for pin in pins if pin.host in self.address]
+        if pins:
+            self._place(key, self.address[min(pins, key=lambda pin: pin.rank).host], _FIRST)
+
+    def _place(self, key: Key, address: str, rank: float) -> None:
+        state = self.scheduler.tasks.get(key)
+        if state is None:
+            return
+        state.worker_restrictions = {address}
+        state.loose_restrictions = False
+        state.priority = (*state.priority[:2], rank)
+        if state.state == "no-worker":
+            self.to_apply[key] = "processing"
+        elif state.state == "processing":
+            worker = state.processing_on
+            # What a worker has begun stays: moving it would only do its work twice.
+            if worker.address != address and state not in worker.executing:
+                self.to_apply[key] = "released"
+
+    def _rescue(self) -> None:
+        """Give every key that is pinned to a lost worker a place beside its readers.
+
+        The engine also computes again what the coordinator holds to be done, where it had already
+        dropped the data: no assignment comes for those. O(keys).
+        """
+        names = self.graph.task_names
+        for number in reversed(self.graph.order.tolist()):
+            task = names[number]
+            pin = self.pin.get(task)
+            if pin is None or pin.host in self.address:
+                continue
+            state = self.scheduler.tasks.get(self.key_of[task])
+            if state is None:
+                continue
+            reader = self._first_reader(state)
+            host = reader.host if reader else self._least_busy_host()
+            self._assign([Assign(task, host, reader.rank if reader else pin.rank)])
+        for key in self.layout.follows:
+            state = self.scheduler.tasks.get(key)
+            if state is not None and not state.worker_restrictions & self.scheduler.workers.keys():
+                self._place_helper(key)
+
+    def _first_reader(self, state: Any) -> Assign | None:
+        """The pin of the first task, by rank, that reads what this one makes and has a living host."""
+        pins: list[Assign] = []
+        for reader in state.dependents:
+            tasks = (
+                [self.layout.tasks[reader.key]]
+                if reader.key in self.layout.tasks
+                else [self.layout.tasks[r.key] for r in reader.dependents if r.key in self.layout.tasks]
+            )
+            pins += [self.pin[t] for t in tasks if t in self.pin and self.pin[t].host in self.address]
+        return min(pins, key=lambda pin: (pin.rank, pin.task), default=None)
+
+    def _least_busy_host(self) -> str:
+        workers = self.scheduler.workers
+        return min(self.address, key=lambda host: (len(workers[self.address[host]].processing), host))
+
+    def _apply(self) -> None:
+        """Let tasks move to where they now belong: those that waited for a host, and those elsewhere."""
+        changes, self.to_apply = self.to_apply, {}
+        movable = []
+        for key, target in changes.items():
+            state = self.scheduler.tasks.get(key)
+            expected = "no-worker" if target == "processing" else "processing"
+            if state is not None and state.state == expected:
+                movable.append((state.priority, key, target))
+        if movable:
+            # The engine takes the last of them first.
+            moves = {key: target for _, key, target in sorted(movable, reverse=True)}
+            self.scheduler.transitions(moves, stimulus_id=f"headrace-{engine_time()}")
+
+    # What the client hears.
+
+    def _emit(self, event: Event) -> None:
+        self.events.append(event)
+        self._send_soon()
+
+    def _send_soon(self, now: bool = False) -> None:
+        if now:
+            self.scheduler.loop.add_callback(self._send)
+        elif not self.sending:
+            self.sending = True
+            self.scheduler.loop.call_later(_BATCH_SECONDS, self._send)
+
+    @_guarded
+    def _send(self) -> None:
+        self.sending = False
+        if self.over:
+            return
+        message: dict[str, Any] = {
+            "events": [encode_event(event) for event in self.events],
+            "measured": self.measured,
+        }
+        self.events, self.measured = [], []
+        if self.began is not None and not self.missing:
+            message["end"] = True
+        if message["events"] or message["measured"] or "end" in message:
+            self._publish(message)
+        self._check_progress()
+
+    def _publish(self, message: dict[str, Any]) -> None:
+        self.scheduler.log_event(self.topic, message)
+        # It has been sent; the scheduler would also keep it for ever.
+        self.scheduler._broker.truncate(self.topic)
+
+    def _check_progress(self) -> None:
+        """A scheduler that gives no host to what is ready, while nothing runs, would wait for ever."""
+        if self.coordinator is None or self.busy or not self.missing or not self.address or self.to_apply:
+            return
+        held = sorted(
+            self.layout.tasks[state.key]
+            for state in self.scheduler.unrunnable
+            if state.key in self.layout.tasks and state.worker_restrictions == {_NOWHERE}
+        )
+        if held:
+            raise NoPlan(
+                f"{len(held)} tasks are ready and have no host, first {held[0]!r}",
+                where=self.policy_name,
+                hint="use another scheduler",
+            )
+
+    def fail(self, error: HeadraceError) -> None:
+        """End the run with an error that the client raises."""
+        if not self.over:
+            self.over = True
+            self._publish(
+                {
+                    "events": [encode_event(event) for event in self.events],
+                    "measured": self.measured,
+                    "error": encode_error(error),
+                }
+            )
+
+
+def _assignments(commands: Iterable[object]) -> list[Assign]:
+    """The engine's workers fetch data themselves: only assignments matter to them."""
+    return [command for command in commands if isinstance(command, Assign)]
+
+
+def warm_up(scheduler: Scheduler) -> None:
+    """Have everything compiled that a run under this scheduler needs, before its clock starts: by a small run.
+
+    Only for schedulers of Headrace: what others do with a program that is not theirs is not known.
+    """
+    from headrace.core.coordinator import Coordinator
+    from headrace.core.estimates import HistoryEstimates
+
+    if not type(scheduler).__module__.startswith("headrace."):
+        return
+    program = Program("warm-up")
+    made = [program.task(None, outputs={f"x{k}": 1.0}, work=1.0, name=f"t{k}") for k in range(4)]
+    program.task(None, inputs=made, outputs={"y": 1.0}, work=1.0, name="last")
+    platform = Platform.pairwise([1.0, 1.0], bandwidth=1e6)
+    a, b = (host.name for host in platform.hosts)
+    copied = deepcopy(scheduler)
+    if isinstance(copied, Replan):
+        copied.first = None
+    estimates = HistoryEstimates(program.graph, platform)
+    coordinator = Coordinator(copied, program.graph, platform, estimates=estimates, workers_queue=True)
+    coordinator.handle([Started(0.0)])
+    coordinator.handle([TaskFinished(1.0, "t0", a, 0.0)])
+    coordinator.handle([DataMoved(1.1, "x0", a, b, 1.0, 1.0)])
+    coordinator.handle([HostLeft(1.2, b)])
+    coordinator.handle([HostJoined(1.3, b)])
+    for k in range(1, 4):
+        coordinator.handle([TaskFinished(2.0 + k, f"t{k}", a, 1.0 + k)])
+
+
+def _error_text(details: dict[str, Any]) -> str:
+    """What the user is shown: the message our own wrapper made, or the engine's."""
+    import pickle
+
+    from distributed.protocol.serialize import Serialized, deserialize
+
+    error = details.get("exception")
+    try:
+        if isinstance(error, Serialized):
+            error = deserialize(error.header, error.frames)
+        if isinstance(error, bytes | bytearray):
+            error = pickle.loads(error)
+    except Exception:  # its class may not exist here; the engine sent a text as well
+        error = None
+    if isinstance(error, TaskFailed):
+        return str(error)
+    text = details.get("traceback_text") or ""
+    return f"{text}{details.get('exception_text') or error or 'the task failed'}"

@@ -1,0 +1,327 @@
+"""The event loop: orders are carried out, ends are noted, until something needs a decision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.arrays.compiling import entry, inner
+from headrace.core.state import (
+    ABORT,
+    COMMANDS,
+    CONTENTION,
+    COPIES,
+    DELIVERED,
+    DONE,
+    DROP,
+    FAIR,
+    MISPREDICTED,
+    REQUESTS,
+    RUNNING_WRITES,
+    SEND,
+    START,
+    STOP,
+    TRANSFERS,
+)
+from headrace.core.transitions.data import transfer_done
+from headrace.core.transitions.dispatch import dispatch, task_done
+from headrace.core.transitions.wake import wants_to_be_asked
+from headrace.simulator.events.event_queue import put, take_out
+from headrace.simulator.events.flows import (
+    advance_flows,
+    alone_until,
+    join_flow,
+    latency_at,
+    leave_flow,
+    next_flow_end,
+    sent_between,
+    share,
+)
+from headrace.simulator.events.grid_state import (
+    COPY_DROPPED,
+    FLOWING,
+    LATENCY,
+    MOVE_CUT,
+    MOVE_ENDED,
+    MOVE_STARTED,
+    TASK_ENDED,
+    TASK_STARTED,
+    TASK_STOPPED,
+)
+from headrace.simulator.events.traces import done_between, finish
+
+# Why the loop stopped.
+FINISHED, TIME, WAKE, STUCK, LOG_FULL, NO_ROOM = 0, 1, 2, 3, 4, 5
+
+
+@inner
+def write(grid, kind, subject, origin, target):
+    k = grid.log_length[0]
+    grid.log_time[k] = grid.now[0]
+    grid.log_kind[k] = kind
+    grid.log_subject[k] = subject
+    grid.log_from[k] = origin
+    grid.log_to[k] = target
+    grid.log_length[0] = k + 1
+
+
+@inner
+def core_end(grid, core, task):
+    """When the work left on a core is done, at the speed its host has from now on."""
+    host = grid.core_host[core]
+    left = grid.core_work_left[core] / grid.rate[grid.kind[task], host]
+    trace = grid.host_trace[host]
+    return grid.now[0] + left if trace < 0 else finish(grid.table, trace, grid.now[0], left)
+
+
+@inner
+def start_move(problem, state, grid, move, source, target):
+    pair = source * len(state.place_up) + target
+    write(grid, MOVE_STARTED, state.transfer_item[move], source, target)
+    now = grid.now[0]
+    grid.transfer_left[move] = grid.size[state.transfer_item[move]]
+    cores = len(grid.core_host)
+    latency = latency_at(problem, grid, pair, now)
+    if problem.policy[CONTENTION] == FAIR and problem.route_ptr[pair + 1] > problem.route_ptr[pair]:
+        grid.transfer_phase[move] = LATENCY
+        put(grid, cores + move, now + latency)
+    else:
+        grid.transfer_phase[move] = FLOWING
+        grid.transfer_since[move] = now + latency
+        put(grid, cores + move, alone_until(problem, grid, pair, now + latency, grid.transfer_left[move]))
+
+
+@inner
+def carry_out(problem, state, grid):
+    """Do what the coordinator commands; returns whether shares of links change by it."""
+    changed = False
+    cores = len(grid.core_host)
+    for k in range(state.counters[COMMANDS]):
+        kind, subject = state.command_kind[k], state.command_subject[k]
+        origin, target = state.command_from[k], state.command_to[k]
+        if kind == START:
+            core = problem.core_ptr[origin] + target
+            grid.core_work_left[core] = grid.work[subject]
+            grid.core_since[core] = grid.now[0]
+            write(grid, TASK_STARTED, subject, origin, target)
+            put(grid, core, core_end(grid, core, subject))
+        elif kind == SEND:
+            start_move(problem, state, grid, subject, origin, target)
+        elif kind == STOP:
+            take_out(grid, problem.core_ptr[origin] + target)
+            write(grid, TASK_STOPPED, subject, origin, target)
+        elif kind == DROP:
+            write(grid, COPY_DROPPED, subject, origin, -1)
+        elif kind == ABORT:
+            pair = origin * len(state.place_up) + target
+            flowing = problem.policy[CONTENTION] == FAIR and grid.heap_at[cores + subject] < 0
+            if flowing:
+                leave_flow(grid, subject, pair)
+                changed = True
+            take_out(grid, cores + subject)
+            write(grid, MOVE_CUT, state.transfer_item[subject], origin, target)
+    state.counters[COMMANDS] = 0
+    return changed
+
+
+@inner
+def end_task(problem, state, grid, core, factor):
+    task = state.core_task[core]
+    host = grid.core_host[core]
+    took = grid.now[0] - (
+        state.run_start[task] if state.run_host[task] == host else state.duplicate_start[task]
+    )
+    expected = state.predicted[task]
+    if factor < np.inf and (took > factor * expected or factor * took < expected):
+        state.counters[MISPREDICTED] += 1
+    write(grid, TASK_ENDED, task, host, core - problem.core_ptr[host])
+    task_done(problem, state, task, host, grid.now[0])
+
+
+@inner
+def finish_move(problem, state, grid, move):
+    write(
+        grid, MOVE_ENDED, state.transfer_item[move], state.transfer_source[move], state.transfer_target[move]
+    )
+    transfer_done(problem, state, move)
+
+
+@inner
+def end_flows(problem, state, grid):
+    """Transfers that have got all they wanted, by now; how many.
+
+    What a flow gets in the least time that can be told apart at this moment does not count as missing: else a
+    small item on a quick link late in a run would never be there.
+    """
+    ended = 0
+    k = 0
+    while k < grid.n_active[0]:
+        pair = grid.active[k]
+        served = grid.pair_served[pair]
+        enough = served + 1e-9 * max(1.0, served) + grid.pair_rate[pair] * grid.now[0] * 1e-15
+        if grid.pair_first[pair] > enough:
+            k += 1
+            continue
+        move = grid.pair_head[pair]
+        while move >= 0:
+            following = grid.flow_next[move]
+            if grid.flow_goal[move] <= enough:
+                leave_flow(grid, move, pair)
+                finish_move(problem, state, grid, move)
+                ended += 1
+            move = following
+        if grid.active_at[pair] == k:
+            k += 1
+    return ended
+
+
+@entry
+def settle(problem, state, grid):
+    """Carry out what a change ordered, before anything new is started."""
+    if carry_out(problem, state, grid) and problem.policy[CONTENTION] == FAIR:
+        share(problem, grid, grid.now[0])
+
+
+@entry
+def host_speed_changes(problem, state, grid, host, trace):
+    """From now on a host follows another trace; what it runs has done its part of the work."""
+    now = grid.now[0]
+    old = grid.host_trace[host]
+    for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
+        task = state.core_task[core]
+        if task >= 0 and grid.heap_at[core] >= 0:
+            passed = now - grid.core_since[core]
+            if old >= 0:
+                passed = done_between(grid.table, old, grid.core_since[core], now)
+            done = passed * grid.rate[grid.kind[task], host]
+            grid.core_work_left[core] = max(0.0, grid.core_work_left[core] - done)
+            grid.core_since[core] = now
+    grid.host_trace[host] = trace
+    for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
+        task = state.core_task[core]
+        if task >= 0 and grid.heap_at[core] >= 0:
+            put(grid, core, core_end(grid, core, task))
+
+
+@entry
+def link_speed_changes(problem, state, grid, link, trace, delay):
+    """From now on a link follows another trace; transfers on it have sent their part."""
+    now = grid.now[0]
+    cores = len(grid.core_host)
+    places = len(state.place_up)
+    fair = problem.policy[CONTENTION] == FAIR
+    for k in range(state.counters[TRANSFERS]):
+        move = state.live_transfers[k]
+        pair = state.transfer_source[move] * places + state.transfer_target[move]
+        if not fair and grid.heap_at[cores + move] >= 0 and grid.transfer_since[move] < now:
+            sent = sent_between(problem, grid, pair, grid.transfer_since[move], now)
+            grid.transfer_left[move] = max(0.0, grid.transfer_left[move] - sent)
+            grid.transfer_since[move] = now
+    grid.link_trace[link] = trace
+    grid.link_delay[link] = delay
+    if fair:
+        advance_flows(grid, now)
+        share(problem, grid, now)
+        return
+    for k in range(state.counters[TRANSFERS]):
+        move = state.live_transfers[k]
+        pair = state.transfer_source[move] * places + state.transfer_target[move]
+        if grid.heap_at[cores + move] >= 0:
+            begins = grid.transfer_since[move]
+            put(grid, cores + move, alone_until(problem, grid, pair, begins, grid.transfer_left[move]))
+
+
+@inner
+def log_is_full(state, grid):
+    """Whether one more step could write more lines than the log has room for."""
+    need = (
+        state.counters[COMMANDS] + grid.heap_len[0] + 2 * state.counters[TRANSFERS] + len(grid.core_host) + 16
+    )
+    return len(grid.log_time) - grid.log_length[0] < need
+
+
+@inner
+def copies_are_full(state):
+    """Whether one more step could make more copy records than there is room for."""
+    need = 64 + state.counters[REQUESTS] + len(state.host_up) + 2 * state.counters[RUNNING_WRITES]
+    return len(state.copy_item) - state.counters[COPIES] < need
+
+
+@inner
+def next_end(grid, fair):
+    """When the next task or transfer ends, or shares of links change."""
+    following = grid.heap_time[0] if grid.heap_len[0] > 0 else np.inf
+    if fair:
+        following = min(following, min(next_flow_end(grid), grid.flow_time[1]))
+    return following
+
+
+@inner
+def end_what_is_due(problem, state, grid, factor):
+    """Note everything that ends now; returns whether shares of links change."""
+    fair = problem.policy[CONTENTION] == FAIR
+    cores = len(grid.core_host)
+    changed = False
+    if fair:
+        advance_flows(grid, grid.now[0])
+        changed = grid.flow_time[1] <= grid.now[0]
+        if end_flows(problem, state, grid) > 0:
+            changed = True
+    while grid.heap_len[0] > 0 and grid.heap_time[0] <= grid.now[0]:
+        number = grid.heap_id[0]
+        take_out(grid, number)
+        if number < cores:
+            if state.core_task[number] >= 0:  # not stopped at this very moment
+                end_task(problem, state, grid, number, factor)
+            continue
+        move = number - cores
+        if fair and grid.transfer_phase[move] == LATENCY and grid.transfer_left[move] > 0.0:
+            grid.transfer_phase[move] = FLOWING
+            pair = state.transfer_source[move] * len(state.place_up) + state.transfer_target[move]
+            join_flow(problem, state, grid, move, pair)
+            changed = True
+        else:
+            finish_move(problem, state, grid, move)
+    return changed
+
+
+@entry
+def advance(problem, state, grid, until, results, wake, muted):
+    """Run until all is done, a time is reached, the scheduler wants to be asked, or nothing can happen any more.
+
+    See `core.transitions.wake` for `wake`. A scheduler that was just asked is not asked again before something has
+    happened (`muted`). O(log of what is under way) for each end, plus what changes by it.
+    """
+    fair = problem.policy[CONTENTION] == FAIR
+    tasks = len(state.done)
+    happened = False
+    while True:
+        if copies_are_full(state):
+            return NO_ROOM
+        dispatch(problem, state, grid.now[0])
+        if log_is_full(state, grid):
+            return LOG_FULL
+        changed = carry_out(problem, state, grid)
+        if fair and changed:
+            share(problem, grid, grid.now[0])
+        if state.counters[DONE] == tasks and state.counters[DELIVERED] == results:
+            return FINISHED
+        if wants_to_be_asked(problem, state, grid.now[0], wake, happened, muted):
+            return WAKE
+        following = next_end(grid, fair)
+        if following > until:
+            if until == np.inf:
+                return STUCK
+            if fair:
+                advance_flows(grid, until)
+            grid.now[0] = until
+            return TIME
+        if following == np.inf:
+            return STUCK
+        muted = False
+        happened = True
+        grid.now[0] = max(grid.now[0], following)
+        changed = end_what_is_due(problem, state, grid, wake.misprediction)
+        if carry_out(problem, state, grid):
+            changed = True
+        if fair and changed:
+            share(problem, grid, grid.now[0])

@@ -1,0 +1,62 @@
+"""How a simulated run goes, beside the program, the grid and the scheduler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.model.errors import UsageError
+from headrace.predict.information import parse_quality
+
+ESTIMATES = "user, history, perfect, bounded:SHARE (such as bounded:0.3), sampled or forecast"
+
+
+@dataclass(frozen=True)
+class SimulationConfig:
+    """Settings of a simulated run. The defaults are those of the command line."""
+
+    policy: ReplanPolicy = field(default_factory=ReplanPolicy)
+    """When a planner plans again; schedulers that decide by themselves accept only its defaults."""
+    execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
+    estimates: str = field(
+        default="user",
+        metadata={
+            "option": "--estimates",
+            "help": f"What the scheduler is told about run times and speeds: {ESTIMATES}.",
+        },
+    )
+    faults: str = field(
+        default="",
+        metadata={
+            "option": "--faults",
+            "help": "What breaks and when, such as kill=2@30%,slow=n1*0.5@100+60.",
+        },
+    )
+    error: float = field(
+        default=0.0,
+        metadata={
+            "option": "--error",
+            "help": "Real run times differ from the estimated ones by up to this share.",
+        },
+    )
+    planned: float | None = None
+    """The makespan that shares of time in `faults` refer to; None: that of `planned_makespan`."""
+
+    def accepted_by(self, scheduler: str) -> SimulationConfig:
+        """The same settings without those of `policy` that a scheduler of this name does not accept."""
+        from headrace.online.adapter import accepted_policy
+
+        return replace(self, policy=accepted_policy(scheduler, self.policy))
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.error < 1.0:
+            raise UsageError(
+                f"error is {self.error}", hint="give a share of at least 0 and below 1, such as 0.2"
+            )
+        if self.estimates not in ("user", "history"):
+            try:
+                parse_quality(self.estimates)
+            except UsageError as error:
+                error.hint = ESTIMATES
+                raise

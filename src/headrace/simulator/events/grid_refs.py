@@ -1,0 +1,35 @@
+"""The simulated grid as compiled code holds it; see core.records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import config, types
+from numba.experimental import structref
+
+from headrace.arrays.compiling import entry
+from headrace.simulator.events.grid_state import GridState
+
+
+@structref.register
+class WorldType(types.StructRef):  # type: ignore[misc]
+    def preprocess_fields(self, fields: Any) -> Any:
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class WorldRef(structref.StructRefProxy):  # type: ignore[misc]
+    """A `GridState` for compiled code."""
+
+
+structref.define_constructor(WorldRef, WorldType, list(GridState._fields))
+structref.define_boxing(WorldType, WorldRef)
+
+
+@entry
+def _world_ref(grid: Any) -> Any:
+    return WorldRef(*grid)
+
+
+def grid_ref(grid: GridState) -> Any:
+    """The grid for compiled code; itself where nothing is compiled."""
+    return grid if config.DISABLE_JIT else _world_ref(grid)

@@ -1,0 +1,142 @@
+"""What happened in a simulated run: as a plan, and as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
+from headrace.model.plan import Plan
+from headrace.simulator.events import grid_state as w
+
+if TYPE_CHECKING:
+    from headrace.simulator.events.run import SimulatedRun
+
+_WORDS = {
+    w.TASK_STARTED: "start",
+    w.TASK_ENDED: "end",
+    w.TASK_STOPPED: "stop",
+    w.MOVE_STARTED: "send",
+    w.MOVE_ENDED: "arrive",
+    w.MOVE_CUT: "cut",
+    w.HOST_LEFT: "left",
+    w.HOST_JOINED: "joined",
+    w.LINK_LEFT: "link-down",
+    w.LINK_JOINED: "link-up",
+    w.CHANGED: "changed",
+    w.STORAGE_LEFT: "storage-down",
+    w.STORAGE_JOINED: "storage-up",
+    w.COPY_DROPPED: "drop",
+}
+
+
+def executed_plan(run: SimulatedRun) -> Plan:
+    """The last execution of every task that ended, and every transfer that arrived: O(log of the run)."""
+    n = run.graph.n_tasks
+    host, core = np.zeros(n, np.int32), np.zeros(n, np.int32)
+    start, finish = np.zeros(n), np.zeros(n)
+    begun: dict[tuple[int, int], float] = {}
+    sent: dict[tuple[int, int], tuple[float, int]] = {}
+    moves: list[tuple[int, int, int, float, float]] = []
+    rows = zip(
+        run.log_kind.tolist(),
+        run.log_time.tolist(),
+        run.log_subject.tolist(),
+        run.log_from.tolist(),
+        run.log_to.tolist(),
+        strict=True,
+    )
+    for kind, time, a, b, c in rows:
+        if kind == w.TASK_STARTED:
+            begun[a, b] = time
+        elif kind == w.TASK_ENDED:
+            host[a], core[a], start[a], finish[a] = b, c, begun[a, b], time
+        elif kind == w.MOVE_STARTED:
+            sent[a, c] = (time, b)
+        elif kind == w.MOVE_ENDED:
+            moves.append((a, b, c, sent[a, c][0], time))
+    item, source, target, sent_at, arrived = (
+        (np.array(column) for column in zip(*moves, strict=True)) if moves else (np.empty(0),) * 5
+    )
+    return Plan(
+        graph=run.graph,
+        platform=run.platform,
+        scheduler=run.scheduler,
+        host=host,
+        core=core,
+        start=start,
+        finish=finish,
+        move_item=item.astype(np.int32),
+        move_source=source.astype(np.int32),
+        move_target=target.astype(np.int32),
+        move_start=sent_at.astype(np.float64),
+        move_finish=arrived.astype(np.float64),
+        bound=run.bound,
+        seconds=run.seconds,
+        notes=run.notes,
+    )
+
+
+def events_of(run: SimulatedRun) -> Iterator[Event]:
+    """What a coordinator of real workers would have been told: O(log of the run)."""
+    tasks, items = run.graph.task_names, run.graph.item_names
+    hosts, places = run.platform.hosts, run.platform.network.place_names
+    begun: dict[tuple[int, int], float] = {}
+    yield Started(0.0)
+    rows = zip(
+        run.log_kind.tolist(),
+        run.log_time.tolist(),
+        run.log_subject.tolist(),
+        run.log_from.tolist(),
+        run.log_to.tolist(),
+        strict=True,
+    )
+    for kind, time, a, b, c in rows:
+        if kind == w.TASK_STARTED:
+            begun[a, b] = time
+        elif kind == w.MOVE_STARTED:
+            begun[a, ~c] = time
+        elif kind == w.TASK_ENDED:
+            yield TaskFinished(time, tasks[a], hosts[b].name, begun[a, b])
+        elif kind == w.MOVE_ENDED:
+            size = float(run.graph.size[a])
+            yield DataMoved(time, items[a], places[b], places[c], begun[a, ~c], size)
+        elif kind == w.HOST_LEFT:
+            yield HostLeft(time, hosts[a].name)
+        elif kind == w.HOST_JOINED:
+            yield HostJoined(time, hosts[a].name)
+
+
+def log_lines(run: SimulatedRun) -> list[str]:
+    """One line an event, with names."""
+    tasks, items = run.graph.task_names, run.graph.item_names
+    hosts = [host.name for host in run.platform.hosts]
+    places, links = run.platform.network.place_names, run.platform.network.link_names
+    lines = []
+    for k in range(len(run.log_time)):
+        kind, a, b, c = (
+            int(run.log_kind[k]),
+            int(run.log_subject[k]),
+            int(run.log_from[k]),
+            int(run.log_to[k]),
+        )
+        if kind <= w.TASK_STOPPED:
+            what = f"{tasks[a]} {hosts[b]} {c}"
+        elif kind <= w.MOVE_CUT:
+            what = f"{items[a]} {places[b]} {places[c]}"
+        elif kind in (w.HOST_LEFT, w.HOST_JOINED):
+            what = hosts[a]
+        elif kind in (w.LINK_LEFT, w.LINK_JOINED):
+            what = links[a]
+        elif kind == w.CHANGED:
+            what = hosts[a] if a >= 0 else links[b]
+        elif kind in (w.STORAGE_LEFT, w.STORAGE_JOINED):
+            what = places[a]
+        elif kind == w.COPY_DROPPED:
+            what = f"{items[a]} {places[b]}"
+        else:
+            what = ""
+        lines.append(f"{float(run.log_time[k])!r} {_WORDS[kind]} {what}".rstrip())
+    return lines

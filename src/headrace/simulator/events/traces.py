@@ -1,0 +1,102 @@
+"""Traces in compiled loops: the value at a moment, the next step, the moment by which work is done."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.arrays.compiling import inner
+
+
+@inner
+def piece(table, trace, where):
+    """The piece of a trace that holds at a place of its series: O(log steps)."""
+    low, high = table.ptr[trace], table.ptr[trace + 1]
+    while high - low > 1:
+        middle = (low + high) // 2
+        if table.time[middle] <= where:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@inner
+def place_of(table, trace, moment):
+    """Where in its series a trace is at a moment; inside the first round if it repeats."""
+    where = moment + table.offset[trace]
+    length = table.length[trace]
+    if length < np.inf:
+        where -= np.floor(where / length) * length
+    return where
+
+
+@inner
+def value_at(table, trace, moment):
+    return table.value[piece(table, trace, place_of(table, trace, moment))]
+
+
+@inner
+def next_step(table, trace, moment):
+    """The first moment after this one at which a piece ends; inf if none does."""
+    where = place_of(table, trace, moment)
+    at = piece(table, trace, where)
+    if where < table.time[at]:
+        end = table.time[at]
+    elif at + 1 < table.ptr[trace + 1]:
+        end = table.time[at + 1]
+    else:
+        end = table.length[trace]
+    after = moment + (end - where)
+    return after if after > moment else np.nextafter(moment, np.inf)
+
+
+@inner
+def upto(table, trace, where):
+    """Integral from the beginning of the series to a place in its first round."""
+    at = piece(table, trace, where)
+    return table.area[at] + (where - table.time[at]) * table.value[at]
+
+
+@inner
+def finish(table, trace, start, amount):
+    """The first moment by which `amount` has been done since `start`; inf if it never is."""
+    if not amount > 0.0:
+        return start
+    base = place_of(table, trace, start)
+    target = upto(table, trace, base) + amount
+    rounds = 0.0
+    length = table.length[trace]
+    if length < np.inf:
+        total = table.total[trace]
+        if not total > 0.0:
+            return np.inf
+        whole = max(0.0, np.ceil(target / total) - 1.0)
+        target -= whole * total
+        rounds = whole * length
+    low, high = table.ptr[trace], table.ptr[trace + 1]
+    while high - low > 1:  # the first piece at whose end the integral reaches the target
+        middle = (low + high) // 2
+        if table.area[middle] < target:
+            low = middle
+        else:
+            high = middle
+    rate = table.value[low]
+    if rate == 0.0:
+        return np.inf
+    return max(start, start + (rounds + (table.time[low] + (target - table.area[low]) / rate - base)))
+
+
+@inner
+def done_between(table, trace, start, end):
+    """The integral from start to end."""
+    if not end > start:
+        return 0.0
+    base = place_of(table, trace, start)
+    goal = base + (end - start)
+    rounds = 0.0
+    length = table.length[trace]
+    if goal >= length:
+        count = np.floor(goal / length)
+        rounds = count * table.total[trace]
+        goal -= count * length
+    return rounds + upto(table, trace, goal) - upto(table, trace, base)
