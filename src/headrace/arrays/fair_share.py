@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace.arrays.compiling import leaf
 from headrace.arrays.heap import (
@@ -85,7 +86,9 @@ class FairShare(NamedTuple):
         )
 
 
-def make_fair_share(flows: int, route_ptr: Ints, route_links: Ints, capacity: Floats) -> FairShare:
+def make_fair_share(
+    flows: int, route_ptr: Ints | NDArray[np.int64], route_links: Ints, capacity: Floats
+) -> FairShare:
     """Links without flows.
 
     Args:
