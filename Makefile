@@ -2,29 +2,52 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+# COVERAGE=1 measures which lines the tests reach; `make coverage` reports it.
+COVER = $(if $(COVERAGE),--cov --cov-report= --cov-fail-under=0)
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-slow test-all lint warmup coverage bench clean
 
-demo: $(VENV)/installed
+demo: warmup
 	$(BIN)/headrace demo
 
-test: $(VENV)/installed lint
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+# What a change should pass before it is committed: at most 8 minutes on two cores.
+test: lint warmup
+	$(PYTEST) -m "not slow" $(COVER)
 
-lint: $(VENV)/installed
+# The tests marked `slow`, without those of `test`.
+test-slow: $(VENV)/dev warmup
+	$(PYTEST) -m slow $(COVER) $(if $(COVERAGE),--cov-append)
+
+# Everything: at most 30 minutes on two cores.
+test-all: test test-slow
+
+lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/installed
+# Compiles what is not compiled yet; compiled code is kept for all clones and installations of the same source.
+warmup: $(VENV)/installed
+	$(BIN)/headrace warmup
+
+coverage: $(VENV)/dev
+	$(BIN)/coverage report --skip-covered
+
+bench: $(VENV)/dev warmup
 	$(BIN)/python -m bench
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Headrace needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(PIP) --upgrade "pip>=25.1"
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/dev: $(VENV)/installed
+	$(PIP) --group dev
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -11,8 +11,9 @@ from bench.tools import geometric_mean, instances, print_rows, read_dag, read_ne
 from headrace.core.scheduler import Problem
 from headrace.formats.wfformat import read_program
 from headrace.model.check import require_valid
-from headrace.planners.best import Best
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
+from headrace.planners.search.best import Best
+from headrace.planners.timed import plan_with_bound
 
 FAR = 1.05
 """Only instances where HEFT is further than this above the bound leave room for a gain."""
@@ -25,8 +26,8 @@ def main(seconds: float) -> None:
     gains = []
     for name, graph, network in cases:
         problem = Problem(graph, read_network(network))
-        heft = Heft().plan(problem)
-        best = Best(time=seconds).plan(problem)
+        heft = plan_with_bound(Heft(), problem)
+        best = plan_with_bound(Best(time=seconds), problem)
         require_valid(graph, problem.platform, best)
         assert best.makespan <= heft.makespan * (1 + 1e-9)
         if heft.ratio > FAR:

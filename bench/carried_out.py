@@ -46,7 +46,7 @@ def cases() -> Iterator[tuple[hr.Program, hr.Platform]]:
 def outcome(program: hr.Program, platform: hr.Platform, planner: str) -> Outcome:
     """A plan, replayed and carried out without planning again."""
     plan = hr.plan(program, platform, planner)
-    planned = hr.simulate(program, platform, plan=plan).makespan
+    planned = hr.replay(plan).makespan
     once = hr.SimulationConfig(hr.ReplanPolicy(replan="neither"))
     run = hr.simulate(program, platform, planner, once)
     return Outcome(f"{program.name}, {platform.name}", platform.contention, planned, run.makespan)

@@ -20,7 +20,7 @@ from headrace.deploying import deploy
 from headrace.formats.pipeline_ini import write_pipeline
 from headrace.formats.platform_ini import Machines, write_machines
 from headrace.model.pipeline import PipelineProblem
-from headrace.planners.deploy.plan import deploy_lpsched
+from headrace.planners.pipeline.plan import deploy_lpsched
 from headrace.reproductions.lpsched_cases import averager_problem, microscope_problem, minas_gerais
 
 LARGE = (
@@ -111,9 +111,9 @@ def comparators() -> None:
 def equivalence(count: int = 400) -> None:
     """The tests' comparison with the literal program, on all of its seeds, both forms, sharing hosts or not."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from planners.deploy.instances import small
-    from planners.deploy.pairwise import solve_pairwise
-    from planners.deploy.test_equivalence import compare
+    from planners.pipeline.instances import small
+    from planners.pipeline.pairwise import solve_pairwise
+    from planners.pipeline.test_equivalence import compare
 
     began = time.perf_counter()
     literal = solve_pairwise(microscope_problem(), strict=False, seconds=300.0)

@@ -9,9 +9,9 @@ import sys
 import time
 
 from bench.tools import print_rows
-from headrace.planners.best import Best
 from headrace.planners.bounds import lower_bound
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
+from headrace.planners.search.best import Best
 from headrace.testing.exact import proven_makespan, small_case
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from bench.generated.flows import flow_case
 from bench.generated.pipelines import mixed_machines
 from bench.tools import geometric_mean, print_rows
-from headrace.planners.deploy.plan import deploy_lpsched
+from headrace.planners.pipeline.plan import deploy_lpsched
 from headrace.simulator.pipeline.flow import simulate_deployment
 
 CASES = 50

@@ -14,7 +14,7 @@ from bench.tools import print_rows
 from headrace.core.replan import Replan
 from headrace.core.scheduler import Problem
 from headrace.model.program import Program
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 from headrace.runtime.cluster import Cluster, open_local
 
 TASKS = 1000

@@ -15,6 +15,7 @@ from headrace.model.check import require_valid
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.planners.registry import make
+from headrace.planners.timed import plan_with_bound
 
 
 def main(scheduler: str) -> None:
@@ -44,7 +45,7 @@ def main(scheduler: str) -> None:
 def _measure(
     name: str, graph: Graph, label: str, platform: Platform, scheduler: str
 ) -> tuple[tuple[object, ...], float]:
-    seconds, plan = best_of(3, lambda: make(scheduler).plan(Problem(graph, platform)))
+    seconds, plan = best_of(3, lambda: plan_with_bound(make(scheduler), Problem(graph, platform)))
     require_valid(graph, platform, plan)
     return (name, graph.n_tasks, label, seconds, plan.makespan, plan.bound, plan.ratio), plan.ratio
 

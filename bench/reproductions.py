@@ -25,11 +25,14 @@ gives all numbers, `--seeds N` repeats with more random numbers. All of this pag
 
     python -m bench.reproductions
 
-*Agrees* says whether what we measure bears the claim out, by a rule that is in the code of the figure. Where it does
-not, the lines below the table say why, as far as that was tried; where no cause is known they say so. Seconds of
-virtual time are the same on every machine; scheduling costs in CPU seconds are not. Several settings, and the rule of
-some claims, were chosen after first results were known; the notes of these experiments say so. The number of claims
-that agree is therefore no test of anything.
+*Agrees* says whether what we measure supports the claim, by the rule in the column before it, which the code of the
+figure applies. Where it does not, the lines below the table say why, as far as that was tried; where no cause is known
+they say so. Seconds of virtual time are the same on every machine; scheduling costs in CPU seconds are not.
+
+A dagger (†) marks rules that were chosen or changed, or that depend on settings that were chosen, after first results
+were known; the notes of the experiment say which. The other rules are as they were when the experiment was first
+committed, which was together with its first results. The number of claims that agree is therefore no test of anything.
+Error bars in pictures are one standard error of the mean over seeds.
 
 | experiment | what | claims that agree | takes |
 | --- | --- | --- | --- |
@@ -57,8 +60,11 @@ def section(name: str, made: Reproduction) -> str:
     """One experiment: claims, reasons, picture, notes, table."""
     lines = [f"## {name}", "", f"{made.title} ({made.source}).", ""]
     if made.claims:
-        lines += ["| the paper says | we measure | agrees |", "| --- | --- | --- |"]
-        lines += [f"| {c.paper} | {c.measured} | {'yes' if c.agrees else 'no'} |" for c in made.claims]
+        lines += ["| the paper says | we measure | agrees if | agrees |", "| --- | --- | --- | --- |"]
+        lines += [
+            f"| {c.paper} | {c.measured} | {c.rule}{' †' * c.afterwards} | {'yes' if c.agrees else 'no'} |"
+            for c in made.claims
+        ]
         lines.append("")
         for c in made.claims:
             if c.why:

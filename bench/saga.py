@@ -16,7 +16,7 @@ from importlib.metadata import version
 
 from bench.tools import DATA, best_of, print_rows, read_dag, read_network
 from headrace.core.scheduler import Problem
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 
 
 def saga_heft(tasks: int, hosts: int) -> tuple[float, float]:

@@ -17,8 +17,9 @@ from bench.tools import print_rows
 from headrace.core.scheduler import Problem
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Platform
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 from headrace.planners.registry import make
+from headrace.planners.timed import plan_with_bound
 
 RULES = ("minmin", "maxmin", "sufferage", "xsufferage", "sufferage2")
 
@@ -53,7 +54,7 @@ def sweeps(tasks: int, hosts: int, repeats: int, rules: tuple[str, ...] = RULES)
     rows = []
     for name in rules:
         make(name).plan(Problem(small.graph, few))
-        plans = [make(name).plan(problem) for _ in range(repeats)]
+        plans = [plan_with_bound(make(name), problem) for _ in range(repeats)]
         seconds = min(plan.seconds for plan in plans)
         rows.append((name, seconds, plans[0].makespan, plans[0].ratio))
         print(name, f"{seconds:.4g} s", file=sys.stderr, flush=True)
@@ -72,7 +73,7 @@ def heft(sizes: list[tuple[int, int]], repeats: int) -> None:
     for tasks, hosts in sizes:
         problem = Problem(layered(tasks), pairwise(hosts))
         _ = problem.platform.network
-        plans = [Heft().plan(problem) for _ in range(repeats)]
+        plans = [plan_with_bound(Heft(), problem) for _ in range(repeats)]
         plan = min(plans, key=lambda plan: plan.seconds)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         rows.append((tasks, hosts, plan.seconds, plan.ratio, peak))

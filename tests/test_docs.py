@@ -12,7 +12,7 @@ from headrace.cli import COMMANDS
 from headrace.planners.registry import ENTRIES, _by_name
 
 ROOT = Path(__file__).parents[1]
-TEXTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+TEXTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 EXECUTED = (
     ("README.md",),
     ("docs/writing-a-scheduler.md",),

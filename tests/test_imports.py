@@ -133,7 +133,7 @@ def test_light_folders_load_nothing_heavy(module):
 def test_all_ways_to_import_are_seen():
     source = """
 import headrace.report.gantt as g
-from headrace.planners import heft
+from headrace.planners.list import heft
 from ..runtime import execute
 from . import units
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class A:
 """
     assert [(i.target, i.function) for i in imports_of(source, ("headrace", "model"))] == [
         ("headrace.report.gantt", ""),
-        ("headrace.planners.heft", ""),
+        ("headrace.planners.list.heft", ""),
         ("headrace.runtime.execute", ""),
         ("headrace.model.units", ""),
         ("numba", ""),
@@ -173,7 +173,7 @@ def test_layers_and_directions():
         None,
     ]
     assert points_down("model", "headrace.runtime.cluster")
-    assert points_down("simulator", "headrace.planners.heft")
+    assert points_down("simulator", "headrace.planners.list.heft")
     assert not points_down("planners", "headrace.simulator.replay")
     assert not points_down("runtime", "headrace.runtime.files")
     assert not points_down("model", "numba")

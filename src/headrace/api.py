@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Planner, Problem, Scheduler
 from headrace.model.check import check, require_valid
 from headrace.model.errors import NoPlan
@@ -55,13 +54,14 @@ def plan(
     2.0
     """
     from headrace.online.adapter import is_scheduler
+    from headrace.planners.timed import plan_with_bound
 
     graph = program.graph if isinstance(program, Program) else program
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
     if is_scheduler(chosen):
         made = _what_it_does(graph, platform, chosen)  # type: ignore[arg-type]
     else:
-        made = chosen.plan(Problem(graph, platform, seed=seed))  # type: ignore[union-attr]
+        made = plan_with_bound(chosen, Problem(graph, platform, seed=seed))  # type: ignore[arg-type]
     _require_plan(graph, platform, made, chosen.name)
     return made
 
@@ -71,10 +71,8 @@ def _what_it_does(graph: Graph, platform: Platform, scheduler: Scheduler) -> Pla
     from headrace.planners.bounds import lower_bound
     from headrace.simulator.events.backend import simulate_scheduler
 
-    began = work_clock()
     run = simulate_scheduler(graph, platform, scheduler)
-    bound = lower_bound(Problem(graph, platform))
-    return replace(run.executed, bound=bound, seconds=work_clock() - began)
+    return replace(run.executed, bound=lower_bound(Problem(graph, platform)))
 
 
 def _require_plan(graph: Graph, platform: Platform, made: Plan, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 
 import typer
@@ -15,26 +15,26 @@ INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 
 COMMANDS = {
-    "schedulers": "List the schedulers: what each does, for which programs, and where it comes from.",
-    "plan": "Plan a program on a platform: where and when each task runs, and how far that is from optimal.",
-    "simulate": "Run a program in virtual time, under a plan or under a scheduler on a grid that changes.",
-    "check": "Check program, platform and plan files; a plan is checked against its program and platform.",
-    "compare": "Compare schedulers over programs and platforms: makespan / bound and planning time.",
-    "convert": "Convert a program, platform or behaviour between formats, or a plan to a Chrome trace or SVG.",
-    "demo": "Run one real program twice on four unequal workers, without and with a plan, and compare.",
-    "warmup": "Compile everything ahead, once for this machine; without it the first commands take longer.",
-    "run": "Run a program on local workers or a Dask cluster and record what happens.",
-    "runs": "List recorded runs, or show what happened in one.",
-    "trial": "Measure a pipeline: run each filter alone and record its time and data volume.",
-    "deploy": "Deploy a pipeline: how many copies of each filter, on which hosts, with which flows.",
-    "campaign": "Simulate every combination of applications, grids and schedulers; resumes where it stopped.",
-    "reproduce": "Repeat an experiment from the literature: table, figure, and the paper's claims checked.",
+    "schedulers": "List the available schedulers and their sources.",
+    "plan": "Plan where and when each task of a program runs.",
+    "simulate": "Run a program in virtual time, on a grid that may change.",
+    "check": "Check programs, platforms, plans, pipelines, deployments.",
+    "compare": "Compare schedulers over programs and platforms.",
+    "convert": "Convert files between formats; export plans.",
+    "demo": "Run a real program with and without a plan, and compare.",
+    "warmup": "Compile everything once, so that later commands start fast.",
+    "run": "Run a program on local workers or a Dask cluster.",
+    "runs": "List recorded runs, or show one of them.",
+    "trial": "Measure the filters of a pipeline in a trial run.",
+    "deploy": "Choose copies, hosts and flows for a pipeline's filters.",
+    "campaign": "Simulate all combinations of a campaign file.",
+    "reproduce": "Repeat an experiment from the literature.",
 }
-"""Each command and its help: the function of that name in `headrace.commands.<name>`."""
+"""Each command and its help. A command is the function of its name in `headrace.commands.<name>`."""
 
 
 def assemble(*loaded: str) -> typer.Typer:
-    """The application. Only the commands named are loaded; the others are there for the list and for suggestions."""
+    """The application. Only the commands named are loaded; the others appear in the list and in suggestions."""
     app = typer.Typer(
         name="headrace",
         help="Plan, simulate and run dataflow programs on heterogeneous machines.",
@@ -57,12 +57,17 @@ def _not_loaded() -> None:
     raise AssertionError("this command was not loaded")
 
 
+def run_command(args: Sequence[str]) -> int:
+    """Run a command in this process; returns its exit code and raises its errors."""
+    chosen = [word for word in args if not word.startswith("-")][:1]
+    return assemble(*chosen)(list(args), standalone_mode=False) or 0
+
+
 def main() -> None:
     """Run the command; every error of ours is one line on stderr and an exit code."""
     try:
-        chosen = [word for word in sys.argv[1:] if not word.startswith("-")][:1]
-        code = assemble(*chosen)(standalone_mode=False) or 0
-        if code == INTERRUPTED:  # how the library that reads the command line tells of Ctrl-C
+        code = run_command(sys.argv[1:])
+        if code == INTERRUPTED:  # how typer reports Ctrl-C
             raise KeyboardInterrupt
         sys.exit(code)
     except HeadraceError as error:

@@ -44,7 +44,7 @@ def deploy(
     >>> plan.check()
     []
     """
-    from headrace.planners.deploy.plan import PLANNERS, deploy_lpsched
+    from headrace.planners.pipeline.plan import PLANNERS, deploy_lpsched
 
     if planner not in PLANNERS:
         raise UsageError(f"there is no planner {planner!r} of deployments", hint=", ".join(PLANNERS))

@@ -25,6 +25,7 @@ from headrace.model.program import Program
 from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
+from headrace.planners.timed import plan_with_bound
 from headrace.predict.history import predict
 
 if TYPE_CHECKING:
@@ -45,8 +46,10 @@ class Run:
 
     id: str
     """Its name in the record."""
+    scheduler: str
+    """The scheduler that decided; "dask" when the engine did."""
     plan: Plan | None
-    """What was planned; None when the engine placed the tasks."""
+    """The plan the run started with; None for schedulers that make none."""
     outcome: Outcome
     graph: Graph
     """The program as it was estimated before the run."""
@@ -126,7 +129,7 @@ def run(
             files = write_results(program, outcome.results, output)
             files |= _keep(program, outcome.results, files, entry.results_folder)
             _note_locations(program, outcome, files, entry)
-            done = Run(entry.id, plan, outcome, graph, platform, files)
+            done = Run(entry.id, name, plan, outcome, graph, platform, files)
             entry.finish("failed" if outcome.failure else "done", outcome.makespan, done.bound)
             return done
 
@@ -181,7 +184,7 @@ def _policy(
     made = make_scheduler(scheduler, policy)
     if not isinstance(made, Replan):
         return None, made, made.name
-    plan = made.planner.plan(Problem(graph, platform))
+    plan = plan_with_bound(made.planner, Problem(graph, platform))
     require_valid(graph, platform, plan)
     made.first = plan
     return plan, made, made.name
@@ -191,7 +194,8 @@ def _keep(
     program: Program, results: dict[str, Any], written: dict[str, Path], folder: Path
 ) -> dict[str, Path]:
     """Results without a path of their own go to the run's folder, if they can be files at all."""
-    from headrace.runtime.results import encode, write_whole
+    from headrace.formats.files import write_file
+    from headrace.runtime.results import encode
 
     kept = {}
     for item in program.results():
@@ -203,7 +207,7 @@ def _keep(
             continue
         stem = quote(item.name, safe="")[:120]
         kept[item.name] = folder / (stem if Path(stem).suffix else stem + suffix)
-        write_whole(kept[item.name], content)
+        write_file(kept[item.name], content, compress=False, make_folder=True)
     return kept
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import headrace as package
+from headrace.arrays.code_cache import cache_root
 
 SOURCE = Path(package.__file__).parents[1]
 """The tree that the tests import: the command runs from the same one, wherever the package is installed."""
@@ -24,9 +25,15 @@ class Ended:
 
 
 def headrace(*args: str | Path, cwd: Path, env: dict[str, str] | None = None, timeout: float = 120) -> Ended:
-    """`headrace ARGS` in a folder; nothing from the caller's environment but the path."""
+    """`headrace ARGS` in a folder; nothing from the caller's environment but the path and the compiled code."""
     command = [sys.executable, "-m", "headrace.cli", *map(str, args)]
-    environment = {"PATH": os.environ["PATH"], "HOME": str(cwd), "PYTHONPATH": str(SOURCE), **(env or {})}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(cwd),
+        "PYTHONPATH": str(SOURCE),
+        "HEADRACE_CACHE_DIR": str(cache_root()),  # of the tests: an empty one would compile everything
+        **(env or {}),
+    }
     with (cwd / ".out").open("w+") as out, (cwd / ".err").open("w+") as err:
         process = subprocess.Popen(
             command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err

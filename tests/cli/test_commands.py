@@ -110,7 +110,7 @@ def test_wrong_usage_teaches(folder: Path) -> None:
         (["plan"], "Missing argument"),
         (["plan", "sra.json.gz", "--on", "lab.toml", "-s", "hefd"], "'heft'"),
         (["plan", "sra.json.gz", "--on", "nowhere.toml"], "nowhere.toml"),
-        (["convert", "sra.json.gz", "x.png"], "names no format"),
+        (["convert", "sra.json.gz", "x.png"], "selects no format"),
         (["simulate", "sra.json.gz", "--on", "lab.toml", "--error", "2"], "error is 2.0"),
         (["run", "sra.json.gz"], "--emulate"),
         (["run", "sra.json.gz", "--emulate", "--size-scale", "0", "--on", "mars"], "tls://"),
@@ -147,14 +147,14 @@ def test_the_same_plan_for_every_hash_seed(folder: Path) -> None:
 
 def test_a_scheduler_from_a_file_of_ones_own(folder: Path) -> None:
     (folder / "mine.py").write_text(
-        "from headrace.planners.round_robin import RoundRobin\n"
+        "from headrace.planners.list.round_robin import RoundRobin\n"
         "class Mine(RoundRobin):\n    name = 'mine'\n"
         "class Not:\n    pass\n"
     )
     ended = headrace("plan", "sra.json.gz", "--on", "lab.toml", "-s", "mine.py:Mine", "--json", cwd=folder)
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["tasks"]
-    for name, part in (("Nope", "it has no 'Nope'"), ("Not", "is not a planner")):
+    for name, part in (("Nope", "does not define 'Nope'"), ("Not", "is neither a planner nor a scheduler")):
         ended = headrace("plan", "sra.json.gz", "--on", "lab.toml", "-s", f"mine.py:{name}", cwd=folder)
         assert ended.code == 2
         assert part in ended.err

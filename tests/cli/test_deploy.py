@@ -34,10 +34,10 @@ def test_words(folder: Path) -> None:
         "12.5 MB/s: 100 MB in 8 s",
         "45 of 48",
         "the reader's port carries 12.5 of the 16.67 MB/s it could read",
-        "would bring nothing",
+        "no gain",
         "W_X 0.1",
         "gap 0.00%",
-        "filter Decompress needs 41 hosts of this power, 32 are free",
+        "at full rate filter Decompress needs 41 hosts of this power and the other filters leave 32",
     ):
         assert words in ended.out
     assert (folder / "d.svg").read_text().startswith("<svg")
@@ -89,11 +89,11 @@ def test_load_source_and_knobs(folder: Path) -> None:
     ("args", "words"),
     [
         (("--source", "MG99"), "no host 'MG99'"),
-        (("--source", "MG1=x"), "--source MG1=x"),
+        (("--source", "MG1=x"), "--source is 'MG1=x'"),
         (("--source", "MG1=0.5,MG2=0.4"), "shares sum to 0.9"),
         (("--load", "nowhere.csv"), "nowhere.csv"),
         (("--load", "forecast"), "no host of the platform has a trace"),
-        (("--load", "record"), "the record knows no repeated execution"),
+        (("--load", "record"), "the record has no repeated executions"),
         (("--compare", "lpsched,best"), "no planner 'best'"),
         (("--least", "2"), "W_MIN"),
         (("--time", "0"), "time 0"),

@@ -41,10 +41,11 @@ def test_check_says_what_files_are(folder: Path) -> None:
     assert ended.code == 0, ended.err
     found = {f["file"]: (f["kind"], f["summary"]) for f in json.loads(ended.out)["files"]}
     assert found["sweep.pst"][0] == "program"
-    assert found["grid.pst"][0] == "platform"
-    assert found["loaded_2"] == ("behaviour", "a host, 6 steps, mean 30.0%, repeats after 30 s")
-    assert found["stable_1Mb"] == ("behaviour", "a link, 1 steps, mean 1 MB/s, repeats after 5 s")
-    assert found["campaign.toml"] == ("campaign", "4 runs: 2 applications, 1 grids, 2 schedulers, 1 seeds")
+    assert found["grid.pst"][0] == "grid"
+    assert "host join" in found["grid.pst"][1]
+    assert found["loaded_2"] == ("behaviour", "of a host, 6 steps, mean 30.0%, repeats after 30 s")
+    assert found["stable_1Mb"] == ("behaviour", "of a link, 1 step, mean 1 MB/s, repeats after 5 s")
+    assert found["campaign.toml"] == ("campaign", "4 runs: 2 applications, 1 grid, 2 schedulers, 1 seed")
 
 
 def test_plan_check_and_convert(folder: Path) -> None:
@@ -53,14 +54,14 @@ def test_plan_check_and_convert(folder: Path) -> None:
         == 0
     )
     assert "valid" in headrace("check", "p.json", cwd=folder).out
-    assert headrace("convert", "grid.pst", "grid.toml", cwd=folder).out == "grid.toml: platform\n"
+    assert headrace("convert", "grid.pst", "grid.toml", cwd=folder).out == "grid.toml: toml\n"
     assert headrace("convert", "sweep.pst", "again.pst", cwd=folder).code == 0
     again = headrace("plan", "again.pst", "--on", "grid.toml", "-s", "minmin", "--json", cwd=folder)
     first = json.loads((folder / "p.json").read_text())
     assert json.loads(again.out)["makespan"] == pytest.approx(first["makespan"])
     refused = headrace("convert", "loaded_2", "x.toml", cwd=folder)
     assert refused.code == 2
-    assert "a behaviour cannot be written as 'platform'" in refused.err
+    assert "the suffix of 'x.toml' selects no format for a behaviour" in refused.err
 
 
 def test_the_papers_formats_are_written_as_well(folder: Path) -> None:
@@ -87,7 +88,9 @@ def test_the_papers_formats_are_written_as_well(folder: Path) -> None:
     ]
     assert plans[0]["makespan"] == pytest.approx(plans[1]["makespan"])
     told = headrace("convert", "sweep.pst", "out/sweep.json", cwd=folder).out
-    assert told == "out/sweep.json: wfformat, with the estimates; the real figures stay behind\n"
+    assert (
+        told == "out/sweep.json: wfformat, estimates only: this format cannot hold real run times and sizes\n"
+    )
 
 
 def test_a_grid_never_overwrites_what_lies_next_to_it(folder: Path) -> None:
@@ -100,7 +103,7 @@ def test_a_grid_never_overwrites_what_lies_next_to_it(folder: Path) -> None:
     (other / "stable_50").write_text("1\n51\n")
     ended = headrace("convert", "grid.pst", "other/grid.pst", cwd=folder)
     assert ended.code == 2
-    assert "other/stable_50: exists, and is not the behaviour" in ended.err
+    assert "other/stable_50: exists with different contents" in ended.err
     assert [path.name for path in other.iterdir()] == ["stable_50"]
 
 

@@ -60,7 +60,7 @@ def test_no_option_given_is_the_record_as_declared(name: str) -> None:
         assert build(record, shown) == record()
 
 
-@pytest.mark.parametrize("found", [p for p in OPTIONS if not str(p.id).startswith("simulate-")])
+@pytest.mark.parametrize("found", OPTIONS)
 def test_an_option_without_a_value_says_what_that_means(found: Option) -> None:
     """None is the absence of a file, or stands for what the help says."""
     if found.default is None:

@@ -17,7 +17,7 @@ from headrace.model.errors import UsageError
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 from headrace.planners.registry import names
 from headrace.simulator.events.simulate import (
     ONLINE,

@@ -22,7 +22,7 @@ FAULTS = "kill=1@30%,slow=1*0.5@10%+20%,join=1@50%,link=a@10%+5,cluster=b@60%+9"
 
 RUN = """
 import contextlib, io, json, shlex, sys
-from headrace.cli import app
+from headrace.cli import assemble
 from headrace.arrays.compiling import LOG
 
 compiled = {}
@@ -31,7 +31,7 @@ for command in json.load(sys.stdin):
     error = ""
     with contextlib.redirect_stdout(io.StringIO()):
         try:
-            app(shlex.split(command), standalone_mode=False)
+            assemble(command.split()[0])(shlex.split(command), standalone_mode=False)
         except Exception as raised:
             error = repr(raised)
     compiled[command] = [*LOG.compiled[before:], *([error] if error else [])]
@@ -73,7 +73,7 @@ def more_commands() -> list[str]:
         " -s coschedule --time 1",
         f"plan {ROOT}/examples/mosaic.py:program --on local",
         f"deploy {ROOT}/examples/lpsched/microscope.ini --on {ROOT}/examples/lpsched/maryland.ini --simulate",
-        "run program.json --emulate --time-scale 0.001 --workers 2 --online -s lheft",
+        "run program.json --emulate --time-scale 0.001 --workers 2 -s lheft",
         "run program.json --emulate --time-scale 0.001 --workers 2 -s heft",
     ]
 

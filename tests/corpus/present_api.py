@@ -97,7 +97,7 @@ def _log_row(line: str) -> Row:
 
 
 def _deploy(case: Case, _program: Spec, _platform: Spec) -> Answer:
-    from planners.deploy.instances import small
+    from planners.pipeline.instances import small
 
     problem = small(case.options["seed"])
     made = hr.deploy(

@@ -11,7 +11,7 @@ import pytest
 from headrace.core.scheduler import Problem
 from headrace.experiment.repeat import Makespans, repeat
 from headrace.model.errors import NoPlan, UsageError
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 from headrace.simulator.replay.plan_replay import PlanReplays, replay_plan
 from headrace.testing.generate import cases
 

@@ -61,7 +61,7 @@ def test_wfformat_carries_the_same(tmp_path: Path) -> None:
         ("duration,sources,speed\n1,a,2\n", "unknown column 'speed'"),
         ("duration,input_size\n1,2,3\n", "3 cells for 2 columns"),
         ("duration,output_size,cores\n1,2,0\n", "cores is '0'"),
-        ("duration,input,input_size,sources\n1,x,2,a\n1,x,3,a\n", "another size"),
+        ("duration,input,input_size,sources\n1,x,2,a\n1,x,3,a\n", "different size"),
         ("duration,output_size,duration\n1,2,3\n", "twice"),
         ("name,duration,input_size\na,1,2\na,1,2\n", "two"),
     ],

@@ -15,7 +15,7 @@ from headrace.formats.platform_ini import Machines, read_machines, write_machine
 from headrace.model.errors import BadFile, HeadraceError
 from headrace.model.pipeline import Pipeline
 from headrace.model.platform import Platform
-from planners.deploy.instances import small
+from planners.pipeline.instances import small
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "lpsched"
 PIPELINE = """
@@ -185,9 +185,9 @@ BAD_PIPELINES = {
     "unknown key": (PIPELINE.replace("seconds = 25", "seconds = 25\nvolum = 1"), "unknown key 'volum'"),
     "unknown section": (PIPELINE + "[filtre x]\n", "unknown section"),
     "no name": (PIPELINE + "[filter]\nseconds = 1\n", "no name"),
-    "twice": (PIPELINE + "[filter add]\nseconds = 1\n", "there twice"),
+    "twice": (PIPELINE + "[filter add]\nseconds = 1\n", "duplicate"),
     "key twice": (PIPELINE.replace("seconds = 25", "seconds = 25\nseconds = 3"), "line 7 is .seconds = 3"),
-    "stream without ends": (PIPELINE + "[stream read]\n", "two ends"),
+    "stream without ends": (PIPELINE + "[stream read]\n", "two endpoints"),
     "no section": ("[filter a]\nseconds 3\n", "line 2 is .seconds 3"),
     "neither": ("{]", "not valid TOML"),
     "knob": (PIPELINE + "[knobs]\nhost_costs = 1\n", "unknown key 'host_costs'"),
@@ -198,16 +198,16 @@ BAD_MACHINES = {
         MACHINES + "[cluster far]\nbandwidth = 1\n[host x]\ncluster = far\n".replace("[host n", "[host n"),
         "no route",
     ),
-    "cluster": (MACHINES + "cluster = lap\n", "no cluster 'lap'"),
+    "cluster": (MACHINES + "cluster = lap\n", "no such cluster: 'lap'"),
     "load": (MACHINES + "load = 1.5\n", "load is 1.5"),
     "link": (MACHINES + "[link lab -> moon]\nbandwidth = 1\n", "no site 'moon'"),
     "link without bandwidth": (MACHINES + "[link lab -> moon]\n", "bandwidth is missing"),
-    "range": (MACHINES.replace("n1..4", "n4..1"), "no range"),
-    "huge range": (MACHINES.replace("n1..4", "n1..999999999"), "no range"),
+    "range": (MACHINES.replace("n1..4", "n4..1"), "not a range"),
+    "huge range": (MACHINES.replace("n1..4", "n1..999999999"), "not a range"),
     "bandwidth": (MACHINES.replace("100 Mbit/s", "-3"), "bandwidth is -3"),
     "cores": (MACHINES + "cores = 1.5\n", "cores is '1.5'"),
     "flag": (MACHINES.replace("[host", "shared = perhaps\n[host"), "shared is 'perhaps'"),
-    "shared what": (MACHINES.replace("bandwidth = 100 Mbit/s", "shared = yes"), "no bandwidth"),
+    "shared what": (MACHINES.replace("bandwidth = 100 Mbit/s", "shared = yes"), "needs a bandwidth"),
     "section": (MACHINES + "[filter x]\n", "unknown section"),
 }
 
@@ -250,8 +250,8 @@ def test_bad_deployments(tmp_path: Path) -> None:
     write_deployment(made, path)
     good = path.read_text()
     for old, new, message in (
-        ("[copies add]", "[copies ad]", "no filter 'ad'"),
-        ("n1 = 1, ", "n9 = 1, ", "no host 'n9'"),
+        ("[copies add]", "[copies ad]", "no such filter: 'ad'"),
+        ("n1 = 1, ", "n9 = 1, ", "no such host: 'n9'"),
         ("n1 = 1, ", "n1 = x, ", "copies is 'x'"),
         ("form = first relaxation", "form = loose", "form is 'loose'"),
         ("[deployment]", "[deploymen]", "no \\[deployment\\]"),
@@ -270,13 +270,13 @@ def test_names_that_ini_cannot_carry(tmp_path: Path) -> None:
     made = read_pipeline(written(tmp_path, "p.ini", PIPELINE))
     for name in ("a=b", "a -> b", "a#b", "[a", "", " a", "a\nb"):
         odd = Pipeline(name, made.filters)
-        with pytest.raises(BadFile, match="cannot stand"):
+        with pytest.raises(BadFile, match="cannot be used"):
             write_pipeline(odd, tmp_path / "out.ini")
         assert not (tmp_path / "out.ini").exists()
 
 
 def test_platforms_that_ini_cannot_carry(tmp_path: Path) -> None:
-    with pytest.raises(BadFile, match="more than INI can say"):
+    with pytest.raises(BadFile, match="INI cannot express"):
         write_machines(Machines(Platform.pairwise([1.0, 2.0], bandwidth=1e6)), tmp_path / "m.ini")
 
 
@@ -285,10 +285,10 @@ def test_platforms_that_ini_cannot_carry(tmp_path: Path) -> None:
     [
         ("n1,0,2\n", "load 2 at 0 s"),
         ("n1,0,-0.1\n", "load -0.1"),
-        ("n1\n", "is no load"),
-        ("n1,0,x\n", "is no load"),
+        ("n1\n", "is not a load"),
+        ("n1,0,x\n", "is not a load"),
         ("n1,0,0.5\nn1,0,0.6\n", "two loads of 'n1' at 0 s"),
-        ("# nothing\n", "holds no load"),
+        ("# nothing\n", "no loads"),
         ("n1,inf,0.5\n", "load 0.5 at inf s"),
     ],
 )

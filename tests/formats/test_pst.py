@@ -120,7 +120,7 @@ def test_what_the_format_cannot_say_is_refused(tmp_path: Path) -> None:
     program = Program()
     program.task(name="a")
     program.task(name="b", after=["a"])
-    with pytest.raises(BadFile, match="'b' comes after"):
+    with pytest.raises(BadFile, match="'b' must run after"):
         write_work(program, tmp_path / "w")
     assert not (tmp_path / "w").exists()
 
@@ -187,7 +187,7 @@ def test_a_behaviour_needs_the_name_of_a_file(tmp_path: Path) -> None:
         "cpu": Trace.constant(1),
     }
     script = grid_script([AddCluster(0, "c", "../net"), AddHost(0, "c", "h", "cpu")], behaviours)
-    with pytest.raises(BadFile, match=r"'\.\./net' cannot be a file"):
+    with pytest.raises(BadFile, match=r"'\.\./net' cannot be used as a file name"):
         write_grid(script, tmp_path / "grid.pst")
 
 

@@ -57,7 +57,7 @@ def test_a_platform_comes_back(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_grid_cannot_say_is_refused(platform: Platform, part: str) -> None:
-    with pytest.raises(BadPlatform, match="a grid description cannot say") as found:
+    with pytest.raises(BadPlatform, match="a grid description cannot express") as found:
         grid_of(platform)
     assert part in found.value.where or platform.pairs is not None
 
@@ -66,7 +66,7 @@ def test_what_a_grid_cannot_say_is_refused(platform: Platform, part: str) -> Non
 def test_an_application_cannot_say_everything(tmp_path: Path, wish: dict[str, float]) -> None:
     program = Program()
     program.task(name="t", work=1.0, **wish)  # type: ignore[arg-type]
-    with pytest.raises(BadFile, match="cores, a release or a deadline"):
+    with pytest.raises(BadFile, match="cores, a release time or a deadline"):
         write_work(program, tmp_path / "w.pst")
     assert not (tmp_path / "w.pst").exists()
 
@@ -75,7 +75,7 @@ def test_places_of_items_cannot_be_said(tmp_path: Path) -> None:
     program = Program()
     item = program.input("i", size=5.0, sites=["uw"])
     program.task(name="t", work=1.0, inputs=[item])
-    with pytest.raises(BadFile, match="'i' lies at"):
+    with pytest.raises(BadFile, match="'i' has its own location"):
         write_work(program, tmp_path / "w.pst")
 
 

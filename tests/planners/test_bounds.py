@@ -11,7 +11,7 @@ from headrace.model.platform import Host as MachineHost
 from headrace.model.platform import Pairs, Platform, Site
 from headrace.planners import placed_bounds
 from headrace.planners.bounds import lower_bound
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 from headrace.testing.generate import NETWORKS, ORIGINS, SHAPES, NetworkKind, random_platform, random_program
 from planners.oracle import best_makespan
 

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 from headrace.planners.registry import make, names
 from headrace.testing.conformance import check_planner
 

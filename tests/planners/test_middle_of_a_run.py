@@ -31,7 +31,6 @@ def test_nothing_starts_on_a_busy_host_or_before_its_data_is_there(name: str, co
         holders={item: (target, origin)},
         free_at={0: 500.0, 3: 70.0},
         since={(item, target): 400.0},
-        bounded=False,
     )
     plan = make(name, **({"time": 0.2} if name == "coschedule" else {})).plan(problem)
     assert plan.start[plan.host == 0].min(initial=500.0) >= 500.0

@@ -47,8 +47,11 @@ def sound(made: Reproduction) -> Reproduction:
     assert all(len(row) == len(made.headers) for row in made.rows)
     for picture in made.pictures:
         assert all(len(curve) == len(picture.x) for curve in picture.curves.values())
+        assert all(len(errors) == len(picture.x) for errors in picture.errors.values())
+        assert set(picture.errors) <= set(picture.curves)
     for claim in made.claims:
         assert claim.agrees == (not claim.why)
+        assert claim.rule
     return made
 
 
@@ -103,7 +106,8 @@ def test_failure_reports_what_is_executed_again():
     made = sound(failure(ONE, 6, 60.0))
     again = dict(zip([tuple(r[:3]) for r in made.rows], column(made, "executed again"), strict=True))
     assert sum(again.values()) > 0
-    assert all(r[7] == 0 for r in made.rows if r[2] == 0)  # replicas only where asked for
+    copied = zip(column(made, "replication step"), column(made, "replicas"), strict=True)
+    assert all(replicas == 0 for step, replicas in copied if step == 0)  # only where asked for
 
 
 def test_finished_tasks_fall_when_data_is_lost_and_end_at_all():

@@ -11,7 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from headrace.model.errors import TaskFailed
+from headrace.model.errors import BadFile, TaskFailed
 from headrace.model.program import Program
 from headrace.runtime.cluster import Cluster
 from headrace.runtime.files import FileData
@@ -62,7 +62,7 @@ def test_other_values_are_refused_and_nothing_is_written(value: object, tmp_path
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
-    with pytest.raises(TaskFailed, match="taken: cannot be written"):
+    with pytest.raises(BadFile, match="taken: cannot be written"):
         write_results(program_with({"x": "taken"}), {"x": "text"}, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["taken"]
 

@@ -1,1 +1,10 @@
 """What every algorithm shares: compiled code, and typed arrays."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64s: TypeAlias = NDArray[np.int64]

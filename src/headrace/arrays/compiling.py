@@ -48,7 +48,20 @@ def inner(function: Function) -> Function:
     long as compiling the function itself. Integers of all widths are passed as int64: otherwise the function is
     compiled again for each combination of widths that it is called with.
     """
-    made = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return _inner(function)
+
+
+def inlined(function: Function) -> Function:
+    """Compile a small function into every compiled function that calls it.
+
+    A call hands every array of its records over and counts references to it; for a few lines of code that takes
+    longer than the lines themselves.
+    """
+    return _inner(function, forceinline=True)
+
+
+def _inner(function: Function, **options: bool) -> Function:
+    made = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
     if not config.DISABLE_JIT:
         _widen_integers(made)
     return made

@@ -1,1 +1,1 @@
-"""What each command does, apart from reading its options."""
+"""The commands, one file each; shared parts are in options, dataclass_options and console."""

@@ -1,4 +1,4 @@
-"""`headrace campaign`: every combination of a campaign file, run once, with a table and a picture."""
+"""`headrace campaign`: run every combination of a campaign file; print a table and draw a picture."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.commands.console import computing, print_json, print_table
+from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
 from headrace.commands.options import JsonOption, PlotOption
 from headrace.model.units import show_size, show_time
 
@@ -28,25 +28,24 @@ def campaign(
     as_json: JsonOption = False,
 ) -> None:
     """Run the campaign and print a row for each group of runs that differ only in the seed."""
-    from headrace.formats.files import require_target
-
-    require_target(plot)
+    require_outputs(plot)
     with computing(f"running {file}") as say:
         read, done = run_campaign_file(file, workers, plot, say)
-    if as_json:
-        print_json(to_json(read, done))
-        return
-    print_table(*table(done))
-    for reason in reasons(done):
-        typer.echo(reason)
-    if plot is not None:
-        typer.echo(f"picture: {plot}")
+    with results_beside(plot):
+        if as_json:
+            print_json(to_json(read, done))
+            return
+        print_table(*table(done))
+        for reason in reasons(done):
+            typer.echo(reason)
+        if plot is not None:
+            typer.echo(f"picture: {plot}")
 
 
 def run_campaign_file(
     file: Path, workers: int | None, plot: Path | None, tell: Callable[[str], None]
 ) -> tuple[CampaignFile, list[Done]]:
-    """Read the campaign, run what is not kept, and draw the picture if one is wanted."""
+    """Read the campaign, run what is not in the cache, and draw the picture if requested."""
     from headrace.experiment.campaign import KeptRuns, run_campaign
     from headrace.formats.campaign_toml import read_campaign
     from headrace.model.errors import HeadraceError
@@ -56,7 +55,7 @@ def run_campaign_file(
         with KeptRuns() as kept:
             done = run_campaign(campaign, kept, workers=workers, tell=tell)
     except KeyboardInterrupt:
-        tell("stopped; what was done is kept, and the same command goes on from there")
+        tell("stopped; finished runs are kept, and the same command continues from there")
         raise
     except HeadraceError as error:
         raise error if str(file) in error.where else error.at(str(file)) from None
@@ -69,7 +68,7 @@ def run_campaign_file(
 
 
 def table(done: Sequence[Done]) -> tuple[list[str], list[list[str]]]:
-    """A row for each group of runs that differ in the seed only; columns that say nothing are left out."""
+    """A row for each group of runs that differ only in the seed; columns with a single value are omitted."""
     from headrace.experiment.campaign_summary import summaries
 
     found = summaries(done)
@@ -84,7 +83,7 @@ def table(done: Sequence[Done]) -> tuple[list[str], list[list[str]]]:
 
 
 def reasons(done: Sequence[Done]) -> list[str]:
-    """Why runs did not end, each reason once with how many runs it is of; at most a few lines."""
+    """Why runs did not finish: the most frequent reasons with their numbers of runs."""
     found = Counter(one.outcome.error for one in done if one.outcome.error)
     lines = [f"{count} of {len(done)} runs: {error}" for error, count in found.most_common(5)]
     return [*lines, f"... and {len(found) - 5} more reasons"] if len(found) > 5 else lines
@@ -93,7 +92,7 @@ def reasons(done: Sequence[Done]) -> list[str]:
 def _cells(s: Summary) -> list[str]:
     runs = f"{s.runs - s.failed} of {s.runs}" if s.failed else str(s.runs)
     if s.makespan is None or s.relative is None or s.bytes_moved is None or s.deciding is None:
-        return [runs, "no run ended", "", "", "", ""]
+        return [runs, "no run finished", "", "", "", ""]
     spread = "" if s.deviation is None else show_time(s.deviation)
     return [
         runs,
@@ -106,7 +105,7 @@ def _cells(s: Summary) -> list[str]:
 
 
 def to_json(campaign: CampaignFile, done: Sequence[Done]) -> dict[str, Any]:
-    """All runs and their summaries, for machines."""
+    """All runs and their summaries as JSON."""
     from headrace.experiment.campaign_summary import summaries
 
     return {

@@ -8,7 +8,7 @@ from headrace.model.check_case import Violation
 from headrace.model.errors import BadPlan
 from headrace.model.pipeline import Pipeline, PipelineProblem
 from headrace.model.units import plural
-from headrace.planners.deploy.plan import PLANNERS
+from headrace.planners.pipeline.plan import PLANNERS
 
 
 def pipeline_line(pipeline: Pipeline) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.commands.console import computing, print_json, print_table
+from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, PlotOption, names_in
 from headrace.experiment.compare import Row, geometric_means
@@ -22,16 +22,16 @@ from headrace.planners.registry import make
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """Which schedulers, and what they are given."""
+    """The schedulers to compare and their options."""
 
     schedulers: str = option("heft,auto", "--schedulers", "Comma-separated scheduler names.", metavar="LIST")
     time: float = option(10.0, "--time", "Search time of `best`.", metavar="SECONDS")
-    seed: int = option(0, "--seed", "Random seed, for schedulers that draw.")
+    seed: int = option(0, "--seed", "Random seed of randomized schedulers.")
 
 
 def compare(
     programs: Annotated[
-        list[str], typer.Argument(metavar="PROGRAM...", help="WfFormat or PST files, or file.py:name.")
+        list[str], typer.Argument(metavar="PROGRAM...", help="WfFormat, CSV or PST files, or file.py:name.")
     ],
     on: Annotated[
         list[str], typer.Option("--on", metavar="PLATFORM", help="Platform file; repeat for more platforms.")
@@ -41,6 +41,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Print makespan / bound and planning time of each scheduler on each program and platform."""
+    require_outputs(plot)
     names = names_in(options.schedulers)
     with computing("comparing") as say:
         rows = compare_files(programs, on, options, say)
@@ -49,10 +50,11 @@ def compare(
 
         labels = [f"{row.program} on {row.platform}" for row in rows]
         write_ratios(plot, labels, names, [[_ratio(row.results[name]) for name in names] for row in rows])
-    if as_json:
-        print_json(to_json(rows, names))
-    else:
-        print_table(*table(rows, names))
+    with results_beside(plot):
+        if as_json:
+            print_json(to_json(rows, names))
+        else:
+            print_table(*table(rows, names))
 
 
 def compare_files(
@@ -61,7 +63,7 @@ def compare_files(
     asked: CompareOptions,
     tell: Callable[[str], None],
 ) -> list[Row]:
-    """Read the files and plan what is not kept yet."""
+    """Read the files and plan what is not in the cache."""
     schedulers = names_in(asked.schedulers)
     options = {"best": {"time": asked.time}} if "best" in schedulers else {}
     if asked.time != CompareOptions().time and not options:
@@ -77,7 +79,7 @@ def compare_files(
 
 
 def table(rows: Sequence[Row], schedulers: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Makespan / bound and planning time of each scheduler, one row for each instance, means at the end."""
+    """Makespan / bound and planning time of each scheduler, one row per instance and the means."""
     headers = ["program", "platform", "tasks", "hosts", *schedulers]
     lines = [
         [
@@ -106,7 +108,7 @@ def _cell(result: Kept | str) -> str:
 
 
 def to_json(rows: Sequence[Row], schedulers: Sequence[str]) -> dict[str, Any]:
-    """The same for machines."""
+    """The rows and means as JSON."""
     return {
         "rows": [
             {

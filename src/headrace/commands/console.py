@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import typer
+
+from headrace.model.errors import UsageError
 
 Say = Callable[[str], None]
 
@@ -21,10 +23,28 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on stdout; loads the library that draws it when it is first needed."""
+    """Print a table on stdout; rich is imported on first use."""
     from headrace.report.tables import print_table as draw
 
     draw(headers, rows)
+
+
+def require_outputs(*files: Path | None) -> None:
+    """Refuse files that cannot be written, before any work is done; at most one may be stdout (`-`)."""
+    from headrace.formats.files import is_stdout, require_target
+
+    require_target(*files)
+    if sum(is_stdout(path) for path in files) > 1:
+        raise UsageError("two files cannot both go to stdout", hint="give one of them a name")
+
+
+@contextmanager
+def results_beside(*files: Path | None) -> Iterator[None]:
+    """Print results to stderr while one of the files is stdout (`-`), so that stdout has that file alone."""
+    from headrace.formats.files import is_stdout
+
+    with redirect_stdout(sys.stderr) if any(map(is_stdout, files)) else nullcontext():
+        yield
 
 
 def file_rows(files: Iterable[tuple[str, Path | None]]) -> list[list[str]]:
@@ -38,7 +58,7 @@ def file_rows(files: Iterable[tuple[str, Path | None]]) -> list[list[str]]:
 
 @contextmanager
 def progress(what: str) -> Iterator[Say]:
-    """Show on a terminal what is being done and how far it is; elsewhere print a line for each step."""
+    """Show progress on a terminal; elsewhere print a line for each step."""
     if not sys.stderr.isatty():
         yield lambda text: typer.echo(text, err=True)
         return
@@ -50,7 +70,7 @@ def progress(what: str) -> Iterator[Say]:
 
 @contextmanager
 def computing(what: str) -> Iterator[Say]:
-    """Like `progress`; also tells when loops have to be compiled first."""
+    """Like `progress`; also says when code has to be compiled first."""
     from headrace.arrays.compile_notice import Notice, compile_notice
 
     with progress(what) as say:

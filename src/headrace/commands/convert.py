@@ -77,7 +77,7 @@ def convert_file(
     content = _read_plan(source, program, platform) if found.kind == "plan" else found.read(source)
     chosen.write(_as_kind(content, chosen.kind, source), target)
     if isinstance(content, Program) and content.reality is not None and chosen.name != "pst":
-        return f"{chosen.name}, estimates only: this format has no place for the real run times and sizes"
+        return f"{chosen.name}, estimates only: this format cannot hold real run times and sizes"
     return chosen.name
 
 

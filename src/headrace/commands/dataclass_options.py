@@ -40,7 +40,7 @@ def option(default: Any, name: str, help: str, **more: Any) -> Any:
 
 
 def expand_dataclasses(function: Callable[..., None]) -> Callable[..., None]:
-    """The function as a command: each parameter whose type is a dataclass becomes the options of its fields.
+    """The function as a command: each parameter of a dataclass type is replaced by the options of its fields.
 
     Fields that are dataclasses themselves are expanded as well; fields without an option keep their defaults.
 
@@ -95,7 +95,7 @@ class Option:
 
     @property
     def parameter(self) -> inspect.Parameter:
-        """What typer reads: every value but a switch arrives as text, so that errors are worded in one place."""
+        """What typer reads. All values but switches arrive as text, so that errors are worded in one place."""
         metadata = self.field.metadata
         names = [self.name, *([metadata["short"]] if "short" in metadata else [])]
         default: Any = self.default
@@ -123,7 +123,7 @@ class Option:
         )
 
     def value(self, given: Any) -> Any:
-        """The value of the field, from what the command line says."""
+        """The value of the field, from the text on the command line."""
         if given is None or isinstance(given, bool):
             return given
         parse = self.field.metadata.get("parse")
@@ -153,7 +153,7 @@ def _options_of(record: type) -> Iterator[Option]:
 
 
 def build(record: type, given: Mapping[str, Any]) -> Any:
-    """The dataclass with the values of its options, by the names that the command receives them under."""
+    """The dataclass with the values of its options, given by destination."""
     hints = get_type_hints(record)
     values: dict[str, Any] = {}
     for declared in fields(record):
@@ -198,7 +198,7 @@ def _number(kind: Callable[[str], float], text: str) -> float | None:
 
 
 def alternatives(hint: Any) -> list[Any]:
-    """The types that a given value may have: choices first, text last; those of the elements for a tuple."""
+    """The types that a value may have, choices first and text last; for a tuple, those of its elements."""
     if get_origin(hint) is tuple:
         return alternatives(get_args(hint)[0])
     found = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)

@@ -1,4 +1,4 @@
-"""The demo: one real program, twice on the same unequal workers, with and without a plan."""
+"""`headrace demo`: one real program, run twice on the same unequal workers, without and with a plan."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ STRETCH = 32.0
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """Both runs and what they are measured against."""
+    """Both runs and their lower bounds."""
 
     plan: Plan
     engine: Outcome
     planned: Outcome
     engine_bound: float
-    """No placing of these tasks, as long as they were measured to be in that run, can take less here."""
+    """No placement takes less time on these workers, with run times as measured in that run."""
     planned_bound: float
     same: bool
-    """Both runs gave the same picture, bit for bit."""
+    """Whether both runs gave the same image, bit for bit."""
 
     def rows(self) -> list[Figures]:
-        """What there is to compare, in the order of the runs."""
+        """The figures of both runs, in order."""
         return [
             Figures("Dask's own scheduling", self.engine.makespan, self.engine_bound),
             Figures("Headrace plan", self.planned.makespan, self.planned_bound),
@@ -62,7 +62,7 @@ class Demo:
 
 
 class Figures(NamedTuple):
-    """One run in figures."""
+    """The figures of one run."""
 
     placed_by: str
     makespan: float
@@ -74,7 +74,7 @@ class Figures(NamedTuple):
 
 
 def run_demo(say: Callable[[str], None]) -> Demo:
-    """Run under the engine alone, plan with what that run measured, run under the plan, compare."""
+    """Run under Dask's own scheduling, plan with the measured run times, run the plan, and compare."""
     from headrace.runtime.cluster import open_local
 
     program = demo_program()
@@ -84,12 +84,12 @@ def run_demo(say: Callable[[str], None]) -> Demo:
         _warm_up(cluster)
         say(f"running {len(program.tasks)} tasks with Dask's own scheduling")
         engine = _checked(cluster, program, None)
-        say("planning with the run times that this run measured")
+        say("planning with the run times measured in this run")
         graph, platform = predict(program.graph, cluster.platform, _measurements(program, engine))
         planner = make("best", time=PLANNING_SECONDS)
         plan = planner.plan(Problem(graph, platform))
         require_valid(graph, platform, plan)
-        say("running with the Headrace plan")
+        say("running the Headrace plan")
         planned = _checked(cluster, program, Replan(planner, first=plan))
         engine_bound, planned_bound = (
             _bound(program.graph, cluster.platform, outcome) for outcome in (engine, planned)
@@ -99,7 +99,7 @@ def run_demo(say: Callable[[str], None]) -> Demo:
 
 
 def _measurements(program: Program, outcome: Outcome) -> list[Measurement]:
-    """How long each task took, in the order they ended."""
+    """The run time of each task, in order of completion."""
     return [
         Measurement(
             program.tasks[e.task].kind, e.host, e.time - e.start, float(outcome.measured[e.task]["read"])
@@ -110,7 +110,7 @@ def _measurements(program: Program, outcome: Outcome) -> list[Measurement]:
 
 
 def _bound(graph: Graph, platform: Platform, outcome: Outcome) -> float:
-    """The lower bound with each task's CPU time as it was in this run, stretched."""
+    """The lower bound with the stretched CPU time of each task in this run."""
     work = np.array([outcome.measured[name]["cpu"] for name in graph.task_names]) * STRETCH
     return lower_bound(Problem(graph.with_work(work), platform))
 
@@ -123,12 +123,12 @@ def _checked(cluster: Cluster, program: Program, scheduler: Scheduler | None) ->
 
 
 def _warm_up(cluster: Cluster) -> None:
-    """Import what tasks need on every worker before anything is measured."""
+    """Import what tasks need on every worker before measuring."""
     cluster.client.run(try_each_kind)
 
 
 def write_demo_page(demo: Demo, path: Path) -> None:
-    """Both Gantt charts in one self-contained page, the plan as outlines behind what happened."""
+    """Write both Gantt charts to one self-contained page, with the plan as outlines."""
     from headrace.report.gantt import run_chart
     from headrace.report.page import Heading, Paragraph, Table, write_page
 
@@ -149,12 +149,12 @@ def write_demo_page(demo: Demo, path: Path) -> None:
         [
             Paragraph(
                 f"{graph.n_tasks} tasks that cut, sharpen and stitch a colour picture, run twice on the same four "
-                f"workers. {_emulation()} Dask's own scheduling came first; the plan was made with the run times "
-                f"measured then. Both runs gave {'the same' if demo.same else 'DIFFERENT'} results."
+                f"workers. {_emulation()} The first run used Dask's own scheduling; the plan uses the run times "
+                f"measured in it. Both runs gave {'the same' if demo.same else 'DIFFERENT'} results."
             ),
             Table(["placed by", "makespan", "lower bound", "ratio"], rows),
             Heading("With a plan"),
-            Paragraph("Filled bars are what happened; outlines behind them are what was planned."),
+            Paragraph("Filled bars show the run, outlines show the plan."),
             chart(demo.planned, demo.plan, demo.planned_bound, "Headrace plan"),
             Heading("Without"),
             chart(demo.engine, None, demo.engine_bound, "Dask's own scheduling"),
@@ -171,7 +171,7 @@ def _emulation() -> str:
 
 
 def demo_json(demo: Demo) -> dict[str, Any]:
-    """The figures for machines."""
+    """The figures as JSON."""
     return {
         "tasks": demo.plan.graph.n_tasks,
         "speeds": list(SPEEDS),
@@ -183,7 +183,7 @@ def demo_json(demo: Demo) -> dict[str, Any]:
 
 
 def demo(
-    page: Annotated[Path, typer.Option("--page", metavar="FILE", help="Where to write both charts.")] = Path(
+    page: Annotated[Path, typer.Option("--page", metavar="FILE", help="HTML page with both charts.")] = Path(
         "demo.html"
     ),
     as_json: JsonOption = False,
@@ -200,7 +200,7 @@ def demo(
         ]
         print_table(["placed by", "makespan", "lower bound", "ratio"], rows)
         same = "the same" if outcome.same else "DIFFERENT"
-        typer.echo(f"both runs gave {same} results; with the plan {outcome.speedup:.2f} times as fast")
+        typer.echo(f"both runs gave {same} results; the planned run was {outcome.speedup:.2f} times as fast")
         typer.echo(f"charts: {page}")
     if not outcome.same:
         raise typer.Exit(1)

@@ -27,7 +27,7 @@ _PIECE = HEIGHT * WIDTH * 4
 
 
 def smooth(image: Image, times: int) -> Image:
-    """Let each pixel follow its neighbours, small differences more than large ones, again and again."""
+    """Smooth repeatedly: each pixel moves towards its neighbours, more so for small differences."""
     for _ in range(times):
         around = np.roll(image, 1, 0) + np.roll(image, -1, 0) + np.roll(image, 1, 1)
         image = image + np.tanh(around - np.float32(3.0) * image)
@@ -43,14 +43,14 @@ def paint(number: int) -> Image:
 
 
 def sharpen(picture: Image, number: int) -> Image:
-    """Cut one piece out, take out what neighbours have in common and bring out the rest."""
+    """Cut out one piece, subtract its smoothed version and amplify the rest."""
     piece = picture[number * HEIGHT : (number + 1) * HEIGHT]
     sharper: Image = piece + np.float32(0.1) * (piece - smooth(piece, 50))
     return sharper
 
 
 def stitch(*pieces: Image) -> Image:
-    """One picture from its pieces."""
+    """Assemble an image from its pieces."""
     return np.concatenate(pieces, axis=0)
 
 
@@ -61,14 +61,14 @@ def calibrate(before: Image) -> Image:
 
 
 def flatten(field: Image, *colours: Image) -> Image:
-    """One picture of all colours, divided by the level of the flat field."""
+    """Combine all colours into one image, divided by the level of the flat field."""
     # The largest value, not the mean: the last digit of a sum depends on where the array lies in memory.
     flat: Image = np.stack(colours) / field.max()
     return flat
 
 
 def demo_program() -> Program:
-    """About 100 tasks, each first taken for a second of work."""
+    """About 100 tasks, each initially estimated as one second of work."""
     program = Program("mosaic")
     whole = _PIECE * PIECES
 
@@ -95,7 +95,7 @@ def demo_program() -> Program:
 
 
 def try_each_kind() -> None:
-    """Do one task of each kind, so that everything is loaded before anything is measured."""
+    """Run one task of each kind, so that everything is loaded before measuring."""
     piece = paint(0)
     picture = stitch(*[piece] * PIECES)
     sharpen(picture, 1)

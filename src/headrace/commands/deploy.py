@@ -1,4 +1,4 @@
-"""`headrace deploy`: read the files, plan, and say what came out."""
+"""`headrace deploy`: plan the deployment of a pipeline and describe it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.commands.console import print_json, print_table, progress
+from headrace.commands.console import (
+    file_rows,
+    print_json,
+    print_table,
+    progress,
+    require_outputs,
+    results_beside,
+)
 from headrace.commands.dataclass_options import option
 from headrace.commands.deploy_simulated import (
     Outcomes,
@@ -44,7 +51,10 @@ class DeployOptions:
     """How to plan the deployment."""
 
     planners: str = option(
-        "lpsched", "--compare", "Planners to compare: trivial,total,lpsched.", metavar="LIST"
+        "lpsched",
+        "--compare",
+        "Comma-separated planners to compare: trivial, total, lpsched.",
+        metavar="LIST",
     )
     sources: tuple[str, ...] = option(
         (),
@@ -81,7 +91,7 @@ class DeployOptions:
 
 @dataclass(frozen=True)
 class DeployOutput:
-    """What is done with the deployment."""
+    """What to do with the deployment."""
 
     simulate: bool = option(False, "--simulate", "Simulate the deployment; compare with round-robin routing.")
     output: Path | None = option(None, "--output", "Save the deployment (INI).", short="-o", metavar="FILE")
@@ -90,32 +100,29 @@ class DeployOutput:
 
 def deploy(
     pipeline: Annotated[
-        str, typer.Argument(metavar="PIPELINE", help="INI or TOML file of filters.", show_default=False)
+        str, typer.Argument(metavar="PIPELINE", help="Pipeline file (INI or TOML).", show_default=False)
     ],
     on: Annotated[
-        str, typer.Option("--on", metavar="PLATFORM", help="INI or TOML file of machines, or `local`.")
+        str, typer.Option("--on", metavar="PLATFORM", help="Platform file (INI or TOML), or `local`.")
     ],
     options: DeployOptions,
     files: DeployOutput,
     as_json: JsonOption = False,
 ) -> None:
-    """Plan the deployment, simulate it if asked to, and print what was found."""
+    """Plan the deployment, simulate it if requested, and print it."""
+    require_outputs(files.output, files.plot)
     with progress(f"deploying {pipeline}") as say:
         made = deploy_file(pipeline, on, options, say)
         happened = simulate_deployments(made, say) if files.simulate else None
-    show_deployments(
-        made,
-        output=files.output,
-        plot=files.plot,
-        as_json=print_json if as_json else None,
-        simulated=happened,
-    )
+    write_chosen(made, files)
+    with results_beside(files.output, files.plot):
+        show_deployments(made, files, as_json=as_json, simulated=happened or {})
 
 
 def deploy_file(
     pipeline_file: str, on: str, options: DeployOptions, tell: Tell
 ) -> dict[str, Deployment | NoPlan]:
-    """A deployment by each planner asked for; with several, one that finds none does not end the others."""
+    """A deployment by each planner; with several planners, one that finds none does not stop the others."""
     pipeline = load_pipeline(pipeline_file)
     machines = load_machines(on)
     chosen = _sources(options)
@@ -165,12 +172,12 @@ def parse_source(text: str) -> Source:
         else:
             shares = {host: 1.0 / len(parts) for host, _, _ in parts}
     except ValueError:
-        raise UsageError(f"--source {text}", hint="HOST,HOST or HOST=SHARE,HOST=SHARE") from None
+        raise UsageError(f"--source is {text!r}", hint="HOST,HOST or HOST=SHARE,HOST=SHARE") from None
     return Source(text, shares)
 
 
 def _loads(load: str | None, platform: Platform) -> Mapping[str, float]:
-    """Forecast loads: from the platform's traces, the record of runs, or a file."""
+    """Forecast loads from the platform's traces, from recorded runs, or from a file."""
     if load is None:
         return {}
     from headrace.predict.availability import forecast_loads, loads_of_executions, loads_of_traces
@@ -192,7 +199,7 @@ def _loads(load: str | None, platform: Platform) -> Mapping[str, float]:
         series = {h.name: known[h.name] for h in platform.hosts if h.name in known}
         if not series:
             raise UsageError(
-                "the record knows no repeated execution on these hosts",
+                "the record has no repeated executions on these hosts",
                 where="--load record",
                 hint="give a load file instead",
             )
@@ -204,7 +211,7 @@ def _loads(load: str | None, platform: Platform) -> Mapping[str, float]:
 
 @contextmanager
 def _chatter_on_stderr() -> Iterator[None]:
-    """Results go to stdout alone: what a solver library prints there by itself goes to stderr."""
+    """Redirect what solver libraries print on stdout to stderr: stdout is for results."""
     sys.stdout.flush()
     try:
         kept = os.dup(1)
@@ -219,42 +226,48 @@ def _chatter_on_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def show_deployments(
-    made: Mapping[str, Deployment | NoPlan],
-    *,
-    output: Path | None,
-    plot: Path | None,
-    as_json: Callable[[dict[str, Any]], None] | None,
-    simulated: Mapping[str, Outcomes] | None = None,
-) -> None:
-    """Write the files asked for and print the rest; with several planners lpsched's are written, or the last's."""
+def write_chosen(made: Mapping[str, Deployment | NoPlan], files: DeployOutput) -> None:
+    """Write the requested files, of several deployments that of lpsched or else the last."""
+    chosen = _chosen(made)
+    if files.output is not None:
+        write_deployment(chosen, files.output)
+    if files.plot is not None:
+        chosen.plot(files.plot)
+
+
+def _chosen(made: Mapping[str, Deployment | NoPlan]) -> Deployment:
     plans = [d for d in made.values() if isinstance(d, Deployment)]
     if not plans:
         raise next(error for error in made.values() if isinstance(error, NoPlan))
-    chosen = next((d for d in plans if d.planner == "lpsched"), plans[-1])
-    if output is not None:
-        write_deployment(chosen, output)
-    if plot is not None:
-        chosen.plot(plot)
-    happened = simulated or {}
-    if as_json is not None:
+    return next((d for d in plans if d.planner == "lpsched"), plans[-1])
+
+
+def show_deployments(
+    made: Mapping[str, Deployment | NoPlan],
+    files: DeployOutput,
+    *,
+    as_json: bool,
+    simulated: Mapping[str, Outcomes],
+) -> None:
+    """Print one deployment in full, or several side by side."""
+    if as_json:
         shown = {
-            k: _with_simulated(to_json(d), happened.get(k))
+            k: _with_simulated(to_json(d), simulated.get(k))
             if isinstance(d, Deployment)
             else {"error": str(d)}
             for k, d in made.items()
         }
-        as_json(next(iter(shown.values())) if len(made) == 1 else {"deployments": shown})
+        print_json(next(iter(shown.values())) if len(made) == 1 else {"deployments": shown})
         return
     if len(made) > 1:
-        print_table(*comparison(made, happened))
+        print_table(*comparison(made, simulated))
         return
+    chosen = _chosen(made)
     print_table(*filter_rows(chosen))
-    files = [[name, str(path)] for name, path in (("deployment", output), ("picture", plot)) if path]
     rows = summary(chosen)
-    for outcomes in happened.values():
+    for outcomes in simulated.values():
         rows[3:3] = simulated_rows(outcomes)  # below what is planned
-    print_table([], rows + files)
+    print_table([], rows + file_rows([("deployment", files.output), ("picture", files.plot)]))
 
 
 def _with_simulated(shown: dict[str, Any], outcomes: Outcomes | None) -> dict[str, Any]:
@@ -262,7 +275,7 @@ def _with_simulated(shown: dict[str, Any], outcomes: Outcomes | None) -> dict[st
 
 
 def filter_rows(deployment: Deployment) -> tuple[list[str], list[list[str]]]:
-    """A row for each filter: copies, hosts, how busy they are, what goes in."""
+    """A row for each filter: copies, hosts, utilisation, input rate."""
     rows = []
     for f in deployment.problem.pipeline.order:
         here = deployment.of(f.name)
@@ -274,7 +287,7 @@ def filter_rows(deployment: Deployment) -> tuple[list[str], list[list[str]]]:
 
 
 def summary(deployment: Deployment) -> list[list[str]]:
-    """What else there is to say, as pairs of words and values."""
+    """The other properties of a deployment, as names and values."""
     d, knobs = deployment, deployment.problem.knobs
     volume = d.problem.pipeline.reader.volume
     return [
@@ -295,17 +308,17 @@ def summary(deployment: Deployment) -> list[list[str]]:
 
 
 def _price_rows(d: Deployment) -> Iterator[list[str]]:
-    """What one more host of each kind would bring; nothing is said of hosts that would bring nothing."""
+    """The gain from one more host of each kind, if there is any."""
     useful = [p for p in d.prices if p.gain > 0]
     for i, p in enumerate(useful[:5]):
         text = f"like {p.like} in {p.cluster} (power {p.power:.4g}): {p.gain:.4g} MB/s"
         yield ["one more host" if i == 0 else "", text]
     if d.prices and not useful:
-        yield ["one more host", "would bring nothing"]
+        yield ["one more host", "no gain"]
 
 
 def host_ranges(names: Sequence[str], most: int = 6) -> str:
-    """Host names, runs of numbers joined.
+    """Host names, with consecutive numbers as ranges.
 
     >>> host_ranges(["MG1", "MG2", "MG3", "MG9", "x"])
     'MG1..3, MG9, x'
@@ -324,13 +337,13 @@ def host_ranges(names: Sequence[str], most: int = 6) -> str:
         for stem, first, last in runs
     ]
     left = len(shown) - most
-    return ", ".join(shown if left <= 1 else [*shown[:most], f"and {left} more runs"])
+    return ", ".join(shown if left <= 1 else [*shown[:most], f"and {left} more ranges"])
 
 
 def comparison(
     made: Mapping[str, Deployment | NoPlan], simulated: Mapping[str, Outcomes]
 ) -> tuple[list[str], list[list[str]]]:
-    """Planners side by side; with what the simulation says, if there was one."""
+    """Planners side by side, with simulated throughput if there is any."""
     more = ["simulated", "round robin"] if simulated else []
     rows = []
     for name, d in made.items():
@@ -347,7 +360,7 @@ def comparison(
 
 
 def to_json(deployment: Deployment) -> dict[str, Any]:
-    """A deployment for machines."""
+    """A deployment as JSON."""
     d = deployment
     knobs = d.problem.knobs
     return {

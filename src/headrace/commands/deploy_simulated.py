@@ -1,4 +1,4 @@
-"""`headrace deploy --simulate`: what the deployments do in virtual time, and what dealing buffers out in turn loses."""
+"""`headrace deploy --simulate`: simulated throughput, with planned and with round-robin routing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Outcomes = Mapping[str, FlowOutcome]
 def simulate_deployments(
     made: Mapping[str, Deployment | NoPlan], tell: Callable[[str], None]
 ) -> dict[str, Outcomes]:
-    """Both ways of routing, for each planner that found a deployment."""
+    """Both routings, for each planner that found a deployment."""
     happened: dict[str, Outcomes] = {}
     for planner, deployment in made.items():
         if isinstance(deployment, Deployment):
@@ -26,18 +26,18 @@ def simulate_deployments(
 
 
 def simulated_rows(outcomes: Outcomes) -> list[list[str]]:
-    """Pairs of words and values, for a table about one deployment."""
+    """Names and values, for the table of one deployment."""
     words = {"planned": "simulated", "round-robin": "round robin"}
     return [[words[routing], _text(outcome)] for routing, outcome in outcomes.items()]
 
 
 def simulated_cells(outcomes: Outcomes | None) -> list[str]:
-    """The same for a row of a table of planners."""
+    """The cells of one planner in a comparison."""
     return [f"{outcomes[r].throughput:.4g}" if outcomes else "" for r in ROUTINGS]
 
 
 def simulated_json(outcomes: Outcomes) -> dict[str, Any]:
-    """The same for machines."""
+    """The outcomes as JSON."""
     return {
         routing: {
             "throughput": o.throughput,
@@ -55,5 +55,5 @@ def simulated_json(outcomes: Outcomes) -> dict[str, Any]:
 
 
 def _text(outcome: FlowOutcome) -> str:
-    how = "routed as planned" if outcome.routing == "planned" else "buffers dealt out in turn"
+    how = "routed as planned" if outcome.routing == "planned" else "buffers routed round-robin"
     return f"{outcome.throughput:.4g} MB/s, {outcome.of_planned:.1%} of the plan ({how})"

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and how their values are loaded."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -19,18 +19,24 @@ ProgramArg = Annotated[
     str,
     typer.Argument(
         metavar="PROGRAM",
-        help="WfFormat JSON (also .gz), a PST application, or file.py:name.",
+        help="WfFormat JSON (also .gz), CSV jobs, PST (parameter-sweep template, Berman et al. 1999), "
+        "or file.py:name.",
         show_default=False,
     ),
 ]
 OnOption = Annotated[
     str,
-    typer.Option("--on", metavar="PLATFORM", help="Platform TOML, a PST grid, or `local` for this machine."),
+    typer.Option(
+        "--on", metavar="PLATFORM", help="Platform TOML or INI, a PST grid, or `local` for this machine."
+    ),
 ]
 SchedulerOption = Annotated[
     str,
     typer.Option(
-        "--scheduler", "-s", help="A name listed by `headrace schedulers`, or file.py:Class for your own."
+        "--scheduler",
+        "-s",
+        metavar="NAME",
+        help="A name listed by `headrace schedulers`, or file.py:Class for your own.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
@@ -39,10 +45,14 @@ PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help=
 
 @dataclass(frozen=True)
 class Pictures:
-    """Files that show a plan or a run."""
+    """Files that a plan or a run is drawn in."""
 
     gantt: Path | None = option(None, "--gantt", "Draw the Gantt chart as SVG.", metavar="FILE")
     trace: Path | None = option(None, "--trace", "Write a Chrome trace (JSON).", metavar="FILE")
+
+    @property
+    def files(self) -> tuple[Path | None, ...]:
+        return self.gantt, self.trace
 
     @property
     def named(self) -> list[tuple[str, Path | None]]:
@@ -50,7 +60,7 @@ class Pictures:
 
 
 def read_program(spec: str) -> Program:
-    """The program of a file or of `file.py:name`, with its graph built; shows on a terminal that it is read."""
+    """The program of a file or of `file.py:name`, with its graph built and progress shown on a terminal."""
     from headrace.formats.loading import load_program
 
     with progress(f"reading {spec}"):
@@ -60,7 +70,7 @@ def read_program(spec: str) -> Program:
 
 
 def draw_plan(plan: Plan, pictures: Pictures) -> None:
-    """Write the files that were asked for."""
+    """Write the requested files."""
     if pictures.gantt is not None:
         plan.gantt(pictures.gantt)
     if pictures.trace is not None:

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.commands.console import Say, computing, file_rows, print_json, print_table
+from headrace.commands.console import (
+    Say,
+    computing,
+    file_rows,
+    print_json,
+    print_table,
+    require_outputs,
+    results_beside,
+)
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import (
     JsonOption,
@@ -22,12 +30,12 @@ if TYPE_CHECKING:
     from headrace.model.plan import Plan
 
 SEARCHING = ("best", "coschedule")
-"""Schedulers that search until their time is over, and report how far they are."""
+"""Schedulers that search until their time is up and report their progress."""
 
 
 @dataclass(frozen=True)
 class PlanOptions:
-    """What is asked of the scheduler, and where the plan goes."""
+    """Options of the scheduler, and the file for the plan."""
 
     time: float | None = option(
         None,
@@ -44,7 +52,7 @@ class PlanOptions:
         min=1,
         default_text="all",
     )
-    seed: int = option(0, "--seed", "Random seed, for schedulers that draw.")
+    seed: int = option(0, "--seed", "Random seed of randomized schedulers.")
     output: Path | None = option(None, "--output", "Save the plan.", short="-o", metavar="FILE")
 
     def for_planner(self, scheduler: str, say: Say) -> dict[str, Any]:
@@ -55,17 +63,20 @@ class PlanOptions:
 
 def plan(
     program: ProgramArg,
-    options: PlanOptions,
-    pictures: Pictures,
+    *,
     on: OnOption = "local",
     scheduler: SchedulerOption = "auto",
+    options: PlanOptions,
+    pictures: Pictures,
     as_json: JsonOption = False,
 ) -> None:
-    """Plan, write the files asked for, and print the outcome."""
+    """Plan, write the requested files, and print a summary."""
     from headrace.api import plan as make_plan
     from headrace.formats.loading import load_platform
     from headrace.formats.plan_json import plan_to_dict, write_plan
 
+    files = (options.output, *pictures.files)
+    require_outputs(*files)
     platform = load_platform(on)
     source = read_program(program)
     with computing(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts") as say:
@@ -74,10 +85,11 @@ def plan(
     if options.output is not None:
         write_plan(made, options.output, made_from=(program, on))
     draw_plan(made, pictures)
-    if as_json:
-        print_json(plan_to_dict(made))
-    else:
-        _show(made, [("plan", options.output), *pictures.named])
+    with results_beside(*files):
+        if as_json:
+            print_json(plan_to_dict(made))
+        else:
+            _show(made, [("plan", options.output), *pictures.named])
 
 
 def _search_progress(say: Say) -> Any:

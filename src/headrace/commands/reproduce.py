@@ -1,4 +1,4 @@
-"""`headrace reproduce`: a paper's figure or table done again, with 'paper says / we measure'."""
+"""`headrace reproduce`: recompute a figure or table of a paper and compare with its claims."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.commands.console import computing, print_json, print_table
+from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
 from headrace.commands.options import JsonOption, PlotOption
-from headrace.formats.files import require_target
 from headrace.model.errors import UsageError
 from headrace.report.curves import write_curves
 from headrace.reproductions import FIGURES, Ask, Cell, Reproduction
@@ -20,9 +19,7 @@ from headrace.reproductions import reproduce as reproduce_named
 def reproduce(
     figure: Annotated[
         str | None,
-        typer.Argument(
-            metavar="FIGURE", help="Name of the figure; without it, list all.", show_default=False
-        ),
+        typer.Argument(metavar="FIGURE", help="Name of the figure; omit it to list all.", show_default=False),
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Seeds per cell.", show_default="depends on the figure")
@@ -30,21 +27,22 @@ def reproduce(
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the figures there are, or compute one and compare it with the paper."""
+    """List the figures, or compute one and compare it with the paper."""
     if figure is None and (seeds is not None or plot is not None):
         raise UsageError("--seeds and --plot need a figure", hint="name it: headrace reproduce figure-11")
-    require_target(plot)
+    require_outputs(plot)
     if figure is None:
         _list_figures(as_json)
         return
     with computing(f"reproducing {figure}") as say:
         made = reproduce_figure(figure, seeds, plot, say)
-    if as_json:
-        print_json(to_json(figure, made))
-        return
-    _show(made)
-    if plot is not None:
-        typer.echo(f"picture: {plot}")
+    with results_beside(plot):
+        if as_json:
+            print_json(to_json(figure, made))
+            return
+        _show(made)
+        if plot is not None:
+            typer.echo(f"picture: {plot}")
 
 
 def _list_figures(as_json: bool) -> None:
@@ -68,14 +66,14 @@ def _show(made: Reproduction) -> None:
 
 
 def figure_list() -> list[dict[str, str]]:
-    """What can be reproduced."""
+    """The figures that can be reproduced."""
     return [{"name": name, "what": line} for name, (_, line) in FIGURES.items()]
 
 
 def reproduce_figure(
     name: str, seeds: int | None, plot: Path | None, tell: Callable[[str], None]
 ) -> Reproduction:
-    """Compute the figure and draw its pictures, if wanted, into one file."""
+    """Compute the figure and draw its pictures to one file if requested."""
     made = reproduce_named(name, Ask(seeds=seeds, tell=tell))
     if plot is not None:
         write_curves(plot, made.pictures)
@@ -83,14 +81,22 @@ def reproduce_figure(
 
 
 def to_json(name: str, made: Reproduction) -> dict[str, Any]:
-    """The same for machines: the rows as objects."""
+    """The figure as JSON, with rows as objects."""
     return {
         "name": name,
         "title": made.title,
         "source": made.source,
         "rows": [dict(zip(made.headers, row, strict=True)) for row in made.rows],
         "claims": [
-            {"paper": c.paper, "measured": c.measured, "agrees": c.agrees, "why": c.why} for c in made.claims
+            {
+                "paper": c.paper,
+                "measured": c.measured,
+                "agrees": c.agrees,
+                "why": c.why,
+                "rule": c.rule,
+                "rule_chosen_afterwards": c.afterwards,
+            }
+            for c in made.claims
         ],
         "pictures": [
             {
@@ -99,6 +105,7 @@ def to_json(name: str, made: Reproduction) -> dict[str, Any]:
                 "y_label": p.y_label,
                 "x": list(p.x),
                 "curves": {k: list(v) for k, v in p.curves.items()},
+                "errors": {k: list(v) for k, v in p.errors.items()},
             }
             for p in made.pictures
         ],

@@ -1,4 +1,4 @@
-"""`headrace run`: options to a real run, progress on stderr, and a summary."""
+"""`headrace run`: a real run, with progress on stderr and a summary on stdout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 from headrace.arrays.compile_notice import Notice, compile_notice
-from headrace.commands.console import print_json, print_table
+from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, Pictures, ProgramArg, read_program
 from headrace.execution import Run
@@ -21,7 +21,7 @@ from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
 from headrace.model.plan import Plan
 from headrace.model.program import Program
-from headrace.model.units import show_size, show_time
+from headrace.model.units import plural, show_size, show_time
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class RunOptions:
         default_text="no emulation",
     )
     emulate: bool = option(
-        False, "--emulate", "Replace each task by one that takes its time and produces its data."
+        False, "--emulate", "Replace each task with one that takes the same time and produces as much data."
     )
     time_scale: float = option(1.0, "--time-scale", "With --emulate: factor on run times.")
     size_scale: float | None = option(
@@ -67,14 +67,15 @@ class RunOptions:
 
     @property
     def tls(self) -> dict[str, str]:
-        """The files given, by the names that `connect` has for them."""
+        """The given files, by the parameter names of `connect`."""
         files = {"ca": self.tls_ca, "cert": self.tls_cert, "key": self.tls_key}
         return {name: str(path) for name, path in files.items() if path is not None}
 
 
 def run(program: ProgramArg, options: RunOptions, pictures: Pictures, as_json: JsonOption = False) -> None:
     """Run the program and print the outcome; the exit code is 1 if a task failed."""
-    code = run_program(read_program(program), options, pictures, print_json if as_json else None)
+    require_outputs(*pictures.files)
+    code = run_program(read_program(program), options, pictures, as_json)
     if code:
         raise typer.Exit(code)
 
@@ -83,9 +84,9 @@ def run_program(
     program: Program,
     options: RunOptions,
     pictures: Pictures,
-    as_json: Callable[[dict[str, Any]], None] | None,
+    as_json: bool,
 ) -> int:
-    """Run, show progress and the outcome; returns the exit code."""
+    """Run, show progress and the outcome; return the exit code."""
     if options.emulate:
         from headrace.runtime.emulate import emulate
 
@@ -120,10 +121,11 @@ def run_program(
             planned=planned,
         )
     _draw(done, events, pictures)
-    if as_json is not None:
-        as_json(_as_json(done))
-    else:
-        _show(done, len(program.tasks))
+    with results_beside(*pictures.files):
+        if as_json:
+            print_json(to_json(done))
+        else:
+            _show(done, len(program.tasks), pictures)
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
         return done.failure.exit_code
@@ -132,13 +134,13 @@ def run_program(
 
 def _require_bodies(program: Program, options: RunOptions) -> None:
     if (options.time_scale, options.size_scale, options.burn) != (1.0, None, False):
-        raise UsageError("--time-scale, --size-scale and --burn go with --emulate", hint="add --emulate")
+        raise UsageError("--time-scale, --size-scale and --burn require --emulate", hint="add --emulate")
     bare = next((t.name for t in program.tasks.values() if t.body is None), None)
     if bare is not None:
         raise UsageError(
-            f"task {bare!r} has numbers only, nothing that can be run",
+            f"task {bare!r} has nothing to execute",
             where=program.name,
-            hint="add --emulate --time-scale 0.01 to run it with tasks that only take their time",
+            hint="add --emulate --time-scale 0.01 to run emulated tasks",
         )
 
 
@@ -152,9 +154,11 @@ def _speeds(text: str | None) -> list[float] | None:
     try:
         speeds = [float(part) for part in text.split(",")]
     except ValueError:
-        raise UsageError(f"speeds are {text!r}", hint="write numbers with commas, such as 4,2,1,1") from None
+        raise UsageError(
+            f"--speeds is {text!r}", hint="give comma-separated numbers, such as 4,2,1,1"
+        ) from None
     if not all(0 < speed < 1e6 for speed in speeds):
-        raise UsageError(f"speeds are {text!r}", hint="give numbers above 0")
+        raise UsageError(f"--speeds is {text!r}", hint="give positive numbers")
     return speeds
 
 
@@ -164,7 +168,7 @@ Advance = Callable[[Event], None]
 
 @contextmanager
 def _progress(tasks: int) -> Iterator[tuple[Planned, Advance]]:
-    """A bar of finished tasks on a terminal; elsewhere a line when a tenth of them is done."""
+    """A progress bar on a terminal; elsewhere a line for each tenth of the tasks."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -211,7 +215,7 @@ def _draw(done: Run, events: list[Event], pictures: Pictures) -> None:
         write_trace(run_trace(events, done.platform, graph), pictures.trace)
 
 
-def _show(done: Run, tasks: int) -> None:
+def _show(done: Run, tasks: int, pictures: Pictures) -> None:
     moved = [e.size for e in done.outcome.events if isinstance(e, DataMoved)]
     rows = [["run", done.id], ["makespan", show_time(done.makespan)]]
     if done.plan is not None:
@@ -221,27 +225,28 @@ def _show(done: Run, tasks: int) -> None:
     unfinished = len(done.outcome.not_run)
     rows += [
         ["tasks", f"{tasks - unfinished} of {tasks}"],
-        ["data moved", f"{show_size(sum(moved))} in {len(moved)} transfers"],
+        ["data moved", f"{show_size(sum(moved))} in {plural(len(moved), 'transfer')}"],
     ]
     rows += [["result", str(path)] for path in list(done.files.values())[:10]]
     if len(done.files) > 10:
         rows.append(["result", f"and {len(done.files) - 10} more"])
-    print_table([], rows)
+    print_table([], rows + file_rows(pictures.named))
 
 
-def _as_json(done: Run) -> dict[str, Any]:
+def to_json(done: Run) -> dict[str, Any]:
+    failed = {e.task for e in done.outcome.errors}
     return {
         "run": done.id,
         "makespan": done.makespan,
         "planned": None if done.plan is None else done.plan.makespan,
         "bound": done.bound,
-        "scheduler": "dask" if done.plan is None else done.plan.scheduler,
+        "scheduler": done.scheduler,
         "tasks": [
             {"id": e.task, "host": e.host, "start": e.start, "finish": e.time}
             for e in done.outcome.events
             if isinstance(e, TaskFinished)
         ],
         "failed": [{"task": e.task, "host": e.host, "error": e.error} for e in done.outcome.errors],
-        "not_run": list(done.outcome.not_run),
+        "not_run": [task for task in done.outcome.not_run if task not in failed],
         "results": {name: str(path) for name, path in done.files.items()},
     }

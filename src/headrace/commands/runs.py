@@ -1,4 +1,4 @@
-"""`headrace runs`: what the record holds, as rows."""
+"""`headrace runs`: what the record holds."""
 
 from __future__ import annotations
 
@@ -9,42 +9,19 @@ import typer
 
 from headrace.commands.console import print_json, print_table
 from headrace.commands.options import JsonOption
+from headrace.model.units import show_size, show_time
 from headrace.record import Record
 
-
-def runs_rows() -> tuple[list[str], list[list[Any]]]:
-    """All runs, newest last."""
-    headers = ["run", "program", "platform", "scheduler", "status", "started", "makespan", "bound"]
-    with Record.open() as record:
-        rows = [
-            [r.id, r.program, r.platform, r.scheduler, r.status, _moment(r.started), r.makespan, r.bound]
-            for r in record.runs()
-        ]
-    return headers, rows
-
-
-def run_rows(run: str) -> tuple[list[str], list[list[Any]]]:
-    """The tasks of one run, in the order they ended."""
-    headers = ["task", "kind", "host", "start", "finish", "read", "written", "status", "result"]
-    with Record.open() as record:
-        rows = [
-            [t.task, t.kind, t.host, t.start, t.finish, t.input_bytes, t.output_bytes, t.status, t.location]
-            for t in record.tasks(run)
-        ]
-    return headers, rows
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds).isoformat(" ", "seconds")
-
-
-def _shown(value: object) -> str:
-    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+_TIMES = ("makespan", "bound", "start", "finish")
+_SIZES = ("read", "written")
 
 
 def runs(
     run_id: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="Show the tasks of this run.", show_default=False)
+        str | None,
+        typer.Argument(
+            metavar="RUN", help="Show the tasks of this run and their errors.", show_default=False
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -52,5 +29,53 @@ def runs(
     headers, rows = runs_rows() if run_id is None else run_rows(run_id)
     if as_json:
         print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows]})
-    else:
-        print_table(headers, [[_shown(value) for value in row] for row in rows])
+        return
+    shown = [h for h in headers if h != "error"]
+    print_table(
+        shown, [[_shown(h, v) for h, v in zip(headers, row, strict=True) if h != "error"] for row in rows]
+    )
+    for row in rows:
+        told = dict(zip(headers, row, strict=True))
+        if told.get("error"):
+            typer.echo(f"task {told['task']!r} failed on {told['host']}: {told['error']}")
+
+
+def runs_rows() -> tuple[list[str], list[list[Any]]]:
+    """All runs, newest last; times in seconds."""
+    headers = ["run", "program", "platform", "scheduler", "status", "started", "makespan", "bound"]
+    with Record.open() as record:
+        rows = [
+            [r.id, r.program, r.platform, r.scheduler, r.status, _date(r.started), r.makespan, r.bound]
+            for r in record.runs()
+        ]
+    return headers, rows
+
+
+def run_rows(run: str) -> tuple[list[str], list[list[Any]]]:
+    """The executions of one run, in the order they ended; times in seconds, sizes in bytes."""
+    headers = ["task", "kind", "host", "start", "finish", "read", "written", "status", "result", "error"]
+    with Record.open() as record:
+        rows = [
+            [
+                *(t.task, t.kind, t.host, t.start, t.finish),
+                *(t.input_bytes, t.output_bytes, t.status, t.location, t.error),
+            ]
+            for t in record.tasks(run)
+        ]
+    return headers, rows
+
+
+def _date(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).isoformat(" ", "seconds")
+
+
+def _shown(header: str, value: object) -> str:
+    """
+    >>> _shown("read", 5.457e6), _shown("makespan", 0.2763), _shown("bound", None)
+    ('5.46 MB', '276 ms', '')
+    """
+    if isinstance(value, float):
+        return (
+            show_time(value) if header in _TIMES else show_size(value) if header in _SIZES else f"{value:g}"
+        )
+    return "" if value is None else str(value)

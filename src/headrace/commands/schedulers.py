@@ -1,4 +1,4 @@
-"""`headrace schedulers`: what there is to choose from."""
+"""`headrace schedulers`: the registry as a table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from headrace.commands.options import JsonOption
 
 
 def schedulers(as_json: JsonOption = False) -> None:
-    """Print the registry as a table or as JSON."""
+    """List the schedulers: what each does, for which programs, and where it comes from."""
     from headrace.planners.registry import entries
 
     rows = [

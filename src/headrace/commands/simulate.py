@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.commands.console import computing, file_rows, print_json, print_table
+from headrace.commands.console import (
+    computing,
+    file_rows,
+    print_json,
+    print_table,
+    require_outputs,
+    results_beside,
+)
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, OnOption, Pictures, ProgramArg, draw_plan, read_program
 from headrace.commands.simulate_options import SimulateSource, require_fitting
@@ -22,6 +29,10 @@ if TYPE_CHECKING:
     from headrace.model.platform import Platform
     from headrace.model.program import Program
     from headrace.simulator.events.run import SimulatedRun
+
+
+Show = Callable[[bool], None]
+"""Prints the outcome, as JSON if the argument is true."""
 
 
 @dataclass(frozen=True)
@@ -54,18 +65,20 @@ def simulate(
     on: OnOption = "local",
     as_json: JsonOption = False,
 ) -> None:
-    """Simulate once or with many seeds, write the files asked for, and print the outcome."""
-    from headrace.formats.files import require_target
+    """Simulate once or with many seeds, write the requested files, and print the outcome."""
     from headrace.formats.loading import load_grid
 
-    require_target(output.plot, pictures.gantt, pictures.trace, output.log)
+    files = (output.plot, output.log, *pictures.files)
+    require_outputs(*files)
     grid = load_grid(on)
     require_fitting(source, config, grid)
     case = SimulateCase(read_program(program), grid, source, config)
     if output.runs is not None:
-        _simulate_repeatedly(case, output, pictures, as_json)
+        show = _simulate_repeatedly(case, output, pictures)
     else:
-        _simulate_once(case, output.log, pictures, as_json)
+        show = _simulate_once(case, output.log, pictures)
+    with results_beside(*files):
+        show(as_json)
 
 
 @dataclass(frozen=True)
@@ -97,7 +110,7 @@ class SimulateCase:
         return made
 
 
-def _simulate_once(case: SimulateCase, log: Path | None, pictures: Pictures, as_json: bool) -> None:
+def _simulate_once(case: SimulateCase, log: Path | None, pictures: Pictures) -> Show:
     from headrace.formats.files import write_file
     from headrace.formats.plan_json import plan_to_dict
 
@@ -108,15 +121,17 @@ def _simulate_once(case: SimulateCase, log: Path | None, pictures: Pictures, as_
     if log is not None and outcome.run is not None:
         write_file(log, ("\n".join(outcome.run.log_lines()) + "\n").encode())
     outcome.draw(pictures)
-    if as_json:
-        print_json(plan_to_dict(outcome.executed) | outcome.facts)
-    else:
-        print_table([], [*outcome.rows, *file_rows([*pictures.named, ("log", log)])])
+
+    def show(as_json: bool) -> None:
+        if as_json:
+            print_json(plan_to_dict(outcome.executed) | outcome.facts)
+        else:
+            print_table([], [*outcome.rows, *file_rows([*pictures.named, ("log", log)])])
+
+    return show
 
 
-def _simulate_repeatedly(
-    case: SimulateCase, output: SimulateOutput, pictures: Pictures, as_json: bool
-) -> None:
+def _simulate_repeatedly(case: SimulateCase, output: SimulateOutput, pictures: Pictures) -> Show:
     from headrace.commands.simulate_runs import median_run, simulate_runs
 
     runs = output.runs or 1
@@ -126,11 +141,15 @@ def _simulate_repeatedly(
         repeated.plot(output.plot, f"{case.program.name} under {repeated.scheduler}")
     if pictures.gantt is not None or pictures.trace is not None:
         median_run(case, repeated).draw(pictures)
-    if as_json:
-        print_json(repeated.json())
-    else:
+
+    def show(as_json: bool) -> None:
         drawn = [(f"{name} of the median run", path) for name, path in pictures.named]
-        print_table([], [*repeated.rows(), *file_rows([("picture", output.plot), *drawn])])
+        if as_json:
+            print_json(repeated.json())
+        else:
+            print_table([], [*repeated.rows(), *file_rows([("picture", output.plot), *drawn])])
+
+    return show
 
 
 @dataclass(frozen=True)

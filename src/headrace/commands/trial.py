@@ -1,4 +1,4 @@
-"""`headrace trial`: run each filter of a pipeline alone, and write down what planners need to know of it."""
+"""`headrace trial`: run each filter of a pipeline alone and measure it for the planners."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.commands.console import print_json, print_table, progress
+from headrace.commands.console import print_json, print_table, progress, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption
 from headrace.formats.python_program import load_from_file
@@ -22,10 +22,10 @@ from headrace.runtime.trial import trial as measure
 
 @dataclass(frozen=True)
 class TrialOptions:
-    """How to measure, and where the pipeline file goes."""
+    """How to measure, and the pipeline file to write."""
 
-    repeats: int = option(1, "--repeats", "Rounds of each filter; the fastest counts.", min=1)
-    clock: Clock = option("wall", "--clock", "Time to measure; cpu where the machine has other work.")
+    repeats: int = option(1, "--repeats", "Number of times to run each filter; the fastest counts.", min=1)
+    clock: Clock = option("wall", "--clock", "Clock to use; cpu if the machine has other work.")
     spool: str = option("4 GB", "--spool", "Limit for the data that one stream carries.", metavar="SIZE")
     output: Path | None = option(
         None, "--output", "Save the pipeline that `deploy` reads (INI).", short="-o", metavar="FILE"
@@ -41,20 +41,22 @@ def trial(
     as_json: JsonOption = False,
 ) -> None:
     """Measure the filters and print a row for each."""
+    require_outputs(options.output)
     with progress(f"measuring {app_spec}") as say:
         made = run_trial(app_spec, options, say)
-    if as_json:
-        print_json(to_json(made))
-        return
-    print_table(*table(made))
-    for note in made.notes:
-        typer.echo(f"note: {note}")
-    if options.output is not None:
-        typer.echo(f"pipeline: {options.output}")
+    with results_beside(options.output):
+        if as_json:
+            print_json(to_json(made))
+            return
+        print_table(*table(made))
+        for note in made.notes:
+            typer.echo(f"note: {note}")
+        if options.output is not None:
+            typer.echo(f"pipeline: {options.output}")
 
 
 def run_trial(spec: str, options: TrialOptions, tell: Callable[[str], None]) -> Trial:
-    """Load the application, measure it, and write the pipeline file if one is wanted."""
+    """Load the application, measure it, and write the pipeline file if requested."""
     from headrace.formats.pipeline_ini import write_pipeline
 
     app = load_app(spec)
@@ -71,14 +73,14 @@ def run_trial(spec: str, options: TrialOptions, tell: Callable[[str], None]) -> 
 
 
 def load_app(spec: str) -> App:
-    """The application of `file.py:name`, or the function that makes it; the name defaults to `app`.
+    """The application of `file.py:name`, or the result of that function; the name defaults to `app`.
 
-    This executes the file: use it on your own programs.
+    This executes the file: use it only on files that you trust.
     """
     path, _, name = spec.partition(":")
     if not path.endswith(".py"):
         raise UsageError(
-            f"{spec!r} is no Python file", where="trial", hint="give file.py:name, such as pipe.py:app"
+            f"{spec!r} is not a Python file", where="trial", hint="give file.py:name, such as pipe.py:app"
         )
     name = name or "app"
     found = load_from_file(f"{path}:{name}")
@@ -110,7 +112,7 @@ def table(made: Trial) -> tuple[list[str], list[list[str]]]:
 
 
 def to_json(made: Trial) -> dict[str, Any]:
-    """The same for machines: seconds and bytes."""
+    """The measurements as JSON, in seconds and bytes."""
     return {
         "app": made.app.name,
         "clock": made.clock,

@@ -183,15 +183,14 @@ def _count(text: str) -> None:
 def run_workload(workload: Workload) -> Warmed:
     """Run the commands of a workload in this process; what they print is only kept for an error message."""
     from headrace.arrays.compiling import LOG
-    from headrace.cli import assemble
+    from headrace.cli import run_command
 
     began, compiled_before, before = time.perf_counter(), compile_seconds(), len(LOG.compiled)
     error = ""
     for command in workload.commands:
         try:
             with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                words = shlex.split(command)
-                assemble(words[0])(words, standalone_mode=False)
+                run_command(shlex.split(command))
         except Exception as raised:  # one broken command must not keep the others from being compiled
             error = f"{command}: {type(raised).__name__}: {raised}"
     ours = sum(name.startswith(_OURS) for name in LOG.compiled[before:])
@@ -220,7 +219,7 @@ def _progress() -> Iterator[Any]:
 
 def warmup(
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that compile (default: one for each core).")
+        int | None, typer.Option(min=1, help="Number of processes.", show_default="one per core")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -26,7 +26,7 @@ class ExecutionPolicy:
         default="planned",
         metadata={
             "option": "--order",
-            "help": "planned: a host starts its tasks in the order of the plan; ready: any task that has its inputs.",
+            "help": "Which queued task a host starts next: the next one of the plan, or any that is ready.",
         },
     )
     link_order: LinkOrder = field(
@@ -41,8 +41,7 @@ class ExecutionPolicy:
         default="planned",
         metadata={
             "option": "--routes",
-            "help": "planned: fetch data from the sources and over the relays that the plan names; nearest: from the "
-            "nearest copy.",
+            "help": "Where data is fetched from: the sources and relays of the plan, or the nearest copy.",
         },
     )
     prefetch_depth: int = field(
@@ -51,7 +50,7 @@ class ExecutionPolicy:
             "option": "--ahead",
             "metavar": "N",
             "min": 1,
-            "help": "Fetch inputs for this many tasks at the head of each host's queue; planned transfers always go.",
+            "help": "Prefetch inputs for the first N tasks in each host's queue; planned transfers always go.",
         },
     )
     steal: bool = field(

@@ -172,9 +172,10 @@ def _bottlenecks(ptr: Longs, links: Ints, bandwidth: Floats) -> Ints:
     narrowest = np.full(len(ptr) - 1, -1, np.int32)
     some = np.flatnonzero(np.diff(ptr) > 0)
     if len(some):
-        route = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
-        order = np.lexsort((links, bandwidth[links], route))
-        narrowest[some] = links[order[ptr[some]]]
+        first, width = ptr[some], bandwidth[links]
+        least = np.repeat(np.minimum.reduceat(width, first), np.diff(ptr)[some])
+        narrow = np.where(width == least, links, np.iinfo(np.int32).max)
+        narrowest[some] = np.minimum.reduceat(narrow, first)
     return narrowest
 
 

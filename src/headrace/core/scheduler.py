@@ -29,8 +29,7 @@ class Problem:
     platform's origin (the initial locations that a program names for its items are added); `free_at` when each host can
     first be used (0 where nothing is said). In the middle of a run, `since` tells for an item that is on its
     way or being made when it will be at one of its holders, by (item, place), and `link_free_at` when each
-    link has done what it is to do first. Nobody reads the lower bound of a plan that is made again and
-    again in a run: with `bounded` false it is not computed.
+    link has done what it is to do first.
     """
 
     graph: Graph
@@ -38,7 +37,6 @@ class Problem:
     holders: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     free_at: Mapping[int, float] = field(default_factory=dict)
     seed: int = 0
-    bounded: bool = True
     since: Mapping[tuple[int, int], float] = field(default_factory=dict)
     link_free_at: Mapping[int, float] = field(default_factory=dict)
     ahead: int | None = None

@@ -247,7 +247,6 @@ class RunView:
             platform,
             holders,
             _by_name(table.free, names, [host.name for host in platform.hosts]),
-            bounded=False,
             since=since,
             link_free_at=_links_by_name(moving.link_free, self.platform.network, platform.network),
             ahead=int(self.static.policy[PREFETCH]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -40,6 +40,11 @@ class Summary:
     """Mean of makespan over the least makespan of any scheduler with the same everything else."""
     bytes_moved: float | None
     deciding: float | None
+
+    @property
+    def error(self) -> float | None:
+        """The standard error of the mean makespan."""
+        return None if self.deviation is None else self.deviation / float(self.runs - self.failed) ** 0.5
 
 
 def summaries(done: Sequence[Done]) -> list[Summary]:
@@ -91,10 +96,10 @@ def pictures(applications: Sequence[Entry], found: Sequence[Summary]) -> list[Di
     made = []
     settings = dict.fromkeys((s.group.grid, s.group.events, s.group.estimates, s.group.faults) for s in found)
     for setting in settings:
-        rows: dict[str, Mapping[str, float | None]] = {}
+        rows: dict[str, dict[str, Summary]] = {}
         for s in found:
             if (s.group.grid, s.group.events, s.group.estimates, s.group.faults) == setting:
-                rows[s.group.scheduler] = {**rows.get(s.group.scheduler, {}), s.group.application: s.makespan}
+                rows.setdefault(s.group.scheduler, {})[s.group.application] = s
         order = names if axis is None else sorted(names, key=axis[1].__getitem__)
         made.append(
             Diagram(
@@ -102,7 +107,14 @@ def pictures(applications: Sequence[Entry], found: Sequence[Summary]) -> list[Di
                 x_label="application" if axis is None else axis[0],
                 y_label="makespan (s)",
                 x=order if axis is None else [axis[1][name] for name in order],
-                curves={scheduler: [row.get(name) for name in order] for scheduler, row in rows.items()},
+                curves={
+                    scheduler: [row[name].makespan if name in row else None for name in order]
+                    for scheduler, row in rows.items()
+                },
+                errors={
+                    scheduler: [row[name].error if name in row else None for name in order]
+                    for scheduler, row in rows.items()
+                },
                 shape="bars" if axis is None else "lines",
             )
         )

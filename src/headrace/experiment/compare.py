@@ -14,6 +14,7 @@ from headrace.model.errors import NoPlan
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.planners.registry import make
+from headrace.planners.timed import plan_with_bound
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def _result(
     if known is not None:
         return known
     try:
-        plan = make(scheduler, **options).plan(Problem(graph, platform, seed=seed))
+        plan = plan_with_bound(make(scheduler, **options), Problem(graph, platform, seed=seed))
     except NoPlan as error:
         return str(error)
     require_valid(graph, platform, plan)

@@ -1,4 +1,4 @@
-"""Deployments as INI: what a runtime needs to start copies and to route what flows between them."""
+"""Deployments as INI: what a runtime needs to start filter copies and to route data between them."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _TOP = (
 
 
 def write_deployment(deployment: Deployment, path: str | Path) -> None:
-    """Write a deployment that `read_deployment` reads back, without what explains it."""
-    write_sections(path, _sections(deployment, path), "a deployment: copies and share of the work; MB/s")
+    """Write a deployment that `read_deployment` reads back, without limits, prices and notes."""
+    write_sections(
+        path, _sections(deployment, path), "deployment: copies and share of the work; rates in MB/s"
+    )
 
 
 def read_deployment(path: str | Path, problem: PipelineProblem) -> Deployment:
     """Read a deployment of this problem; rates and busy cores follow from the shares.
 
-    Its own knobs, and whether filters share hosts, take the place of the problem's.
-
-    Whether it is a valid one is for its `check` to say.
+    Its own knobs, and whether filters share hosts, replace those of the problem. Use its `check` to validate it.
     """
     sections = read_sections(path)
     top = next((s for s in sections if s.kind == "deployment"), None)
     if top is None:
-        raise BadFile("it has no [deployment]", where=str(path), hint="see docs/formats.md")
+        raise BadFile("no [deployment] section", where=str(path), hint="see docs/formats.md")
     top.require_known(_TOP)
     form = top.text("form", "strict")
     if form not in get_args(Form):
@@ -87,7 +87,7 @@ def read_deployment(path: str | Path, problem: PipelineProblem) -> Deployment:
 
 
 def check_header(path: str | Path, deployment: Deployment) -> list[Violation]:
-    """What the file says of its pipeline, its platform and its predicted time, where that is not so."""
+    """Wrong statements in the file about its pipeline, its platform and its predicted time."""
     top = next(s for s in read_sections(path) if s.kind == "deployment")
     problem = deployment.problem
     found = [
@@ -107,13 +107,13 @@ def _placements(section: Section, problem: PipelineProblem, throughput: float) -
     name, pipeline = section.name, problem.pipeline
     if name not in pipeline.index:
         raise BadPlan(
-            f"there is no filter {name!r}", where=section.where, hint="give the pipeline it was made for"
+            f"no such filter: {name!r}", where=section.where, hint="give the pipeline that it was made for"
         )
     rate = pipeline.inflow(name) / pipeline.reader.volume * throughput
     for host in section.values:
         if host not in problem.hosts:
             raise BadPlan(
-                f"there is no host {host!r}", where=section.where, hint="give the platform it was made for"
+                f"no such host: {host!r}", where=section.where, hint="give the platform that it was made for"
             )
         copies, _, share_text = str(section.text(host, "")).partition(",")
         pair = Section(section.kind, name, {"copies": copies, "share": share_text}, section.file)

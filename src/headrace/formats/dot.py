@@ -1,4 +1,4 @@
-"""Programs as Graphviz DOT, to be drawn."""
+"""Programs as Graphviz DOT."""
 
 from __future__ import annotations
 

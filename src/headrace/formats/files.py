@@ -1,4 +1,4 @@
-"""Reading and writing whole files with limits: nothing from outside is trusted, nothing is half written."""
+"""Read and write whole files: input is untrusted and limited in size, output is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import os
 import secrets
 import stat
+import sys
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -16,17 +17,19 @@ from headrace.model.errors import BadFile
 from headrace.model.units import show_size
 
 MAX_BYTES = 2**30
-"""Default limit of a file, after unpacking."""
+"""Default size limit of a file, after decompression."""
+STDOUT = "-"
+"""The path that stands for stdout."""
 BOMB_FLOOR = 16_000_000
-"""Unpacked bytes up to which any compression ratio is accepted."""
+"""Decompressed size up to which any compression ratio is accepted."""
 BOMB_RATIO = 200
-"""Unpacked over packed bytes beyond which a larger file is refused; real JSON is near 30."""
+"""Compression ratio beyond which larger files are refused; real JSON is near 30."""
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_file(path: str | Path, *, limit: int = MAX_BYTES) -> bytes:
-    """The bytes of a regular file, unpacked if it is gzip (by its first bytes, not by its name)."""
+    """The contents of a regular file, decompressed if its first bytes say that it is gzip."""
     where = str(path)
     with _open_regular(path) as file:
         try:
@@ -42,7 +45,7 @@ def read_file(path: str | Path, *, limit: int = MAX_BYTES) -> bytes:
 
 
 def read_head(path: str | Path, size: int = 65536) -> bytes:
-    """The first bytes of a file, unpacked if it is gzip; the rest is not looked at."""
+    """The first bytes of a file, decompressed if it is gzip; the rest is not read."""
     where = str(path)
     with _open_regular(path) as file:
         try:
@@ -63,20 +66,50 @@ def read_head(path: str | Path, size: int = 65536) -> bytes:
     return text
 
 
-def write_file(path: str | Path, data: bytes) -> None:
-    """Write all of `data` or nothing; packed when the name ends in .gz.
+def write_file(
+    path: str | Path, data: bytes, *, compress: bool | None = None, make_folder: bool = False
+) -> None:
+    """Write all of `data` or nothing, to a file or, for `-`, to stdout.
 
-    The bytes go to a temporary file in the same folder, which then takes the name. The same data gives
-    the same bytes: a gzip header carries no time.
+    The bytes go to a temporary file in the same folder, are flushed to the disk, and then take the name. The same
+    data gives the same bytes: a gzip header carries no time.
+
+    Parameters
+    ----------
+    path
+        The file, or `-`.
+    data
+        The contents.
+    compress
+        Whether to gzip them; by default if the name ends in `.gz`.
+    make_folder
+        Create the folder if it does not exist.
+
+    Raises
+    ------
+    BadFile
+        If the file cannot be written.
     """
-    require_target(path)
+    if is_stdout(path):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
     target = Path(path)
-    if target.name.endswith(".gz"):
+    if make_folder:
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _unwritable(path, error.strerror) from None
+    require_target(path)
+    if target.name.endswith(".gz") if compress is None else compress:
         data = gzip.compress(data, compresslevel=6, mtime=0)
     scratch = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.tmp")
     try:
         with scratch.open("xb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         scratch.replace(target)
     except OSError as error:
         raise _unwritable(path, error.strerror) from None
@@ -85,10 +118,15 @@ def write_file(path: str | Path, data: bytes) -> None:
             scratch.unlink()
 
 
+def is_stdout(path: str | Path | None) -> bool:
+    """Whether a path stands for stdout."""
+    return path is not None and str(path) == STDOUT
+
+
 def require_target(*paths: str | Path | None) -> None:
-    """Refuse names that `write_file` could not write to, so that it is said before long work, not after."""
+    """Refuse paths that `write_file` could not write to: called before long work, so that it is not done in vain."""
     for path in paths:
-        if path is None:
+        if path is None or is_stdout(path):
             continue
         target = Path(path)
         try:
@@ -106,23 +144,21 @@ def _unwritable(path: str | Path, reason: str | None) -> BadFile:
     return BadFile(
         f"cannot be written: {reason}",
         where=str(path),
-        hint="give the name of a file in a folder that exists and that you may write to",
+        hint="choose a file in an existing folder that you can write to",
     )
 
 
 def encode_text(text: str, where: str) -> bytes:
-    """Text as UTF-8; a character that has no UTF-8 form (half of a surrogate pair) is an error."""
+    """Text as UTF-8; a lone surrogate is an error."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
         bad = text[max(0, error.start - 20) : error.end + 20]
-        raise BadFile(
-            f"the text {bad!r} cannot be written as UTF-8", where=where, hint="rename what carries it"
-        ) from None
+        raise BadFile(f"the text {bad!r} cannot be written as UTF-8", where=where, hint="rename it") from None
 
 
 def _open_regular(path: str | Path) -> BinaryIO:
-    """Open for reading without ever blocking: a pipe, socket or device is refused."""
+    """Open for reading without blocking; pipes, sockets and devices are refused."""
     where = str(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
@@ -140,7 +176,7 @@ def _open_regular(path: str | Path) -> BinaryIO:
 
 
 def _unpack(file: BinaryIO, where: str, limit: int) -> bytes:
-    """All members of a gzip file, in bounded pieces: stops as soon as a limit is passed."""
+    """All members of a gzip file, in bounded chunks; stops as soon as a limit is exceeded."""
     out = io.BytesIO()  # hands out its buffer without a second copy
     packed = 0
     member = zlib.decompressobj(wbits=31)
@@ -171,21 +207,21 @@ def _check_growth(unpacked: int, packed: int, where: str, limit: int) -> None:
         raise _too_large(where, limit)
     if unpacked > BOMB_FLOOR and unpacked > BOMB_RATIO * packed:
         raise BadFile(
-            f"unpacks to more than {BOMB_RATIO} times its size ({packed} bytes gave {unpacked} so far)",
+            f"decompresses to more than {BOMB_RATIO} times its size ({packed} bytes gave {unpacked} so far)",
             where=where,
-            hint="if the file is honest, unpack it yourself and give the plain file",
+            hint="if the file is genuine, decompress it first and give the plain file",
         )
 
 
 def _too_large(where: str, limit: int) -> BadFile:
-    return BadFile(f"holds more than {show_size(limit)} ({limit} bytes)", where=where, hint="split it")
+    return BadFile(f"is larger than {show_size(limit)} ({limit} bytes)", where=where, hint="split it")
 
 
 def _corrupt(where: str, error: zlib.error) -> BadFile:
-    return BadFile(f"the gzip data is corrupt: {error}", where=where, hint="fetch the file again")
+    return BadFile(f"the gzip data is corrupt: {error}", where=where, hint="get a fresh copy of the file")
 
 
 def _cut_short(where: str, packed: int) -> BadFile:
     return BadFile(
-        f"the gzip data ends early, after {packed} bytes", where=where, hint="fetch the file again"
+        f"the gzip data is truncated after {packed} bytes", where=where, hint="get a fresh copy of the file"
     )

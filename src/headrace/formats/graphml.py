@@ -24,13 +24,13 @@ _KEYS = (
 
 
 def write_graphml(program: Program, path: str | Path) -> None:
-    """Write tasks as nodes (`work`, `kind`), edges with `bytes` and `data` (names, one a line)."""
+    """Write tasks as nodes (`work`, `kind`), edges with `bytes` and `data` (item names, one per line)."""
     text = "\n".join(_lines(program)) + "\n"
     bad = _NOT_XML.search(text)
     if bad:
         around = text[max(0, bad.start() - 20) : bad.end() + 20]
         raise BadProgram(
-            f"the name {shorten(around)} holds a character that XML cannot",
+            f"the name {shorten(around)} contains a character that XML does not allow",
             where=str(path),
             hint="write node-link JSON instead",
         )

@@ -1,8 +1,8 @@
-"""Jobs as CSV: one row a job, with its run time, input files and where they lie, output and where it must go.
+"""Jobs as CSV: one row per job with its run time, input files and their locations, and its output's destination.
 
-Columns, in any order: `duration`; `input_size`, `sources`; `output_size`, `destinations`; if wanted `name`, `input`
-(names of files: jobs that name the same file share it), `kind`, `cores`, `release`, `deadline`. Several inputs are
-parted by `;`, several sites by `|`. Sizes and times may have units.
+Columns, in any order: `duration`; `input_size`, `sources`; `output_size`, `destinations`; optionally `name`, `input`
+(file names: jobs that name the same file share it), `kind`, `cores`, `release`, `deadline`. Separate multiple inputs
+with `;` and multiple sites with `|`. Sizes and times may have units.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MARKS = ("input_size", "output_size", "sources", "destinations")
 
 
 def is_jobs_csv(head: bytes) -> bool:
-    """Whether a file begins with the header of such a table.
+    """Whether a file begins with the header of a table of jobs.
 
     >>> is_jobs_csv(b"duration,input_size,sources\\n"), is_jobs_csv(b"name = 1")
     (True, False)
@@ -65,28 +65,30 @@ def read_jobs(path: str | Path) -> Program:
             _add_job(program, dict(zip(columns, line, strict=False)), len(line), len(columns), number)
     except csv.Error as error:
         raise BadFile(
-            f"not valid CSV: {error}", where=f"{where}: line {rows.line_num}", hint="mend that line"
+            f"not valid CSV: {error}", where=f"{where}: line {rows.line_num}", hint="fix that line"
         ) from None
     except HeadraceError as error:
         raise error.at(f"{where}: line {rows.line_num}") from None
     if not number:
         raise BadFile(
-            "there are no jobs", where=where, hint=f"give a header such as {','.join(KNOWN)} and a row a job"
+            "there are no jobs",
+            where=where,
+            hint=f"give a header such as {','.join(KNOWN)} and one row per job",
         )
     return program
 
 
 def write_jobs(program: Program, path: str | Path) -> None:
-    """Write a program of independent jobs as such a table that `read_jobs` reads back."""
+    """Write a program of independent jobs as a table that `read_jobs` reads back."""
     out = io.StringIO(newline="")
     table = csv.writer(out, lineterminator="\n")
     table.writerow(KNOWN)
     for task in program.tasks.values():
         if task.after or any(name in program.producer for name in task.inputs) or len(task.outputs) > 1:
             raise BadProgram(
-                f"task {task.name!r} reads what another makes, or makes several items",
+                f"task {task.name!r} reads the output of another task, or has several outputs",
                 where=str(path),
-                hint="write such a program as WfFormat",
+                hint="write WfFormat instead",
             )
         inputs = [program.data[name] for name in task.inputs]
         output = program.data[task.outputs[0]]
@@ -112,18 +114,18 @@ def _columns(line: list[str]) -> list[str]:
     columns = [cell.strip().lower() for cell in line]
     for column in columns:
         if column not in KNOWN:
-            raise BadFile(f"unknown column {shorten(column)}", hint=f"use some of {', '.join(KNOWN)}")
+            raise BadFile(f"unknown column {shorten(column)}", hint=f"the columns are {', '.join(KNOWN)}")
     for column in NEEDED:
         if column not in columns:
             raise BadFile(f"column {column!r} is missing", hint="add it")
     if len(set(columns)) < len(columns):
-        raise BadFile("a column is there twice", hint="drop one")
+        raise BadFile("a column appears twice", hint="remove one")
     return columns
 
 
 def _add_job(program: Program, row: dict[str, str], cells: int, columns: int, number: int) -> None:
     if cells != columns:
-        raise BadFile(f"{cells} cells for {columns} columns", hint="give each row a cell for each column")
+        raise BadFile(f"{cells} cells for {columns} columns", hint="give every row one cell per column")
     cell = {key: value.strip() for key, value in row.items()}
     name = cell.get("name") or f"job{number}"
     made = program.task(
@@ -143,18 +145,18 @@ def _add_job(program: Program, row: dict[str, str], cells: int, columns: int, nu
 
 
 def _inputs(program: Program, cell: dict[str, str], job: str) -> list[str]:
-    """Declare the inputs of a job that are new; the names of all."""
+    """Declare the inputs that are new; returns the names of all."""
     sizes = _names(cell.get("input_size", ""), ";")
     names = _names(cell.get("input", ""), ";")
     sources = [part.strip() for part in cell.get("sources", "").split(";")]
     count = max(len(sizes), len(names))
     if count > MAX_INPUTS:
-        raise BadFile(f"{count} inputs, more than {MAX_INPUTS}", hint="join some of them")
+        raise BadFile(f"{count} inputs, more than {MAX_INPUTS}", hint="combine some of them")
     names = names or [f"{job}.in" if count == 1 else f"{job}.in{k + 1}" for k in range(count)]
     if len(names) != count or (sizes and len(sizes) not in (1, count)) or len(sources) not in (1, count):
         raise BadFile(
             f"{len(names)} inputs, {len(sizes)} sizes and {len(sources)} lists of sources",
-            hint="give one of each for each input, parted by ;",
+            hint="give one of each per input, separated by ;",
         )
     for k, item in enumerate(names):
         size = _amount(sizes[k if len(sizes) > 1 else 0] if sizes else "", "size", "input_size")
@@ -163,8 +165,8 @@ def _inputs(program: Program, cell: dict[str, str], job: str) -> list[str]:
             program.input(item, size=size, sites=homes)
         elif program.data[item].size != size or program.data[item].homes != homes:
             raise BadProgram(
-                f"file {shorten(item)} has another size or other sources than before",
-                hint="say the same about a shared file in each row",
+                f"file {shorten(item)} has a different size or different sources than in an earlier row",
+                hint="give a shared file the same size and sources in every row",
             )
     return names
 

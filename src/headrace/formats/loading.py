@@ -20,7 +20,7 @@ LOCAL = "local"
 
 
 def load_program(spec: str | Path) -> Program:
-    """The program of a file, or of `file.py:name`, which is executed: use it on your own programs."""
+    """The program of a file, or of `file.py:name`, which is executed: use it only on files that you trust."""
     program: Program = _load(spec, "program")
     return program
 

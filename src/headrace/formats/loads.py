@@ -1,4 +1,4 @@
-"""Measured loads of hosts: lines `host,time,load`, or `host,load` for what is known now."""
+"""Measured host loads: lines `host,time,load`, or `host,load` for the current load."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MAX_LINES = 5_000_000
 
 
 def read_loads(path: str | Path) -> dict[str, list[tuple[float, float]]]:
-    """Time and load of each host, in the order of their times; columns by commas, semicolons or spaces.
+    """Time and load of each host, by time; columns are separated by commas, semicolons or spaces.
 
-    Lines that begin with `#` and a first line that names the columns are left out: O(lines log lines).
+    Lines that begin with `#` and a header line are skipped: O(lines log lines).
     """
     where = str(path)
     try:
@@ -39,12 +39,12 @@ def read_loads(path: str | Path) -> dict[str, list[tuple[float, float]]]:
         host, time, load = _entry(cells, f"{where}: line {number}")
         found.setdefault(host, []).append((time, load))
     if not found:
-        raise BadFile("it holds no load", where=where, hint="give lines host,time,load")
+        raise BadFile("no loads", where=where, hint="give lines host,time,load")
     for host, series in found.items():
         series.sort(key=lambda entry: entry[0])
         for (a, _), (b, _) in pairwise(series):
             if a == b:
-                raise BadFile(f"two loads of {host!r} at {a:g} s", where=where, hint="keep one of them")
+                raise BadFile(f"two loads of {host!r} at {a:g} s", where=where, hint="remove one of them")
     return found
 
 
@@ -55,9 +55,11 @@ def _entry(cells: list[str], where: str) -> tuple[str, float, float]:
         time = float(cells[1]) if len(cells) == 3 else 0.0
         load = float(cells[-1])
     except ValueError:
-        raise BadFile(f"{shorten(' '.join(cells))} is no load", where=where, hint="host,time,load") from None
+        raise BadFile(
+            f"{shorten(' '.join(cells))} is not a load", where=where, hint="host,time,load"
+        ) from None
     if not (math.isfinite(time) and 0 <= load < 1):
         raise BadFile(
-            f"load {load:g} at {time:g} s", where=where, hint="give shares from 0 up to 1"
+            f"load {load:g} at {time:g} s", where=where, hint="give a fraction from 0 to below 1"
         ) from None
     return cells[0], time, load

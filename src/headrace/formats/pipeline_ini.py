@@ -1,4 +1,4 @@
-"""Pipelines: filters with what a trial run measured, streams, sources and knobs, as INI or TOML."""
+"""Pipelines as INI or TOML: filters with the results of a trial run, streams, sources and knobs."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def read_pipeline(path: str | Path) -> Pipeline:
 
 
 def read_sources(path: str | Path) -> list[Source]:
-    """The `[source]` sections of a file, such as one that holds nothing else."""
+    """The `[source]` sections of a file, which may hold nothing else."""
     sections = read_sections(path)
     _only(sections, _SECTIONS)
     found = _sources(sections)
     if not found:
-        raise BadFile("it has no source", where=str(path), hint="add [source NAME] with a line HOST = SHARE")
+        raise BadFile("no sources", where=str(path), hint="add [source NAME] with a line HOST = SHARE")
     return found
 
 
 def write_pipeline(pipeline: Pipeline, path: str | Path) -> None:
     """Write a pipeline that `read_pipeline` reads back to an equal one: INI."""
     try:
-        write_sections(path, _sections(pipeline, path), "a pipeline, with what a trial run measured")
+        write_sections(path, _sections(pipeline, path), "pipeline with the results of a trial run")
     except HeadraceError as error:
         raise error if str(path) in error.where else error.at(str(path)) from None
 
@@ -71,7 +71,7 @@ def _only(sections: list[Section], known: tuple[str, ...]) -> None:
         if section.kind not in known:
             raise section.wrong("unknown section", f"one of {', '.join(known)}")
         if section.kind in ("filter", "source") and not section.name:
-            raise section.wrong("it has no name", f"write [{section.kind} NAME]")
+            raise section.wrong(f"a {section.kind} has no name", f"write [{section.kind} NAME]")
 
 
 def _filter(section: Section) -> FilterProfile:
@@ -101,7 +101,7 @@ def _sources(sections: list[Section]) -> list[Source]:
 
 
 def read_knobs(sections: list[Section], default: Knobs | None = None) -> Knobs:
-    """The knobs of a file, or those given where it has none."""
+    """The knobs of a file, or the default if it has none."""
     section = next((s for s in sections if s.kind == "knobs"), None)
     if section is None:
         return default or Knobs()
@@ -139,7 +139,7 @@ def _sections(pipeline: Pipeline, path: str | Path) -> Iterator[tuple[str, str, 
 
 
 def knob_values(knobs: Knobs, path: str | Path) -> dict[str, object]:
-    """The lines of a section of knobs."""
+    """The values of the knobs section."""
     values: dict[str, object] = {key: getattr(knobs, key) for key in _KNOBS}
     values |= {f"least {plain_name(name, path)}": share for name, share in knobs.least_of.items()}
     return values | {

@@ -1,4 +1,4 @@
-"""Plans as JSON: written for people and other tools, read back against a program and a platform."""
+"""Plans as JSON, read back against a program and a platform."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from headrace.model.errors import BadPlan, HeadraceError
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
+from headrace.model.units import plural
 
 FORMAT = "headrace-plan-1"
 _MARK = re.compile(rb'"format"\s*:\s*"headrace-plan')
@@ -57,9 +58,9 @@ def write_plan(plan: Plan, path: str | Path, *, made_from: tuple[str, str] | Non
 def read_plan(path: str | Path, graph: Graph, platform: Platform) -> Plan:
     """Read a plan of this program on this platform: O(tasks log tasks + transfers).
 
-    Every name must exist and every task must be there once. Tasks on a host where any lacks its `core` get
-    cores anew, in the order of their starts, the lowest free one each. Whether the plan keeps the rules of
-    its program and platform is not judged here.
+    Every name must exist and every task must appear once. If any task of a host has no `core`, all tasks of that
+    host are assigned cores, in order of start time, the lowest free core first. Whether the plan is valid is not
+    checked here.
     """
     where = str(path)
     document = read_shape(_adapter(), read_file(path), where)
@@ -145,7 +146,7 @@ def _placed(rows: list[_Task], graph: Graph, platform: Platform) -> dict[str, An
     for i, row in enumerate(rows):
         t = tasks.number(row.id, f"tasks[{i}].id")
         if host[t] >= 0:
-            raise BadPlan(f"task {shorten(row.id)} is there twice", where=f"tasks[{i}]", hint="drop one")
+            raise BadPlan(f"task {shorten(row.id)} appears twice", where=f"tasks[{i}]", hint="remove one")
         host[t] = hosts.number(row.host, f"tasks[{i}].host")
         start[t], finish[t] = _times(row, f"tasks[{i}]")
         if row.core is not None:
@@ -153,7 +154,7 @@ def _placed(rows: list[_Task], graph: Graph, platform: Platform) -> dict[str, An
     if len(rows) < n:
         missing = graph.task_names[int(np.flatnonzero(host < 0)[0])]
         raise BadPlan(
-            f"{n - len(rows)} tasks are missing, such as {shorten(missing)}",
+            f"{plural(n - len(rows), 'task')} missing, such as {shorten(missing)}",
             where="tasks",
             hint="give the program that the plan was made for",
         )
@@ -162,7 +163,7 @@ def _placed(rows: list[_Task], graph: Graph, platform: Platform) -> dict[str, An
 
 
 class _Names:
-    """Numbers of names, with an error for those that do not exist."""
+    """Indices of names, with an error for unknown names."""
 
     def __init__(self, what: str, names: Sequence[str], owner: str) -> None:
         self._numbers = {name: i for i, name in enumerate(names)}
@@ -171,9 +172,9 @@ class _Names:
     def number(self, name: str, where: str) -> int:
         if name not in self._numbers:
             raise BadPlan(
-                f"there is no {self._what} {shorten(name)}",
+                f"no such {self._what}: {shorten(name)}",
                 where=where,
-                hint=f"give the plan together with the files it was made from; this is {self._owner}",
+                hint=f"give the files that the plan was made from; this is {self._owner}",
             )
         return self._numbers[name]
 
@@ -187,7 +188,7 @@ def _times(row: _Task | _Transfer, where: str) -> tuple[float, float]:
         raise BadPlan(
             f"finish {row.finish} is before start {row.start}",
             where=where,
-            hint="give seconds from the start",
+            hint="times are seconds from the start of the run",
         )
     return row.start, row.finish
 
@@ -196,9 +197,9 @@ def _checked_core(core: int, platform: Platform, host: int, where: str) -> int:
     machine = platform.hosts[host]
     if core >= machine.cores:
         raise BadPlan(
-            f"there is no core {core} on host {machine.name!r} with {machine.cores}",
+            f"no core {core} on host {machine.name!r}, which has {plural(machine.cores, 'core')}",
             where=where,
-            hint="cores are numbered from 0; leave core out to have it chosen",
+            hint="cores are numbered from 0; omit core to have one chosen",
         )
     return core
 
@@ -206,7 +207,7 @@ def _checked_core(core: int, platform: Platform, host: int, where: str) -> int:
 def _assign_cores(
     host: Ints, core: Ints, start: Floats, finish: Floats, graph: Graph, platform: Platform
 ) -> None:
-    """Colour the intervals of tasks on hosts where a core is missing, by the lowest free core.
+    """Assign the lowest free core to each task, on hosts where any core is missing.
 
     O(tasks log tasks).
     """
@@ -215,7 +216,7 @@ def _assign_cores(
     for t in todo[np.lexsort((todo, finish[todo], start[todo], host[todo]))].tolist():
         if host[t] != last_host:
             last_host, busy, free, opened = int(host[t]), [], [], 0
-        slack = 1e-9 * max(1.0, float(start[t]))  # planners add up times in floating point
+        slack = 1e-9 * max(1.0, float(start[t]))  # planners add times in floating point
         while busy and busy[0][0] <= start[t] + slack:
             heapq.heappush(free, heapq.heappop(busy)[1])
         if not free:
@@ -228,7 +229,7 @@ def _assign_cores(
                 f"task {shorten(graph.task_names[t])} starts at {start[t]} on host {machine.name!r}, "
                 f"whose {machine.cores} cores are all busy",
                 where="tasks",
-                hint="no more tasks at a time than cores",
+                hint="run at most one task per core at a time",
             )
 
 

@@ -30,7 +30,7 @@ _LINK = ("bandwidth", "shared", "oneway")
 
 @dataclass(frozen=True, eq=False)
 class Machines:
-    """A platform, and which of its clusters are one medium that all hosts share (bytes a second)."""
+    """A platform, and the bandwidth in bytes/s of clusters that are a single shared medium."""
 
     platform: Platform
     segments: Mapping[str, float] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def read_machines(path: str | Path) -> Machines:
 def write_machines(machines: Machines, path: str | Path) -> None:
     """Write a platform as INI that `read_machines` reads back to an equal one.
 
-    Latencies, storage, memory and traces have no place in this format: a platform that has them is refused.
+    The format has no latencies, storage, memory or traces: a platform that has any is refused.
     """
     write_sections(path, _sections(machines, path), "a platform for pipelines")
 
@@ -86,14 +86,14 @@ def _cluster_of(section: Section, clusters: list[Section]) -> str:
     known = [c.name for c in clusters]
     name = section.text("cluster", known[0] if len(known) == 1 else "")
     if name not in known:
-        raise section.wrong(f"there is no cluster {name!r}", f"one of {', '.join(known[:8])}")
+        raise section.wrong(f"no such cluster: {name!r}", f"one of {', '.join(known[:8])}")
     return name
 
 
 def _hosts(section: Section) -> Iterator[Host]:
     section.require_known(_HOST, "power ")
     if not section.name:
-        raise section.wrong("it has no name", "write [host NAME]")
+        raise section.wrong("a host has no name", "write [host NAME]")
     kinds = {k.removeprefix("power "): section.number(k) for k in section.values if k.startswith("power ")}
     if "reader_power" in section.values:
         kinds[READER_KIND] = section.number("reader_power")
@@ -114,20 +114,23 @@ def _names(section: Section) -> list[str]:
         return [section.name]
     first, last = int(match[2]), int(match[3])
     if not 0 <= last - first < MAX_HOSTS:
-        raise section.wrong(f"{first} to {last} is no range of hosts", f"rising, at most {MAX_HOSTS} hosts")
+        raise section.wrong(
+            f"{first} to {last} is not a range of hosts",
+            f"use an increasing range of at most {MAX_HOSTS} hosts",
+        )
     return [f"{match[1]}{i}" for i in range(first, last + 1)]
 
 
 def _site(section: Section, hosts: tuple[Host, ...]) -> Site:
     section.require_known(_CLUSTER)
     if not section.name:
-        raise section.wrong("it has no name", "write [cluster NAME]")
+        raise section.wrong("a cluster has no name", "write [cluster NAME]")
     rates = {
         key: section.mega(key, "rate") * MEGABYTE if key in section.values else None
         for key in ("bandwidth", "uplink")
     }
     if section.flag("shared") and rates["bandwidth"] is None:
-        raise section.wrong("it is shared and has no bandwidth", "add bandwidth = ...")
+        raise section.wrong("a shared cluster needs a bandwidth", "add bandwidth = ...")
     return Site(section.name, hosts, bandwidth=rates["bandwidth"], uplink=rates["uplink"])
 
 
@@ -140,9 +143,9 @@ def _sections(machines: Machines, path: str | Path) -> Iterator[tuple[str, str, 
     lost |= any(h.memory != float("inf") or h.trace is not None for h in platform.hosts)
     if lost:
         raise BadFile(
-            "the platform has more than INI can say (pairs, latencies, storage, memory, traces or an origin)",
+            "INI cannot express pairs, latencies, storage, memory, traces or an origin",
             where=str(path),
-            hint="keep it as TOML",
+            hint="write TOML instead",
         )
     yield "platform", "", {"name": plain_name(platform.name, path)}
     for site in platform.sites:

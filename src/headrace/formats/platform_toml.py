@@ -26,7 +26,7 @@ MAX_BYTES = 64_000_000
 MAX_HOSTS = 100_000
 MAX_SITES = 2_000
 MAX_PAIRED_HOSTS = 2_000
-"""A matrix over all pairs of more hosts would not fit in memory."""
+"""A matrix over all pairs of more hosts would take too much memory."""
 
 _TOML_LINE = re.compile(
     rb"""^[ \t]*(?:\[\[?[ \t]*[A-Za-z_]['"\w. -]*\]|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*[.=])""", re.MULTILINE
@@ -41,8 +41,8 @@ _PAIRS = ["bandwidth", "latency"]
 def read_platform(path: str | Path) -> Platform:
     """Read a platform: O(hosts), plus O(pairs) or O(sites squared) for its network.
 
-    Hosts at the top level without [pairs] form one site, named after the platform, with a file system
-    that they share. The network is built too, so that sites without a route are found here.
+    Hosts at the top level without [pairs] form one site, named after the platform, with a shared file system. The
+    network is built as well, so that missing routes are reported here.
     """
     where = str(path)
     top = Table(parse_toml(read_file(path, limit=MAX_BYTES), where), where, error=BadPlatform)
@@ -75,7 +75,7 @@ def read_platform(path: str | Path) -> Platform:
 def write_platform(platform: Platform, path: str | Path) -> None:
     """Write a platform as TOML that `read_platform` reads back to an equal one.
 
-    Traces go to files of their own beside it, before it.
+    Traces are written first, to separate files beside it.
     """
     try:
         text = "\n".join(_lines(platform, write_traces(platform, path))) + "\n"
@@ -96,9 +96,9 @@ def _sites(top: Table, name: str, traces: TraceFiles) -> tuple[Site, ...]:
     tables = top.tables("site", "site", _named)
     loose = top.tables("host", "host", _named)
     if tables and loose:
-        raise top.wrong("[[site]] and [[host]] together", "put the hosts under [[site.host]]")
+        raise top.wrong("both [[site]] and top-level [[host]]", "put the hosts under [[site.host]]")
     if len(tables) > MAX_SITES:
-        raise top.wrong(f"{len(tables)} sites, more than {MAX_SITES}", "join sites that are close")
+        raise top.wrong(f"{len(tables)} sites, more than {MAX_SITES}", "merge nearby sites")
     hosts_of = [table.tables("host", "site.host", _named) for table in tables] or [loose]
     _check_counts(top, hosts_of)
     if not tables:
@@ -110,7 +110,7 @@ def _sites(top: Table, name: str, traces: TraceFiles) -> tuple[Site, ...]:
 
 
 def _check_counts(top: Table, hosts_of: list[list[Table]]) -> None:
-    """Refuse absurd numbers of hosts before any is made."""
+    """Refuse excessive numbers of hosts before any is built."""
     limit = MAX_PAIRED_HOSTS if "pairs" in top.values else MAX_HOSTS
     total = 0
     for table in (table for hosts in hosts_of for table in hosts):
@@ -186,7 +186,7 @@ def _link(table: Table, traces: TraceFiles) -> Link:
 def _pairs(table: Table, sites: tuple[Site, ...]) -> Pairs:
     table.require_known(_PAIRS)
     if "bandwidth" not in table.values:
-        raise table.wrong("bandwidth is missing", "give one value, or one row of values a host")
+        raise table.wrong("bandwidth is missing", "give one value, or one row of values per host")
     n = sum(len(site.hosts) for site in sites)
     bandwidth = _matrix(table, "bandwidth", "rate", n)
     latency = _matrix(table, "latency", "time", n) if "latency" in table.values else 0.0
@@ -196,17 +196,17 @@ def _pairs(table: Table, sites: tuple[Site, ...]) -> Pairs:
 
 
 def _matrix(table: Table, key: str, what: str, n: int) -> Floats | float:
-    """One value for all pairs, or n rows of n; the diagonal may hold anything of the right kind."""
+    """One value for all pairs, or n rows of n values; the diagonal is ignored."""
     value = table.values[key]
     if not isinstance(value, list):
         return as_quantity(value, what, key, table)
     if len(value) != n:
-        raise table.wrong(f"{key} has {len(value)} rows for {n} hosts", "give one row a host")
+        raise table.wrong(f"{key} has {len(value)} rows for {n} hosts", "give one row per host")
     matrix = np.zeros((n, n))
     for i, row in enumerate(value):
         if not isinstance(row, list) or len(row) != n:
             got = len(row) if isinstance(row, list) else shorten(row)
-            raise table.wrong(f"{key}[{i}] has {got} values for {n} hosts", "give one value a host")
+            raise table.wrong(f"{key}[{i}] has {got} values for {n} hosts", "give one value per host")
         matrix[i] = [as_quantity(cell, what, f"{key}[{i}][{j}]", table) for j, cell in enumerate(row)]
     return matrix
 
@@ -272,7 +272,7 @@ def _number(value: float, key: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if not math.isfinite(value):
-        raise BadPlatform(f"{key} is {value}", hint="a platform file holds finite numbers only")
+        raise BadPlatform(f"{key} is {value}", hint="a platform file can only hold finite numbers")
     return repr(value if isinstance(value, int) else float(value))
 
 
@@ -288,7 +288,7 @@ def _quoted(text: str) -> str:
 
 
 def _is_toml(head: bytes) -> bool:
-    """Any TOML: the formats asked before know their own."""
+    """Any TOML: more specific formats are asked first."""
     if head.startswith(b"{") or (head.startswith(b"[") and not _TOML_LINE.match(head)):
         return False  # JSON
     return _TOML_LINE.search(head) is not None or (head.startswith(b"#") and b"\0" not in head)

@@ -1,4 +1,4 @@
-"""The trace files that a platform file names, read and written beside it."""
+"""The trace files of a platform, read and written beside the platform file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.model.platform import Platform
 
 MAX_TRACES = 10_000
 MAX_STEPS = 20_000_000
-"""Steps of all traces of a platform together."""
+"""Total number of steps in all traces of a platform."""
 
 
 class TraceFiles:
@@ -25,23 +25,23 @@ class TraceFiles:
         self._steps = 0
 
     def host(self, table: Table, key: str = "trace") -> Trace | None:
-        """The availability that a table names; None if it names none."""
+        """The availability trace of a table, if it has one."""
         found = self._named(table, key)
         if isinstance(found, LinkTrace):
-            raise table.wrong(f"{key} is the trace of a link", "name one with a single value at each step")
+            raise table.wrong(f"{key} is the trace of a link", "use a trace with one value per step")
         if found is not None and found.peak > 1.0:
-            raise table.wrong(f"{key} has the value {found.peak:g}", "give shares of a core, from 0 to 1")
+            raise table.wrong(f"{key} has the value {found.peak:g}", "give fractions from 0 to 1")
         if found is not None and not found.mean > 0:
-            raise table.wrong(f"{key} is 0 all the time", "leave the host out")
+            raise table.wrong(f"{key} is always 0", "leave the host out")
         return found
 
     def link(self, table: Table, key: str, latency: float) -> LinkTrace | None:
-        """The bandwidth over time that a table names; a file without latencies leaves it as it is."""
+        """The bandwidth trace of a table, if it has one; a file without latencies keeps the given latency."""
         found = self._named(table, key)
         if isinstance(found, Trace):
             found = LinkTrace(found, Trace.constant(latency))
         if found is not None and not found.bandwidth.mean > 0:
-            raise table.wrong(f"{key} is 0 all the time", "leave the link out")
+            raise table.wrong(f"{key} is always 0", "leave the link out")
         return found
 
     def _named(self, table: Table, key: str) -> Behaviour | None:
@@ -50,7 +50,7 @@ class TraceFiles:
             return None
         if name not in self._read:
             if len(self._read) >= MAX_TRACES:
-                raise table.wrong(f"more than {MAX_TRACES} traces", "let hosts share them")
+                raise table.wrong(f"more than {MAX_TRACES} traces", "let hosts share traces")
             try:
                 behaviour = read_behaviour(sibling_path(self.platform_file, name))
             except HeadraceError as error:
@@ -58,12 +58,12 @@ class TraceFiles:
             self._read[name] = behaviour
             self._steps += len(behaviour) if isinstance(behaviour, Trace) else len(behaviour.bandwidth)
             if self._steps > MAX_STEPS:
-                raise table.wrong(f"traces with more than {MAX_STEPS} steps together", "keep fewer steps")
+                raise table.wrong(f"the traces have more than {MAX_STEPS} steps in total", "use fewer steps")
         return self._read[name]
 
 
 def write_traces(platform: Platform, path: str | Path) -> dict[Behaviour, str]:
-    """Write each trace of a platform once, beside the platform's file; what they are called."""
+    """Write each trace of a platform once, beside the platform file; returns their names."""
     stem = Path(path).name.partition(".")[0] or "platform"
     found: list[Behaviour | None] = [link.trace for link in platform.links]
     for site in platform.sites:

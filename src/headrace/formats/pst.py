@@ -1,6 +1,8 @@
-"""What the three text formats of the parameter-sweep template share: lines, fields, numbers, errors.
+"""What the three PST formats share: lines, fields, numbers, errors.
 
-Lines that are blank or begin with # are skipped everywhere. Fields stand in angle brackets.
+PST is the parameter-sweep template of Berman, Casanova, Zagorodnov and Legrand (1999, cited in docs/formats.md):
+text files that describe an application, a grid, and the behaviour of its hosts and links over time. Blank lines
+and lines that begin with # are skipped. Fields are in angle brackets.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from headrace.model.errors import BadFile
 MAX_NAME = 255
 _FIELD = re.compile(r"<([^<>]*)>\s*")
 TRACE = "HeadraceTrace"
-"""The first word of our own layout of behaviours."""
+"""The first word of Headrace's own layout of behaviours."""
 _COUNT = re.compile(rb"\d{1,18}(?:\s+[\d.eE+-]{1,30})?")
 _HEADER = {"grid": "GridDescription", "work": "WorkDescription"}
 
 
 class Line(NamedTuple):
-    """A line that says something, and its place."""
+    """A line that is neither blank nor a comment, and its place."""
 
     number: int
     text: str
@@ -42,7 +44,7 @@ class Line(NamedTuple):
             match = _FIELD.match(text, at)
             if match is None:
                 raise self.wrong(
-                    f"{shorten(text[at:], 40)} where a field should be", "write fields as <a> <b>"
+                    f"{shorten(text[at:], 40)} where a field was expected", "write fields as <a> <b>"
                 )
             found.append(match[1].strip())
             at = match.end()
@@ -71,7 +73,7 @@ class Line(NamedTuple):
 
 
 def read_lines(path: str | Path, limit: int) -> Iterator[Line]:
-    """The lines of a text file that say something: O(bytes)."""
+    """The lines of a text file that are neither blank nor comments: O(bytes)."""
     where = str(path)
     data = read_file(path, limit=limit)
     try:
@@ -90,7 +92,7 @@ def read_lines(path: str | Path, limit: int) -> Iterator[Line]:
 
 
 def header(lines: Iterator[Line], kind: str, path: str | Path) -> tuple[Line, list[str]]:
-    """The first line: its keyword, version 1, and the numbers that follow."""
+    """The first line: its keyword, version 1, and the numbers after them."""
     word = _HEADER[kind]
     first = next(lines, None)
     if first is None:
@@ -104,7 +106,7 @@ def header(lines: Iterator[Line], kind: str, path: str | Path) -> tuple[Line, li
 
 
 def pst_kind(head: bytes) -> str | None:
-    """grid, work or behaviour if a file begins like one, comments and blank lines apart; else None.
+    """grid, work or behaviour, if a file begins like one after comments and blank lines; else None.
 
     >>> pst_kind(b"# mine\\nWorkDescription 1 2 3"), pst_kind(b"12\\n100\\n"), pst_kind(b"[[site]]")
     ('work', 'behaviour', None)
@@ -120,7 +122,7 @@ def pst_kind(head: bytes) -> str | None:
 
 
 def written(value: float) -> str:
-    """A number in at most 15 digits: what people write comes back as they wrote it.
+    """A number in at most 15 digits, so that numbers written by people round-trip.
 
     >>> written(600.0), written(0.1 + 0.2), written(1230456.5)
     ('600', '0.3', '1230456.5')

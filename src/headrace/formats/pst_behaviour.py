@@ -1,9 +1,9 @@
 """Behaviour files: the availability of a host, or the latency and bandwidth of a link, over time.
 
-Two layouts. That of the parameter-sweep template: a number of rows, then a row every 5 seconds, for
-ever round; a row is a percentage (host), or milliseconds and bytes/s (link). And our own, with a time
-in each row: `HeadraceTrace 1 hold` or `HeadraceTrace 1 repeat SECONDS`, then rows of seconds and value
-(a share from 0 to 1, or bytes/s and seconds of latency).
+There are two layouts. PST: the number of rows, then one row for every 5 seconds, repeated cyclically; a row is a
+percentage (host), or milliseconds and bytes/s (link). Headrace's own, with a time in each row:
+`HeadraceTrace 1 hold` or `HeadraceTrace 1 repeat SECONDS`, then rows of seconds and value (a fraction from 0
+to 1, or bytes/s and seconds of latency).
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from headrace.model.errors import BadFile, BadPlatform, HeadraceError
 from headrace.model.graph import Floats
 
 INTERVAL = 5.0
-"""Seconds between the values of a behaviour file that does not say otherwise."""
+"""Seconds between the values of a behaviour file that states no interval."""
 MAX_BYTES = 16_000_000
 MAX_VALUES = 500_000
 
 
 def read_behaviour(path: str | Path) -> Behaviour:
-    """Read either layout: O(bytes). A host's is a Trace of shares, a link's a LinkTrace."""
+    """Read either layout: O(bytes). A host has a Trace of fractions, a link a LinkTrace."""
     lines = list(read_lines(path, MAX_BYTES))
     if not lines:
         raise BadFile("is empty", where=str(path), hint="begin with the number of values")
     first, rows = lines[0], lines[1:]
     if len(rows) > MAX_VALUES:
-        raise first.wrong(f"{len(rows)} values, more than {MAX_VALUES}", "keep fewer values, further apart")
+        raise first.wrong(
+            f"{len(rows)} values, more than {MAX_VALUES}", "use fewer values at a longer interval"
+        )
     words = first.text.split()
     try:
         return _own(first, words, rows) if words[0] == TRACE else _classic(first, words, rows)
@@ -43,9 +45,9 @@ def read_behaviour(path: str | Path) -> Behaviour:
 
 
 def write_behaviour(behaviour: Behaviour, path: str | Path) -> None:
-    """Write the layout of the template where the series has even steps and repeats, and else our own.
+    """Write the PST layout if the series is periodic with even steps, and Headrace's own otherwise.
 
-    Exact in our own layout; in the template's, numbers have 15 digits.
+    Headrace's layout is exact; numbers in the PST layout have 15 digits.
     """
     interval = _interval(behaviour)
     lines = _own_lines(behaviour) if interval is None else _classic_lines(behaviour, interval)
@@ -53,21 +55,24 @@ def write_behaviour(behaviour: Behaviour, path: str | Path) -> None:
 
 
 def write_trace(behaviour: Behaviour, path: str | Path) -> None:
-    """Write our own layout, which keeps every bit."""
+    """Write Headrace's own layout, which is exact."""
     write_file(path, encode_text("\n".join(_own_lines(behaviour)) + "\n", str(path)))
 
 
 def _classic(first: Line, words: list[str], rows: list[Line]) -> Behaviour:
     if len(words) > 2:
-        raise first.wrong(f"begins with {shorten(first.text, 40)}", "begin with the number of values alone")
+        raise first.wrong(
+            f"begins with {shorten(first.text, 40)}",
+            "begin with the number of values and, optionally, the interval",
+        )
     count = first.whole(words[0], "the number of values", MAX_VALUES)
     interval = first.number_in(words[1], "the interval", 1e9) if len(words) == 2 else INTERVAL
     if len(rows) != count or count == 0:
         raise first.wrong(
-            f"says {count} values and has {len(rows)}", "give as many as the first line says, at least one"
+            f"declares {count} values and has {len(rows)}", "give as many values as declared, at least one"
         )
     if not interval > 0:
-        raise first.wrong("the interval is 0", "give seconds above 0")
+        raise first.wrong("the interval is 0", "give a positive number of seconds")
     table = _numbers(rows, (1, 2))
     if table.shape[1] == 1:
         _at_most(rows, table[:, 0], 100.0, "an availability in percent")
@@ -90,19 +95,17 @@ def _own(first: Line, words: list[str], rows: list[Line]) -> Behaviour:
     if rest:
         raise first.wrong(f"ends with {shorten(' '.join(rest), 40)}", form)
     if not rows:
-        raise first.wrong("has no rows", "give at least one: 0 and a value")
+        raise first.wrong("has no rows", "give at least one: time 0 and a value")
     table = _numbers(rows, (2, 3))
     series = [Trace(table[:, 0].copy(), table[:, k].copy(), length, offset) for k in range(1, table.shape[1])]
     return series[0] if len(series) == 1 else LinkTrace(*series)
 
 
 def _numbers(rows: list[Line], widths: tuple[int, int]) -> Floats:
-    """All rows as a table; every row has as many numbers as the first."""
+    """All rows as a table; every row has as many numbers as the first one."""
     width = len(rows[0].text.split())
     if width not in widths:
-        raise rows[0].wrong(
-            f"has {width} numbers", f"give {widths[0]} (of a host) or {widths[1]} (of a link)"
-        )
+        raise rows[0].wrong(f"has {width} numbers", f"give {widths[0]} for a host or {widths[1]} for a link")
     table = np.empty((len(rows), width))
     for i, row in enumerate(rows):
         cells = row.text.split()
@@ -121,7 +124,7 @@ def _at_most(rows: list[Line], values: Floats, top: float, what: str) -> None:
 
 
 def _interval(behaviour: Behaviour) -> float | None:
-    """The time between values if the template's layout can say it."""
+    """The time between values, if the PST layout can express the series."""
     series = (behaviour,) if isinstance(behaviour, Trace) else behaviour
     first = series[0]
     interval = first.length / len(first)
@@ -156,7 +159,7 @@ def _own_lines(behaviour: Behaviour) -> list[str]:
 
 
 def _together(link: LinkTrace) -> tuple[Trace, Trace]:
-    """Both series of a link over the same steps; a constant one takes the steps of the other."""
+    """Both series of a link at the same steps; a constant series takes the steps of the other."""
     rate, latency = link
     if len(latency) == 1:
         latency = Trace(rate.time, np.full(len(rate), latency.value[0]), rate.length, rate.offset)

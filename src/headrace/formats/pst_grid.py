@@ -1,4 +1,4 @@
-"""Grid descriptions of the parameter-sweep template: clusters and hosts that come, change and go."""
+"""PST grid descriptions: clusters and hosts that join, change and leave."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MAX_CLUSTERS = 2_000
 MAX_HOSTS = 100_000
 MAX_BEHAVIOURS = 10_000
 MAX_STEPS = 20_000_000
-"""Values of all behaviour files of a grid together."""
+"""Total number of values in all behaviour files of a grid."""
 
 _FIELDS = {
     "ADD_CLUSTER": ("cluster", "behaviour", "offset"),
@@ -58,7 +58,7 @@ _WORD = {make: word for word, make in _MAKE.items()}
 
 
 def read_grid(path: str | Path) -> GridScript:
-    """Read a grid description and the behaviour files that it names, which lie in its folder."""
+    """Read a grid description and the behaviour files that it refers to, which are in its folder."""
     lines = read_lines(path, MAX_BYTES)
     first, rest = header(lines, "grid", path)
     if rest:
@@ -73,7 +73,7 @@ def read_grid(path: str | Path) -> GridScript:
         places.append(f"line {line.number}")
         steps += _load(event, line, behaviours, Path(path))
         if steps > MAX_STEPS:
-            raise line.wrong(f"behaviours with more than {MAX_STEPS} values together", "keep fewer values")
+            raise line.wrong(f"the behaviours have more than {MAX_STEPS} values in total", "use fewer values")
         if len(events) > MAX_EVENTS:
             raise line.wrong(f"more than {MAX_EVENTS} events", "split the grid")
     _check_counts(events, str(path))
@@ -85,7 +85,7 @@ def read_grid(path: str | Path) -> GridScript:
 
 
 def write_grid(script: GridScript, path: str | Path) -> None:
-    """Write the description and, next to it, a file for each behaviour; files that are there are not changed."""
+    """Write the description and a file for each behaviour beside it; existing files are not changed."""
     lines = ["GridDescription 1"]
     for event in script.events:
         word = _WORD[type(event)]
@@ -98,13 +98,13 @@ def write_grid(script: GridScript, path: str | Path) -> None:
 
 
 def _behaviour_files(script: GridScript, path: str | Path) -> dict[Path, Behaviour]:
-    """What has to be written next to a grid; files that hold the same already stay as they are, others too."""
+    """The files to write beside a grid; a file that exists must already have the same contents."""
     files: dict[Path, Behaviour] = {}
     for name, behaviour in script.behaviours.items():
         plain = 0 < len(name) <= MAX_NAME and not set(name) & set("<>\n") and name == name.strip()
         if not plain or Path(name).name != name or name == Path(path).name:
             raise BadFile(
-                f"the behaviour {name!r} cannot be a file next to it",
+                f"the behaviour name {name!r} cannot be used as a file name",
                 where=str(path),
                 hint="give behaviours plain names",
             )
@@ -113,15 +113,15 @@ def _behaviour_files(script: GridScript, path: str | Path) -> dict[Path, Behavio
             files[target] = behaviour
         elif not _holds(target, behaviour):
             raise BadFile(
-                "exists, and is not the behaviour that the grid means",
+                "exists with different contents",
                 where=str(target),
-                hint="write the grid into another folder",
+                hint="write the grid to another folder",
             )
     return files
 
 
 def _holds(target: Path, behaviour: Behaviour) -> bool:
-    """Whether a file has this behaviour, up to the 15 digits that are written."""
+    """Whether a file holds this behaviour, to the 15 digits that are written."""
     try:
         found = read_behaviour(target)
     except HeadraceError:
@@ -160,11 +160,11 @@ def _event(line: Line) -> GridEvent:
 
 
 def _load(event: GridEvent, line: Line, behaviours: dict[str, Behaviour], grid: Path) -> int:
-    """Read the behaviour that an event names, if it is not known yet; how many values it has."""
+    """Read the behaviour of an event if it has not been read; returns its number of values."""
     if isinstance(event, RemoveCluster | RemoveHost) or event.behaviour in behaviours:
         return 0
     if len(behaviours) >= MAX_BEHAVIOURS:
-        raise line.wrong(f"more than {MAX_BEHAVIOURS} behaviours", "let resources share them")
+        raise line.wrong(f"more than {MAX_BEHAVIOURS} behaviours", "let hosts and links share them")
     try:
         behaviour = read_behaviour(sibling_path(grid, event.behaviour))
     except HeadraceError as error:
@@ -174,7 +174,7 @@ def _load(event: GridEvent, line: Line, behaviours: dict[str, Behaviour], grid: 
 
 
 def _check_counts(events: list[GridEvent], where: str) -> None:
-    """Refuse absurd numbers before anything is built."""
+    """Refuse excessive counts before anything is built."""
     for kind, name, limit in ((AddCluster, "cluster", MAX_CLUSTERS), (AddHost, "host", MAX_HOSTS)):
         count = len({getattr(event, name) for event in events if isinstance(event, kind)})
         if count > limit:

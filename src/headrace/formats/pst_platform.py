@@ -1,4 +1,4 @@
-"""A platform as a grid description of the parameter-sweep template, where that can say what the platform is."""
+"""A platform as a PST grid description, if that can express it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from headrace.model.trace import LinkTrace, Trace
 def grid_of(platform: Platform) -> GridScript:
     """The grid in which every site with hosts is a cluster from time 0 on: O(hosts).
 
-    The template knows hosts of one core, faster or slower only by their architecture, and clusters that share a file
-    system behind one link to the origin; what is more than that is refused. Traces become behaviours.
+    PST has hosts of one core, whose speeds differ only by architecture, and clusters that share a file system behind
+    one link to the origin; any other platform is refused. Traces become behaviours.
 
     >>> lab = Platform(
     ...     (Site("home"), Site("uw", (Host("a", load=0.25), Host("b")), uplink=1e4)), contention="fifo", origin="home"
@@ -45,7 +45,7 @@ def grid_of(platform: Platform) -> GridScript:
 
 
 def _known(behaviour: Behaviour, behaviours: dict[str, Behaviour], name: str) -> str:
-    """The name of a behaviour that is the same, or else the one it gets."""
+    """The name of an equal behaviour, or a new name."""
     name = "".join(letter if letter.isalnum() or letter in "-_.% " else "_" for letter in name)
     while behaviours.get(name, behaviour) != behaviour:
         name += "_"
@@ -54,13 +54,13 @@ def _known(behaviour: Behaviour, behaviours: dict[str, Behaviour], name: str) ->
 
 
 def _from_its_beginning(behaviour: Behaviour, platform: Platform, who: str) -> tuple[Behaviour, int]:
-    """The series without an offset, and the value of it that begins at time 0."""
+    """The series without an offset, and the index of its value at time 0."""
     series = (behaviour,) if isinstance(behaviour, Trace) else behaviour
     moving = next((one for one in series if not one.steady), series[0])
     at = moving.offset % moving.length if moving.repeats else moving.offset
     found = np.flatnonzero(moving.time == at)
     if len(found) == 0:
-        raise _refused(platform, who, "begins between two values of its trace")
+        raise _refused(platform, who, "starts between two steps of its trace")
     whole = [replace(one, offset=0.0) for one in series]
     return (whole[0] if len(whole) == 1 else LinkTrace(*whole)), int(found[0])
 
@@ -68,16 +68,14 @@ def _from_its_beginning(behaviour: Behaviour, platform: Platform, who: str) -> t
 def _require_origin(platform: Platform) -> None:
     origin = next((site for site in platform.sites if site.name == platform.origin), None)
     if platform.pairs is not None or platform.links or platform.contention != "fifo":
-        raise _refused(
-            platform, "", "has other links than one of each site to the origin, one transfer at a time"
-        )
+        raise _refused(platform, "", "has links other than one fifo uplink from each site to the origin")
     if origin is None or origin.hosts or origin.uplink is not None or origin.bandwidth is not None:
-        raise _refused(platform, "", "has no origin that is a site of its own, without hosts and limits")
+        raise _refused(platform, "", "has no origin that is a separate site without hosts and limits")
 
 
 def _link_of(site: Site, platform: Platform) -> LinkTrace:
     if site.uplink is None or site.bandwidth is not None or site.storage < math.inf:
-        raise _refused(platform, f"site {site.name}", "is more than one file system behind one uplink")
+        raise _refused(platform, f"site {site.name}", "is not a single file system behind one uplink")
     if site.uplink_trace is not None:
         return site.uplink_trace
     return LinkTrace(Trace.constant(site.uplink), Trace.constant(site.uplink_latency))
@@ -92,5 +90,5 @@ def _share_of(host: Host, platform: Platform) -> Trace:
 def _refused(platform: Platform, part: str, problem: str) -> BadPlatform:
     where = f"{platform.name}: {part}" if part else platform.name
     return BadPlatform(
-        f"it {problem}, which a grid description cannot say", where=where, hint="keep it as platform TOML"
+        f"{problem}, which a grid description cannot express", where=where, hint="keep it as platform TOML"
     )

@@ -1,4 +1,4 @@
-"""Application descriptions of the parameter-sweep template: files and tasks, real and as estimated."""
+"""PST application descriptions: files and tasks with real and estimated sizes and run times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORK_FORM = "Work: <id> <n : inputs> <n : outputs> <n : run times> <n : estimat
 
 @dataclass
 class _Read:
-    """What has been read so far, by id."""
+    """The files and tasks read so far, by id."""
 
     files: dict[int, tuple[str, float, float]] = field(default_factory=dict)
     works: dict[int, _Work] = field(default_factory=dict)
@@ -47,8 +47,8 @@ class _Work:
 def read_work(path: str | Path) -> Program:
     """Read an application: O(bytes). Estimates make the program, real values its `reality`.
 
-    Files that a task writes are results. Tasks are called work0, work1, ..., and items by the names of
-    their files, with the id where names repeat.
+    Files that a task writes are results. Tasks are named work0, work1, ...; items are named after their files, with
+    the id where names repeat.
     """
     lines = read_lines(path, MAX_BYTES)
     first, rest = header(lines, "work", path)
@@ -69,7 +69,9 @@ def read_work(path: str | Path) -> Program:
             _work(line, line.fields(fields.strip()), n_tasks, got)
     for what, count, found in (("files", n_files, got.files), ("tasks", n_tasks, got.works)):
         if len(found) != count:
-            raise first.wrong(f"says {count} {what} and has {len(found)}", "let the first line say how many")
+            raise first.wrong(
+                f"declares {count} {what} and has {len(found)}", "correct the counts in the first line"
+            )
     return _program(got, Path(path).name.partition(".")[0] or "sweep")
 
 
@@ -78,7 +80,7 @@ def _file(line: Line, fields: list[str], count: int, got: _Read) -> None:
         raise line.wrong(f"{len(fields)} fields", f"write {_FILE_FORM}")
     number = _id(line, fields[0], count, "file")
     if number in got.files:
-        raise line.wrong(f"there are two files {number}", "give each file its own id")
+        raise line.wrong(f"file id {number} is used twice", "give each file its own id")
     got.files[number] = (
         line.name(fields[1], "the name"),
         line.number_in(fields[2], "the real size"),
@@ -91,20 +93,20 @@ def _work(line: Line, fields: list[str], count: int, got: _Read) -> None:
         raise line.wrong(f"{len(fields)} fields", f"write {_WORK_FORM}")
     number = _id(line, fields[0], count, "task")
     if number in got.works:
-        raise line.wrong(f"there are two tasks {number}", "give each task its own id")
+        raise line.wrong(f"task id {number} is used twice", "give each task its own id")
     inputs, outputs = (
         tuple(_known(line, text, got) for text in _list(line, fields[k], what))
         for k, what in ((1, "inputs"), (2, "outputs"))
     )
     for out in outputs:
         if got.writer.setdefault(out, number) != number or outputs.count(out) > 1:
-            raise line.wrong(f"file {out} is written by two tasks, or twice", "one file has one writer")
+            raise line.wrong(f"file {out} is written twice", "a file can have only one writer")
         if out in inputs:
             raise line.wrong(f"file {out} is read and written by task {number}", "give the output its own id")
     real, estimated = _times(line, fields[3], "run times"), _times(line, fields[4], "estimated run times")
     if len(real) != len(estimated):
         raise line.wrong(
-            f"{len(real)} run times and {len(estimated)} estimated ones", "give one of each an architecture"
+            f"{len(real)} run times and {len(estimated)} estimated ones", "give both for every architecture"
         )
     try:
         got.works[number] = _Work(inputs, outputs, arch_kind(real), arch_kind(estimated))
@@ -115,9 +117,7 @@ def _work(line: Line, fields: list[str], count: int, got: _Read) -> None:
 def _id(line: Line, text: str, count: int, what: str) -> int:
     number = line.whole(text, f"the id of the {what}")
     if number >= count:
-        raise line.wrong(
-            f"the id of the {what} is {number}", f"give a number below {count}, the {what}s there are"
-        )
+        raise line.wrong(f"the id of the {what} is {number}", f"ids range from 0 to {count - 1}")
     return number
 
 
@@ -133,14 +133,16 @@ def _list(line: Line, text: str, what: str) -> list[str]:
 def _known(line: Line, text: str, got: _Read) -> int:
     number = line.whole(text, "the id of a file")
     if number not in got.files:
-        raise line.wrong(f"there is no file {number} before this line", "declare files before tasks use them")
+        raise line.wrong(
+            f"file {number} is not declared before this line", "declare files before tasks use them"
+        )
     return number
 
 
 def _times(line: Line, text: str, what: str) -> list[float]:
     values = _list(line, text, what)
     if not 0 < len(values) <= MAX_ARCHITECTURES:
-        raise line.wrong(f"{len(values)} {what}", f"give 1 to {MAX_ARCHITECTURES}, one an architecture")
+        raise line.wrong(f"{len(values)} {what}", f"give 1 to {MAX_ARCHITECTURES}, one per architecture")
     return [line.number_in(value, "a run time") for value in values]
 
 
@@ -176,7 +178,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def _reality(graph: Graph, got: _Read, real_size: dict[str, float]) -> Graph | None:
-    """The same graph with what is real; None if the estimates are right."""
+    """The same graph with real sizes and run times; None if the estimates are exact."""
     works = [got.works[t] for t in sorted(got.works)]
     kinds: dict[str, int] = {}
     kind = np.array([kinds.setdefault(w.real[1], len(kinds)) for w in works], np.int32)
@@ -189,10 +191,10 @@ def _reality(graph: Graph, got: _Read, real_size: dict[str, float]) -> Graph | N
 
 
 def write_work(program: Program, path: str | Path) -> None:
-    """Write a program whose tasks only share data: O(tasks + items). Numbers have 15 digits.
+    """Write a program: O(tasks + items). Numbers have 15 digits.
 
-    Orders without data (`after`) have no place in this format. Run times are written for as many
-    architectures as the kinds of tasks name; one, where they name none.
+    This format cannot express orderings without data (`after`). Run times are written for as many architectures as
+    the task kinds list, or for one if they list none.
     """
     real, graph = program.real, program.graph
     archs = max([1, *(len(arch_speeds(k) or ()) for k in (*graph.kinds, *real.kinds))])
@@ -201,9 +203,9 @@ def write_work(program: Program, path: str | Path) -> None:
     for t, task in enumerate(program.tasks.values()):
         if task.after or any(name not in files for name in task.inputs):
             raise BadFile(
-                f"task {task.name!r} comes after a task whose data it does not read",
+                f"task {task.name!r} must run after a task whose output it does not read",
                 where=str(path),
-                hint="write WfFormat instead, which can say so",
+                hint="write WfFormat instead, which can express that",
             )
         made = [name for name in task.outputs if name in files]
         lines.append(
@@ -215,25 +217,25 @@ def write_work(program: Program, path: str | Path) -> None:
 
 
 def _require_plain(program: Program, where: str) -> None:
-    """Refuse what simulators and planners would miss: nothing of it can be written."""
+    """Refuse constraints that this format cannot express."""
     for task in program.tasks.values():
         if task.cores != 1 or task.release > 0 or task.deadline < math.inf:
             raise BadFile(
-                f"task {task.name!r} has cores, a release or a deadline",
+                f"task {task.name!r} has cores, a release time or a deadline",
                 where=where,
-                hint="write WfFormat instead, or leave them out",
+                hint="write WfFormat instead, or remove them",
             )
     for item in program.data.values():
         if item.homes or item.goals:
             raise BadFile(
-                f"item {item.name!r} lies at, or goes to, a place of its own",
+                f"item {item.name!r} has its own location or destination",
                 where=where,
-                hint="here inputs come from the origin and outputs return to it",
+                hint="write WfFormat instead: here inputs come from the origin and outputs return to it",
             )
 
 
 def _file_lines(program: Program) -> tuple[dict[str, int], list[str]]:
-    """Ids of the items that are files, and their lines; a signal that nobody reads is no file."""
+    """Ids of the items that are files, and their lines; an empty item without readers is not a file."""
     read = {name for task in program.tasks.values() for name in task.inputs}
     files: dict[str, int] = {}
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""A program built by a Python file of the user's own: `file.py:name`."""
+"""Programs that a Python file builds: `file.py:name`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def is_python_program(spec: str) -> bool:
 
 
 def load_python_program(spec: str) -> Program:
-    """Run the file and take the program (or the function that makes it) named after the colon.
+    """Execute the file and return the program, or what the function returns, that is named after the colon.
 
-    The name defaults to `program`. This executes the file: use it on your own programs.
+    The name defaults to `program`. This executes the file: use it only on files that you trust.
     """
     path_text, _, name = spec.partition(":")
     name = name or "program"
@@ -41,16 +41,16 @@ def load_python_program(spec: str) -> Program:
 
 
 def load_from_file(spec: str) -> Any:
-    """Run `file.py` and take what it calls `name`, given `file.py:name`."""
+    """Execute `file.py` and return its `name`, given `file.py:name`."""
     path_text, _, name = spec.partition(":")
     path = Path(path_text)
     if not path.is_file():
-        raise BadFile("there is no such file", where=path_text, hint="give the path of a Python file")
+        raise BadFile("no such file", where=path_text, hint="give the path of a Python file")
     module = _import_file(path)
     if not hasattr(module, name):
         made = [key for key, value in vars(module).items() if isinstance(value, Program)]
         raise BadProgram(
-            f"it has no {name!r}",
+            f"does not define {name!r}",
             where=path_text,
             hint=f"{path_text}:{made[0]}" if made else f"define {name!r} in the file",
         )
@@ -58,10 +58,10 @@ def load_from_file(spec: str) -> Any:
 
 
 def _import_file(path: Path) -> ModuleType:
-    """The module of a file, under its own name, so that functions in it can be found again."""
+    """The module of a file, registered under its own name so that its functions can be pickled."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise BadFile("it cannot be imported", where=str(path), hint="give the path of a Python file")
+        raise BadFile("cannot be imported", where=str(path), hint="give the path of a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     try:
@@ -70,9 +70,9 @@ def _import_file(path: Path) -> ModuleType:
         raise
     except Exception as error:
         raise BadProgram(
-            f"running it raised {type(error).__name__}: {error}",
+            f"importing it raised {type(error).__name__}: {error}",
             where=str(path),
-            hint="run it with python to see where",
+            hint="run it with python to see the traceback",
         ) from error
     return module
 

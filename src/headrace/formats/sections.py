@@ -1,7 +1,7 @@
-"""Files of named sections, as INI or TOML: `[filter clip]`, `[source MG1]`, each with keys and values.
+"""Files of named sections with keys and values, as INI or TOML: `[filter clip]`, `[source MG1]`.
 
-Both give the same sections, so that what a section means is written once. Plain numbers are megabytes, MB/s
-and seconds; text may carry a unit.
+Both give the same sections, so that their meaning is implemented once. Plain numbers are megabytes, MB/s
+and seconds; text may have a unit.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _is_plain_number(text: str) -> bool:
 def split_arrow(text: str, section: Section) -> tuple[str, str]:
     source, arrow, target = text.partition("->")
     if not (arrow and source.strip() and target.strip()):
-        raise section.wrong(f"{shorten(text)} does not name two ends", "write them as a -> b")
+        raise section.wrong(f"{shorten(text)} does not name two endpoints", "write a -> b")
     return source.strip(), target.strip()
 
 
@@ -92,7 +92,7 @@ def read_sections(path: str | Path) -> list[Section]:
 
 
 def _from_ini(text: str, where: str) -> Iterator[Section]:
-    """Line by line, each key and each section once: O(characters). configparser takes 40 times as long."""
+    """Line by line, each key and section once: O(characters). configparser takes 40 times as long."""
     title = ""
     values: dict[str, str] = {}
     seen: set[str] = set()
@@ -108,15 +108,15 @@ def _from_ini(text: str, where: str) -> Iterator[Section]:
                 yield _ini_section(title, values, where)
             title, values = " ".join(line[1:-1].split()), {}
             if title in seen or not title:
-                problem = f"section [{shorten(title)}] in line {number} is there twice or has no name"
-                raise BadFile(problem, where=where, hint="join the two, or name it")
+                problem = f"section [{shorten(title)}] in line {number} is a duplicate or has no name"
+                raise BadFile(problem, where=where, hint="merge the duplicates, or add a name")
             seen.add(title)
             continue
         key, equals, value = line.partition("=")
         key = key.strip()
         if not (equals and key and title) or key in values:
-            problem = f"line {number} is {shorten(line)}: not `key = value` of a section, or a key for the second time"
-            raise BadFile(problem, where=where, hint="mend that line")
+            problem = f"line {number} is {shorten(line)}: neither a section nor a new `key = value` in one"
+            raise BadFile(problem, where=where, hint="fix that line")
         values[key] = value.strip()
     if title:
         yield _ini_section(title, values, where)
@@ -171,9 +171,11 @@ def _value(value: object) -> str:
 
 
 def plain_name(name: str, path: str | Path) -> str:
-    """The name, if a line of an INI file can carry it."""
+    """The name, if it can be written in an INI file."""
     if _UNSAFE.search(name) or len(name) > MAX_NAME:
         raise BadFile(
-            f"the name {shorten(name)} cannot stand in an INI file", where=str(path), hint="use another name"
+            f"the name {shorten(name)} cannot be used in an INI file",
+            where=str(path),
+            hint="use another name",
         )
     return name

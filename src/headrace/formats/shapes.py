@@ -1,4 +1,4 @@
-"""JSON from outside against a declared shape: one typed error that names the place."""
+"""Validate untrusted JSON against a declared structure; the error names the offending field."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_VALUES = 50_000_000
-"""Most values (counted by commas) of one document: bounds the memory that parsing takes."""
+"""Maximum number of values (counted by commas) in a document: bounds the memory that parsing takes."""
 MAX_NUMBER = 1e18
-"""Seconds and bytes beyond this are taken for a mistake."""
+"""Seconds and bytes beyond this are assumed to be mistakes."""
 
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
-"""Text is not taken for a number, nor NaN for a quantity. Keys that are not declared are ignored."""
+"""Text does not pass for a number, nor NaN for a quantity. Undeclared keys are ignored."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 Names = Annotated[list[Name], FailFast()]
@@ -29,9 +29,9 @@ Amount = Annotated[float, Field(ge=0, le=MAX_NUMBER)]
 
 
 def read_shape(adapter: TypeAdapter[T], data: bytes, where: str, *, max_values: int = MAX_VALUES) -> T:
-    """Parse and check in one pass, without Python values for what is not declared: O(bytes)."""
+    """Parse and validate in one pass, without building Python values for undeclared keys: O(bytes)."""
     if data.count(b",") > max_values:
-        raise BadFile(f"holds more than {max_values} values", where=where, hint="split it")
+        raise BadFile(f"contains more than {max_values} values", where=where, hint="split it")
     try:
         return adapter.validate_json(data)
     except ValidationError as error:
@@ -50,7 +50,7 @@ def place(location: Sequence[str | int]) -> str:
 
 
 def shorten(value: object, limit: int = 80) -> str:
-    """A value for a message, never longer than `limit` and cheap for values of any size.
+    """A value for a message, at most `limit` characters long and cheap for values of any size.
 
     >>> shorten("x" * 1000, 12)
     "'xxxxxxxx..."
@@ -67,12 +67,14 @@ def _one_error(error: ValidationError, where: str) -> BadFile:
     first: Any = error.errors(include_url=False)[0]
     if first["type"] == "json_invalid":
         return BadFile(
-            f"not valid JSON: {first['ctx']['error']}", where=where, hint="mend the file at that place"
+            f"not valid JSON: {first['ctx']['error']}", where=where, hint="fix the file at that position"
         )
     at = place(first["loc"]) or "the document"
     wanted = first["msg"][0].lower() + first["msg"][1:]
     if first["type"] == "missing":
         return BadFile(f"{at} is missing", where=where, hint="add it")
     return BadFile(
-        f"{at} is {shorten(first['input'])}: {wanted}", where=where, hint="see docs/formats.md for its shape"
+        f"{at} is {shorten(first['input'])}: {wanted}",
+        where=where,
+        hint="see docs/formats.md for the structure",
     )

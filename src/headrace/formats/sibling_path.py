@@ -1,4 +1,4 @@
-"""Files that a file names: they lie in its folder or below, nowhere else."""
+"""Paths of files that another file refers to: only in the same folder or below."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headrace.model.errors import BadFile
 
 
 def sibling_path(file: str | Path, name: str) -> Path:
-    """The path of a file that `file` names, which must not lead out of its folder, not even by a link.
+    """The path of a file that `file` refers to, which must not leave its folder, not even by a symbolic link.
 
     >>> sibling_path("grids/lab.toml", "traces/n.trace").as_posix()
     'grids/traces/n.trace'
@@ -22,10 +22,10 @@ def sibling_path(file: str | Path, name: str) -> Path:
         try:
             if path.resolve().is_relative_to(folder.resolve()):
                 return path
-        except (OSError, RuntimeError):  # symbolic links in a circle
+        except (OSError, RuntimeError):  # a cycle of symbolic links
             pass
     raise BadFile(
-        f"it names {shorten(name, 60)}, which is outside of its folder",
+        f"refers to {shorten(name, 60)}, which is outside its folder",
         where=str(file),
-        hint="keep the files it names next to it, or in a folder there",
+        hint="keep referenced files in the same folder or below it",
     )

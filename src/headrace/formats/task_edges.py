@@ -1,4 +1,4 @@
-"""A program as tasks joined directly: what graph tools know."""
+"""A program as a graph of tasks, as graph tools expect it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from headrace.model.program import Program
 
 
 class TaskEdge(NamedTuple):
-    """All that one task hands to another."""
+    """The data that one task passes to another."""
 
     source: str
     target: str
     bytes: float
     """Sum of the sizes of the items."""
     data: tuple[str, ...]
-    """Names of the items; none where only the order matters."""
+    """Names of the items; empty for an ordering without data."""
 
 
 def task_edges(program: Program) -> Iterator[TaskEdge]:
-    """One edge for every two tasks that depend on each other, in program order: O(reads).
+    """One edge for every pair of dependent tasks, in program order: O(reads).
 
     >>> p = Program()
     >>> a = p.task(name="a", outputs={"x": 5, "y": 7})

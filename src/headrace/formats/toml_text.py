@@ -1,4 +1,4 @@
-"""TOML from outside as tables, with the one error that names the place."""
+"""Parse untrusted TOML; errors name the line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.model.errors import BadFile
 
-# tomllib takes time that grows with the square of a dotted key's length
+# tomllib takes time quadratic in the length of a dotted key
 _LONG_KEY = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){32}""")
 
 
@@ -31,9 +31,9 @@ def parse_toml(data: bytes, where: str) -> dict[str, Any]:
         ) from None
     except RecursionError:
         raise BadFile(
-            "not valid TOML: values are nested too deep",
+            "not valid TOML: values are nested too deeply",
             where=where,
-            hint="see docs/formats.md for its shape",
+            hint="see docs/formats.md for the structure",
         ) from None
     except ValueError as error:
-        raise BadFile(f"not valid TOML: {error}", where=where, hint="mend the file at that place") from None
+        raise BadFile(f"not valid TOML: {error}", where=where, hint="fix the file at that line") from None

@@ -1,14 +1,13 @@
 """WfFormat, the JSON of workflow instances: reads 1.3, 1.4, 1.5 and 1.6, writes 1.5.
 
-What a document means here:
-- A task of 1.5 and 1.6 is known by its `id`, one of 1.3 and 1.4 by its `name` (by name and id where names
-  repeat); `parents` and `children` may use either there.
-- An edge counts when either side lists it, or when a file implies it. One that no file implies becomes
-  `Task.after`.
-- Every file has a size. 1.3 documents say that `size` is in kB, but the instances hold bytes: bytes it is.
-  In 1.3 and 1.4, where each user of a file repeats its size, the writer's word counts, else the largest.
-- Every task has a run time, except that tasks of 1.3 and 1.4 whose type is not `compute` may lack it (0 s).
-- Commands are read for their name only: nothing that came in a file is ever run.
+How documents are interpreted:
+- A task of 1.5 and 1.6 is identified by its `id`, one of 1.3 and 1.4 by its `name` (name and id where names
+  repeat); there, `parents` and `children` may use either.
+- An edge exists if either side lists it or a file implies it. One that no file implies becomes `Task.after`.
+- Every file has a size. The 1.3 specification gives `size` in kB, but the instances hold bytes: read as bytes.
+  In 1.3 and 1.4, where each user of a file repeats its size, the writer's value is used, or else the largest.
+- Every task has a run time; tasks of 1.3 and 1.4 whose type is not `compute` may omit it (0 s).
+- Of commands only the name is read: nothing from a file is ever executed.
 """
 
 from __future__ import annotations
@@ -47,10 +46,9 @@ def read_program(path: str | Path, *, max_tasks: int = MAX_TASKS) -> Program:
 def write_program(program: Program, path: str | Path) -> None:
     """Write a program as WfFormat 1.5; the same program gives the same bytes.
 
-    Python functions are written by their kind alone. Kinds that are not one plain word go to `category`
-    instead of `command.program`; a declared result is marked `"result": true`, `sites` of a file say where it
-    lies or must come to, and tasks may have `cores`, `release` and `deadline`. These are keys of ours that other
-    readers skip.
+    Of Python functions only the kind is written. Kinds that are not a single word go to `category` instead of
+    `command.program`. Headrace's own keys, which other readers ignore: `"result": true` marks a declared result,
+    `sites` of a file lists its locations or destinations, and tasks may have `cores`, `release` and `deadline`.
     """
     text = json.dumps(_document(program), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_file(path, encode_text(text + "\n", str(path)))
@@ -58,7 +56,7 @@ def write_program(program: Program, path: str | Path) -> None:
 
 @dataclass(slots=True)
 class _Row:
-    """A task as both layouts give it; `parents` and `children` still hold the document's own words."""
+    """A task of either layout; `parents` and `children` are names as in the document."""
 
     name: str
     kind: str
@@ -74,12 +72,12 @@ class _Row:
 
 @dataclass(slots=True)
 class _Parts:
-    """What a program is built from, and how its places are called in the document."""
+    """What a program is built from, and the names of its parts in the document."""
 
     rows: list[_Row]
     items: dict[str, Data]
     known: dict[str, str]
-    """Every word that stands for a task -> its name."""
+    """Every name that refers to a task, and the task's name."""
     place: str
     reads: str
     writes: str
@@ -114,7 +112,7 @@ def _split_parts(workflow: Workflow) -> _Parts:
     if execution is None:
         raise BadProgram(
             "the tasks have no run times: workflow.execution is missing",
-            hint="use an instance of an execution, or add execution.tasks with runtimeInSeconds",
+            hint="use an instance that was executed, or add execution.tasks with runtimeInSeconds",
         )
     place = "workflow.specification.tasks"
     known: dict[str, str] = {}
@@ -160,7 +158,7 @@ def _split_parts(workflow: Workflow) -> _Parts:
 
 
 def _flat_parts(tasks: list[FlatTask]) -> _Parts:
-    """1.3 and 1.4: everything about a task in one place, its files repeated at every user."""
+    """1.3 and 1.4: everything about a task in one entry; files are repeated for every user."""
     repeats = Counter(task.name for task in tasks)
     keys = [t.name if repeats[t.name] == 1 or not t.id else f"{t.name}_{t.id}" for t in tasks]
     ids = Counter(t.id for t in tasks if t.id)
@@ -179,7 +177,7 @@ def _flat_parts(tasks: list[FlatTask]) -> _Parts:
             raise BadProgram(
                 f"task {shorten(key)} has no run time",
                 where=f"workflow.tasks[{i}].runtimeInSeconds",
-                hint="give the seconds it took",
+                hint="add the run time in seconds",
             )
         links: dict[str, list[str]] = {"input": [], "output": []}
         for file in task.files:
@@ -197,7 +195,7 @@ def _flat_parts(tasks: list[FlatTask]) -> _Parts:
 
 
 def _add_tasks(program: Program, parts: _Parts) -> None:
-    """Join rows by files first, then by what parents and children say beyond that: O(tasks + edges)."""
+    """Connect rows by files first, then by the remaining parents and children: O(tasks + edges)."""
     name_of = {name: name for name in parts.items}  # one string per item, however often it is named
     maker = program.producer
     for i, row in enumerate(parts.rows):
@@ -209,7 +207,7 @@ def _add_tasks(program: Program, parts: _Parts) -> None:
                 raise BadProgram(
                     f"file {shorten(item)} is written by {shorten(first)} and by {shorten(row.name)}",
                     where=f"{parts.place}[{i}].{parts.writes}",
-                    hint="one file has one writer: give the second output another name",
+                    hint="a file can have only one writer: rename the second output",
                 )
     before = _listed_edges(parts)
     for i, row in enumerate(parts.rows):
@@ -220,7 +218,7 @@ def _add_tasks(program: Program, parts: _Parts) -> None:
                 raise BadProgram(
                     f"task {shorten(row.name)} reads {shorten(item)}, which it writes itself",
                     where=f"{parts.place}[{i}].{parts.reads}",
-                    hint="drop one of the two",
+                    hint="remove one of the two",
                 )
         inputs = tuple(name_of[item] for item in row.inputs)
         makers = {maker[item] for item in inputs if item in maker}
@@ -232,7 +230,7 @@ def _add_tasks(program: Program, parts: _Parts) -> None:
 
 
 def _listed_edges(parts: _Parts) -> list[dict[str, None]]:
-    """The tasks that each task's `parents`, or others' `children`, put before it."""
+    """The predecessors of each task, from its `parents` and from the `children` of others."""
     number = {row.name: i for i, row in enumerate(parts.rows)}
     before: list[dict[str, None]] = [{} for _ in parts.rows]
     for i, row in enumerate(parts.rows):
@@ -316,14 +314,14 @@ def _document(program: Program) -> dict[str, Any]:
 
 
 def _asked(task: Task) -> dict[str, Any]:
-    """What a task asks for beyond one core at any time."""
+    """The requirements of a task other than one core at any time."""
     asked: dict[str, Any] = {"cores": task.cores} if task.cores > 1 else {}
     asked |= {"release": task.release} if task.release > 0 else {}
     return asked | ({"deadline": task.deadline} if math.isfinite(task.deadline) else {})
 
 
 def _command(task: Task) -> dict[str, Any]:
-    """The kind is the program's name; arguments follow, led by the real program where that differs."""
+    """The kind is the program's name; the arguments begin with the real program if it differs."""
     if not _PLAIN_WORD.fullmatch(task.kind):
         return {}
     command: dict[str, Any] = {"program": task.kind}
@@ -334,7 +332,7 @@ def _command(task: Task) -> dict[str, Any]:
 
 
 def _is_json(head: bytes) -> bool:
-    """Any JSON: the formats asked before know their own."""
+    """Any JSON: more specific formats are asked first."""
     return head.startswith((b"{", b"["))
 
 

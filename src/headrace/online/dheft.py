@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 
 
 class DHeft(Replan):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -57,38 +56,19 @@ class LHeft:
     def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
         """Place ready tasks, or move tasks from tails of queues to hosts that have nothing to do."""
         from headrace.core.transitions.balance import moves_from_tails
+        from headrace.online.lheft_placement import place_ready
 
-        now = math.inf
-        tasks = view.ready()
-        if len(tasks):
-            tasks, hosts = self._place(view, tasks)
-            if self.rebalance and self._leaves_idle_hosts(view, hosts):
-                now = view.time  # look at the queues again as soon as they are filled
+        work, kind, rates = view.estimates.work, view.estimates.graph.kind, view.rates()
+        if view.ready_count:
+            mean = self._mean_seconds(view, rates)
+            tasks, hosts = place_ready(*view.compiled, work, kind, rates, mean, view.time, view.starts_known)
         elif self.rebalance:
-            work, kind, rates = view.estimates.work, view.estimates.graph.kind, view.rates()
             tasks, hosts = moves_from_tails(
                 *view.compiled, work, kind, rates, view.time, view.starts_known, self.late_weight
             )
         else:
             return []
-        if self.wake.at != now:
-            self.wake = replace(self.wake, at=now)
         return [self._assignment(view, tasks, hosts)] if len(tasks) else []
-
-    def _place(self, view: RunView, tasks: Ints) -> tuple[Ints, Ints]:
-        """Ready tasks by rank, each with its host; those that no host can run now are left out."""
-        from headrace.online.lheft_placement import place_in_turn, traffic_of
-
-        work, kind, rates = view.estimates.work, view.estimates.graph.kind, view.rates()
-        total, least = traffic_of(*view.compiled, tasks)
-        seconds = work[tasks] * self._mean_seconds(view, rates)[kind[tasks]]
-        order = np.lexsort((tasks, -seconds, least, view.graph.level[tasks]))
-        tasks, total, least = tasks[order], total[order], least[order]
-        hosts = place_in_turn(
-            *view.compiled, tasks, total, least, work, kind, rates, view.time, view.starts_known
-        )
-        runnable = hosts >= 0
-        return tasks[runnable], hosts[runnable]
 
     def _mean_seconds(self, view: RunView, rates: Floats) -> Floats:
         """Mean over the hosts that are up of the seconds for a unit of work, by kind."""
@@ -97,14 +77,6 @@ class LHeft:
         if self._mean is None or self._mean[0] is not rates or self._mean[1] != count:
             self._mean = (rates, count, (1.0 / rates[:, up == 1]).mean(axis=1))
         return self._mean[2]
-
-    def _leaves_idle_hosts(self, view: RunView, hosts: Ints) -> bool:
-        """Whether a host is left with nothing to do while another gets more tasks than it has cores."""
-        state, up = view.state, view.state.host_up == 1
-        cores = np.diff(view.static.core_ptr)
-        given = state.queue_length[:-1] + np.bincount(hosts, minlength=len(cores))
-        idle = (given == 0) & (state.busy_cores < cores)
-        return bool((up & idle).any() and (up & (given > 0) & (given + state.busy_cores > cores)).any())
 
     def _assignment(self, view: RunView, tasks: Ints, hosts: Ints) -> AssignMany:
         ranks: Floats = view.graph.level[tasks] * _LEVEL_SPAN + (

@@ -8,6 +8,7 @@ from headrace.arrays.compiling import entry, inner
 from headrace.core.state import PRESENT
 from headrace.core.transitions.balance import arrivals, queues_left
 from headrace.core.transitions.dispatch import cores_of
+from headrace.core.transitions.lists import tasks_in
 
 
 @inner
@@ -47,7 +48,7 @@ def clear_held(problem, state, task, held):
             record = state.copy_next[record]
 
 
-@entry
+@inner
 def traffic_of(problem, state, tasks):
     """Bytes that each task reads, and those that must move wherever it runs (equation 3): O(copies of inputs)."""
     places = len(state.place_up)
@@ -83,7 +84,7 @@ def first_to_finish(problem, state, task, left, arrive, held, needed, work, rate
     return best
 
 
-@entry
+@inner
 def place_in_turn(problem, state, tasks, total, least, work, kind, rates, now, starts_known):
     """A host for each task, in the order given; -1 where no host has enough cores. O(tasks * (reads * places + hosts)).
 
@@ -109,3 +110,29 @@ def place_in_turn(problem, state, tasks, total, least, work, kind, rates, now, s
         if best >= 0:
             left[best] += problem.cores[task] * work[task] / rate[best] / cores_of(problem, best)
     return chosen
+
+
+@inner
+def by_rank(tasks, level, least, seconds):
+    """Positions of tasks by level, then least traffic, then longest run time, then number."""
+    order = np.argsort(tasks, kind="mergesort")
+    order = order[np.argsort(-seconds[order], kind="mergesort")]
+    order = order[np.argsort(least[order], kind="mergesort")]
+    return order[np.argsort(level[order], kind="mergesort")]
+
+
+@entry
+def place_ready(problem, state, work, kind, rates, mean, now, starts_known):
+    """Ready tasks without a host, by rank, each with its host; those that no host can run now are left out.
+
+    `mean` are the seconds that a unit of work of each kind takes on average.
+    """
+    ready = tasks_in(state, len(state.host_up))
+    total, least = traffic_of(problem, state, ready)
+    order = by_rank(ready, problem.level[ready], least, work[ready] * mean[kind[ready]])
+    tasks = ready[order]
+    hosts = place_in_turn(
+        problem, state, tasks, total[order], least[order], work, kind, rates, now, starts_known
+    )
+    runnable = hosts >= 0
+    return tasks[runnable], hosts[runnable]

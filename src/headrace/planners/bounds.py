@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Floats
 from headrace.model.network import EVERYWHERE
-from headrace.planners.kernels.paths import heads_and_tails
+from headrace.planners.longest_paths import heads_and_tails
 from headrace.planners.placed_bounds import (
     affordable,
     before_and_after,
@@ -60,9 +61,7 @@ def _heads_and_tails(problem: Problem, shortest: Floats) -> tuple[Floats, Floats
         fetched, returned = fetched_items(problem), returned_items(problem)
         fetch[fetched] = _least_journey(graph.size[fetched], origin, hops.out, near.into)
         give[returned] = _least_journey(graph.size[returned], origin, hops.into, near.out)
-    reads, writes = (graph.read_ptr, graph.reads), (graph.write_ptr, graph.writes)
-    head, tail = heads_and_tails(graph.order, shortest, *reads, *writes, graph.producer, fetch, give)
-    return head, tail
+    return heads_and_tails(problem_arrays(problem).tasks, shortest, fetch, give)
 
 
 def _least_journey(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints
 from headrace.model.network import EVERYWHERE, Network
-from headrace.planners.kernels.relaxed import least_before
+from headrace.planners.placed_relaxation import PlacedTasks, least_before
 
 MOST_STEPS = 2_000_000
 """Beyond this many (tasks + reads) * places the tables are not made: they would take longer than planning."""
@@ -71,31 +71,16 @@ def before_and_after(problem: Problem, quick: Floats) -> tuple[Floats, Floats]:
     maker, reader, size = _edges(graph)
     before, after = _from_origin(problem, hops, places), _to_origin(problem, hops, places)
     ptr, by_reader = _grouped(reader, graph.n_tasks)
-    least_before(
-        graph.order,
-        ptr,
-        maker[by_reader],
-        size[by_reader],
-        quick,
-        area,
-        capacity,
-        near.into,
-        near.out,
-        before,
+    tasks = PlacedTasks(
+        graph.order, ptr, maker[by_reader], size[by_reader], quick, area, capacity, *near.into, *near.out
     )
+    least_before(tasks, before)
     ptr, by_maker = _grouped(maker, graph.n_tasks)
-    least_before(
-        graph.order[::-1].copy(),
-        ptr,
-        reader[by_maker],
-        size[by_maker],
-        quick,
-        area,
-        capacity,
-        near.out,
-        near.into,
-        after,
+    tasks = tasks._replace(
+        order=graph.order[::-1].copy(), ptr=ptr, before=reader[by_maker], size=size[by_maker]
     )
+    backwards = PlacedTasks(*tasks[:7], *near.out, *near.into)
+    least_before(backwards, after)
     return before, after
 
 

@@ -1,4 +1,10 @@
-"""All planners by name: a new one is one file and one line here."""
+"""All planners and schedulers by name: a new one is one file and one line here, or an entry point of its package.
+
+A package makes its own known in its `pyproject.toml`:
+
+    [project.entry-points."headrace.schedulers"]
+    largest-first = "my_package.largest_first:LargestFirst"
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from inspect import signature
 from typing import Any, cast
 
@@ -30,18 +37,18 @@ class Entry:
 
 
 ENTRIES = (
-    Entry("auto", "headrace.planners.auto", "Auto", "all",
+    Entry("auto", "headrace.planners.search.auto", "Auto", "all",
           "several that fit, each judged by carrying its plan out; keeps the best plan", "Headrace"),
-    Entry("best", "headrace.planners.best", "Best", "all",
+    Entry("best", "headrace.planners.search.best", "Best", "all",
           "as auto, then improved by local search until the time (--time) is up", "Headrace"),
-    Entry("heft", "headrace.planners.heft", "Heft", "task graphs",
+    Entry("heft", "headrace.planners.list.heft", "Heft", "task graphs",
           "upward rank, earliest finish, gaps filled; transfers booked on limited links",
           "Topcuoglu, Hariri, Wu 2002"),
-    Entry("cpop", "headrace.planners.cpop", "Cpop", "task graphs",
+    Entry("cpop", "headrace.planners.list.cpop", "Cpop", "task graphs",
           "the critical path on one host, the rest by earliest finish", "Topcuoglu, Hariri, Wu 2002"),
-    Entry("peft", "headrace.planners.peft", "Peft", "task graphs",
+    Entry("peft", "headrace.planners.list.peft", "Peft", "task graphs",
           "earliest finish plus the least time from there to the end", "Arabnejad, Barbosa 2014"),
-    Entry("locality", "headrace.planners.lheft", "LHeft", "task graphs",
+    Entry("locality", "headrace.planners.list.locality", "Locality", "task graphs",
           "level by level; a task whose inputs all lie on one host stays there", "Headrace"),
     Entry("lheft", "headrace.online.lheft", "LHeft", "task graphs",
           "decides while the program runs: ready tasks go where their data is, queues are rebalanced",
@@ -49,32 +56,32 @@ ENTRIES = (
     Entry("dheft", "headrace.online.dheft", "DHeft", "task graphs",
           "heft, planned again in a run when a time is off by a factor of 2 or hosts come and go",
           "macro-dataflow runtime, section 5.4"),
-    Entry("wu-gajski", "headrace.planners.wu_gajski", "WuGajski", "task graphs",
+    Entry("wu-gajski", "headrace.planners.list.wu_gajski", "WuGajski", "task graphs",
           "longest path to the end first, earliest start", "Wu, Gajski 1988"),
-    Entry("subset", "headrace.planners.subset", "Subset", "all",
+    Entry("subset", "headrace.planners.search.subset", "Subset", "all",
           "heft on the best of several subsets of hosts", "Headrace"),
-    Entry("single-host", "headrace.planners.single_host", "SingleHost", "all",
+    Entry("single-host", "headrace.planners.list.single_host", "SingleHost", "all",
           "everything on the host that does it soonest", "comparator"),
-    Entry("round-robin", "headrace.planners.round_robin", "RoundRobin", "all",
+    Entry("round-robin", "headrace.planners.list.round_robin", "RoundRobin", "all",
           "tasks dealt out in turn, blind to speed and data", "comparator"),
-    Entry("minmin", "headrace.planners.minmin", "MinMin", "all",
+    Entry("minmin", "headrace.planners.batch.minmin", "MinMin", "all",
           "of the ready tasks the one that can be complete first (H1)", "Maheswaran and others 1999"),
-    Entry("maxmin", "headrace.planners.maxmin", "MaxMin", "all",
+    Entry("maxmin", "headrace.planners.batch.maxmin", "MaxMin", "all",
           "of the ready tasks the one that is complete last on its best host (H2)",
           "Maheswaran and others 1999"),
-    Entry("sufferage", "headrace.planners.sufferage", "Sufferage", "all",
+    Entry("sufferage", "headrace.planners.batch.sufferage", "Sufferage", "all",
           "the ready task that loses most without its best host (H3)", "Maheswaran and others 1999"),
-    Entry("xsufferage", "headrace.planners.xsufferage", "ExtendedSufferage", "sweeps",
+    Entry("xsufferage", "headrace.planners.batch.xsufferage", "ExtendedSufferage", "sweeps",
           "the ready task that loses most without its good clusters (H4)", "Berman and others 1999"),
-    Entry("random-minmin", "headrace.planners.randomized", "RandomMinMin", "all",
+    Entry("random-minmin", "headrace.planners.batch.randomized", "RandomMinMin", "all",
           "min-min, drawn among the nearly best (H5)", "Berman and others 1999"),
-    Entry("random-maxmin", "headrace.planners.randomized", "RandomMaxMin", "all",
+    Entry("random-maxmin", "headrace.planners.batch.randomized", "RandomMaxMin", "all",
           "max-min, drawn among the nearly best (H6)", "Berman and others 1999"),
-    Entry("random-sufferage", "headrace.planners.randomized", "RandomSufferage", "all",
+    Entry("random-sufferage", "headrace.planners.batch.randomized", "RandomSufferage", "all",
           "sufferage, drawn among the nearly best (H7)", "Berman and others 1999"),
-    Entry("random-xsufferage", "headrace.planners.randomized", "RandomExtendedSufferage", "sweeps",
+    Entry("random-xsufferage", "headrace.planners.batch.randomized", "RandomExtendedSufferage", "sweeps",
           "extended sufferage, drawn among the nearly best (H8)", "Berman and others 1999"),
-    Entry("sufferage2", "headrace.planners.sufferage2", "SufferageTwo", "sweeps",
+    Entry("sufferage2", "headrace.planners.batch.sufferage2", "SufferageTwo", "sweeps",
           "the ready task with the fewest good clusters (H9)", "Berman and others 1999"),
     Entry("coschedule", "headrace.planners.coschedule.planner", "Coschedule", "all",
           "jobs, transfers link by link and disks planned together, until the time (--time) is up",
@@ -91,37 +98,68 @@ ENTRIES = (
 )  # fmt: skip
 
 DEFAULT = "auto"
+ENTRY_POINTS = "headrace.schedulers"
+"""The group of entry points by which packages make their schedulers known."""
 _by_name = {entry.name: entry for entry in ENTRIES}
 
 
 def register(entry: Entry) -> None:
-    """Add a planner of one's own, under a name that is not taken."""
-    if entry.name in _by_name:
+    """Add a planner or scheduler under a name that is not taken.
+
+    Raises:
+        UsageError: The name is taken.
+    """
+    if entry.name in names():
         raise UsageError(f"scheduler {entry.name!r} exists already", hint="choose another name")
     _by_name[entry.name] = entry
 
 
 def names() -> list[str]:
-    """
+    """The names of all planners and schedulers, those of installed packages last.
+
     >>> "heft" in names()
     True
     """
-    return list(_by_name)
+    return [entry.name for entry in entries()]
 
 
 def entries() -> list[Entry]:
-    """All planners, those that were registered last."""
-    return list(_by_name.values())
+    """All planners and schedulers, those of installed packages last.
+
+    >>> [entry.maker for entry in entries() if entry.name == "heft"]
+    ['Heft']
+    """
+    installed = [entry for name, entry in _installed().items() if name not in _by_name]
+    return [*_by_name.values(), *installed]
+
+
+def _installed() -> dict[str, Entry]:
+    """What installed packages offer by entry point."""
+    return {
+        point.name: Entry(point.name, point.module, point.attr, "all", f"from {_package(point)}", "installed")
+        for point in entry_points(group=ENTRY_POINTS)
+    }
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.module.partition(".")[0]
 
 
 def make(name: str, **options: Any) -> Planner:
-    """The planner of that name; `file.py:Name` is a class of one's own. Options go to its constructor.
+    """The planner or scheduler of that name.
+
+    Args:
+        name: A name that `names` lists, or `file.py:Class`.
+        options: Passed to its constructor.
+
+    Raises:
+        UsageError: There is no such name or option, or the class cannot be loaded.
 
     >>> make("round-robin").name
     'round-robin'
     """
-    made: Planner = construct(_maker(name), name, options)
-    return _checked(made, name) if ".py:" in name else made
+    made = construct(_maker(name), name, options)
+    return made if name in _by_name else _checked(made, name)
 
 
 def _maker(name: str) -> Callable[..., Any]:
@@ -130,18 +168,36 @@ def _maker(name: str) -> Callable[..., Any]:
         if not callable(own):
             raise UsageError(f"{name!r} is not a class", hint="name the class of your planner")
         return cast(Callable[..., Any], own)
-    if name not in _by_name:
-        near = get_close_matches(name, _by_name, 1)
-        raise UsageError(
-            f"there is no scheduler {name!r}",
-            hint=f"{near[0]!r}" if near else f"one of {', '.join(_by_name)}",
-        )
-    entry = _by_name[name]
+    if name in _by_name:
+        return _load(_by_name[name])
+    installed = _installed()
+    if name in installed:
+        return _load_installed(installed[name])
+    known = [*_by_name, *installed]
+    near = get_close_matches(name, known, 1)
+    raise UsageError(
+        f"there is no scheduler {name!r}", hint=f"{near[0]!r}" if near else f"one of {', '.join(known)}"
+    )
+
+
+def _load(entry: Entry) -> Callable[..., Any]:
     return cast(Callable[..., Any], getattr(import_module(entry.module), entry.maker))
 
 
+def _load_installed(entry: Entry) -> Callable[..., Any]:
+    """As `_load`; whatever goes wrong in another package is said to be its fault."""
+    try:
+        return _load(entry)
+    except Exception as error:
+        raise UsageError(
+            f"scheduler {entry.name!r} cannot be loaded: {type(error).__name__}: {error}",
+            where=f"{entry.module}:{entry.maker}, {entry.line}",
+            hint="repair or uninstall that package",
+        ) from error
+
+
 def options_taken(name: str) -> tuple[str, ...]:
-    """What the constructor of a planner takes.
+    """The options that the constructor of a planner or scheduler takes.
 
     >>> options_taken("round-robin"), "time" in options_taken("best")
     ((), True)
@@ -149,22 +205,29 @@ def options_taken(name: str) -> tuple[str, ...]:
     return tuple(signature(_maker(name)).parameters)
 
 
+_INSTEAD = {
+    "time": "best, which searches for that long",
+    "chunk": "coschedule, which plans that many jobs at a time",
+}
+"""The scheduler to suggest for an option that few take."""
+
+
 def construct(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
-    """Call a scheduler's class; an option that it does not know is an error that says which it knows."""
+    """Call a scheduler's class; an unknown option is an error that lists the known ones."""
     known = signature(maker).parameters
     for option in options:
         if option not in known:
-            raise UsageError(
-                f"{name!r} takes no {option!r}",
-                hint=f"it takes {', '.join(known)}" if known else "leave it out",
-            )
+            instead = _INSTEAD.get(option, f"it takes {', '.join(known)}" if known else "leave it out")
+            raise UsageError(f"{name!r} takes no {option!r}", hint=instead)
     return maker(**options)
 
 
-def _checked(planner: Any, name: str) -> Planner:
-    if not (callable(getattr(planner, "plan", None)) and isinstance(getattr(planner, "name", None), str)):
+def _checked(made: Any, name: str) -> Planner:
+    """A planner or scheduler from outside this package, if it is one."""
+    able = callable(getattr(made, "plan", None)) or callable(getattr(made, "react", None))
+    if not (able and isinstance(getattr(made, "name", None), str)):
         raise UsageError(
-            f"{name!r} is not a planner", hint="give the class a `name` and a method `plan(problem)`"
+            f"{name!r} is neither a planner nor a scheduler",
+            hint="give the class a `name` and a method `plan(problem)` or `react(view, events)`",
         )
-    made: Planner = planner
-    return made
+    return cast(Planner, made)

@@ -10,6 +10,8 @@ TRANSFER = "\0transfer"
 FAILED = "\0failed"
 STOPPED = "\0stopped"
 AWAY = "\0away"
+LEVELS = tuple(f"\0level{k}" for k in range(5))
+"""Keys of how much of a resource is in use: up to 25, 50, 75, below 100 %, all of it."""
 
 
 class Bar(NamedTuple):

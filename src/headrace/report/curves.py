@@ -15,7 +15,7 @@ _WIDTH, _HEIGHT, _SIZE = 860, 380, 12
 _LEFT, _RIGHT, _TOP, _BOTTOM = 74, 24, 66, 46
 _DENSE = 40
 """With more points than this they are not marked one by one."""
-_SAMPLE = 30
+_SAMPLE = 36
 """Pixels of a line in the legend."""
 
 
@@ -147,18 +147,31 @@ def _points(
     """Error bars, markers unless there are very many, and arrows where a value lies below the floor."""
     curve = picture.curves[name]
     errors = picture.errors.get(name, [None] * len(curve))
-    for place, value, error in zip(places, curve, errors, strict=True):
+    for k, (place, value, error) in enumerate(zip(places, curve, errors, strict=True)):
         if value is None:
             continue
         if picture.floor is not None and value < picture.floor:
-            yield cut_mark(style, place, y(picture.floor), _number(round(value)))
+            yield cut_mark(
+                style, place, y(picture.floor), _number(round(value)), _cut_before(picture, name, k)
+            )
             continue
         if error:
-            yield error_bar(
-                style, place, y(_shown(picture, value + error)), y(_shown(picture, value - error))
-            )
+            colour = "#333" if picture.shape == "bars" else style.colour
+            ends = (y(_shown(picture, value + error)), y(_shown(picture, value - error)))
+            yield error_bar(colour, place, *ends)
         if len(places) <= _DENSE and picture.shape != "bars":
             yield marker(style, place, y(value), markup(f"{name}: {value:,.6g}"))
+
+
+def _cut_before(picture: Picture, name: str, k: int) -> int:
+    """How many of the curves before this one are cut off at the same place."""
+    count = 0
+    for other, curve in picture.curves.items():
+        if other == name:
+            break
+        value = curve[k]
+        count += picture.floor is not None and value is not None and value < picture.floor
+    return count
 
 
 def _bars(

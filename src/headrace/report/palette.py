@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.report.chart import AWAY, FAILED, STOPPED, TRANSFER, Bar
+from headrace.report.chart import AWAY, FAILED, LEVELS, STOPPED, TRANSFER, Bar
 
 MOST_KINDS = 8
 OTHER = "\0other"
@@ -15,7 +15,9 @@ _FIXED = {
     STOPPED: "#e8a090",
     AWAY: "#e4e4e4",
     OTHER: "#b4b4b4",
+    **dict(zip(LEVELS, ("#d6e6f4", "#9dc3e1", "#5d99c9", "#2b6ca8", "#0b3d73"), strict=True)),
 }
+"""Keys with a colour of their own; those of levels get darker the more is in use."""
 _NAMES = {
     TRANSFER: "transfer",
     FAILED: "failed",
@@ -23,6 +25,13 @@ _NAMES = {
     AWAY: "host away",
     OTHER: "other",
     "": "task",
+    **dict(
+        zip(
+            LEVELS,
+            ("up to 25 % in use", "over 25 %", "over 50 %", "over 75 %", "all in use"),
+            strict=True,
+        )
+    ),
 }
 
 
@@ -39,7 +48,7 @@ def colours(bars: Iterable[Bar]) -> dict[str, str]:
     chosen = dict(zip(sorted(kinds[:MOST_KINDS]), PALETTE, strict=False))
     if len(kinds) > MOST_KINDS:
         chosen[OTHER] = _FIXED[OTHER]
-    return chosen | {key: _FIXED[key] for key in (TRANSFER, FAILED, STOPPED, AWAY) if key in seconds}
+    return chosen | {key: _FIXED[key] for key in (*LEVELS, TRANSFER, FAILED, STOPPED, AWAY) if key in seconds}
 
 
 def key_name(key: str) -> str:

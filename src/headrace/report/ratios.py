@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from headrace.formats.files import write_file
@@ -10,6 +10,8 @@ from headrace.report.palette import PALETTE
 from headrace.report.text import markup, shorten, text_width
 
 _WIDTH, _ROW, _LEFT_MOST, _SIZE = 900, 22, 360, 12
+_RADIUS, _APART, _LEVEL = 5.0, 7.0, 6.0
+"""Points that are nearer to each other than `_APART` pixels stand one above the other, `_LEVEL` pixels apart."""
 
 
 def write_ratios(
@@ -28,11 +30,13 @@ def ratios_svg(rows: Sequence[str], columns: Sequence[str], values: Sequence[Seq
     largest = max([1.1, *(v for row in values for v in row if v is not None)])
     legend_lines = _legend(columns, left)
     top = 30 + 18 * (1 + max((y for _, _, y in legend_lines), default=0))
-    height = top + _ROW * len(rows) + 40
 
     def x(value: float) -> float:
         return left + (value - 1.0) / (largest - 1.0) * (_WIDTH - left - 40)
 
+    spreads = [max((abs(offset) for _, _, offset in _apart(row, x)), default=0.0) for row in values]
+    heights = [max(_ROW, 2 * (spread + _RADIUS) + 6) for spread in spreads]
+    height = top + sum(heights) + 40
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
         f'font-family="sans-serif" font-size="{_SIZE}"><rect width="100%" height="100%" fill="#fff"/>'
@@ -49,16 +53,36 @@ def ratios_svg(rows: Sequence[str], columns: Sequence[str], values: Sequence[Seq
             f'<text x="{x(tick):.1f}" y="{height - 10}" text-anchor="middle">{tick:g}</text>'
         )
     for number, (row, line_values) in enumerate(zip(rows, values, strict=True)):
-        middle = top + _ROW * number + _ROW / 2
+        middle = top + sum(heights[:number]) + heights[number] / 2
         label = markup(shorten(row, _SIZE, left - 20))
         parts.append(f'<text x="{left - 12:.1f}" y="{middle + 4:.1f}" text-anchor="end">{label}</text>')
-        for column, value in enumerate(line_values):
-            if value is not None:
-                parts.append(
-                    f'<circle cx="{x(value):.1f}" cy="{middle:.1f}" r="5" fill="{PALETTE[column % len(PALETTE)]}" '
-                    f'fill-opacity="0.85"><title>{markup(columns[column])}: {value:.3f}</title></circle>'
-                )
+        for column, value, offset in _apart(line_values, x):
+            parts.append(
+                f'<circle cx="{x(value):.1f}" cy="{middle + offset:.1f}" r="{_RADIUS:g}" '
+                f'fill="{PALETTE[column % len(PALETTE)]}" fill-opacity="0.85" stroke="#fff" stroke-width="0.8">'
+                f"<title>{markup(columns[column])}: {value:.3f}</title></circle>"
+            )
     return "\n".join([*parts, "</svg>\n"])
+
+
+def _apart(values: Sequence[float | None], x: Callable[[float], float]) -> list[tuple[int, float, float]]:
+    """(column, value, vertical offset) of the points of a row: none lies on another.
+
+    >>> _apart([1.0, None, 1.0], lambda value: 100.0 * value)
+    [(0, 1.0, -3.0), (2, 1.0, 3.0)]
+    """
+    found = [(column, value) for column, value in enumerate(values) if value is not None]
+    groups: list[list[tuple[int, float]]] = []
+    for column, value in sorted(found, key=lambda point: point[1]):
+        if groups and x(value) - x(groups[-1][-1][1]) < _APART:
+            groups[-1].append((column, value))
+        else:
+            groups.append([(column, value)])
+    return [
+        (column, value, (k - (len(group) - 1) / 2) * _LEVEL)
+        for group in groups
+        for k, (column, value) in enumerate(sorted(group))
+    ]
 
 
 def _legend(columns: Sequence[str], left: float) -> list[tuple[str, float, int]]:

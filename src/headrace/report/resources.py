@@ -9,10 +9,11 @@ import numpy as np
 
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
+from headrace.model.platform import Platform
 from headrace.model.units import show_size, show_time
-from headrace.report.chart import TRANSFER, Bar, Chart, Lane, Mark
+from headrace.report.chart import LEVELS, TRANSFER, Bar, Chart, Lane, Mark
 
-_BANDS = ((1.0, "full"), (0.75, "over 75 %"), (0.5, "over 50 %"), (0.25, "over 25 %"), (0.0, "up to 25 %"))
+_BANDS = tuple(zip((1.0, 0.75, 0.5, 0.25, 0.0), reversed(LEVELS), strict=True))
 """Colours of pools and disks, by how much of them is in use."""
 
 
@@ -38,7 +39,10 @@ def resource_rows(plan: Plan) -> list[tuple[str, str]]:
         most = int(np.argmax(busy))
         share = busy[most] / plan.makespan
         rows.append(
-            ("busiest link", f"{network.link_names[most]}, busy {share:.1%} of {show_time(plan.makespan)}")
+            (
+                "busiest link",
+                f"{link_labels(plan.platform)[most]}, busy {share:.1%} of {show_time(plan.makespan)}",
+            )
         )
     disks = [(level.peak / sites[s].storage, s, level) for s, level in disk_levels(plan)]
     if disks:
@@ -50,6 +54,21 @@ def resource_rows(plan: Plan) -> list[tuple[str, str]]:
             )
         )
     return rows
+
+
+def link_labels(platform: Platform) -> list[str]:
+    """The names of links; one that both directions share is named after both.
+
+    >>> from headrace.model.platform import Host, Link, Platform, Site
+    >>> pair = Site("a", (Host("h"),)), Site("b")
+    >>> link_labels(Platform(pair, (Link("a", "b", 1e6, shared=True),)))
+    ['a <-> b']
+    """
+    both = {f"{link.source} -> {link.target}": link for link in platform.links if link.shared}
+    return [
+        f"{both[name].source} <-> {both[name].target}" if name in both else name
+        for name in platform.network.link_names
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +170,7 @@ def resource_chart(plan: Plan) -> Chart:
         level = level_of(plan.start[here], plan.finish[here], plan.graph.cores[here].astype(float))
         lanes.append(Lane(f"pool {host.name}", f"{host.name}: {host.cores} cores"))
         bars += _level_bars(f"pool {host.name}", level, host.cores, lambda x: f"{x:.0f} cores")
-    names = plan.platform.network.link_names
+    names = link_labels(plan.platform)
     used = sorted({link for link, _, _, _ in link_uses(plan)})
     lanes += [Lane(f"link {link}", names[link] if names else f"link {link}") for link in used]
     bars += [

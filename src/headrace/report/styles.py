@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from headrace.report.palette import PALETTE
 
-_DASHES = ("", "9 5", "2 4", "9 4 2 4", "14 4")
+_DASHES = ("", "9 5", "2 4", "9 4 2 4", "14 6", "5 7", "2 8", "14 4 2 4")
+"""Only the first is solid: through the gaps of later lines those below can be seen."""
 _MARKERS = ("circle", "square", "diamond", "triangle", "ring", "cross", "box", "plus")
 
 
@@ -56,17 +57,18 @@ def marker(style: Style, x: float, y: float, title: str = "") -> str:
     return f'<path d="M{x:.1f} {y:.1f}{steps}" {paint}>{inside}</path>'
 
 
-def error_bar(style: Style, x: float, top: float, bottom: float) -> str:
+def error_bar(colour: str, x: float, top: float, bottom: float) -> str:
     """One standard error either way."""
     return (
         f'<path d="M{x - 3:.1f} {top:.1f}h6m-3 0V{bottom:.1f}m-3 0h6" fill="none" '
-        f'stroke="{style.colour}" stroke-width="1.2"/>'
+        f'stroke="{colour}" stroke-width="1.2"/>'
     )
 
 
-def cut_mark(style: Style, x: float, y: float, label: str) -> str:
-    """An arrow downwards at the edge of a panel, with the value that lies beyond."""
+def cut_mark(style: Style, x: float, y: float, label: str, level: int) -> str:
+    """An arrow downwards at the edge of a panel, with the value that lies beyond; further ones beside and above."""
     return (
-        f'<path d="M{x:.1f} {y + 3:.1f}l-5 -8h10z" fill="{style.colour}"/>'
-        f'<text x="{x:.1f}" y="{y - 8:.1f}" text-anchor="middle" font-size="9" fill="{style.colour}">{label}</text>'
+        f'<path d="M{x + 9 * level:.1f} {y + 3:.1f}l-4 -8h8z" fill="{style.colour}"/>'
+        f'<text x="{x:.1f}" y="{y - 8 - 11 * level:.1f}" text-anchor="middle" font-size="10" '
+        f'fill="{style.colour}">{label}</text>'
     )

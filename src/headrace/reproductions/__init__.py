@@ -11,16 +11,27 @@ from headrace.experiment.diagram import Diagram
 from headrace.model.errors import UsageError
 
 Cell: TypeAlias = str | float | int | None
+DATAFLOW_PAPER = "Jin, Buyya: A dataflow system with a local optima-based scheduling for enterprise Grids"
+SWEEP_PAPER = (
+    "Berman, Casanova, Zagorodnov, Legrand: Using simulation to evaluate scheduling heuristics for a class of "
+    "applications in Grid environments (LIP research report 1999-46)"
+)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing a paper says, next to what we measure; `why` where they disagree."""
+    """One thing a paper says, next to what we measure; `why` where they disagree.
+
+    `rule` is what decides whether they agree. `afterwards`: the rule, or a setting that it depends on, was
+    chosen or changed when first results were known.
+    """
 
     paper: str
     measured: str
     agrees: bool
     why: str = ""
+    rule: str = ""
+    afterwards: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,14 +51,14 @@ class Reproduction:
 class Ask:
     """How much to compute, and where to say how it goes.
 
-    `seeds` is how often each cell is repeated with other random numbers; `tell` takes a line of progress.
+    `seeds` is the number of repetitions of each cell with different random numbers; `tell` receives progress lines.
     """
 
     seeds: int | None = None
     tell: Callable[[str], None] = field(default=lambda text: None)
 
     def seeds_or(self, usual: int) -> int:
-        """How many were asked for, or else what is usual for an experiment.
+        """The number that was asked for, or else the experiment's default.
 
         >>> Ask().seeds_or(5), Ask(seeds=2).seeds_or(5)
         (5, 2)
@@ -78,7 +89,7 @@ FIGURES: dict[str, tuple[str, str]] = {
 
 
 def reproduce(name: str, ask: Ask | None = None) -> Reproduction:
-    """Do one of the papers' experiments again."""
+    """Run one of the papers' experiments."""
     if name not in FIGURES:
         raise UsageError(
             f"there is no figure {name!r}",

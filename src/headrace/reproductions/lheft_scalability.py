@@ -11,8 +11,8 @@ from headrace.experiment.dataflow import matmul
 from headrace.experiment.diagram import Diagram
 from headrace.model.graph import Graph
 from headrace.model.sited import SiteLists
-from headrace.reproductions import Ask, Cell, Claim, Reproduction
-from headrace.reproductions.contributors import NAMES, idle_pcs, judged, mean, measure
+from headrace.reproductions import DATAFLOW_PAPER, Ask, Cell, Claim, Reproduction
+from headrace.reproductions.contributors import NAMES, idle_pcs, judged, mean, measure, standard_error
 from headrace.simulator.events.run import SimulatedRun
 
 COUNTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)
@@ -33,6 +33,8 @@ class Cells:
     overhead: float
     """Seconds during which contributors receive data over seconds of all tasks."""
     gigabytes: float
+    speedup_error: float
+    overhead_error: float
 
     @property
     def efficiency(self) -> float:
@@ -55,7 +57,7 @@ def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
             rows.append(_row(graph, count, scheduler, seeds))
     return Reproduction(
         title="Speedup of matrix multiplication over contributors, and network overhead",
-        source="the macro-dataflow paper, section 5.3 (figure 6)",
+        source=f"{DATAFLOW_PAPER}, section 5.3 (figure 6)",
         headers=[
             "contributors",
             "scheduler",
@@ -72,8 +74,8 @@ def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
             _picture(rows, counts, "Network overhead", "transfers / tasks, seconds", None),
         ],
         notes=[
-            f"Means of {seeds} seeds. {graph.n_tasks} tasks of {float(graph.work[0]):.2f} s; initial pieces are dealt "
-            "out to the contributors at random, equally many to each, before the clock starts, and results stay "
+            f"Means of {seeds} seeds. {graph.n_tasks} tasks of {float(graph.work[0]):.2f} s; initial pieces are "
+            "distributed evenly over the contributors at random before the clock starts, and results stay "
             "where they are made: the paper leaves both out. PCs are idle and equal; transfers share ports of "
             "1 Gbit/s fairly. Overhead: seconds in which contributors receive data over seconds of tasks.",
         ],
@@ -81,7 +83,7 @@ def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
 
 
 def spread_out(graph: Graph, count: int, seed: int) -> Graph:
-    """The program with its initial items dealt out to the contributors, equally many to each.
+    """The program with its initial items distributed evenly over the contributors.
 
     >>> dealt = spread_out(matmul(blocks=2).graph, 4, seed=0)
     >>> [sum(dealt.homes.of(item) == (f"pc{i}",) for item in range(16)) for i in range(4)]
@@ -99,13 +101,16 @@ def _row(graph: Graph, count: int, scheduler: str, seeds: int) -> Cells:
         for seed in range(seeds)
     ]
     makespan = mean([run.makespan for run in runs])
+    overheads = [_receiving(run.run) / alone for run in runs]
     return Cells(
         count,
         scheduler,
         makespan,
         alone / makespan,
-        mean([_receiving(run.run) for run in runs]) / alone,
+        mean(overheads),
         mean([run.gigabytes for run in runs]),
+        standard_error([alone / run.makespan for run in runs]),
+        standard_error(overheads),
     )
 
 
@@ -151,12 +156,14 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
             f"speedup {first.speedup:.1f} on {first.contributors} to {last.speedup:.1f} on {last.contributors}; "
             f"overhead {first.overhead:.1%} to {last.overhead:.1%}",
             last.speedup > first.speedup and last.overhead > first.overhead,
+            rule="both are larger with most contributors than with one",
         ),
         judged(
             "speedup leaves the ideal line where the network takes more than 10 % of the time",
             f"at an overhead of up to 10 % ({', '.join(str(r.contributors) for r in below)} contributors) efficiency "
             f"is at least {near:.2f}, above that it falls to {far:.2f}",
             turned and near > 0.9,
+            rule="efficiency above 0.9 wherever the overhead is at most 10 %, and lower somewhere above",
         ),
     ]  # fmt: skip
 
@@ -165,13 +172,16 @@ def _picture(
     rows: Sequence[Cells], counts: Sequence[int], title: str, label: str, ideal: list[float] | None
 ) -> Diagram:
     curves: dict[str, list[float | None]] = {} if ideal is None else {"ideal": list(ideal)}
+    errors: dict[str, list[float | None]] = {}
     for scheduler, text in NAMES.items():
         mine = [row for row in rows if row.scheduler == scheduler]
         curves[text] = [row.overhead if ideal is None else row.speedup for row in mine]
+        errors[text] = [row.overhead_error if ideal is None else row.speedup_error for row in mine]
     return Diagram(
         title=f"{title}, matrix multiplication",
         x_label="contributors",
         y_label=label,
         x=[float(c) for c in counts],
         curves=curves,
+        errors=errors,
     )

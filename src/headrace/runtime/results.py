@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from headrace.formats.files import write_file
 from headrace.model.errors import TaskFailed
 from headrace.model.program import Program
 from headrace.runtime.files import FileData
@@ -28,7 +27,7 @@ def write_results(program: Program, results: Mapping[str, Any], base: str | Path
         if item.path is not None and item.name in results
     }
     for path, content in encoded.values():
-        write_whole(path, content)
+        write_file(path, content, compress=False, make_folder=True)
     return {name: path for name, (path, _) in encoded.items()}
 
 
@@ -58,27 +57,4 @@ def encode(value: Any, where: str) -> tuple[bytes, str]:
             f"a {type(value).__name__} cannot be written to a file: {error}",
             where=where,
             hint="return bytes, text, a numpy array or what JSON can hold",
-        ) from None
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".headrace-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            umask = os.umask(0)
-            os.umask(umask)
-            Path(temporary).chmod(0o666 & ~umask)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise TaskFailed(
-            f"cannot be written: {error.strerror or error}", where=str(path), hint="choose another place"
         ) from None

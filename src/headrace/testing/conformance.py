@@ -1,6 +1,6 @@
 """Conformance suites: run them on a planner or a back end of your own with one line.
 
->>> from headrace.planners.round_robin import RoundRobin
+>>> from headrace.planners.list.round_robin import RoundRobin
 >>> check_planner(RoundRobin, cases=12)
 """
 
@@ -30,6 +30,7 @@ from headrace.model.events import Event, HostLeft, Started, TaskFinished
 from headrace.model.plan import NO_MOVES, Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
+from headrace.planners.timed import plan_with_bound
 from headrace.simulator.events.backend import simulate_scheduler
 from headrace.simulator.replay.replay import replay
 from headrace.testing.generate import cases as generated_cases
@@ -46,7 +47,7 @@ def check_planner(make: Callable[[], Planner], *, cases: int = 120, seed: int = 
     for number, (program, platform) in enumerate(generated_cases(cases, seed, tasks)):
         where = f"{make().name}, case {number}: {program.name} on {platform.name}, {platform.contention}"
         problem = Problem(program.graph, platform, seed=seed)
-        plan = make().plan(problem)
+        plan = plan_with_bound(make(), problem)
         _require_valid(plan, where)
         _require_same(plan, make().plan(problem), f"{where}: planned twice")
         again = replay(plan)

@@ -21,8 +21,8 @@ from headrace.model.sited import SiteLists
 from headrace.online.dheft import DHeft
 from headrace.online.lheft import LHeft
 from headrace.online.workqueue import Workqueue
-from headrace.planners.heft import Heft
-from headrace.planners.xsufferage import ExtendedSufferage
+from headrace.planners.batch.xsufferage import ExtendedSufferage
+from headrace.planners.list.heft import Heft
 from headrace.simulator.events.backend import simulate_scheduler
 from headrace.simulator.events.run import SimulatedRun
 from headrace.testing.faults import Profile, Rng, Slow, availability, faults, link_behaviour

@@ -17,7 +17,7 @@ from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Host, Pairs, Platform, Site
 from headrace.model.trace import LinkTrace, Trace
 from headrace.online.workqueue import Workqueue
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 from headrace.simulator.events.backend import simulate_scheduler
 from headrace.simulator.events.run import SimulatedRun
 from headrace.simulator.replay.replay import replay

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from bench.carried_out import CONTENTIONS, LIMIT, outcome
 from bench.generated.relays import RelayShape, relay_case
 
@@ -11,7 +10,6 @@ SHAPES: tuple[RelayShape, ...] = ("rounds", "mixed", "bag", "inputs", "stages")
 """The first two are in no benchmark; the others come with other seeds."""
 
 
-@pytest.mark.xfail(reason="the coordinator takes the nearest copy, not the planned source", strict=True)
 def test_plans_are_carried_out_as_planned() -> None:
     found = []
     for k in range(CASES):

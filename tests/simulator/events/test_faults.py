@@ -13,7 +13,7 @@ from headrace.model.errors import NoPlan
 from headrace.model.platform import Platform
 from headrace.online.lheft import LHeft
 from headrace.online.workqueue import Workqueue
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 from headrace.simulator.events import grid_state as w
 from headrace.simulator.events.backend import simulate_scheduler
 from headrace.testing.fault_runs import ALONE, SCHEDULERS, fault_case, run_case, violations_of

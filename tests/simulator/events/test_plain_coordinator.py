@@ -45,11 +45,11 @@ class Scripted:
     def __init__(self, decide: Decide) -> None:
         self.decide = decide
 
-    def react(self, state: RunView, events: Sequence[Event]) -> list[Assign]:
-        hosts = state.platform.hosts
-        up = [h for h, host in enumerate(hosts) if host.name not in state.down]
-        chosen = self.decide(sorted(state.waiting().tolist()), up)
-        names = state.graph.task_names
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
+        hosts = view.platform.hosts
+        up = [h for h, host in enumerate(hosts) if host.name not in view.down]
+        chosen = self.decide(sorted(view.ready().tolist()), up)
+        names = view.graph.task_names
         return [Assign(names[task], hosts[host].name, float(task)) for task, host in chosen.items()]
 
 
@@ -57,8 +57,8 @@ def simulated(
     graph: Graph, platform: Platform, changes: Sequence[Change], decide: Decide, prefetch: int
 ) -> tuple[list[tuple[str, float]], int]:
     """The log of the simulator, and how many tasks were done again."""
-    mechanics = ExecutionPolicy(prefetch_depth=prefetch)
-    run = simulate_scheduler(graph, platform, Scripted(decide), changes=changes, policy=mechanics)
+    policy = ExecutionPolicy(prefetch_depth=prefetch)
+    run = simulate_scheduler(graph, platform, Scripted(decide), changes=changes, policy=policy)
     rows = []
     for line in run.log_lines():
         time, what = line.split(" ", 1)

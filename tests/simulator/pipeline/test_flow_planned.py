@@ -9,7 +9,7 @@ import pytest
 from bench.generated.flows import flow_case
 
 from headrace.model.deployment import Deployment
-from headrace.planners.deploy.plan import PLANNERS, deploy_lpsched
+from headrace.planners.pipeline.plan import PLANNERS, deploy_lpsched
 from headrace.simulator.pipeline.flow import simulate_deployment
 
 CASES = 50

@@ -13,7 +13,7 @@ from headrace.model.check import check
 from headrace.model.errors import BadPlan, UsageError
 from headrace.model.graph import make_graph
 from headrace.model.platform import Host, Platform, Site
-from headrace.planners.heft import Heft
+from headrace.planners.list.heft import Heft
 from headrace.simulator.replay.plan_replay import replay_plan
 from headrace.simulator.replay.replay import replay
 from headrace.testing.generate import cases
@@ -80,5 +80,6 @@ def test_a_plan_without_a_needed_transfer_is_refused() -> None:
 def test_error_must_be_a_share() -> None:
     program = hr.Program()
     program.task(None)
+    plan = hr.plan(program, Platform.pairwise([1.0], 1.0), "heft")
     with pytest.raises(UsageError, match=r"error is 1\.5"):
-        hr.simulate(program, Platform.pairwise([1.0], 1.0), error=1.5)
+        hr.replay(plan, error=1.5)

@@ -6,7 +6,6 @@ import numpy as np
 
 from headrace.arrays.compiling import entry, inner
 from headrace.core.state import PRESENT, RELAY
-from headrace.core.transitions.copies import is_present
 from headrace.core.transitions.dispatch import cores_of
 
 BUSY_ROUTE = 2.0
@@ -24,22 +23,11 @@ def seconds_to_send(problem, item, source, target, places):
 
 
 @inner
-def arrival(problem, state, task, place):
-    """Seconds to bring the inputs that a task lacks to a place, one after another, from where each is."""
-    places = len(state.place_up)
-    total = 0.0
-    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
-        item = problem.reads[k]
-        if problem.no_transfer[item] or is_present(state, item, place):
-            continue
-        if state.holder[item] >= 0:
-            total += seconds_to_send(problem, item, state.holder[item], place, places)
-    return total
-
-
-@inner
 def arrivals(problem, state, task, seconds, mark, stamp):
-    """As `arrival`, for all places at once: O(reads * places). `mark` and `stamp` are scratch space."""
+    """Seconds to bring the inputs that a task lacks to each place, one after another, from where each is.
+
+    O(reads * places). `mark` and `stamp` are scratch space.
+    """
     places = len(state.place_up)
     seconds[:] = 0.0
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
@@ -100,33 +88,41 @@ def longest_queue(problem, state, waiting, left):
 
 
 @inner
-def finishes_sooner(problem, state, task, host, left, seconds):
-    """Whether a queued task would end sooner on an idle host than its present queue does."""
-    sent = BUSY_ROUTE * arrival(problem, state, task, problem.host_place[host])
-    return sent + seconds < left
+def has_idle_core(problem, state, host, cores):
+    """Whether a host has an empty queue and this many free cores."""
+    if not state.host_up[host] or state.queue_length[host] > 0:
+        return False
+    return cores_of(problem, host) - state.busy_cores[host] >= cores
 
 
 @inner
 def a_move_pays(problem, state, work, kind, rates, now, late_weight):
-    """Whether `moves_from_tails` would move anything: O(hosts)."""
+    """Whether `moves_from_tails` would move anything: O(hosts + reads * places)."""
     longest, most = -1, 0.0
     for host in range(len(state.host_up)):
         waiting = state.queue_length[host]
-        more = waiting + state.busy_cores[host] > cores_of(problem, host)
-        if state.host_up[host] and waiting > 0 and more:
+        if waiting > 0 and state.host_up[host] and waiting + state.busy_cores[host] > cores_of(problem, host):
             left = queue_left(problem, state, host, now, True, late_weight)
             if longest < 0 or left > most:
                 longest, most = host, left
     if longest < 0:
         return False
     task = state.queue_tail[longest]
+    rate, cores = rates[kind[task]], problem.cores[task]
+    candidates = False
     for host in range(len(state.host_up)):
-        if not state.host_up[host] or state.queue_length[host] > 0:
-            continue
-        free = cores_of(problem, host) - state.busy_cores[host]
-        if free > 0 and problem.cores[task] <= free:
-            seconds = work[task] / rates[kind[task], host]
-            if finishes_sooner(problem, state, task, host, most, seconds):
+        if has_idle_core(problem, state, host, cores) and work[task] / rate[host] < most:
+            candidates = True
+            break
+    if not candidates:
+        return False
+    places = len(state.place_up)
+    arrive, mark = np.zeros(places), np.zeros(places, np.int64)
+    arrivals(problem, state, task, arrive, mark, 0)
+    for host in range(len(state.host_up)):
+        if has_idle_core(problem, state, host, cores):
+            sent = BUSY_ROUTE * arrive[problem.host_place[host]]
+            if sent + work[task] / rate[host] < most:
                 return True
     return False
 
@@ -136,27 +132,29 @@ def moves_from_tails(problem, state, work, kind, rates, now, starts_known, late_
     """Tasks from the tail of the longest queue that end sooner on an idle core, with the hosts to move them to.
 
     Behind a task that is late a queue counts as longer: it may be stuck on a host that has slowed down. Each move
-    shortens the queue it takes from, so that the next one may take from another: O(idle cores * hosts).
+    shortens the queue it takes from, so that the next one may take from another: O(idle hosts + moves * (hosts +
+    reads * places)).
     """
-    room = len(state.core_task)
+    room, places = len(state.core_task), len(state.place_up)
     tasks, hosts = np.empty(room, np.int32), np.empty(room, np.int32)
     moved = 0
     left = queues_left(problem, state, now, starts_known, late_weight)
     waiting, tail = state.queue_length.copy(), state.queue_tail.copy()
+    arrive, mark, stamp, known = np.zeros(places), np.zeros(places, np.int64), 0, -1
+    longest = longest_queue(problem, state, waiting, left)
     for host in range(len(state.host_up)):
         if not state.host_up[host] or state.queue_length[host] > 0:
             continue
         free = cores_of(problem, host) - state.busy_cores[host]
         while free > 0:
-            longest = longest_queue(problem, state, waiting, left)
             if longest < 0:
                 return tasks[:moved], hosts[:moved]
             task = tail[longest]
-            seconds = work[task] / rates[kind[task], host]
-            pays = problem.cores[task] <= free and finishes_sooner(
-                problem, state, task, host, left[longest], seconds
-            )
-            if not pays:
+            if task != known:
+                stamp = arrivals(problem, state, task, arrive, mark, stamp)
+                known = task
+            sent = BUSY_ROUTE * arrive[problem.host_place[host]]
+            if problem.cores[task] > free or not sent + work[task] / rates[kind[task], host] < left[longest]:
                 break
             tasks[moved], hosts[moved] = task, host
             moved += 1
@@ -164,4 +162,5 @@ def moves_from_tails(problem, state, work, kind, rates, now, starts_known, late_
             tail[longest] = state.queue_previous[task]
             waiting[longest] -= 1
             left[longest] -= state.predicted[task] / cores_of(problem, longest)
+            longest = longest_queue(problem, state, waiting, left)
     return tasks[:moved], hosts[:moved]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.arrays.compiling import entry
+from headrace.arrays.compiling import entry, inner
 from headrace.core.state import REQUESTS
 from headrace.core.transitions.requests import is_open
 
 
-@entry
-def queued_tasks(state, queue):
+@inner
+def tasks_in(state, queue):
     """The tasks of a queue, in order; the last queue is the pool of ready tasks."""
     found = np.empty(state.queue_length[queue], np.int32)
     task = state.queue_head[queue]
@@ -18,6 +18,12 @@ def queued_tasks(state, queue):
         found[k] = task
         task = state.queue_next[task]
     return found
+
+
+@entry
+def queued_tasks(state, queue):
+    """As `tasks_in`, called from Python."""
+    return tasks_in(state, queue)
 
 
 @entry

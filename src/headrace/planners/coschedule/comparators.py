@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -35,7 +34,6 @@ class Local:
         self.site = site
 
     def plan(self, problem: Problem) -> Plan:
-        began = time.perf_counter()
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)
         instance = instance_of(problem)
@@ -46,7 +44,7 @@ class Local:
                 where=problem.platform.name,
                 hint="use a scheduler for several sites",
             )
-        return _best(instance, tried, self.name, began)
+        return _best(instance, tried, self.name)
 
     def _sites(self, instance: Instance) -> list[int]:
         """Sites with hosts that can run every job."""
@@ -66,11 +64,10 @@ class EqualLoad:
     name = "equal-load"
 
     def plan(self, problem: Problem) -> Plan:
-        began = time.perf_counter()
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)
         instance = instance_of(problem)
-        return _best(instance, [_decided(instance, equal_hosts(instance))], self.name, began)
+        return _best(instance, [_decided(instance, equal_hosts(instance))], self.name)
 
 
 class Pull:
@@ -79,12 +76,11 @@ class Pull:
     name = "pull"
 
     def plan(self, problem: Problem) -> Plan:
-        began = time.perf_counter()
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)
         instance = instance_of(problem)
         host = instance.seconds.argmin(axis=1).astype(np.int32)
-        return _best(instance, [replace(_decided(instance, host), pull=True)], self.name, began)
+        return _best(instance, [replace(_decided(instance, host), pull=True)], self.name)
 
 
 def _within(instance: Instance, site: int) -> Ints:
@@ -98,7 +94,7 @@ def _decided(instance: Instance, host: Ints) -> Decisions:
     return Decisions(topological(instance, np.zeros(instance.n)), host, **undecided_ways(instance))
 
 
-def _best(instance: Instance, tried: list[Decisions], name: str, began: float) -> Plan:
+def _best(instance: Instance, tried: list[Decisions], name: str) -> Plan:
     """The plan of the decisions with the least makespan; ties: the first."""
     lister = Lister(instance)
     values = [lister.value(decisions) for decisions in tried]
@@ -110,5 +106,4 @@ def _best(instance: Instance, tried: list[Decisions], name: str, began: float) -
     if values[best] > plan.makespan * (1 + 1e-9) + 1e-6:
         raise too_late(instance, plan)
     plan = as_carried_out(plan, instance.problem)
-    took = time.perf_counter() - began
-    return replace(plan, bound=quick_bound(instance), seconds=took, notes=notes_of(instance.problem))
+    return replace(plan, bound=quick_bound(instance), notes=notes_of(instance.problem))

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from headrace.arrays.calendar import exclusive_calendar, shared_calendar
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.kernels.board import Case, Choices, new_copies, new_outcome, new_scratch
 from headrace.planners.coschedule.kernels.schedule import FAILED, LATE, clear, place_some, spread
-from headrace.planners.coschedule.kernels.steps import new_steps
 from headrace.planners.coschedule.queues import Uses
 from headrace.planners.coschedule.relaxation import arcs_on
-from headrace.planners.kernels.calendar import new_calendar
 
 ANY = -1
 """A way that is not decided: the one that arrives first."""
@@ -70,8 +69,8 @@ class Lister:
         entries = len(instance.reads) + len(instance.writes)
         links = instance.problem.platform.network.n_links
         most = int(np.diff(instance.read_ptr).max(initial=0) + np.diff(instance.write_ptr).max(initial=0))
-        self.calendar = new_calendar(links, self._room)
-        self.steps = new_steps(len(instance.host_place) + len(instance.storage), self._room)
+        self.calendar = exclusive_calendar(links, self._room)
+        self.steps = shared_calendar(len(instance.host_place) + len(instance.storage), self._room)
         self.copies = new_copies(len(instance.size) * instance.places + 1, self.case.stored)
         self.outcome = new_outcome(instance.n, entries * max(1, hops))
         self.scratch = new_scratch(1 + most * max(1, hops), int(np.diff(ways.arcs.link_ptr).max(initial=1)))

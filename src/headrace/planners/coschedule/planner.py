@@ -14,7 +14,6 @@ from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import NO_MOVES, Plan
-from headrace.planners.booking import carried_out
 from headrace.planners.coschedule.instance import Instance, instance_of
 from headrace.planners.coschedule.kernels.schedule import FAILED
 from headrace.planners.coschedule.list_schedule import Decisions, Lister, undecided_ways
@@ -22,6 +21,7 @@ from headrace.planners.coschedule.local_search import Search
 from headrace.planners.coschedule.lp import Relaxer, rounded
 from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.relaxation import least_times
+from headrace.planners.partial_schedule import as_executed
 
 Tell = Callable[[float, float, float], None]
 """Hears seconds passed, makespan and bound whenever either gets better."""
@@ -236,8 +236,7 @@ class Improving:
             raise too_late(self.instance, plan)
         plan = as_carried_out(plan, self.instance.problem)
         bound = min(self.bound, plan.makespan)
-        took = work_clock() - self.began
-        return replace(plan, scheduler=name, bound=bound, seconds=took, notes=notes_of(self.instance.problem))
+        return replace(plan, scheduler=name, bound=bound, notes=notes_of(self.instance.problem))
 
 
 def simple_starts(instance: Instance) -> Iterator[Decisions]:
@@ -275,7 +274,7 @@ def as_carried_out(plan: Plan, problem: Problem) -> Plan:
 
     The plan stays as it is, with one transfer at a time on a link, where these times would break a rule.
     """
-    eager = carried_out(plan, problem)
+    eager = as_executed(plan, problem)
     if eager is plan:
         return plan
     return plan if check(plan.graph, plan.platform, eager, limit=1) and not problem.holders else eager

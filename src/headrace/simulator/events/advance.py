@@ -26,8 +26,8 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.data import transfer_done
 from headrace.core.transitions.dispatch import dispatch, task_done
-from headrace.core.transitions.wake import wants_to_be_asked
-from headrace.simulator.events.event_queue import LENGTH, first_end, put, take_due, take_out
+from headrace.core.transitions.wake import asks_for_balance, wants_to_be_asked
+from headrace.simulator.events.event_queue import first_end, put, take_due, take_out
 from headrace.simulator.events.flows import (
     alone_until,
     change_trace,
@@ -54,7 +54,7 @@ from headrace.simulator.events.grid_state import (
 from headrace.simulator.events.traces import done_between, finish
 
 # Why the loop stopped.
-FINISHED, TIME, WAKE, STUCK, LOG_FULL, NO_ROOM = 0, 1, 2, 3, 4, 5
+FINISHED, TIME, WAKE, BALANCE, STUCK, LOG_FULL, NO_ROOM = 0, 1, 2, 3, 4, 5, 6
 
 
 @inner
@@ -206,13 +206,7 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
 @inner
 def log_is_full(state, grid):
     """Whether one more step could write more lines than the log has room for."""
-    need = (
-        state.counters[COMMANDS]
-        + grid.queued[LENGTH]
-        + 2 * state.counters[TRANSFERS]
-        + len(grid.core_host)
-        + 16
-    )
+    need = state.counters[COMMANDS] + 3 * state.counters[TRANSFERS] + 2 * len(grid.core_host) + 16
     return len(grid.log_time) - grid.log_length[0] < need
 
 
@@ -267,14 +261,14 @@ def end_delay(problem, state, grid, move):
 
 
 @entry
-def advance(problem, state, grid, until, results, wake, muted):
+def advance(problem, state, grid, until, results, wake, muted, check_balance):
     """Run until all is done, a time is reached, the scheduler wants to be asked, or nothing can happen any more.
 
     See `core.transitions.wake` for `wake`. A scheduler that was just asked is not asked again before something has
-    happened (`muted`). O(log of what is under way) for each end, plus what changes by it.
+    happened (`muted`), but for one look whether what it placed left hosts idle (`check_balance`).
+    O(log of what is under way) for each end, plus what changes by it.
     """
     tasks = len(state.done)
-    happened = False
     while True:
         if copies_are_full(state):
             return NO_ROOM
@@ -285,7 +279,10 @@ def advance(problem, state, grid, until, results, wake, muted):
             update_flows(grid)
         if state.counters[DONE] == tasks and state.counters[DELIVERED] == results:
             return FINISHED
-        if wants_to_be_asked(problem, state, grid.now[0], wake, happened, muted):
+        if check_balance and asks_for_balance(problem, state, grid.now[0], wake):
+            return BALANCE
+        check_balance = False
+        if wants_to_be_asked(problem, state, grid.now[0], wake, grid.happened[0], muted):
             return WAKE
         following = min(first_end(grid), grid.flow_change[0])
         if following > until:
@@ -296,7 +293,7 @@ def advance(problem, state, grid, until, results, wake, muted):
         if following == np.inf:
             return STUCK
         muted = False
-        happened = True
+        grid.happened[0] = True
         grid.now[0] = max(grid.now[0], following)
         changed = end_what_is_due(problem, state, grid, wake.misprediction)
         if carry_out(problem, state, grid) or changed:

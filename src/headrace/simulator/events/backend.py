@@ -41,6 +41,7 @@ from headrace.model.program import Program
 from headrace.model.trace import LinkTrace
 from headrace.simulator.events import grid_state as g
 from headrace.simulator.events.advance import (
+    BALANCE,
     FINISHED,
     LOG_FULL,
     NO_ROOM,
@@ -124,7 +125,7 @@ class _Run:
         self._take_away_what_comes_later()
         self._apply_changes(0.0)
         self.read = int(self.grid.log_length[0])
-        self._ask([Started(0.0)])
+        check_balance = self._placed([Started(0.0)])[1]
         muted = True
         while True:
             until = min(self._next_change(), self._next_release(), self._next_time())
@@ -136,19 +137,18 @@ class _Run:
                 self.results,
                 wake,
                 muted and not wake.every_event,
+                check_balance,
             )
             self.view.time = float(self.grid.now[0])
             self.tell(self.view.time, int(self.state.counters[s.DONE]))
             if reason == FINISHED:
                 return
-            if reason == NO_ROOM:
-                self._make_room()
+            if reason in (NO_ROOM, LOG_FULL):
+                self._make_room() if reason == NO_ROOM else self._lengthen_log()
+                happened = bool(self.grid.happened[0])
+                muted, check_balance = muted and not happened, check_balance and not happened
                 continue
-            if reason == LOG_FULL:
-                self._lengthen_log()
-                muted = False
-                if not wake.every_event:
-                    continue
+            self.grid.happened[0] = check_balance = False
             if reason == STUCK:
                 if until == math.inf and not self._unstick():
                     raise self._stuck()
@@ -164,8 +164,9 @@ class _Run:
             news = self._release()
             if reason == TIME and self._next_change() <= self.view.time:
                 news += self._apply_changes(self.view.time)
-            commands = self._ask([*self._happenings(), *news])
+            commands, placed = self._placed([*self._happenings(), *news])
             muted = reason == WAKE or not commands
+            check_balance = placed and reason != BALANCE
 
     def _make_room(self) -> None:
         """Room for the copy records that the next steps can make."""
@@ -228,6 +229,12 @@ class _Run:
     def _next_time(self) -> float:
         """When the scheduler wants to be asked; without a host there is nothing to ask."""
         return self.scheduler.wake.at if self.state.host_up.any() else math.inf
+
+    def _placed(self, events: Sequence[Event]) -> tuple[int, bool]:
+        """Ask the scheduler; how many commands it gave, and whether it placed ready tasks."""
+        waiting = self.view.ready_count
+        commands = self._ask(events)
+        return commands, commands > 0 and waiting > 0
 
     def _ask(self, events: Sequence[Event]) -> int:
         """Ask the scheduler; how many commands it gave."""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from headrace.arrays.compiling import inner
 from headrace.arrays.heap import NONE, contains, least_key, remove, update
 
-ENDS, STEPS, LENGTH = 0, 1, 2
-"""In `grid.queued`: the queue of things that end, the queue of links by their next step, entries in the first."""
+ENDS, STEPS = 0, 1
+"""In `grid.queued`: the queue of things that end, and the queue of links by their next step."""
 
 
 @inner
 def put(grid, number, time):
     """Set or change when a core or a transfer ends: O(log)."""
-    if not contains(grid.ending, number):
-        grid.queued[LENGTH] += 1
     grid.queued[ENDS] = update(grid.ending, grid.queued[ENDS], number, time)
 
 
@@ -21,7 +19,6 @@ def put(grid, number, time):
 def take_out(grid, number):
     """A core or a transfer ends no more."""
     if contains(grid.ending, number):
-        grid.queued[LENGTH] -= 1
         grid.queued[ENDS] = remove(grid.ending, grid.queued[ENDS], number)
 
 

@@ -61,6 +61,8 @@ class GridState(NamedTuple):
     log_from: Any
     log_to: Any
     log_length: Any
+    happened: Any
+    """[1] Whether a task or a transfer has ended since the loop last stopped for the scheduler."""
 
 
 def make_grid_state(
@@ -101,7 +103,7 @@ def make_grid_state(
         transfer_phase=np.zeros(moves, np.int8),
         ending=make_rows(cores + moves, row_type(*HEAP_FIELDS)),
         stepping=make_rows(links, row_type(*HEAP_FIELDS)),
-        queued=np.array([NONE, NONE, 0], np.int32),
+        queued=np.array([NONE, NONE], np.int32),
         share=make_fair_share(
             moves if fair else 0,
             problem.route_ptr if fair else np.zeros(1, np.int64),
@@ -115,6 +117,7 @@ def make_grid_state(
         log_from=np.zeros(log, np.int32),
         log_to=np.zeros(log, np.int32),
         log_length=np.zeros(1, np.int64),
+        happened=np.zeros(1, np.bool_),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,16 @@ def executed_plan(run: SimulatedRun) -> Plan:
     )
 
 
+def log_word(name: str) -> str:
+    r"""A name as one word of a log line: as it is, or as a JSON string if it holds spaces, quotes or the like.
+
+    >>> log_word("task_7"), log_word("uw -> ufmg"), log_word('a"b')
+    ('task_7', '"uw -> ufmg"', '"a\\"b"')
+    """
+    plain = name.isprintable() and name and not any(mark in name for mark in ' "\\')
+    return name if plain else json.dumps(name)
+
+
 def events_of(run: SimulatedRun) -> Iterator[Event]:
     """What a coordinator of real workers would have been told: O(log of the run)."""
     tasks, items = run.graph.task_names, run.graph.item_names
@@ -110,10 +121,12 @@ def events_of(run: SimulatedRun) -> Iterator[Event]:
 
 
 def log_lines(run: SimulatedRun) -> list[str]:
-    """One line an event, with names."""
-    tasks, items = run.graph.task_names, run.graph.item_names
-    hosts = [host.name for host in run.platform.hosts]
-    places, links = run.platform.network.place_names, run.platform.network.link_names
+    """One line for each event: the time, what happened, and the names it happened to, separated by spaces."""
+    tasks = [log_word(name) for name in run.graph.task_names]
+    items = [log_word(name) for name in run.graph.item_names]
+    hosts = [log_word(host.name) for host in run.platform.hosts]
+    places = [log_word(name) for name in run.platform.network.place_names]
+    links = [log_word(name) for name in run.platform.network.link_names]
     lines = []
     for k in range(len(run.log_time)):
         kind, a, b, c = (

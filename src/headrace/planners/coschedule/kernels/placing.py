@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.calendar import Booking, book, cancel, earliest, exceeded_until, first_fit, occupy
 from headrace.arrays.compiling import inner
-from headrace.planners.coschedule.kernels.steps import blocked_until, first_fit, occupy
-from headrace.planners.kernels.calendar import book, earliest, unbook
 
 PERMANENT = 1 << 20
 """Added to the users of a copy that stays until the end."""
@@ -95,14 +94,14 @@ def _send(case, calendar, copies, outcome, scratch, item, path, hold):
         time = start + seconds
         if case.booked:
             for j in range(case.link_ptr[arc], case.link_ptr[arc + 1]):
-                how, at, old_start, old_end = book(calendar, case.links[j], start, time)
+                booking = book(calendar, case.links[j], start, time)
                 b = scratch.count[0]
                 if case.stored:
                     scratch.undo_link[b] = case.links[j]
-                    scratch.undo_how[b] = how
-                    scratch.undo_at[b] = at
-                    scratch.undo_start[b] = old_start
-                    scratch.undo_end[b] = old_end
+                    scratch.undo_how[b] = booking.how
+                    scratch.undo_at[b] = booking.at
+                    scratch.undo_start[b] = booking.old_start
+                    scratch.undo_end[b] = booking.old_end
                     scratch.count[0] += 1
         m = outcome.count[0]
         outcome.move_item[m] = item
@@ -172,10 +171,8 @@ def _take_back(case, choices, job, host, free, moves, calendar, steps, copies, o
     """Undo an attempt."""
     places = len(case.site)
     for b in range(scratch.count[0] - 1, -1, -1):
-        unbook(
-            calendar, scratch.undo_link[b], scratch.undo_how[b], scratch.undo_at[b],
-            scratch.undo_start[b], scratch.undo_end[b],
-        )  # fmt: skip
+        booking = Booking(scratch.undo_how[b], scratch.undo_at[b], scratch.undo_start[b], scratch.undo_end[b])
+        cancel(calendar, scratch.undo_link[b], booking)
     for m in range(moves, outcome.count[0]):
         copies.ready[outcome.move_item[m] * places + case.head[outcome.move_arc[m]]] = np.inf
     outcome.count[0] = moves
@@ -252,7 +249,7 @@ def _reserve(case, steps, scratch):
         if case.storage[site] == np.inf:
             continue
         most = case.storage[site] * (1.0 + EXCESS) - size
-        until = blocked_until(steps, hosts + site, scratch.claim_start[c], scratch.claim_end[c], most)
+        until = exceeded_until(steps, hosts + site, scratch.claim_start[c], scratch.claim_end[c], most)
         if until >= 0.0:
             for d in range(c):
                 before = case.site[scratch.claim_key[d] % places]

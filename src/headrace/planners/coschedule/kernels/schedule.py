@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from headrace.arrays.calendar import clear as clear_calendar
+from headrace.arrays.calendar import last_end, low_from, occupy
 from headrace.arrays.compiling import entry, inner
 from headrace.planners.coschedule.kernels.placing import place_job
-from headrace.planners.coschedule.kernels.steps import occupy
 
 FAILED = 1e300
 LATE = 1e3
@@ -17,12 +18,8 @@ LATE = 1e3
 def clear(case, choices, calendar, steps, copies, outcome):
     """An empty board: only what lies at its sources takes room. O(items * places + reads)."""
     places, hosts = len(case.site), len(case.host_place)
-    calendar.length[:] = 0
-    calendar.room[:] = 0
-    calendar.used[:] = 0
-    steps.length[:] = 0
-    steps.room[:] = 0
-    steps.used[:] = 0
+    clear_calendar(calendar)
+    clear_calendar(steps)
     copies.ready[:] = np.inf
     outcome.finish[:] = -1.0
     outcome.count[0] = 0
@@ -67,23 +64,13 @@ def _count_users(case, choices, copies):
 
 
 @inner
-def _idle_from(case, steps, host, cores):
-    """From when on a host has so many cores free for good."""
-    base, length = steps.offset[host], steps.length[host]
-    at = length - 1
-    while at >= 0 and steps.level[base + at] + cores <= case.host_cores[host]:
-        at -= 1
-    since = steps.time[base + at + 1] if at + 1 < length else 0.0
-    return max(since if at >= 0 else 0.0, case.host_free[host])
-
-
-@inner
 def _puller(case, steps, job):
     """The host that is idle first and can run the job, and since when; ties: the first."""
     best, best_time = -1, np.inf
     for host in range(len(case.host_place)):
         if case.seconds[job, host] < np.inf:
-            time = max(_idle_from(case, steps, host, case.cores[job]), case.release[job])
+            idle_from = low_from(steps, host, case.host_cores[host] - case.cores[job])
+            time = max(idle_from, case.host_free[host], case.release[job])
             if time < best_time:
                 best, best_time = host, time
     return best, best_time
@@ -116,11 +103,10 @@ def spread(case, steps, calendar, outcome):
     total = 0.0
     count = 0
     for host in range(len(case.host_place)):
-        if steps.length[host] > 0:
-            total += steps.time[steps.offset[host] + steps.length[host] - 1]
+        total += last_end(steps, host)
         count += 1
     for link in range(len(calendar.length)):
         if calendar.length[link] > 0:
-            total += calendar.end[calendar.offset[link] + calendar.length[link] - 1]
+            total += last_end(calendar, link)
             count += 1
     return total / max(1, count)

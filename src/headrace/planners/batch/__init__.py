@@ -1,0 +1,1 @@
+"""Batch-mode heuristics: among all ready tasks, which one is placed next."""

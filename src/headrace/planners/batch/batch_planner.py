@@ -1,0 +1,246 @@
+"""Batch-mode planning: from a problem and a rule to a plan.
+
+How completion times are estimated, for every rule:
+- A task is appended to the core that is free first; the ready tasks of one level of the graph are placed before
+  the next level is looked at.
+- Its inputs are booked in the first gaps of the links, items that more tasks read first. An item that is at a
+  place (shared storage of a site, or one host) is not sent again.
+- Results wait: they return to the origin in the gaps that inputs leave, so that they never hold up work. What
+  they need on free links counts as part of the completion time.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from headrace.arrays import Int64s
+from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays, problem_arrays
+from headrace.core.scheduler import Problem
+from headrace.model.graph import OUTSIDE, Bools, Floats, Ints
+from headrace.model.plan import Plan
+from headrace.planners.batch.batch_schedule import batch_schedule, update_availability
+from headrace.planners.batch.cluster_gap import TOGETHER
+from headrace.planners.batch.completion_matrix import TILE
+from headrace.planners.batch.host_groups import host_groups
+from headrace.planners.batch.records import (
+    CLUSTER_SUFFERAGE,
+    STAR,
+    SUFFERAGE,
+    Availability,
+    Batch,
+    GapStatistics,
+    HostGroups,
+    ReadyTasks,
+    SweepMatrix,
+    TaskInputs,
+)
+from headrace.planners.partial_schedule import (
+    NO_ROUTE,
+    OK,
+    empty_schedule,
+    no_route,
+    plan_of,
+    return_all_results,
+)
+
+MOST_ENTRIES = 100_000_000
+"""Largest number of entries of the matrix of a sweep: 800 MB."""
+EXACT = -1.0
+"""A tolerance below 0: no draw, ties go to the lower task number."""
+
+
+def batch_plan(
+    problem: Problem, name: str, rule: int, *, tolerance: float = EXACT, by_usage: bool = True
+) -> Plan:
+    """The plan of one rule (see `records`).
+
+    Args:
+        problem: What is planned.
+        name: The scheduler's name, for the plan.
+        rule: Which ready task is next. On one site the rules over clusters compare hosts: there is no other
+            cluster to suffer on.
+        tolerance: The next task is drawn, by the problem's seed, among those whose key is within this share of the
+            best; EXACT for no draw.
+        by_usage: Send a task's most used inputs first; else in the order in which it reads them.
+
+    Raises:
+        NoPlan: A task cannot get its inputs on any host, or its results cannot return.
+    """
+    arrays = problem_arrays(problem)
+    groups = host_groups(problem.platform.network, arrays)
+    levels = _level_offsets(arrays.tasks.level)
+    schedule = empty_schedule(arrays)
+    while True:
+        batch = _new_batch(problem, arrays, groups, levels, rule, tolerance, by_usage)
+        outcome, task = batch_schedule(arrays, schedule, batch, levels)
+        if outcome == NO_ROUTE:
+            raise no_route(problem, task)
+        if outcome == OK:
+            break
+        schedule = empty_schedule(arrays, link_entries=2 * len(schedule.links.start))  # and start over
+    return plan_of(problem, return_all_results(problem, arrays, schedule), name)
+
+
+def _level_offsets(level: Ints) -> Int64s:
+    """Where each level begins in the topological order."""
+    if not len(level):
+        return np.zeros(1, np.int64)
+    return np.concatenate(([0], np.cumsum(np.bincount(level)))).astype(np.int64)
+
+
+def _new_batch(
+    problem: Problem,
+    arrays: ProblemArrays,
+    groups: HostGroups,
+    levels: Int64s,
+    rule: int,
+    tolerance: float,
+    by_usage: bool,
+) -> Batch:
+    clusters = int(groups.cluster.max()) + 1
+    rule = SUFFERAGE if rule >= CLUSTER_SUFFERAGE and clusters == 1 else rule
+    inputs = _task_inputs(problem, arrays, groups, by_usage)
+    sweep = _sweep_matrix(arrays.tasks.level, groups, inputs, rule)
+    return Batch(
+        rule=rule,
+        tolerance=tolerance,
+        seed=problem.seed,
+        groups=groups,
+        inputs=inputs,
+        available=_availability(arrays.hosts, groups),
+        ready=_ready_tasks(arrays.tasks, groups, levels, rule, len(sweep.task) > 0),
+        sweep=sweep,
+    )
+
+
+def _task_inputs(problem: Problem, arrays: ProblemArrays, groups: HostGroups, by_usage: bool) -> TaskInputs:
+    """What may have to be sent for each task, the most used items first: O(reads log reads)."""
+    tasks = arrays.tasks
+    n, n_items, size, reads = len(tasks.work), len(tasks.size), tasks.size, tasks.reads
+    reader = np.repeat(np.arange(n), np.diff(tasks.read_ptr))
+    usage = np.diff(tasks.reader_ptr)
+    first = np.lexsort((-usage[reads] if by_usage else np.zeros(len(reader)), reader))
+    first = first[(size[reads[first]] > 0) & ~tasks.everywhere[reads[first]]]
+    item, reader = reads[first].astype(np.int64), reader[first]
+    column = np.full(n_items, -1, np.int64)
+    from_origin = np.zeros(n, np.bool_)
+    if groups.network == STAR:
+        at_origin = _only_at_origin(problem, arrays, groups)
+        from_origin[:] = np.bincount(reader, weights=~at_origin[item], minlength=n) == 0
+        shared = np.flatnonzero(at_origin & ((usage > 1) | (np.diff(arrays.initial.ptr) > 1)) & (size > 0))
+        column[shared] = np.arange(len(shared))
+    return TaskInputs(
+        ptr=np.concatenate(([0], np.cumsum(np.bincount(reader, minlength=n)))),
+        item=item,
+        column=column[item],
+        from_origin=from_origin,
+        since=_shared_since(arrays, groups, column),
+        made=np.zeros(n_items),
+        released=np.zeros(n),
+        largest_result=_largest_results(arrays),
+    )
+
+
+def _largest_results(arrays: ProblemArrays) -> Floats:
+    """Bytes of the largest result of each task that returns to the origin."""
+    tasks = arrays.tasks
+    largest = np.zeros(len(tasks.work))
+    returned = (tasks.producer != OUTSIDE) & tasks.result & (arrays.network.origin >= 0)
+    np.maximum.at(largest, tasks.producer[returned], tasks.size[returned])
+    return largest
+
+
+def _only_at_origin(problem: Problem, arrays: ProblemArrays, groups: HostGroups) -> Bools:
+    """Items that lie at the origin from the start, and elsewhere only at places of hosts."""
+    initial, origin, n_items = arrays.initial, arrays.network.origin, len(arrays.tasks.size)
+    item = np.repeat(np.arange(n_items), np.diff(initial.ptr))
+    without_hosts = ~np.isin(initial.place, [*groups.places, origin])
+    there: Bools = np.bincount(item[initial.place == origin], minlength=n_items) > 0
+    there &= np.bincount(item[without_hosts], minlength=n_items) == 0
+    for late, place in problem.since:
+        there[late] &= place != origin
+    return there
+
+
+def _shared_since(arrays: ProblemArrays, groups: HostGroups, column: Int64s) -> Floats:
+    """[places, columns] copies of shared items at places of hosts from the start, or on their way there."""
+    initial = arrays.initial
+    since = np.full((len(groups.places), int(column.max(initial=-1)) + 1), np.inf)
+    number = {int(place): k for k, place in enumerate(groups.places)}
+    for item in np.flatnonzero((column >= 0) & (np.diff(initial.ptr) > 1)).tolist():
+        for i in range(int(initial.ptr[item]), int(initial.ptr[item + 1])):
+            place = int(initial.place[i])
+            if place in number:
+                since[number[place], column[item]] = initial.since[i]
+    return since
+
+
+def _availability(hosts: HostArrays, groups: HostGroups) -> Availability:
+    count = len(groups.group_ptr) - 1
+    available = Availability(
+        core=np.repeat(hosts.free_at, np.diff(hosts.core_ptr)),
+        host=hosts.free_at.copy(),
+        first=np.empty(count),
+        second=np.empty(count),
+    )
+    for host in groups.group_hosts[groups.group_ptr[:-1]].tolist():
+        update_availability(hosts, groups, available, host)
+    return available
+
+
+def _ready_tasks(tasks: TaskArrays, groups: HostGroups, levels: Int64s, rule: int, sweep: bool) -> ReadyTasks:
+    """Room for the widest level."""
+    widest, clusters = int(np.diff(levels).max(initial=0)), int(groups.cluster.max()) + 1
+    matrix = (len(groups.places), widest)
+    return ReadyTasks(
+        task=tasks.order.astype(np.int64),
+        row=np.full(len(tasks.order), -1, np.int64),
+        unplaced=np.empty(widest, np.int64),
+        arrival=np.empty(matrix),
+        time=np.empty(matrix),
+        next_time=np.empty(matrix if rule == SUFFERAGE else (0, 0)),
+        best=np.empty(widest),
+        second=np.empty(widest),
+        key=np.zeros(widest),
+        tie=np.zeros(widest),
+        gap=np.empty(widest),
+        clusters_before=np.empty(widest),
+        largest_gap=np.empty(widest),
+        position_slack=np.empty(widest),
+        height_slack=np.empty(widest),
+        drift=np.empty(widest),
+        measured_time=np.zeros(matrix if rule >= CLUSTER_SUFFERAGE and sweep else (0, 0)),
+        rows_here=np.empty(widest, np.int64),
+        rows_anywhere=np.empty(widest, np.int64),
+        reads_moved=np.zeros(widest, np.int64),
+        steps=np.zeros(1, np.int64),
+        ordered=np.empty((clusters, TOGETHER)),
+        statistics=GapStatistics(*np.empty((len(GapStatistics._fields), TOGETHER))),
+    )
+
+
+def _sweep_matrix(level: Ints, groups: HostGroups, inputs: TaskInputs, rule: int) -> SweepMatrix:
+    """Room for the first level if it is a sweep on a STAR; else, or if that were too much, none."""
+    first = np.flatnonzero(level == 0)
+    places, count = len(groups.places), len(groups.group_ptr) - 1
+    most = max(1, int(np.diff(inputs.ptr)[first].max(initial=0)))
+    fits = len(first) * ((most + 2) * places + count) <= MOST_ENTRIES
+    rows = len(first) if groups.network == STAR and fits and inputs.from_origin[first].all() else 0
+    block = math.isqrt(places - 1) + 1
+    blocks = -(-places // block) if rule <= SUFFERAGE else 0
+    return SweepMatrix(
+        task=np.empty(rows, np.int64),
+        width=np.zeros(1, np.int64),
+        send_seconds=np.empty((most, places, rows)),
+        held=np.empty((places, rows)),
+        run_seconds=np.empty((count, rows)),
+        return_seconds=np.empty((places, rows)),
+        block=block,
+        block_best=np.empty((blocks, rows)),
+        block_second=np.empty((blocks if rule == SUFFERAGE else 0, rows)),
+        arrival=np.empty(TILE),
+        new=np.empty(TILE),
+        after=np.empty(TILE),
+    )

@@ -1,0 +1,393 @@
+"""Batch-mode heuristics: among ready tasks the next one by a rule, to the host where it completes first.
+
+Ready tasks are taken level by level; a sweep is one level. A level keeps a matrix of completion times, places by
+tasks. Placing a task changes the processors of one place and the links of its transfers, so only the entries that
+depend on these are computed again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.arrays import Int64s
+from headrace.arrays.calendar import Calendar, full
+from headrace.arrays.compiling import entry, inner
+from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays
+from headrace.arrays.routes import NetworkArrays
+from headrace.planners.batch.arrivals import arrival_at, return_seconds, sort_inputs_by_time
+from headrace.planners.batch.cluster_gap import update_gap_keys
+from headrace.planners.batch.completion_matrix import (
+    best_sweep_host,
+    fill_matrix,
+    note_arrivals,
+    remove_placed_rows,
+    update_column,
+)
+from headrace.planners.batch.records import (
+    CLUSTER_SUFFERAGE,
+    FREE_LINKS,
+    OWN_LINKS,
+    STAR,
+    Availability,
+    Batch,
+    HostGroups,
+    ReadyTasks,
+    TaskInputs,
+)
+from headrace.planners.batch.update import update_rows
+from headrace.planners.partial_schedule import (
+    LINKS_FULL,
+    NO_ROUTE,
+    OK,
+    Copies,
+    PartialSchedule,
+    Placement,
+    Transfers,
+    book_inputs,
+    commit,
+)
+
+
+@entry
+def batch_schedule(
+    problem: ProblemArrays, schedule: PartialSchedule, batch: Batch, levels: Int64s
+) -> tuple[int, int]:
+    """Place all tasks, level by level: `levels` are the offsets of the levels in `batch.ready.task`.
+
+    For n tasks of one level on P places, each step evaluates n entries of one place (STAR, FREE_LINKS and
+    OWN_LINKS) or all P (SHARED_LINKS), and looks through n keys: O(n^2) or O(n^2 * P) evaluations; in a sweep these
+    are a few additions each. Rules over C clusters order the clusters of rows that may be next, O(n * C) a step at
+    worst. Returns how it ended - after LINKS_FULL start over with a larger calendar - and the task reached.
+    """
+    for level in range(len(levels) - 1):
+        first, last = levels[level], levels[level + 1]
+        _start_level(batch.inputs, batch.ready, first, last)
+        if level == 0 and len(batch.sweep.task) > 0:
+            outcome, task = _place_sweep(problem, schedule, batch, last)
+        else:
+            outcome, task = _place_level(problem, schedule, batch, first, last)
+        if outcome != OK:
+            return outcome, task
+    return OK, -1
+
+
+@inner
+def _start_level(inputs: TaskInputs, ready: ReadyTasks, first: int, last: int) -> None:
+    """Empty rows for the tasks first .. last - 1 of `ready.task`."""
+    for row in range(last - first):
+        task = ready.task[first + row]
+        ready.row[task] = row
+        ready.unplaced[row] = row
+        sort_inputs_by_time(inputs, task)
+        for k in range(ready.time.shape[0]):
+            ready.time[k, row] = np.inf
+        ready.best[row], ready.second[row], ready.gap[row], ready.drift[row] = np.inf, np.inf, np.inf, np.inf
+        ready.position_slack[row], ready.height_slack[row] = 0.0, 0.0
+        ready.largest_gap[row], ready.clusters_before[row] = 0.0, 0.0
+
+
+@inner
+def _place_level(
+    problem: ProblemArrays, schedule: PartialSchedule, batch: Batch, first: int, last: int
+) -> tuple[int, int]:
+    """Place the tasks first .. last - 1 of `ready.task`."""
+    tasks, hosts, network = problem.tasks, problem.hosts, problem.network
+    links, copies, transfers, placement = (
+        schedule.links,
+        schedule.copies,
+        schedule.transfers,
+        schedule.placement,
+    )
+    groups, inputs, available, ready = batch.groups, batch.inputs, batch.available, batch.ready
+    k, sent = -1, transfers.used[0]
+    for left in range(last - first, 0, -1):
+        moved = transfers.used[0] > sent
+        here = _affected_rows(
+            tasks, network.origin, groups.network, inputs, ready, transfers, first, left, k, sent
+        )
+        rows_here, rows_anywhere = ready.rows_here[:here], ready.rows_anywhere[: left - here]
+        if k >= 0:
+            if moved and groups.network != FREE_LINKS:
+                _update_arrivals(
+                    tasks, network, links, copies, transfers, groups, inputs, ready, rows_here, first, k
+                )
+            update_rows(batch.rule, tasks, groups, inputs, available, ready, rows_here, first, k)
+        for other in range(len(groups.places) if here < left else 0):
+            _update_arrivals(
+                tasks, network, links, copies, transfers, groups, inputs, ready, rows_anywhere, first, other
+            )
+            update_rows(batch.rule, tasks, groups, inputs, available, ready, rows_anywhere, first, other)
+        if full(links):
+            return LINKS_FULL, -1
+        if batch.rule >= CLUSTER_SUFFERAGE:
+            update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
+        row = _next_row(batch.tolerance, batch.seed, ready, ready.task[first:last], left)
+        task = ready.task[first + row]
+        if ready.best[row] == np.inf:
+            return NO_ROUTE, task
+        _remove_row(ready, task, row, left)
+        host = _best_host(tasks, hosts, groups, inputs, available, ready, row, task)
+        sent = transfers.used[0]
+        _place(
+            tasks, hosts, network, links, copies, transfers, placement, groups, inputs, available, task, host
+        )
+        k = groups.host_place[host]
+    return (LINKS_FULL if full(links) else OK), -1
+
+
+@inner
+def _place_sweep(
+    problem: ProblemArrays, schedule: PartialSchedule, batch: Batch, count: int
+) -> tuple[int, int]:
+    """As `_place_level` for the first level of a STAR whose tasks take all inputs from the origin."""
+    tasks, hosts, network = problem.tasks, problem.hosts, problem.network
+    links, copies, transfers, placement = (
+        schedule.links,
+        schedule.copies,
+        schedule.transfers,
+        schedule.placement,
+    )
+    groups, inputs, available, ready, sweep = (
+        batch.groups, batch.inputs, batch.available, batch.ready, batch.sweep,
+    )  # fmt: skip
+    fill_matrix(tasks, groups, inputs, ready, sweep, count)
+    # Backwards: the first column is updated last, when all blocks of places have their values.
+    for k in range(len(groups.places) - 1, -1, -1):
+        update_column(batch.rule, groups, available, ready, sweep, links, k)
+    for left in range(count, 0, -1):
+        if batch.rule >= CLUSTER_SUFFERAGE:
+            update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
+        row = _next_row(batch.tolerance, batch.seed, ready, sweep.task, left)
+        task = sweep.task[row]
+        host = best_sweep_host(groups, available, ready, sweep, links, row)
+        if host < 0:
+            return NO_ROUTE, task
+        _remove_row(ready, task, row, left)
+        sent = transfers.used[0]
+        _place(
+            tasks, hosts, network, links, copies, transfers, placement, groups, inputs, available, task, host
+        )
+        if full(links):
+            return LINKS_FULL, task
+        remove_placed_rows(ready, sweep, left - 1)
+        k = groups.host_place[host]
+        note_arrivals(tasks, groups, inputs, ready, sweep, transfers, k, sent)
+        update_column(batch.rule, groups, available, ready, sweep, links, k)
+    return OK, -1
+
+
+@inner
+def _update_arrivals(
+    tasks: TaskArrays,
+    network: NetworkArrays,
+    links: Calendar,
+    copies: Copies,
+    transfers: Transfers,
+    groups: HostGroups,
+    inputs: TaskInputs,
+    ready: ReadyTasks,
+    rows: Int64s,
+    first: int,
+    k: int,
+) -> None:
+    """When all inputs of these rows can be at place k."""
+    for row in rows:
+        ready.arrival[k, row] = arrival_at(
+            tasks.size, network, links, copies, transfers, groups, inputs, ready.task[first + row], k
+        )
+
+
+@inner
+def _affected_rows(
+    tasks: TaskArrays,
+    origin: int,
+    network: int,
+    inputs: TaskInputs,
+    ready: ReadyTasks,
+    transfers: Transfers,
+    first: int,
+    left: int,
+    k: int,
+    sent: int,
+) -> int:
+    """Write rows that only see a change at place k to `rows_here`, others to `rows_anywhere`.
+
+    A task went to place k with transfers from `sent` on; k = -1: all is new. Tasks that read what was just moved
+    have a new source for it. Where links are shared, a transfer may delay others to anywhere, except on a STAR:
+    there one from the origin delays only those to the same place. Returns how many rows are in `rows_here`.
+    """
+    rows_here, rows_anywhere, unplaced = ready.rows_here, ready.rows_anywhere, ready.unplaced
+    moved = transfers.used[0] > sent
+    by_reader = moved and network <= OWN_LINKS
+    all_from_origin = moved and network == STAR
+    for transfer in range(sent, transfers.used[0]):
+        all_from_origin = all_from_origin and transfers.source[transfer] == origin
+    if by_reader:
+        _mark_readers(tasks, ready, transfers, sent, 1)
+    here, anywhere = 0, 0
+    for i in range(left):
+        row = unplaced[i]
+        everywhere = k < 0 or moved
+        if by_reader:
+            everywhere = ready.reads_moved[row] > 0
+        elif all_from_origin:
+            everywhere = not inputs.from_origin[ready.task[first + row]]
+        if everywhere:
+            rows_anywhere[anywhere] = row
+            anywhere += 1
+        else:
+            rows_here[here] = row
+            here += 1
+    if by_reader:
+        _mark_readers(tasks, ready, transfers, sent, 0)
+    return here
+
+
+@inner
+def _mark_readers(tasks: TaskArrays, ready: ReadyTasks, transfers: Transfers, sent: int, value: int) -> None:
+    """Mark the rows of tasks that read an item moved by transfers from `sent` on."""
+    for transfer in range(sent, transfers.used[0]):
+        item = transfers.item[transfer]
+        for i in range(tasks.reader_ptr[item], tasks.reader_ptr[item + 1]):
+            row = ready.row[tasks.readers[i]]
+            if row >= 0:
+                ready.reads_moved[row] = value
+
+
+@inner
+def _next_row(tolerance: float, seed: int, ready: ReadyTasks, task_of: Int64s, count: int) -> int:
+    """Of the first `count` unplaced rows the one with the least key, or one drawn among those near it."""
+    rows, key, tie = ready.unplaced, ready.key, ready.tie
+    chosen = rows[0]
+    for i in range(1, count):
+        row = rows[i]
+        if key[row] < key[chosen] or (key[row] == key[chosen] and tie[row] < tie[chosen]):
+            chosen = row
+    if tolerance < 0.0:
+        return chosen
+    limit = key[chosen] + tolerance * abs(key[chosen])
+    least, drawn = np.uint64(0xFFFFFFFFFFFFFFFF), chosen
+    for i in range(count):
+        if key[rows[i]] <= limit:
+            lot = _lot(seed, ready.steps[0], task_of[rows[i]])
+            if lot < least:
+                drawn, least = rows[i], lot
+    return drawn
+
+
+@inner
+def _lot(seed: int, step: int, task: int) -> np.uint64:
+    """A number for each seed, step and task (splitmix64): the least of several is an even draw."""
+    x = np.uint64(seed)
+    for part in (step, task):
+        x = x + np.uint64(part) + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = x ^ (x >> np.uint64(31))
+    return x
+
+
+@inner
+def _remove_row(ready: ReadyTasks, task: int, row: int, left: int) -> None:
+    """A task is placed: remove its row from those that are left, which stay in order."""
+    low, high = 0, left
+    while low < high:
+        middle = (low + high) // 2
+        if ready.unplaced[middle] < row:
+            low = middle + 1
+        else:
+            high = middle
+    for i in range(low, left - 1):
+        ready.unplaced[i] = ready.unplaced[i + 1]
+    ready.steps[0] += 1
+    ready.row[task] = -1
+
+
+@inner
+def _best_host(
+    tasks: TaskArrays,
+    hosts: HostArrays,
+    groups: HostGroups,
+    inputs: TaskInputs,
+    available: Availability,
+    ready: ReadyTasks,
+    row: int,
+    task: int,
+) -> int:
+    """The lowest host with the best completion time of the row: O(hosts)."""
+    for host in range(len(hosts.place)):
+        k = groups.host_place[host]
+        if ready.time[k, row] == ready.best[row]:
+            duration = tasks.work[task] / hosts.rate[tasks.kind[task], host]
+            start = max(ready.arrival[k, row], available.host[host])
+            if start + duration + return_seconds(groups, inputs, task, k) == ready.best[row]:
+                return host
+    return -1
+
+
+@inner
+def _place(
+    tasks: TaskArrays,
+    hosts: HostArrays,
+    network: NetworkArrays,
+    links: Calendar,
+    copies: Copies,
+    transfers: Transfers,
+    placement: Placement,
+    groups: HostGroups,
+    inputs: TaskInputs,
+    available: Availability,
+    task: int,
+    host: int,
+) -> None:
+    """Book the transfers of a task and append it to a core of a host; its results are sent later."""
+    k, place = groups.host_place[host], hosts.place[host]
+    first = transfers.used[0]
+    items = inputs.item[inputs.ptr[task] : inputs.ptr[task + 1]]
+    arrival = book_inputs(network, links, copies, transfers, items, tasks.size, place)
+    arrival = max(arrival, inputs.released[task])
+    _note_shared_copies(inputs, transfers, task, k, first)
+    core = hosts.core_ptr[host]
+    for other in range(core + 1, hosts.core_ptr[host + 1]):
+        if max(arrival, available.core[other]) < max(arrival, available.core[core]):
+            core = other
+    start = max(arrival, available.core[core])
+    finish = start + tasks.work[task] / hosts.rate[tasks.kind[task], host]
+    placement.host[task], placement.core[task] = host, core - hosts.core_ptr[host]
+    placement.start[task], placement.finish[task] = start, finish
+    commit(tasks, network, copies, transfers, first, task, place, finish)
+    available.core[core] = finish
+    update_availability(hosts, groups, available, host)
+    for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
+        item = tasks.writes[i]
+        inputs.made[item] = finish
+        for j in range(tasks.reader_ptr[item], tasks.reader_ptr[item + 1]):
+            reader = tasks.readers[j]
+            inputs.released[reader] = max(inputs.released[reader], finish)
+
+
+@inner
+def _note_shared_copies(inputs: TaskInputs, transfers: Transfers, task: int, k: int, first: int) -> None:
+    """STAR: note since when the shared inputs that were just sent are at place k."""
+    transfer = first
+    for i in range(inputs.ptr[task], inputs.ptr[task + 1]):
+        if transfer < transfers.used[0] and transfers.item[transfer] == inputs.item[i]:
+            if inputs.column[i] >= 0:
+                inputs.since[k, inputs.column[i]] = transfers.finish[transfer]
+            transfer += 1
+
+
+@entry
+def update_availability(hosts: HostArrays, groups: HostGroups, available: Availability, host: int) -> None:
+    """Bring the free times of a host and its group up to date: O(cores + hosts of the group)."""
+    least = np.inf
+    for core in range(hosts.core_ptr[host], hosts.core_ptr[host + 1]):
+        least = min(least, available.core[core])
+    available.host[host] = least
+    group = groups.host_group[host]
+    first, second = np.inf, np.inf
+    for i in range(groups.group_ptr[group], groups.group_ptr[group + 1]):
+        time = available.host[groups.group_hosts[i]]
+        second = min(second, max(time, first))
+        first = min(first, time)
+    available.first[group], available.second[group] = first, second

@@ -1,0 +1,24 @@
+"""Min-min: of all ready tasks, the one that can be complete first."""
+
+from __future__ import annotations
+
+from headrace.core.scheduler import Problem
+from headrace.model.plan import Plan
+from headrace.planners.batch.batch_planner import batch_plan
+from headrace.planners.batch.records import MINMIN
+
+
+class MinMin:
+    """H1: the ready task with the least best completion time goes to the host that gives it.
+
+    Without `by_usage` a task's inputs are sent in the order in which it reads them, not the most used first.
+    Complexity: see `batch_schedule`.
+    """
+
+    name = "minmin"
+
+    def __init__(self, by_usage: bool = True) -> None:
+        self.by_usage = by_usage
+
+    def plan(self, problem: Problem) -> Plan:
+        return batch_plan(problem, self.name, MINMIN, by_usage=self.by_usage)

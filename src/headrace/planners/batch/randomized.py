@@ -1,0 +1,59 @@
+"""Randomized forms of the batch heuristics: a draw among the tasks that come close to the best."""
+
+from __future__ import annotations
+
+from headrace.core.scheduler import Problem
+from headrace.model.errors import UsageError
+from headrace.model.plan import Plan
+from headrace.planners.batch.batch_planner import batch_plan
+from headrace.planners.batch.records import CLUSTER_SUFFERAGE, MAXMIN, MINMIN, SUFFERAGE
+
+
+class Randomized:
+    """The next task is drawn evenly, by the problem's seed, among those whose value is within `tolerance` (a
+    share) of the best value. Complexity: see `batch_schedule`.
+    """
+
+    name = ""
+    rule = MINMIN
+
+    def __init__(self, tolerance: float = 1e-9, by_usage: bool = True) -> None:
+        self.tolerance = tolerance
+        self.by_usage = by_usage
+
+    def plan(self, problem: Problem) -> Plan:
+        if not 0.0 <= self.tolerance < 1.0:
+            raise UsageError(
+                f"tolerance is {self.tolerance}",
+                where=self.name,
+                hint="a share from 0 up to, not including, 1, such as 1e-9",
+            )
+        return batch_plan(problem, self.name, self.rule, tolerance=self.tolerance, by_usage=self.by_usage)
+
+
+class RandomMinMin(Randomized):
+    """H5."""
+
+    name = "random-minmin"
+    rule = MINMIN
+
+
+class RandomMaxMin(Randomized):
+    """H6."""
+
+    name = "random-maxmin"
+    rule = MAXMIN
+
+
+class RandomSufferage(Randomized):
+    """H7."""
+
+    name = "random-sufferage"
+    rule = SUFFERAGE
+
+
+class RandomExtendedSufferage(Randomized):
+    """H8."""
+
+    name = "random-xsufferage"
+    rule = CLUSTER_SUFFERAGE

@@ -1,0 +1,26 @@
+"""Sufferage II: the ready task with the fewest good clusters."""
+
+from __future__ import annotations
+
+from headrace.core.scheduler import Problem
+from headrace.model.plan import Plan
+from headrace.planners.batch.batch_planner import batch_plan
+from headrace.planners.batch.records import FEWEST_CLUSTERS
+
+
+class SufferageTwo:
+    """H9: fewest clusters before the first large gap (see H4), then the higher gap, then the lower task number.
+
+    On one site hosts are compared, as in H3.
+
+    Without `by_usage` a task's inputs are sent in the order in which it reads them, not the most used first.
+    Complexity: see `batch_schedule`.
+    """
+
+    name = "sufferage2"
+
+    def __init__(self, by_usage: bool = True) -> None:
+        self.by_usage = by_usage
+
+    def plan(self, problem: Problem) -> Plan:
+        return batch_plan(problem, self.name, FEWEST_CLUSTERS, by_usage=self.by_usage)

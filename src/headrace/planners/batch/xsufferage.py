@@ -1,0 +1,27 @@
+"""Extended Sufferage: the ready task that loses most if it does not get one of its good clusters."""
+
+from __future__ import annotations
+
+from headrace.core.scheduler import Problem
+from headrace.model.plan import Plan
+from headrace.planners.batch.batch_planner import batch_plan
+from headrace.planners.batch.records import CLUSTER_SUFFERAGE
+
+
+class ExtendedSufferage:
+    """H4: the loss is the height of the first large gap in the ordered completion times of clusters.
+
+    A cluster is a site. A gap is large if it exceeds the mean gap plus one standard deviation; if none does, the
+    first gap counts. On one site hosts are compared, as in H3.
+
+    Without `by_usage` a task's inputs are sent in the order in which it reads them, not the most used first.
+    Complexity: see `batch_schedule`.
+    """
+
+    name = "xsufferage"
+
+    def __init__(self, by_usage: bool = True) -> None:
+        self.by_usage = by_usage
+
+    def plan(self, problem: Problem) -> Plan:
+        return batch_plan(problem, self.name, CLUSTER_SUFFERAGE, by_usage=self.by_usage)

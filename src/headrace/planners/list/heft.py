@@ -1,0 +1,25 @@
+"""HEFT: tasks by upward rank, each to the host where it finishes first, in gaps where one fits."""
+
+from __future__ import annotations
+
+from headrace.arrays.problem import problem_arrays
+from headrace.core.scheduler import Problem
+from headrace.model.plan import Plan
+from headrace.planners.list.list_scheduler import list_plan
+from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_rank
+
+
+class Heft:
+    """Heterogeneous Earliest Finish Time (Topcuoglu, Hariri, Wu 2002), insertion-based.
+
+    Mean communication is taken over pairs of different hosts. Where links are limited, transfers are booked
+    on them in the first common gap. O(tasks + reads) for ranks, then see `list_schedule`.
+    """
+
+    name = "heft"
+
+    def plan(self, problem: Problem) -> Plan:
+        arrays = problem_arrays(problem)
+        rank = upward_rank(arrays.tasks, mean_costs(arrays))
+        order = by_decreasing_rank(arrays.tasks, rank)
+        return list_plan(problem, order, self.name, arrays=arrays)

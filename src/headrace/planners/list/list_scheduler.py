@@ -1,0 +1,482 @@
+"""The list scheduler: tasks in a given order, each to the host where it finishes first, with its transfers booked.
+
+>>> from headrace.testing import random_platform, random_program
+>>> problem = Problem(random_program(1).graph, random_platform(1))
+>>> list_plan(problem, problem.graph.order, "in-order").scheduler
+'in-order'
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop
+from typing import NamedTuple
+
+import numpy as np
+
+from headrace.arrays import Int64s
+from headrace.arrays.calendar import Calendar, book, earliest, full
+from headrace.arrays.compiling import entry, inner
+from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays, problem_arrays
+from headrace.arrays.routes import NetworkArrays, lower_arrivals, transfer_seconds
+from headrace.core.scheduler import Problem
+from headrace.model.graph import Bools, Floats, Ints
+from headrace.model.plan import Plan
+from headrace.planners.partial_schedule import (
+    LINKS_FULL,
+    NO_ROUTE,
+    OK,
+    Copies,
+    PartialSchedule,
+    Transfers,
+    book_inputs,
+    book_results,
+    commit,
+    empty_schedule,
+    no_route,
+    plan_of,
+    return_all_results,
+    undo,
+    with_more_links_room,
+)
+
+FEW_INPUTS = 32
+
+
+class HostConstraints(NamedTuple):
+    """Where tasks may go, and which host is best."""
+
+    hosts: Int64s
+    """The hosts allowed, ascending."""
+    places: Int64s
+    """Their places, each once."""
+    fixed: Ints
+    """The only host of each task, or -1 for any allowed one."""
+    stay: Bools
+    """Tasks that go to a host that holds all their inputs, if there is an allowed one."""
+    extra: Floats
+    """[1 or tasks, places] added to the cost of a task at a place; one row counts for all tasks."""
+    earliest_start: bool
+    """True: the cost is the start, ties by finish. False: the cost is the finish."""
+
+
+class _Workspace(NamedTuple):
+    """Arrays that the compiled loop writes into, made once."""
+
+    arrival: Floats
+    """When all inputs of a task can be at each place if no link were busy,"""
+    item_arrival: Floats
+    """and one input."""
+    return_seconds: Floats
+    """How long the results of a task take from each place to the origin if no link were busy."""
+    cost: Floats
+    """The cost of a task at each host if no link were busy."""
+    inputs: Int64s
+    """The inputs of a task that may have to be sent,"""
+    inputs_ready: Floats
+    """and when each is made."""
+    inputs_used: Int64s
+    """[how many inputs these are]"""
+    inputs_held: Int64s
+    """How many inputs of a task each place holds; zero between tasks."""
+    hosts: Int64s
+    places: Int64s
+    """The hosts that a task is restricted to, and their places."""
+
+
+class ListScheduler:
+    """Places tasks in turn; those placed before stay where they are."""
+
+    def __init__(self, problem: Problem, arrays: ProblemArrays | None = None) -> None:
+        self.problem = problem
+        self.arrays = problem_arrays(problem) if arrays is None else arrays
+        self.schedule = empty_schedule(self.arrays)
+        self._workspace = _new_workspace(self.arrays)
+
+    def place(
+        self,
+        order: Ints | Int64s,
+        constraints: HostConstraints | None = None,
+        *,
+        results_wait: bool = False,
+    ) -> None:
+        """Place these tasks in this order; their predecessors must be placed or come before them.
+
+        Args:
+            order: Tasks by number.
+            constraints: Where they may go; by default to any host, where they finish first.
+            results_wait: Do not send results to the origin yet; `return_results` does that at the end.
+
+        Raises:
+            NoPlan: A task cannot get its inputs on any host, or its results cannot return.
+        """
+        arrays = self.arrays
+        if results_wait:
+            tasks = arrays.tasks._replace(result=np.zeros_like(arrays.tasks.result))
+            arrays = arrays._replace(tasks=tasks)
+        constraints = host_constraints(arrays) if constraints is None else constraints
+        order = order.astype(np.int64)
+        while True:
+            outcome, position = list_schedule(arrays, self.schedule, order, constraints, self._workspace)
+            if outcome == NO_ROUTE:
+                raise no_route(self.problem, int(order[position]))
+            if outcome == OK:
+                return
+            self.schedule, order = with_more_links_room(self.schedule), order[position:]
+
+    def return_results(self) -> None:
+        """All tasks are placed: results go to the origin in the gaps that inputs left, in the order of their finish."""
+        self.schedule = return_all_results(self.problem, self.arrays, self.schedule)
+
+    def plan(self, name: str) -> Plan:
+        """What is placed as a plan, without bound."""
+        return plan_of(self.problem, self.schedule, name)
+
+
+def list_plan(
+    problem: Problem,
+    order: Ints | Int64s,
+    name: str,
+    constraints: HostConstraints | None = None,
+    arrays: ProblemArrays | None = None,
+) -> Plan:
+    """The plan that places all tasks in `order`, each on the allowed host where it finishes first.
+
+    Args:
+        problem: What is planned.
+        order: All tasks, each after its predecessors.
+        name: The scheduler's name, for the plan.
+        constraints: Where tasks may go and what counts; see `host_constraints`.
+        arrays: The problem's arrays, where the caller has them already.
+
+    Raises:
+        NoPlan: A task cannot get its inputs on any host, or its results cannot return.
+    """
+    scheduler = ListScheduler(problem, arrays)
+    scheduler.place(order, constraints)
+    return scheduler.plan(name)
+
+
+def host_constraints(
+    problem: ProblemArrays,
+    *,
+    hosts: Ints | None = None,
+    fixed: Ints | None = None,
+    stay: Bools | None = None,
+    extra: Floats | None = None,
+    earliest_start: bool = False,
+) -> HostConstraints:
+    """Where tasks may go, and what the best host minimises; without arguments: the finish, on any host.
+
+    Args:
+        problem: Its arrays.
+        hosts: The only hosts allowed.
+        fixed: The host of each task, -1 for any.
+        stay: Tasks that go to a host with all their inputs, if there is one.
+        extra: [tasks, places] added to what is minimised.
+        earliest_start: Minimise the start in place of the finish.
+    """
+    n, n_places = len(problem.tasks.work), len(problem.network.zone)
+    allowed = np.arange(len(problem.hosts.place)) if hosts is None else np.sort(hosts).astype(np.int64)
+    return HostConstraints(
+        hosts=allowed,
+        places=np.unique(problem.hosts.place[allowed]),
+        fixed=np.full(n, -1, np.int32) if fixed is None else fixed.astype(np.int32),
+        stay=np.zeros(n, np.bool_) if stay is None else stay,
+        extra=np.zeros((1, n_places)) if extra is None or not len(extra) else extra,
+        earliest_start=earliest_start,
+    )
+
+
+def _new_workspace(problem: ProblemArrays) -> _Workspace:
+    places, hosts = len(problem.network.zone), len(problem.hosts.place)
+    most_reads = int(np.diff(problem.tasks.read_ptr).max(initial=0))
+    return _Workspace(
+        arrival=np.empty(places),
+        item_arrival=np.empty(places),
+        return_seconds=np.empty(places),
+        cost=np.empty(hosts),
+        inputs=np.empty(most_reads, np.int64),
+        inputs_ready=np.empty(most_reads),
+        inputs_used=np.zeros(1, np.int64),
+        inputs_held=np.zeros(places, np.int64),
+        hosts=np.empty(hosts, np.int64),
+        places=np.empty(hosts, np.int64),
+    )
+
+
+@entry
+def list_schedule(
+    problem: ProblemArrays,
+    schedule: PartialSchedule,
+    order: Int64s,
+    constraints: HostConstraints,
+    work: _Workspace,
+) -> tuple[int, int]:
+    """Place tasks in this order, each at the allowed host of least cost; ties: earliest finish, then the lower host.
+
+    The finish includes the time that results need to return. O(tasks * (places * copies + cores * (log blocks +
+    gaps))), plus a trial of hosts where links are exclusive. Returns how it ended, and the position to go on from.
+    """
+    tasks, hosts, network = problem.tasks, problem.hosts, problem.network
+    cores, links, copies = schedule.cores, schedule.links, schedule.copies
+    transfers, placement = schedule.transfers, schedule.placement
+    for position in range(len(order)):
+        task = order[position]
+        candidates, places = constraints.hosts, constraints.places
+        if constraints.fixed[task] >= 0:
+            work.hosts[0], work.places[0] = constraints.fixed[task], hosts.place[constraints.fixed[task]]
+            candidates, places = work.hosts[:1], work.places[:1]
+        elif constraints.stay[task]:
+            count = _hosts_with_all_inputs(tasks, hosts, copies, constraints, task, work)
+            if count > 0:
+                candidates, places = work.hosts[:count], work.places[:count]
+        _earliest_arrivals(tasks, network, copies, task, places, work)
+        _return_seconds(tasks, network, task, places, work.return_seconds)
+        host = _best_on_free_links(tasks, hosts, cores, task, constraints, candidates, work)
+        inputs = work.inputs[: _inputs_by_time(tasks, copies, task, work)]
+        if network.exclusive_links and host >= 0 and len(candidates) > 1 and len(inputs) > 0:
+            host = _best_with_transfers(
+                tasks,
+                hosts,
+                network,
+                cores,
+                links,
+                copies,
+                transfers,
+                constraints,
+                task,
+                candidates,
+                host,
+                work,
+            )
+        if host < 0:
+            return (LINKS_FULL if full(links) else NO_ROUTE), position
+        first, place = transfers.used[0], hosts.place[host]
+        arrival = book_inputs(network, links, copies, transfers, inputs, tasks.size, place)
+        duration = tasks.work[task] / hosts.rate[tasks.kind[task], host]
+        core, start = _earliest_core(hosts, cores, host, max(arrival, work.arrival[place]), duration)
+        book_results(tasks, network, links, transfers, task, place, start + duration)
+        if full(links):
+            undo(links, transfers, first)
+            return LINKS_FULL, position
+        book(cores, core, start, start + duration)
+        placement.host[task], placement.core[task] = host, core - hosts.core_ptr[host]
+        placement.start[task], placement.finish[task] = start, start + duration
+        commit(tasks, network, copies, transfers, first, task, place, start + duration)
+    return OK, -1
+
+
+@inner
+def _hosts_with_all_inputs(
+    tasks: TaskArrays,
+    hosts: HostArrays,
+    copies: Copies,
+    constraints: HostConstraints,
+    task: int,
+    work: _Workspace,
+) -> int:
+    """Write the allowed hosts that have all inputs of a task to `work`; returns how many.
+
+    O(copies of the inputs + hosts).
+    """
+    wanted = 0
+    for i in range(tasks.read_ptr[task], tasks.read_ptr[task + 1]):
+        item = tasks.reads[i]
+        if tasks.everywhere[item] or tasks.size[item] == 0.0:
+            continue
+        wanted += 1
+        node = copies.head[item]
+        while node >= 0:
+            work.inputs_held[copies.place[node]] += 1
+            node = copies.next[node]
+    count = 0
+    for host in constraints.hosts:
+        if work.inputs_held[hosts.place[host]] == wanted:
+            work.hosts[count] = host
+            work.places[count] = hosts.place[host]
+            count += 1
+    work.inputs_held[:] = 0
+    return count
+
+
+@inner
+def _earliest_arrivals(
+    tasks: TaskArrays, network: NetworkArrays, copies: Copies, task: int, places: Int64s, work: _Workspace
+) -> None:
+    """When all inputs can be at these places if no link were busy: O(inputs * copies * places)."""
+    arrival, item_arrival = work.arrival, work.item_arrival
+    for p in places:
+        arrival[p] = 0.0
+    for i in range(tasks.read_ptr[task], tasks.read_ptr[task + 1]):
+        item = tasks.reads[i]
+        if tasks.everywhere[item]:
+            continue
+        node = copies.head[item]
+        row = copies.row[item]
+        if tasks.size[item] == 0.0:
+            made = copies.since[node] if node >= 0 else 0.0
+            for p in places:
+                arrival[p] = max(arrival[p], made)
+        elif row >= 0:
+            for p in places:
+                arrival[p] = max(arrival[p], copies.arrival[row, p])
+        else:
+            for p in places:
+                item_arrival[p] = np.inf
+            while node >= 0:
+                lower_arrivals(
+                    network, copies.place[node], copies.since[node], tasks.size[item], places, item_arrival
+                )
+                node = copies.next[node]
+            for p in places:
+                arrival[p] = max(arrival[p], item_arrival[p])
+
+
+@inner
+def _return_seconds(
+    tasks: TaskArrays, network: NetworkArrays, task: int, places: Int64s, seconds: Floats
+) -> None:
+    """How long the results of a task take from these places to the origin if no link were busy."""
+    for p in places:
+        seconds[p] = 0.0
+    if network.origin < 0:
+        return
+    for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
+        item = tasks.writes[i]
+        if tasks.result[item]:
+            for p in places:
+                way = transfer_seconds(network, p, network.origin, tasks.size[item])
+                seconds[p] = max(seconds[p], way)
+
+
+@inner
+def _inputs_by_time(tasks: TaskArrays, copies: Copies, task: int, work: _Workspace) -> int:
+    """The items that a task may have to fetch, those that are ready first in front; ties by number.
+
+    They go to `work`; returns how many. O(inputs * log inputs).
+    """
+    inputs, ready, count = work.inputs, work.inputs_ready, 0
+    for i in range(tasks.read_ptr[task], tasks.read_ptr[task + 1]):
+        item = tasks.reads[i]
+        if tasks.everywhere[item] or tasks.size[item] == 0.0:
+            continue
+        first = np.inf
+        node = copies.head[item]
+        while node >= 0:
+            first = min(first, copies.since[node])
+            node = copies.next[node]
+        inputs[count] = item
+        ready[count] = first
+        count += 1
+    _sort_by_time(inputs, ready, count)
+    work.inputs_used[0] = count
+    return count
+
+
+@inner
+def _sort_by_time(inputs: Int64s, ready: Floats, count: int) -> None:
+    """Sort items by (time, number): a few in place, where a heap would take longer to allocate than to sort."""
+    if count > FEW_INPUTS:
+        queue = [(ready[i], inputs[i]) for i in range(count)]
+        heapify(queue)
+        for i in range(count):
+            ready[i], inputs[i] = heappop(queue)
+        return
+    for i in range(1, count):
+        item, time = inputs[i], ready[i]
+        at = i
+        while at > 0 and (ready[at - 1] > time or (ready[at - 1] == time and inputs[at - 1] > item)):
+            inputs[at], ready[at] = inputs[at - 1], ready[at - 1]
+            at -= 1
+        inputs[at], ready[at] = item, time
+
+
+@inner
+def _earliest_core(
+    hosts: HostArrays, cores: Calendar, host: int, ready: float, duration: float
+) -> tuple[int, float]:
+    """The core of a host that can start first, and when."""
+    best_core, best_start = -1, np.inf
+    ready = max(ready, hosts.free_at[host])
+    for core in range(hosts.core_ptr[host], hosts.core_ptr[host + 1]):
+        start = earliest(cores, core, ready, duration)
+        if start < best_start:
+            best_core, best_start = core, start
+    return best_core, best_start
+
+
+@inner
+def _extra_cost(constraints: HostConstraints, task: int) -> Floats:
+    """What each place adds to the cost of a task."""
+    return constraints.extra[min(task, constraints.extra.shape[0] - 1)]
+
+
+@inner
+def _best_on_free_links(
+    tasks: TaskArrays,
+    hosts: HostArrays,
+    cores: Calendar,
+    task: int,
+    constraints: HostConstraints,
+    candidates: Int64s,
+    work: _Workspace,
+) -> int:
+    """The best host if no link were busy, or -1; the cost at each host goes to `work`."""
+    best, best_cost, best_end = -1, np.inf, np.inf
+    amount, rate, extra = tasks.work[task], hosts.rate[tasks.kind[task]], _extra_cost(constraints, task)
+    for host in candidates:
+        place = hosts.place[host]
+        work.cost[host] = np.inf
+        if work.arrival[place] == np.inf or work.return_seconds[place] == np.inf:
+            continue
+        duration = amount / rate[host]
+        _, start = _earliest_core(hosts, cores, host, work.arrival[place], duration)
+        end = start + duration + work.return_seconds[place]
+        cost = (start if constraints.earliest_start else end) + extra[place]
+        work.cost[host] = cost
+        if cost < best_cost or (cost == best_cost and end < best_end):
+            best, best_cost, best_end = host, cost, end
+    return best
+
+
+@inner
+def _best_with_transfers(
+    tasks: TaskArrays,
+    hosts: HostArrays,
+    network: NetworkArrays,
+    cores: Calendar,
+    links: Calendar,
+    copies: Copies,
+    transfers: Transfers,
+    constraints: HostConstraints,
+    task: int,
+    candidates: Int64s,
+    first_host: int,
+    work: _Workspace,
+) -> int:
+    """The best host with the transfers of the inputs in `work` booked, or -1; takes all bookings back.
+
+    Hosts whose cost on free links is already above the best are skipped; `first_host` is tried first.
+    """
+    chosen, chosen_cost, chosen_end = -1, np.inf, np.inf
+    extra, booked = _extra_cost(constraints, task), transfers.used[0]
+    inputs = work.inputs[: work.inputs_used[0]]
+    for trial in range(-1, len(candidates)):
+        host = first_host if trial < 0 else candidates[trial]
+        if (trial >= 0 and host == first_host) or work.cost[host] > chosen_cost:
+            continue
+        place = hosts.place[host]
+        ready = book_inputs(network, links, copies, transfers, inputs, tasks.size, place)
+        undo(links, transfers, booked)
+        if full(links):
+            return -1
+        if ready == np.inf:
+            continue
+        duration = tasks.work[task] / hosts.rate[tasks.kind[task], host]
+        _, start = _earliest_core(hosts, cores, host, max(ready, work.arrival[place]), duration)
+        end = start + duration + work.return_seconds[place]
+        cost = (start if constraints.earliest_start else end) + extra[place]
+        better = cost < chosen_cost or (cost == chosen_cost and end < chosen_end)
+        if better or (cost == chosen_cost and end == chosen_end and host < chosen):
+            chosen, chosen_cost, chosen_end = host, cost, end
+    return chosen

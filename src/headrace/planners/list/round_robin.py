@@ -1,0 +1,22 @@
+"""Tasks assigned to the hosts in turn, without regard to speeds and data."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.arrays.problem import problem_arrays
+from headrace.core.scheduler import Problem
+from headrace.model.plan import Plan
+from headrace.planners.list.list_scheduler import host_constraints, list_plan
+
+
+class RoundRobin:
+    """The i-th task in topological order goes to host i modulo the number of hosts. O(tasks)."""
+
+    name = "round-robin"
+
+    def plan(self, problem: Problem) -> Plan:
+        arrays = problem_arrays(problem)
+        host = np.empty(len(arrays.tasks.order), np.int32)
+        host[arrays.tasks.order] = np.arange(len(host)) % len(arrays.hosts.place)
+        return list_plan(problem, arrays.tasks.order, self.name, host_constraints(arrays, fixed=host), arrays)

@@ -1,0 +1,27 @@
+"""Everything on one host: the plan every other one must beat."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.arrays.problem import problem_arrays
+from headrace.core.scheduler import Problem
+from headrace.model.plan import Plan
+from headrace.planners.list.list_scheduler import host_constraints, list_plan
+
+
+class SingleHost:
+    """All tasks on the host that does them in the least time, all its cores used.
+
+    Hosts are compared by work / (speed * cores); ties: the lower number. O(tasks * hosts).
+    """
+
+    name = "single-host"
+
+    def plan(self, problem: Problem) -> Plan:
+        arrays = problem_arrays(problem)
+        tasks, hosts = arrays.tasks, arrays.hosts
+        work = np.bincount(tasks.kind, weights=tasks.work, minlength=len(hosts.rate))
+        seconds = (work[:, None] / hosts.rate).sum(axis=0) / np.diff(hosts.core_ptr)
+        host = np.full(len(tasks.order), int(np.argmin(seconds)), np.int32)
+        return list_plan(problem, tasks.order, self.name, host_constraints(arrays, fixed=host), arrays)

@@ -1,0 +1,25 @@
+"""Wu and Gajski's order: the task with the longest path to the end next, where it can start first."""
+
+from __future__ import annotations
+
+from headrace.arrays.problem import problem_arrays
+from headrace.core.scheduler import Problem
+from headrace.model.plan import Plan
+from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_rank
+
+
+class WuGajski:
+    """Longest-path order and earliest start (Wu, Gajski 1988), the default order of constraint-based scheduling.
+
+    The path counts run times and non-local communication, both as means over hosts: the algorithm was made
+    for equal machines. Hosts where a task can start at the same time are told apart by its finish there.
+    O(tasks + reads) for the order, then see `list_schedule`.
+    """
+
+    name = "wu-gajski"
+
+    def plan(self, problem: Problem) -> Plan:
+        arrays = problem_arrays(problem)
+        order = by_decreasing_rank(arrays.tasks, upward_rank(arrays.tasks, mean_costs(arrays)))
+        return list_plan(problem, order, self.name, host_constraints(arrays, earliest_start=True), arrays)

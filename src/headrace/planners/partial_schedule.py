@@ -1,0 +1,513 @@
+"""A schedule in the making: tasks placed so far, where copies of items are, transfers booked on links.
+
+Where links carry one transfer at a time, a transfer is booked in the first gap in which every link of its route is
+free; elsewhere it starts when its data is ready. Bookings are tentative until `commit`; `undo` takes them back.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headrace.arrays import Int64s
+from headrace.arrays.calendar import (
+    Booking,
+    Calendar,
+    book,
+    cancel,
+    earliest_common,
+    exclusive_calendar,
+    full,
+    larger,
+)
+from headrace.arrays.compiling import entry, inlined, inner
+from headrace.arrays.problem import ProblemArrays, TaskArrays
+from headrace.arrays.routes import NetworkArrays, links_between, longest_route, transfer_seconds
+from headrace.core.scheduler import Problem
+from headrace.model.errors import NoPlan
+from headrace.model.graph import OUTSIDE, Floats, Ints
+from headrace.model.plan import Plan
+from headrace.simulator.replay.replay import replay
+
+OK, LINKS_FULL, NO_ROUTE = 0, 1, 2
+"""How a compiled loop ended: done, the calendar of links needs to be larger, a task has no route."""
+MANY_READERS = 16
+"""Items with at least this many readers get a dense row over places."""
+
+
+class Copies(NamedTuple):
+    """Places that hold an item and since when: a linked list for each item, the newest first.
+
+    Items with many readers also have a dense row over places, so that looking one up does not take longer the
+    more copies there are.
+    """
+
+    head: Ints
+    next: Ints
+    place: Int64s
+    since: Floats
+    used: Int64s
+    row: Ints
+    """The dense row of each item, or -1."""
+    arrival: Floats
+    """[rows, places] earliest time the item can be at each place if no link were busy."""
+    node: Ints
+    """[rows, places] the copy at each place, or -1."""
+
+
+class Transfers(NamedTuple):
+    """Transfers booked so far, `used[0]` of them, and the link bookings since the last commit."""
+
+    item: Ints
+    source: Ints
+    target: Ints
+    start: Floats
+    finish: Floats
+    used: Int64s
+    undo_link: Int64s
+    undo_how: Int64s
+    undo_at: Int64s
+    undo_start: Floats
+    undo_end: Floats
+    undo_count: Int64s
+    route: Int64s
+    """Room for the links of one route."""
+
+
+class Placement(NamedTuple):
+    """Host, core and times of each task that is placed."""
+
+    host: Ints
+    core: Ints
+    start: Floats
+    finish: Floats
+
+
+class PartialSchedule(NamedTuple):
+    """A schedule in the making.
+
+    Compiled functions take its parts, not the whole: taking a part out of a record costs as much as a small
+    function, so that is done once, outside loops.
+    """
+
+    placement: Placement
+    cores: Calendar
+    links: Calendar
+    copies: Copies
+    transfers: Transfers
+
+
+def empty_schedule(problem: ProblemArrays, link_entries: int = 0) -> PartialSchedule:
+    """Nothing placed; copies that there are before the start. O(tasks + items + reads + cores + links).
+
+    The calendar of links gets room for the bookings expected, and at least `link_entries`.
+    """
+    tasks, network = problem.tasks, problem.network
+    n, n_cores, n_links = len(tasks.work), int(problem.hosts.core_ptr[-1]), len(network.link_free_at)
+    deliveries = len(tasks.reads) + int(tasks.result.sum())
+    longest = longest_route(network)
+    bookings = deliveries * longest if network.exclusive_links else 0
+    busy_links = int(np.count_nonzero(network.link_free_at))
+    expected = 4 * (bookings + min(n_links, bookings) + busy_links) + 64
+    most_reads = int(np.diff(tasks.read_ptr).max(initial=0))
+    most_writes = int(np.diff(tasks.write_ptr).max(initial=0))
+    schedule = PartialSchedule(
+        placement=Placement(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n), np.zeros(n)),
+        cores=exclusive_calendar(n_cores, 4 * (n + n_cores) + 64),
+        links=exclusive_calendar(n_links, max(link_entries, expected)),
+        copies=_room_for_copies(problem, len(problem.initial.place) + len(tasks.size) + deliveries),
+        transfers=_room_for_transfers(deliveries, (most_reads + most_writes) * longest, longest),
+    )
+    _add_initial_state(problem, schedule)
+    return schedule
+
+
+def _room_for_transfers(count: int, bookings: int, longest: int) -> Transfers:
+    return Transfers(
+        item=np.zeros(count, np.int32),
+        source=np.zeros(count, np.int32),
+        target=np.zeros(count, np.int32),
+        start=np.zeros(count),
+        finish=np.zeros(count),
+        used=np.zeros(1, np.int64),
+        undo_link=np.zeros(bookings, np.int64),
+        undo_how=np.zeros(bookings, np.int64),
+        undo_at=np.zeros(bookings, np.int64),
+        undo_start=np.zeros(bookings),
+        undo_end=np.zeros(bookings),
+        undo_count=np.zeros(1, np.int64),
+        route=np.empty(longest, np.int64),
+    )
+
+
+def _room_for_copies(problem: ProblemArrays, count: int) -> Copies:
+    items, places = len(problem.tasks.size), len(problem.network.zone)
+    popular = np.diff(problem.tasks.reader_ptr) >= MANY_READERS
+    rows = int(popular.sum())
+    row = np.full(items, -1, np.int32)
+    row[popular] = np.arange(rows, dtype=np.int32)
+    return Copies(
+        head=np.full(items, -1, np.int32),
+        next=np.full(count, -1, np.int32),
+        place=np.zeros(count, np.int64),
+        since=np.zeros(count),
+        used=np.zeros(1, np.int64),
+        row=row,
+        arrival=np.full((rows, places), np.inf),
+        node=np.full((rows, places), -1, np.int32),
+    )
+
+
+def with_more_links_room(schedule: PartialSchedule) -> PartialSchedule:
+    """The same schedule with a larger calendar of links, after LINKS_FULL."""
+    return schedule._replace(links=larger(schedule.links))
+
+
+def plan_of(problem: Problem, schedule: PartialSchedule, name: str) -> Plan:
+    """The finished schedule as a plan, with the times at which it is executed; without bound."""
+    transfers, used = schedule.transfers, int(schedule.transfers.used[0])
+    plan = Plan(
+        graph=problem.graph,
+        platform=problem.platform,
+        scheduler=name,
+        host=schedule.placement.host,
+        core=schedule.placement.core,
+        start=schedule.placement.start,
+        finish=schedule.placement.finish,
+        move_item=transfers.item[:used],
+        move_source=transfers.source[:used],
+        move_target=transfers.target[:used],
+        move_start=transfers.start[:used],
+        move_finish=transfers.finish[:used],
+        notes=_notes(problem),
+    )
+    return as_executed(plan, problem)
+
+
+def _notes(problem: Problem) -> tuple[str, ...]:
+    graph, platform = problem.graph, problem.platform
+    outside = (graph.producer == OUTSIDE) & (graph.size > 0)
+    if platform.origin is None and not problem.holders and outside.any():
+        return (
+            f"{platform.name} has no origin: {int(outside.sum())} inputs from outside are taken to be on "
+            "every host, and results stay where they are made",
+        )
+    return ()
+
+
+def as_executed(plan: Plan, problem: Problem) -> Plan:
+    """A plan with the times that follow from its decisions where links are shared fairly; else the plan itself."""
+    if problem.platform.contention != "fair":
+        return plan
+    return replay(
+        plan, holders=problem.holders, prefetch_depth=problem.ahead, not_before=_not_before(plan, problem)
+    )
+
+
+def _not_before(plan: Plan, problem: Problem) -> Floats:
+    """When each task can start at the earliest: its host is free, and inputs that are in flight have arrived."""
+    graph = plan.graph
+    earliest = np.zeros(graph.n_tasks)
+    for host, free in problem.free_at.items():
+        earliest[plan.host == host] = free
+    place = problem.platform.network.host_place[plan.host]
+    for (item, target), arrival in problem.since.items():
+        readers = graph.readers[graph.reader_ptr[item] : graph.reader_ptr[item + 1]]
+        there = readers[place[readers] == target]
+        earliest[there] = np.maximum(earliest[there], arrival)
+    return earliest
+
+
+def no_route(problem: Problem, task: int) -> NoPlan:
+    """The error for a task that cannot be placed."""
+    return NoPlan(
+        f"task {problem.graph.task_names[task]!r} cannot get its inputs at any host, or its results "
+        "cannot return",
+        where=problem.platform.name,
+        hint="add a [[link]] or uplink so that a route exists",
+    )
+
+
+# Copies of items
+
+
+@entry
+def _add_initial_state(problem: ProblemArrays, schedule: PartialSchedule) -> None:
+    """Copies that there are without the program's doing, and links that are busy at first."""
+    initial, network, size = problem.initial, problem.network, problem.tasks.size
+    links, copies = schedule.links, schedule.copies
+    for item in range(len(size)):
+        for i in range(initial.ptr[item], initial.ptr[item + 1]):
+            add_copy(network, copies, item, size[item], initial.place[i], initial.since[i])
+    if network.exclusive_links:
+        for link in range(len(network.link_free_at)):
+            if network.link_free_at[link] > 0.0:
+                book(links, link, 0.0, network.link_free_at[link])
+
+
+@inlined
+def add_copy(
+    network: NetworkArrays, copies: Copies, item: int, size: float, place: int, since: float
+) -> None:
+    """An item is at a place from now on."""
+    node = copies.used[0]
+    copies.used[0] += 1
+    copies.place[node] = place
+    copies.since[node] = since
+    copies.next[node] = copies.head[item]
+    copies.head[item] = node
+    row = copies.row[item]
+    if row >= 0:
+        if copies.node[row, place] < 0:
+            copies.node[row, place] = node
+        for target in range(copies.arrival.shape[1]):
+            arrival = since + transfer_seconds(network, place, target, size)
+            copies.arrival[row, target] = min(copies.arrival[row, target], arrival)
+
+
+@inner
+def held_since(copies: Copies, item: int, place: int) -> float:
+    """When a place has the item; inf if it does not."""
+    row = copies.row[item]
+    if row >= 0:
+        node = copies.node[row, place]
+        return copies.since[node] if node >= 0 else np.inf
+    node = copies.head[item]
+    while node >= 0:
+        if copies.place[node] == place:
+            return copies.since[node]
+        node = copies.next[node]
+    return np.inf
+
+
+# Transfers
+
+
+@inner
+def _best_source(
+    network: NetworkArrays,
+    links: Calendar,
+    copies: Copies,
+    route: Int64s,
+    item: int,
+    size: float,
+    target: int,
+) -> tuple[int, float, float]:
+    """Which copy of an item to send: its place, and start and finish of the transfer; finish inf: no route.
+
+    Without contention the copy that arrives first. With it three copies are tried on the links: that one, the
+    best in the target's own zone, and the newest, whose ports are least likely to be busy.
+    """
+    best, best_arrival = -1, np.inf
+    near, near_arrival = -1, np.inf
+    node = copies.head[item]
+    newest = node
+    while node >= 0:
+        place = copies.place[node]
+        arrival = copies.since[node] + transfer_seconds(network, place, target, size)
+        if arrival < best_arrival or (arrival == best_arrival and best < 0):
+            best, best_arrival = node, arrival
+        if network.zone[place] == network.zone[target] and arrival < near_arrival:
+            near, near_arrival = node, arrival
+        node = copies.next[node]
+    if best < 0:
+        return -1, np.inf, np.inf
+    if not network.exclusive_links or best_arrival == np.inf:
+        return copies.place[best], copies.since[best], best_arrival
+    source, start, finish = -1, np.inf, np.inf
+    for trial in range(3):
+        node = best if trial == 0 else (near if trial == 1 else newest)
+        if node < 0 or (trial > 0 and node == best) or (trial == 2 and node == near):
+            continue
+        place = copies.place[node]
+        duration = transfer_seconds(network, place, target, size)
+        if duration == np.inf:
+            continue
+        count = links_between(network, place, target, route)
+        begin = earliest_common(links, route, count, copies.since[node], duration)
+        if begin + duration < finish:
+            source, start, finish = place, begin, begin + duration
+    return source, start, finish
+
+
+@inlined
+def _add_transfer(
+    transfers: Transfers, item: int, source: int, target: int, start: float, finish: float
+) -> None:
+    number = transfers.used[0]
+    transfers.used[0] += 1
+    transfers.item[number] = item
+    transfers.source[number] = source
+    transfers.target[number] = target
+    transfers.start[number] = start
+    transfers.finish[number] = finish
+
+
+@inlined
+def _book_route(links: Calendar, transfers: Transfers, count: int, start: float, finish: float) -> None:
+    """Book the first `count` links of `transfers.route`, and note how, for `undo`."""
+    for i in range(count):
+        booking = book(links, transfers.route[i], start, finish)
+        n = transfers.undo_count[0]
+        transfers.undo_link[n] = transfers.route[i]
+        transfers.undo_how[n] = booking.how
+        transfers.undo_at[n] = booking.at
+        transfers.undo_start[n] = booking.old_start
+        transfers.undo_end[n] = booking.old_end
+        transfers.undo_count[0] = n + 1
+
+
+@inner
+def book_inputs(
+    network: NetworkArrays,
+    links: Calendar,
+    copies: Copies,
+    transfers: Transfers,
+    items: Int64s,
+    size: Floats,
+    place: int,
+) -> float:
+    """Book transfers of these items to a place, in this order; returns when the last one is there, inf: no route.
+
+    `size` has the bytes of all items.
+    """
+    latest = 0.0
+    for item in items:
+        since = held_since(copies, item, place)
+        if since == np.inf:
+            source, start, since = _best_source(
+                network, links, copies, transfers.route, item, size[item], place
+            )
+            if since == np.inf:
+                return since
+            if network.exclusive_links:
+                count = links_between(network, source, place, transfers.route)
+                _book_route(links, transfers, count, start, since)
+            _add_transfer(transfers, item, source, place, start, since)
+        latest = max(latest, since)
+    return latest
+
+
+@inner
+def _book_result(
+    network: NetworkArrays,
+    links: Calendar,
+    transfers: Transfers,
+    item: int,
+    size: float,
+    place: int,
+    ready: float,
+) -> bool:
+    """Book the transfer of a result to the origin; False if there is no route."""
+    duration = transfer_seconds(network, place, network.origin, size)
+    if duration == np.inf:
+        return False
+    start = ready
+    if network.exclusive_links:
+        count = links_between(network, place, network.origin, transfers.route)
+        start = earliest_common(links, transfers.route, count, ready, duration)
+        _book_route(links, transfers, count, start, start + duration)
+    _add_transfer(transfers, item, place, network.origin, start, start + duration)
+    return True
+
+
+@inner
+def book_results(
+    tasks: TaskArrays,
+    network: NetworkArrays,
+    links: Calendar,
+    transfers: Transfers,
+    task: int,
+    place: int,
+    finish: float,
+) -> None:
+    """Book the transfers of a task's results to the origin."""
+    if network.origin < 0 or place == network.origin:
+        return
+    for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
+        item = tasks.writes[i]
+        if tasks.result[item] and tasks.size[item] > 0.0:
+            _book_result(network, links, transfers, item, tasks.size[item], place, finish)
+
+
+@inner
+def undo(links: Calendar, transfers: Transfers, first: int) -> None:
+    """Take bookings since the last commit back; transfers from number `first` on do not count."""
+    for i in range(transfers.undo_count[0] - 1, -1, -1):
+        booking = Booking(
+            transfers.undo_how[i], transfers.undo_at[i], transfers.undo_start[i], transfers.undo_end[i]
+        )
+        cancel(links, transfers.undo_link[i], booking)
+    transfers.undo_count[0] = 0
+    transfers.used[0] = first
+
+
+@inner
+def commit(
+    tasks: TaskArrays,
+    network: NetworkArrays,
+    copies: Copies,
+    transfers: Transfers,
+    first: int,
+    task: int,
+    place: int,
+    finish: float,
+) -> None:
+    """A task is placed, with transfers from number `first` on: they and its outputs are copies now."""
+    for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
+        item = tasks.writes[i]
+        add_copy(network, copies, item, tasks.size[item], place, finish)
+    for k in range(first, transfers.used[0]):
+        item, target = transfers.item[k], transfers.target[k]
+        add_copy(network, copies, item, tasks.size[item], target, transfers.finish[k])
+    transfers.undo_count[0] = 0
+
+
+@entry
+def return_results(problem: ProblemArrays, schedule: PartialSchedule, items: Int64s) -> tuple[int, int]:
+    """All tasks are placed: send results to the origin in the gaps that inputs left on the links.
+
+    Returns how it ended, and the position in `items` to go on from.
+    """
+    size, producer, network, host_place = (
+        problem.tasks.size,
+        problem.tasks.producer,
+        problem.network,
+        problem.hosts.place,
+    )
+    links, copies, transfers, placement = (
+        schedule.links,
+        schedule.copies,
+        schedule.transfers,
+        schedule.placement,
+    )
+    for position in range(len(items)):
+        item = items[position]
+        if held_since(copies, item, network.origin) < np.inf:
+            continue
+        maker, first = producer[item], transfers.used[0]
+        place, ready = host_place[placement.host[maker]], placement.finish[maker]
+        if not _book_result(network, links, transfers, item, size[item], place, ready):
+            return NO_ROUTE, position
+        if full(links):
+            undo(links, transfers, first)
+            return LINKS_FULL, position
+        transfers.undo_count[0] = 0
+    return OK, -1
+
+
+def return_all_results(problem: Problem, arrays: ProblemArrays, schedule: PartialSchedule) -> PartialSchedule:
+    """All results go to the origin, those that are made first first: O(results * log)."""
+    graph = problem.graph
+    if arrays.network.origin < 0:
+        return schedule
+    items = np.flatnonzero(graph.result & (graph.producer != OUTSIDE) & (graph.size > 0))
+    items = items[np.lexsort((items, schedule.placement.finish[graph.producer[items]]))]
+    while True:
+        outcome, position = return_results(arrays, schedule, items)
+        if outcome == NO_ROUTE:
+            raise no_route(problem, int(graph.producer[items[position]]))
+        if outcome == OK:
+            return schedule
+        schedule, items = with_more_links_room(schedule), items[position:]

@@ -1,0 +1,144 @@
+"""The program in which filters share hosts: each takes a share of a host's cores and of its port.
+
+Hosts of a class that are in use then do the same, for averaging them changes neither flows nor costs. What a
+filter sends to the next on the same host does not pass the port. W_X is paid for a host, not for a filter.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.model.check_case import Numbers
+from headrace.model.graph import Floats
+from headrace.planners.pipeline.classes import Classes
+from headrace.planners.pipeline.compact import (
+    Compact,
+    Resource,
+    Weights,
+    add_balance,
+    add_flows,
+    add_links,
+    add_totals,
+)
+from headrace.planners.pipeline.linear import Builder
+from headrace.planners.pipeline.rates import Rates
+
+
+def build_shared(rates: Rates, classes: Classes, weights: Weights, *, strict: bool) -> Compact:
+    """As `build_compact`, with whole numbers of hosts only, and filters in shares of them."""
+    b = Builder()
+    k, g = rates.n_filters, classes.n
+    n_options = len(rates.readable)
+    option = b.add_columns((n_options,), high=1.0, whole=True)
+    read = b.add_columns((n_options,))
+    used = b.add_columns((g,), high=classes.size, cost=-weights.host_cost, whole=True)
+    b.put(b.add_rows(1, low=1.0, high=1.0), option, 1.0)  # 4
+    full_rows = b.add_rows(n_options, low=0.0 if strict else -np.inf, high=0.0)  # 5'
+    b.put(full_rows, read, 1.0)
+    b.put(full_rows, option, -rates.readable)
+    rows = b.add_rows(n_options * g, low=0.0).reshape(n_options, g)  # 5: readers are in use
+    b.put(rows, used[None, :], 1.0)
+    b.put(rows, option[:, None], -(classes.share > 0).astype(np.float64) * classes.size)
+    work = b.add_columns((k, g), high=np.where(np.arange(k)[:, None] > 0, np.inf, 0.0))
+    streams, pairs, between = add_flows(b, rates)
+    local = b.add_columns(
+        (len(rates.stream_rate), g),
+        high=np.where(rates.stream_rate > 0, np.inf, 0.0)[:, None],
+        cost=rates.weight[classes.zone, classes.zone][None, :],
+    )
+    add_totals(b, k, work, read)
+    cores = _cores(b, rates, classes, weights, read, work, used, strict=strict)
+    ports = [
+        _ports(b, rates, classes, ends, read, work, local, used)
+        for ends in (rates.stream_source, rates.stream_target)
+    ]
+    host_rows = b.add_rows(g, high=classes.size)
+    b.put(host_rows, used, 1.0)
+    add_balance(b, rates, classes, streams, pairs, between, read, work, local)
+    return Compact(
+        rates=rates,
+        classes=classes,
+        strict=strict,
+        spare=weights.spare if strict else 0.0,
+        link_rows=add_links(b, rates, pairs, between),
+        linear=b.build(),
+        option=option,
+        read=read,
+        work=work,
+        count=np.broadcast_to(used, (k, g)),
+        local=local,
+        streams=streams,
+        pairs=pairs,
+        between=between,
+        host_rows=host_rows,
+        copy_rows=np.empty(0, np.int64),
+        full_rows=full_rows,
+        resources=(
+            Resource("reader", full_rows, option, rates.readable, 0, np.full(n_options, -1)),
+            cores,
+            *ports,
+        ),
+        limit=np.minimum(classes.core * classes.cores, rates.most),
+    )
+
+
+def _busy(rates: Rates, classes: Classes) -> Floats:
+    """[filters, classes] cores for one MB read a second."""
+    with np.errstate(divide="ignore"):
+        busy: Floats = 1.0 / classes.core
+    return busy
+
+
+def _cores(
+    b: Builder,
+    rates: Rates,
+    classes: Classes,
+    weights: Weights,
+    read: Numbers,
+    work: Numbers,
+    used: Numbers,
+    *,
+    strict: bool,
+) -> Resource:
+    """10 and, in the strict form, 11: every host keeps the spare share of its cores free."""
+    busy = _busy(rates, classes)
+    spare = 1.0 + weights.spare if strict else 1.0
+    rows = b.add_rows(classes.n, high=0.0)
+    b.put(rows[None, :], work[1:], busy[1:] * spare)
+    b.put(rows[None, :], read[:, None], classes.share * classes.size * busy[0])
+    b.put(rows, used, -classes.cores)
+    for k in range(1, rates.n_filters):  # 13: also a filter that takes no time runs on a host in use
+        if np.isinf(classes.core[k]).any():
+            present = b.add_rows(classes.n, high=0.0)
+            b.put(present, work[k], 1.0)
+            b.put(present, used, -rates.most)
+    return Resource("cpu", rows, used, classes.cores, -1, np.arange(classes.n))
+
+
+def _ports(
+    b: Builder,
+    rates: Rates,
+    classes: Classes,
+    ends: Numbers,
+    read: Numbers,
+    work: Numbers,
+    local: Numbers,
+    used: Numbers,
+) -> Resource:
+    """12 for ports, one way: what does not stay on its host passes them. Only what is made there can stay."""
+    limited = np.flatnonzero(np.isfinite(classes.port))
+    port = b.add_rows(len(limited), high=0.0)
+    b.put(port, used[limited], -classes.port[limited])
+    for e in np.flatnonzero(rates.stream_rate > 0).tolist():
+        rate = rates.stream_rate[e]
+        stays = b.add_rows(classes.n, high=0.0)
+        b.put(stays, local[e], 1.0)
+        b.put(port, local[e, limited], -1.0)
+        if ends[e] == 0:
+            amount = classes.share * classes.size * rate
+            b.put(stays[None, :], read[:, None], -amount)
+            b.put(port[None, :], read[:, None], amount[:, limited])
+        else:
+            b.put(stays, work[ends[e]], -rate)
+            b.put(port, work[ends[e], limited], rate)
+    return Resource("port", port, used[limited], classes.port[limited], -1, limited)

@@ -1,0 +1,122 @@
+"""Least times before tasks at each place: a relaxation in which every task may choose its place freely."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headrace.arrays.compiling import entry, inner
+from headrace.model.graph import Floats, Ints
+
+_MOST_STEPS = 20
+"""The most moments that are looked at for a task at a place."""
+
+
+class PlacedTasks(NamedTuple):
+    """Tasks with their least run times and use of each place."""
+
+    order: Ints
+    ptr: Ints
+    before: Ints
+    """The tasks that come before each task, each once,"""
+    size: Floats
+    """and the largest item that must come from each of them."""
+    quickest: Floats
+    """[tasks, places] least run time."""
+    area: Floats
+    """[tasks, places] least use of the place's capacity."""
+    capacity: Floats
+    """Of each place."""
+    in_latency: Floats
+    in_seconds_per_byte: Floats
+    """Of the quickest last hop into each place."""
+    out_latency: Floats
+    out_seconds_per_byte: Floats
+    """Of the quickest first hop out of each place."""
+
+
+@entry
+def least_before(tasks: PlacedTasks, least_here: Floats) -> None:
+    """Raise `least_here` [tasks, places] to the least time before a task can begin at each place.
+
+    With all edges turned round it gives the least time after tasks.
+
+    A predecessor either ran at the same place, or its data took at least the first and the last hop. If all
+    whose data would come after some moment from elsewhere ran here, they shared this place's capacity: when
+    that takes longer, the task cannot begin by that moment. O(edges * places), times at most 20 where
+    predecessors share a place.
+    """
+    places = tasks.quickest.shape[1]
+    ptr, soonest = tasks.ptr, np.empty(len(tasks.order))
+    most = 0
+    for task in range(len(tasks.order)):
+        most = max(most, ptr[task + 1] - ptr[task])
+    away = np.empty(most)
+    remote = np.empty(most)
+    for task in tasks.order:
+        first, last = ptr[task], ptr[task + 1]
+        for e in range(first, last):
+            away[e - first] = _least_away(tasks, tasks.before[e], tasks.size[e], least_here, soonest)
+        for place in range(places):
+            bound = least_here[task, place]
+            for e in range(first, last):
+                maker = tasks.before[e]
+                remote[e - first] = soonest[maker]
+                if tasks.size[e] > 0.0:
+                    hop = tasks.in_latency[place] + tasks.size[e] * tasks.in_seconds_per_byte[place]
+                    remote[e - first] = max(away[e - first], soonest[maker] + hop)
+                here = least_here[maker, place] + tasks.quickest[maker, place]
+                bound = max(bound, min(here, remote[e - first]))
+            if last - first > 1:
+                bound = _crowded(tasks, place, first, last, remote, least_here, bound)
+            least_here[task, place] = bound
+        soonest[task] = np.inf
+        for place in range(places):
+            soonest[task] = min(soonest[task], least_here[task, place] + tasks.quickest[task, place])
+
+
+@inner
+def _least_away(tasks: PlacedTasks, maker: int, size: float, least_here: Floats, soonest: Floats) -> float:
+    """When the data of a task can first be at any other place."""
+    if size == 0.0:
+        return soonest[maker]
+    least = np.inf
+    for place in range(tasks.quickest.shape[1]):
+        hop = tasks.out_latency[place] + size * tasks.out_seconds_per_byte[place]
+        least = min(least, least_here[maker, place] + tasks.quickest[maker, place] + hop)
+    return least
+
+
+@inner
+def _crowded(
+    tasks: PlacedTasks, place: int, first: int, last: int, remote: Floats, least_here: Floats, bound: float
+) -> float:
+    """The latest moment from `bound` up that sharing the place rules out.
+
+    Between two moments at which data comes from elsewhere the same predecessors share the place, so the search
+    goes from one to the next; after _MOST_STEPS the moment reached is a bound too.
+    """
+    for _ in range(_MOST_STEPS):
+        until = _shared_until(tasks, place, first, last, remote, least_here, bound)
+        if until <= bound:
+            break
+        following = np.inf
+        for e in range(last - first):
+            if remote[e] > bound:
+                following = min(following, remote[e])
+        bound = min(until, following)
+    return bound
+
+
+@inner
+def _shared_until(
+    tasks: PlacedTasks, place: int, first: int, last: int, remote: Floats, least_here: Floats, moment: float
+) -> float:
+    """How long the place is shared by predecessors whose data would come after `moment` from elsewhere."""
+    total, since = 0.0, np.inf
+    for e in range(first, last):
+        if remote[e - first] > moment:
+            total += tasks.area[tasks.before[e], place]
+            since = min(since, least_here[tasks.before[e], place])
+    return since + total / tasks.capacity[place] if since < np.inf else 0.0

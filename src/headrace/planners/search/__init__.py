@@ -1,0 +1,1 @@
+"""Planners that try several plans and keep the best."""

@@ -1,0 +1,229 @@
+"""Improve a plan by simulated annealing on its order and its hosts, where links are not limited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from headrace.arrays import Int64s
+from headrace.arrays.clock import work_clock
+from headrace.arrays.problem import ProblemArrays, TaskArrays, problem_arrays
+from headrace.core.scheduler import Problem
+from headrace.model.graph import OUTSIDE, Floats
+from headrace.model.network import EVERYWHERE
+from headrace.model.plan import Plan
+from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.ranks import ready_queue_order
+from headrace.planners.search.annealing import anneal, restart
+from headrace.planners.search.records import BLOCK, SearchTables, Solution, Trial
+
+_WARMEST, _LEAST_WARM, _COLD = 0.01, 1e-4, 1e-6
+"""Temperatures as shares of the makespan,"""
+_WARMEST_TASK = 3.0
+"""and of the makespan over the number of tasks: with few of them each counts for more."""
+_SWEEPS = 5000
+"""Moves for each task that allow the warmest start; with fewer there is no time to cool down from it."""
+_MOST_ROUNDS = 4
+"""The most searches that are made one after another, all from the first plan, if there is time for several."""
+_CHUNKS = 100
+"""Calls of the compiled loop: between them the clock is read and progress is reported."""
+_MOST_ENTRIES = 50_000_000
+"""Largest table (tasks x places, places x places) the search may make."""
+
+
+def can_anneal(problem: Problem) -> bool:
+    """Whether transfers do not wait for each other, and the tables of the search are not too large."""
+    places, n = problem.platform.network.n_places, problem.graph.n_tasks
+    return problem.platform.contention == "none" and n > 1 and max(places, n) * places <= _MOST_ENTRIES
+
+
+def annealed(
+    problem: Problem, plan: Plan, seconds: float, seed: int, until: float, tell: Callable[[float], None]
+) -> Plan:
+    """The best plan found from `plan` by `seconds` of moves, or until the clock says `until`; never a worse one.
+
+    The seconds are counted, not measured (see `records`), and moves depend on the seed alone: the same call gives
+    the same plan, unless the clock cuts it short.
+    """
+    search = _Search(problem, plan, seed)
+    sweeps = seconds / _seconds_a_move(problem) / problem.graph.n_tasks
+    rounds = min(_MOST_ROUNDS, max(1, int(sweeps / _SWEEPS / 2)))
+    warmest = min(0.3, max(_WARMEST, _WARMEST_TASK / problem.graph.n_tasks))
+    start = min(warmest, max(_LEAST_WARM, warmest * (sweeps / _SWEEPS) ** 2))
+    chunks = _CHUNKS // rounds
+    for number in range(rounds):
+        search.begin(plan)
+        for chunk in range(chunks):
+            warm, cold = (start * (_COLD / start) ** ((chunk + end) / chunks) for end in (0, 1))
+            if search.run(seconds * (number + (chunk + 1) / chunks) / rounds, warm, cold):
+                tell(search.best)
+            if work_clock() > until:
+                break
+    better = search.plan(plan.scheduler)
+    return better if better.makespan < plan.makespan else plan
+
+
+def _seconds_a_move(problem: Problem) -> float:
+    """Roughly, to know how many moves there will be."""
+    return 1.5e-6 + 0.5e-7 * float(np.sqrt(problem.graph.n_tasks + len(problem.graph.reads)))
+
+
+class _Search:
+    def __init__(self, problem: Problem, plan: Plan, seed: int) -> None:
+        self.problem = problem
+        self.arrays = problem_arrays(problem)
+        self.tables = search_tables(self.arrays)
+        self.best_finish = plan.finish.copy()
+        self.best_host = plan.host.astype(np.int64)
+        n, cores = problem.graph.n_tasks, int(self.arrays.hosts.core_ptr[-1])
+        self.trial = _room_for_trial(n, cores)
+        self.solution = _room_for_solution(n, cores)
+        self.random_state = np.array([0x9E3779B97F4A7C15 ^ (seed + 1)], np.uint64)
+        self.makespan = self.best = float("inf")
+
+    def begin(self, plan: Plan) -> None:
+        """Search from the decisions of a plan; the best solution so far is kept."""
+        self.solution.order[:] = order_of(plan)
+        self.solution.host[:] = plan.host
+        self.makespan = float(restart(self.tables, self.solution, self.trial))
+        if self.makespan < self.best:
+            self.best = self.makespan
+            self.best_finish[:], self.best_host[:] = self.solution.finish, self.solution.host
+
+    def run(self, until: float, warm: float, cold: float) -> bool:
+        """Moves at these temperatures until that much work is done; True if a better solution was found."""
+        before = self.best
+        self.makespan, self.best = anneal(
+            self.tables,
+            self.solution,
+            self.trial,
+            self.best_finish,
+            self.best_host,
+            self.random_state,
+            until,
+            warm * self.best,
+            cold * self.best,
+            self.makespan,
+            self.best,
+        )
+        return self.best < before
+
+    def plan(self, name: str) -> Plan:
+        """The best solution as a plan: tasks placed in the order of their starts, in gaps where they fit."""
+        tables = self.tables
+        seconds = tables.run_seconds[np.arange(len(self.best_host)), tables.speed_class[self.best_host]]
+        order = ready_queue_order(self.arrays.tasks, seconds - self.best_finish)
+        constraints = host_constraints(self.arrays, fixed=self.best_host.astype(np.int32))
+        return list_plan(self.problem, order, name, constraints, self.arrays)
+
+
+def _room_for_trial(n: int, cores: int) -> Trial:
+    return Trial(
+        finish=np.zeros(n),
+        core=np.zeros(n, np.int64),
+        last=np.full(cores, -1),
+        insertion=np.zeros(2, np.int64),
+        marked=np.zeros(n, np.bool_),
+        path=np.zeros(n, np.int64),
+        work=np.zeros(1),
+    )
+
+
+def _room_for_solution(n: int, cores: int) -> Solution:
+    return Solution(
+        order=np.zeros(n, np.int64),
+        position=np.zeros(n, np.int64),
+        host=np.zeros(n, np.int64),
+        core=np.zeros(n, np.int64),
+        before=np.full(n, -1),
+        next=np.full(n, -1),
+        first=np.full(cores, -1),
+        last=np.full(((n - 1) // BLOCK + 1, cores), -1),
+        finish=np.zeros(n),
+        returned=np.zeros(n),
+        cause=np.full(n, -1),
+        tail=np.zeros(n),
+    )
+
+
+def order_of(plan: Plan) -> Int64s:
+    """Tasks by start; ties as the program orders them."""
+    position = np.empty(plan.graph.n_tasks, np.int64)
+    position[plan.graph.order] = np.arange(plan.graph.n_tasks)
+    return np.lexsort((position, plan.start)).astype(np.int64)
+
+
+def search_tables(arrays: ProblemArrays) -> SearchTables:
+    """The tables of a problem: O(tasks * (places + speed classes) + reads log reads + places^2)."""
+    tasks, hosts = arrays.tasks, arrays.hosts
+    n = len(tasks.work)
+    reader = np.repeat(np.arange(n), np.diff(tasks.read_ptr))
+    maker = tasks.producer[tasks.reads]
+    inside = maker != OUTSIDE
+    by_maker = np.argsort(maker[inside], kind="stable")
+    speeds, speed_class = np.unique(hosts.rate, axis=1, return_inverse=True)
+    latency, seconds_per_byte = _between_places(arrays)
+    return SearchTables(
+        run_seconds=tasks.work[:, None] / speeds[tasks.kind],
+        speed_class=speed_class.astype(np.int64).ravel(),
+        host_place=hosts.place,
+        core_ptr=hosts.core_ptr,
+        core_free_at=np.repeat(hosts.free_at, np.diff(hosts.core_ptr)),
+        latency=latency,
+        seconds_per_byte=seconds_per_byte,
+        predecessor_ptr=_offsets(reader[inside], n),
+        predecessor=maker[inside].astype(np.int64),
+        read_bytes=tasks.size[tasks.reads[inside]],
+        successor_ptr=_offsets(maker[inside], n),
+        successor=reader[inside][by_maker],
+        sent_bytes=tasks.size[tasks.reads[inside]][by_maker],
+        outside_arrival=_outside_arrival(arrays, latency, seconds_per_byte),
+        return_seconds=_return_seconds(tasks, arrays.network.origin, latency, seconds_per_byte),
+    )
+
+
+def _offsets(owner: Int64s, n: int) -> Int64s:
+    """Where the entries of each of n owners begin, once they are grouped by owner."""
+    return np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=n))))
+
+
+def _between_places(arrays: ProblemArrays) -> tuple[Floats, Floats]:
+    """Latency and seconds per byte between every two places."""
+    network = arrays.network
+    zone = network.zone
+    with np.errstate(divide="ignore"):
+        per_byte = 1.0 / network.route_bandwidth[np.ix_(zone, zone)]
+        ports = 1.0 / network.port
+    per_byte = np.maximum(per_byte, np.maximum(ports[:, None], ports[None, :]))
+    latency = network.route_latency[np.ix_(zone, zone)].copy()
+    latency[~np.isfinite(per_byte)] = np.inf
+    per_byte[~np.isfinite(per_byte)] = 0.0
+    np.fill_diagonal(per_byte, 0.0)
+    np.fill_diagonal(latency, 0.0)
+    return latency, per_byte
+
+
+def _outside_arrival(arrays: ProblemArrays, latency: Floats, per_byte: Floats) -> Floats:
+    """When what each task reads from outside can be at each place; one row if that is always at once."""
+    tasks, initial = arrays.tasks, arrays.initial
+    ready = np.zeros((len(tasks.work), len(latency)))
+    held = np.diff(initial.ptr) > 0
+    for item in np.flatnonzero(held & (tasks.size > 0)).tolist():
+        places = initial.place[initial.ptr[item] : initial.ptr[item + 1]]
+        since = (latency[places] + tasks.size[item] * per_byte[places]).min(axis=0)
+        readers = tasks.readers[tasks.reader_ptr[item] : tasks.reader_ptr[item + 1]]
+        ready[readers] = np.maximum(ready[readers], since)
+    return ready if ready.any() else ready[:1]
+
+
+def _return_seconds(tasks: TaskArrays, origin: int, latency: Floats, per_byte: Floats) -> Floats:
+    """How long results take to return to the origin; one row if they need not."""
+    seconds = np.zeros((len(tasks.work), len(latency)))
+    if origin == EVERYWHERE:
+        return seconds[:1]
+    for item in np.flatnonzero(tasks.result & (tasks.producer != OUTSIDE) & (tasks.size > 0)).tolist():
+        maker = tasks.producer[item]
+        way = latency[:, origin] + tasks.size[item] * per_byte[:, origin]
+        seconds[maker] = np.maximum(seconds[maker], way)
+    return seconds

@@ -1,0 +1,139 @@
+"""The best plan that can be found in a given time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from headrace.arrays import Int64s
+from headrace.arrays.clock import work_clock
+from headrace.arrays.problem import ProblemArrays, problem_arrays
+from headrace.core.scheduler import Problem
+from headrace.model.errors import NoPlan, UsageError
+from headrace.model.graph import Ints
+from headrace.model.plan import Plan
+from headrace.planners.bounds import lower_bound
+from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
+from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
+from headrace.planners.search.auto import best_of_candidates
+from headrace.planners.search.critical_chain import critical_tasks
+
+Report = Callable[[float, float, float], None]
+"""Called with seconds passed, makespan and bound whenever the plan gets better."""
+_SHARE = 0.85
+"""Share of the time for improving; what fits is counted as on a machine of ordinary speed."""
+_OPTIMAL = 1.0 + 1e-9
+
+
+class Best:
+    """The best of the candidates of `auto`, improved by local search until the time is up.
+
+    Without contention: simulated annealing on order and hosts, moves on the critical path. With it: single
+    tasks are moved to other hosts and positions, every trial booked and carried out under the platform's own
+    rule. How long the search is follows from work that is counted, not measured, and moves from the seed alone:
+    the same call gives the same plan. On a slow machine the clock cuts the search short, soon after the time is up.
+    """
+
+    name = "best"
+
+    def __init__(self, time: float = 10.0, tell: Report = lambda seconds, makespan, bound: None) -> None:
+        if not 0 < time < 1e6:
+            raise UsageError(f"time is {time}", hint="give seconds above 0, such as 10")
+        self.time = time
+        self.tell = tell
+
+    def plan(self, problem: Problem) -> Plan:
+        began = work_clock()
+        plan = best_of_candidates(problem)
+        bound = lower_bound(problem)
+        first = plan.scheduler
+
+        def tell(makespan: float) -> None:
+            self.tell(work_clock() - began, makespan, bound)
+
+        tell(plan.makespan)
+        if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
+            improve = annealed if can_anneal(problem) else _hill_climbed
+            plan = improve(
+                problem, plan, self.time * _SHARE, problem.seed, began + 1.25 * self.time + 2, tell
+            )
+        note = f"began with the plan of {first}"
+        return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, note))
+
+
+def _hill_climbed(
+    problem: Problem, plan: Plan, seconds: float, seed: int, until: float, tell: Callable[[float], None]
+) -> Plan:
+    """Move single tasks to other hosts and earlier positions as long as the plan does not get worse."""
+    random = np.random.default_rng(seed)
+    steps = max(1, int(seconds / (1e-3 + 1.5e-6 * (problem.graph.n_tasks + len(problem.graph.reads)))))
+    arrays, graph = problem_arrays(problem), problem.graph
+    n, hosts = graph.n_tasks, len(problem.platform.hosts)
+    best, order, host = plan, order_of(plan), plan.host.copy()
+    waits = _results_should_wait(problem, order, host, arrays)
+    critical = critical_tasks(plan, problem.holders)
+    for _ in range(steps):
+        if work_clock() > until:
+            break
+        task = int(random.choice(critical) if random.random() < 0.8 else random.integers(n))
+        new_host, new_order = host.copy(), order
+        if random.random() < 0.7:
+            near = _neighbours(problem, task)
+            use_near = len(near) > 0 and random.random() < 0.5
+            new_host[task] = host[random.choice(near)] if use_near else random.integers(hosts)
+        else:
+            new_order = _earlier(problem, order, task, random)
+        try:
+            trial = _decoded(problem, plan.scheduler, new_order, new_host, arrays, waits)
+        except NoPlan:
+            continue
+        if trial.makespan <= best.makespan:
+            if trial.makespan < best.makespan * (1 - 1e-12):
+                tell(trial.makespan)
+            best, order, host = trial, new_order, new_host
+            critical = critical_tasks(best, problem.holders)
+    return replace(best, notes=plan.notes)
+
+
+def _results_should_wait(problem: Problem, order: Int64s, host: Ints, arrays: ProblemArrays) -> bool:
+    """Whether these decisions make a shorter plan if results return after all inputs are booked."""
+    at_once, later = (_decoded(problem, "", order, host, arrays, waits).makespan for waits in (False, True))
+    return later < at_once
+
+
+def _decoded(
+    problem: Problem, name: str, order: Int64s, host: Ints, arrays: ProblemArrays, results_wait: bool
+) -> Plan:
+    scheduler = ListScheduler(problem, arrays)
+    scheduler.place(order, host_constraints(arrays, fixed=host), results_wait=results_wait)
+    if results_wait:
+        scheduler.return_results()
+    return scheduler.plan(name)
+
+
+def _neighbours(problem: Problem, task: int) -> Ints:
+    graph = problem.graph
+    makers = graph.producer[graph.reads_of(task)]
+    readers = [graph.readers_of(item) for item in graph.writes_of(task).tolist()]
+    return np.concatenate([makers[makers >= 0], *readers]).astype(np.int32)
+
+
+def _earlier(
+    problem: Problem,
+    order: Int64s,
+    task: int,
+    random: np.random.Generator,
+) -> Int64s:
+    """The order with a task moved to a random position after all that it reads from."""
+    makers = problem.graph.producer[problem.graph.reads_of(task)]
+    position = np.empty(len(order), np.int64)
+    position[order] = np.arange(len(order))
+    low = int(position[makers[makers >= 0]].max(initial=-1)) + 1
+    at = int(position[task])
+    target = int(random.integers(low, at + 1))
+    moved = order.copy()
+    moved[target + 1 : at + 1] = order[target:at]
+    moved[target] = task
+    return moved

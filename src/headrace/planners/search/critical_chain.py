@@ -1,0 +1,34 @@
+"""The chain of tasks and transfers that determines the makespan of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from headrace.model.graph import Ints
+from headrace.model.plan import Plan
+from headrace.simulator.replay.dependencies import dependencies
+
+
+def critical_tasks(plan: Plan, holders: Mapping[int, tuple[int, ...]] | None = None) -> Ints:
+    """Tasks on one chain, each waiting for the one before it, to the latest end: O(tasks + transfers).
+
+    All tasks, if only transfers are on the chain.
+    """
+    n = plan.graph.n_tasks
+    depends = dependencies(plan, holders or {})
+    start = np.concatenate((plan.start, plan.move_start))
+    finish = np.concatenate((plan.finish, plan.move_finish))
+    source = np.repeat(np.arange(len(start)), np.diff(depends.ptr))
+    # For every node the predecessor that ended last: sort by (target, end of source), take the last of each.
+    by_end = np.lexsort((source, finish[source], depends.successors))
+    last = np.full(len(start), -1, np.int64)
+    last[depends.successors[by_end]] = source[by_end]
+    node = int(np.argmax(finish))
+    chain = []
+    while node >= 0:
+        if node < n:
+            chain.append(node)
+        node = int(last[node])
+    return np.array(chain, np.int32) if chain else np.arange(n, dtype=np.int32)

@@ -1,0 +1,111 @@
+"""HEFT on the best subset of hosts: where links are limited, fewer hosts are often faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from headrace.arrays.problem import ProblemArrays, problem_arrays
+from headrace.core.scheduler import Problem
+from headrace.model.errors import NoPlan
+from headrace.model.graph import Floats, Ints
+from headrace.model.network import EVERYWHERE
+from headrace.model.plan import Plan
+from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_rank
+
+MOST_SITES = 16
+"""The most sites that are tried alone: those that do most work in a second."""
+
+
+class Subset:
+    """HEFT with only some hosts allowed, the best of several subsets kept.
+
+    Subsets: the first 1, 2, 4, ... and all hosts, by the work they do in a second and by how well they are
+    connected; and single sites. Each candidate's makespan is that under the platform's own contention.
+    O(log hosts + sites) times HEFT.
+    """
+
+    name = "subset"
+
+    def plan(self, problem: Problem) -> Plan:
+        arrays = problem_arrays(problem)
+        best: Plan | None = None
+        refused: NoPlan | None = None
+        for hosts in host_subsets(problem):
+            try:
+                plan = _heft_on(problem, hosts, arrays)
+            except NoPlan as error:  # these hosts alone cannot reach the inputs, or return the results
+                refused = error
+                continue
+            if best is None or plan.makespan < best.makespan:
+                best = plan
+        if best is None:
+            assert refused is not None
+            raise refused
+        return best
+
+
+def _heft_on(problem: Problem, hosts: Ints, arrays: ProblemArrays) -> Plan:
+    order = by_decreasing_rank(arrays.tasks, upward_rank(arrays.tasks, mean_costs(arrays, hosts)))
+    plan = list_plan(problem, order, Subset.name, host_constraints(arrays, hosts=hosts), arrays)
+    few = len(hosts) < len(problem.platform.hosts)
+    note = f"planned on {len(hosts)} of {len(problem.platform.hosts)} hosts"
+    return replace(plan, notes=(*plan.notes, note)) if few else plan
+
+
+def host_subsets(problem: Problem) -> Iterator[Ints]:
+    """The subsets worth trying, each once, all hosts first: O(places^2 + hosts log^2 hosts)."""
+    capacity = _work_per_second(problem)
+    n = len(capacity)
+    everyone = np.arange(n, dtype=np.int32)
+    by_capacity = np.lexsort((everyone, -capacity)).astype(np.int32)
+    by_connection = np.lexsort((everyone, -capacity, _seconds_per_byte(problem))).astype(np.int32)
+    seen: set[bytes] = set()
+    candidates: list[Ints] = [everyone]
+    for count in (1 << k for k in range(n.bit_length())):
+        candidates += [by_capacity[:count], by_connection[:count]]
+    for hosts in (*candidates, *_single_sites(problem, capacity)):
+        members = np.sort(hosts)
+        if members.tobytes() not in seen:
+            seen.add(members.tobytes())
+            yield members
+
+
+def _work_per_second(problem: Problem) -> Floats:
+    """How much of this program's mix of kinds each host does in a second, on all its cores."""
+    graph, platform = problem.graph, problem.platform
+    work = np.bincount(graph.kind, weights=graph.work, minlength=len(graph.kinds))
+    share = work / work.sum() if work.sum() > 0 else np.full(len(work), 1.0 / len(work))
+    cores = np.array([h.cores for h in platform.hosts])
+    capacity: Floats = cores / (share @ (1.0 / platform.rates(graph.kinds)))
+    return capacity
+
+
+def _seconds_per_byte(problem: Problem) -> Floats:
+    """Mean over all other places with hosts, and the origin, both ways; inf where there is no route."""
+    network = problem.platform.network
+    ends = np.unique(network.host_place)
+    others = ends if network.origin == EVERYWHERE else np.union1d(ends, [network.origin])
+    mean = np.zeros(network.n_places)
+    for place in ends.tolist():
+        away = others[others != place]
+        zone, there = network.zone[place], network.zone[away]
+        port = np.minimum(network.port[place], network.port[away])
+        with np.errstate(divide="ignore"):
+            out = 1.0 / np.minimum(network.route_bandwidth[zone, there], port)
+            back = 1.0 / np.minimum(network.route_bandwidth[there, zone], port)
+        mean[place] = float((out + back).mean()) if len(away) else 0.0
+    seconds: Floats = mean[network.host_place]
+    return seconds
+
+
+def _single_sites(problem: Problem, capacity: Floats) -> list[Ints]:
+    """The hosts of each site, for the sites of largest capacity."""
+    counts = [len(site.hosts) for site in problem.platform.sites]
+    sites = np.split(np.arange(len(capacity), dtype=np.int32), np.cumsum(counts)[:-1])
+    total = np.array([float(capacity[hosts].sum()) for hosts in sites])
+    largest = np.argsort(-total, kind="stable")[:MOST_SITES]
+    return [sites[s] for s in largest.tolist() if len(sites[s])]
