@@ -254,4 +254,4 @@ def _replay(case: SimulateCase) -> Simulated:
         ["lower bound", show_time(plan.bound)],
         ["events", f"{outcome.events:,} in {show_time(outcome.seconds)}"],
     ]
-    return Simulated(outcome.happened, facts, rows)
+    return Simulated(outcome.executed, facts, rows)
