@@ -294,7 +294,6 @@ def advance(problem, state, grid, until, results, wake, muted, check_balance):
     """
     fair = problem.policy[CONTENTION] == FAIR
     tasks = len(state.done)
-    happened = False
     while True:
         if copies_are_full(state):
             return NO_ROOM
@@ -309,7 +308,7 @@ def advance(problem, state, grid, until, results, wake, muted, check_balance):
         if check_balance and asks_for_balance(problem, state, grid.now[0], wake):
             return BALANCE
         check_balance = False
-        if wants_to_be_asked(problem, state, grid.now[0], wake, happened, muted):
+        if wants_to_be_asked(problem, state, grid.now[0], wake, grid.happened[0], muted):
             return WAKE
         following = next_end(grid, fair)
         if following > until:
@@ -322,7 +321,7 @@ def advance(problem, state, grid, until, results, wake, muted, check_balance):
         if following == np.inf:
             return STUCK
         muted = False
-        happened = True
+        grid.happened[0] = True
         grid.now[0] = max(grid.now[0], following)
         changed = end_what_is_due(problem, state, grid, wake.misprediction)
         if carry_out(problem, state, grid):

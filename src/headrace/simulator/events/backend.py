@@ -139,19 +139,16 @@ class _Run:
                 muted and not wake.every_event,
                 check_balance,
             )
-            check_balance = False
             self.view.time = float(self.grid.now[0])
             self.tell(self.view.time, int(self.state.counters[s.DONE]))
             if reason == FINISHED:
                 return
-            if reason == NO_ROOM:
-                self._make_room()
+            if reason in (NO_ROOM, LOG_FULL):
+                self._make_room() if reason == NO_ROOM else self._lengthen_log()
+                happened = bool(self.grid.happened[0])
+                muted, check_balance = muted and not happened, check_balance and not happened
                 continue
-            if reason == LOG_FULL:
-                self._lengthen_log()
-                muted = False
-                if not wake.every_event:
-                    continue
+            self.grid.happened[0] = check_balance = False
             if reason == STUCK:
                 if until == math.inf and not self._unstick():
                     raise self._stuck()

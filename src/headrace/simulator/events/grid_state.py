@@ -67,6 +67,8 @@ class GridState(NamedTuple):
     log_from: Any
     log_to: Any
     log_length: Any
+    happened: Any
+    """[1] Whether a task or a transfer has ended since the loop last stopped for the scheduler."""
 
 
 def make_grid_state(
@@ -130,6 +132,7 @@ def make_grid_state(
         log_from=np.zeros(log, np.int32),
         log_to=np.zeros(log, np.int32),
         log_length=np.zeros(1, np.int64),
+        happened=np.zeros(1, np.bool_),
     )
 
 
