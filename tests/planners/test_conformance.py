@@ -14,7 +14,11 @@ EARLIER = ("pull",)
 """Planners that hold transfers back on purpose: carried out, their plans take less time than they say."""
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name not in EARLIER])
+ONLINE = ("lheft", "dheft", "workqueue")
+"""They decide while a program runs: see `online/test_conformance.py`."""
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name not in (*EARLIER, *ONLINE)])
 def test_planner_conforms(name: str) -> None:
     options = {"time": 0.02} if name in ("best", "coschedule") else {}
     check_planner(lambda: make(name, **options), cases=45 if name == "coschedule" else 225)
