@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Planner, Problem, Scheduler
 from headrace.model.check import check, require_valid
 from headrace.model.errors import NoPlan

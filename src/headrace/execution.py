@@ -46,8 +46,10 @@ class Run:
 
     id: str
     """Its name in the record."""
+    scheduler: str
+    """The scheduler that decided; "dask" when the engine did."""
     plan: Plan | None
-    """What was planned; None when the engine placed the tasks."""
+    """The plan the run started with; None for schedulers that make none."""
     outcome: Outcome
     graph: Graph
     """The program as it was estimated before the run."""
@@ -127,7 +129,7 @@ def run(
             files = write_results(program, outcome.results, output)
             files |= _keep(program, outcome.results, files, entry.results_folder)
             _note_locations(program, outcome, files, entry)
-            done = Run(entry.id, plan, outcome, graph, platform, files)
+            done = Run(entry.id, name, plan, outcome, graph, platform, files)
             entry.finish("failed" if outcome.failure else "done", outcome.makespan, done.bound)
             return done
 

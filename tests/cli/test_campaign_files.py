@@ -136,7 +136,7 @@ def test_ctrl_c_keeps_what_was_done(home: Path) -> None:
             process.wait()
         text = (home / "err").read_text()
     assert text.endswith("interrupted\n")
-    assert "what was done is kept" in text
+    assert "finished runs are kept" in text
     assert "Traceback" not in text
     campaign = (home / "c.toml").read_text().replace("seeds = 3000", "seeds = 8")
     (home / "c.toml").write_text(campaign)

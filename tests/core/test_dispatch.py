@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 
 from core.programs import Told, chain, finished, moved, undone
 from headrace.core.coordinator import AbortTransfer, Coordinator, SendItem, StartTask, StopTask
@@ -83,7 +82,11 @@ def test_a_task_with_its_inputs_goes_before_one_that_waits_unless_it_was_planned
     program.task(name="reader", inputs=[made], work=1.0)
     program.task(name="free", work=1.0)
     for in_order in (False, True):
-        hosts = [Assign("maker", "h0", 0), Assign("reader", "h1", 1, in_order), Assign("free", "h1", 2, in_order)]
+        hosts = [
+            Assign("maker", "h0", 0),
+            Assign("reader", "h1", 1, in_order),
+            Assign("free", "h1", 2, in_order),
+        ]
         started = [StartTask("maker", "h0", 0)]
         passed = [] if in_order else [StartTask("free", "h1", 0)]
         assert Run(program, LAB, hosts)(*START) == started + passed

@@ -125,11 +125,7 @@ WORKS = {
     "task twice": (WORK + LINE + LINE.replace("1 : 1", "1 : 2"), "line 6", "task id 0"),
     "task id out of range": (WORK + LINE.replace("<0>", "<1>"), "line 5", "is 1"),
     "input that is not there": (WORK + LINE.replace("1 : 0", "1 : 7"), "line 5", "file 7 is not declared"),
-    "file after its use": (
-        "WorkDescription 1 3 1\n" + LINE + WORK.partition("\n")[2],
-        "line 2",
-        "file 0 is not declared",
-    ),
+    "file after its use": ("WorkDescription 1 3 1\n" + LINE + WORK.partition("\n")[2], "line 2", "file 0 is not"),
     "count and list differ": (WORK + LINE.replace("1 : 0", "2 : 0"), "line 5", "'2 : 0'"),
     "list without count": (WORK + LINE.replace("1 : 0", "0"), "line 5", "inputs are '0'"),
     "read and written": (WORK + LINE.replace("1 : 0", "1 : 1"), "line 5", "file 1"),

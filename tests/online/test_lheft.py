@@ -176,9 +176,7 @@ def test_where_nobody_says_when_tasks_begin_the_first_has_had_the_time_since_the
     state.backlog[0], state.last_completion[0], state.queue_length[0], state.queue_head[0] = 8.0, 40.0, 2, 0
     assert left(problem, state, 42.0, False, 1.0).tolist() == [6.0, 0.0]
     assert left(problem, state, 60.0, False, 1.0).tolist() == [3.0, 0.0]
-    assert left(problem, state, 60.0, True, 1.0).tolist() == [8.0, 0.0], (
-        "nothing runs: it waits for data"
-    )
+    assert left(problem, state, 60.0, True, 1.0).tolist() == [8.0, 0.0], "nothing runs: it waits for data"
 
 
 def test_equal_ranks_go_by_the_longer_run_time():

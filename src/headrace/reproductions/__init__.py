@@ -11,6 +11,11 @@ from headrace.experiment.diagram import Diagram
 from headrace.model.errors import UsageError
 
 Cell: TypeAlias = str | float | int | None
+DATAFLOW_PAPER = "Jin, Buyya: A dataflow system with a local optima-based scheduling for enterprise Grids"
+SWEEP_PAPER = (
+    "Berman, Casanova, Zagorodnov, Legrand: Using simulation to evaluate scheduling heuristics for a class of "
+    "applications in Grid environments (LIP research report 1999-46)"
+)
 
 
 @dataclass(frozen=True)
@@ -46,14 +51,14 @@ class Reproduction:
 class Ask:
     """How much to compute, and where to say how it goes.
 
-    `seeds` is how often each cell is repeated with other random numbers; `tell` takes a line of progress.
+    `seeds` is the number of repetitions of each cell with different random numbers; `tell` receives progress lines.
     """
 
     seeds: int | None = None
     tell: Callable[[str], None] = field(default=lambda text: None)
 
     def seeds_or(self, usual: int) -> int:
-        """How many were asked for, or else what is usual for an experiment.
+        """The number that was asked for, or else the experiment's default.
 
         >>> Ask().seeds_or(5), Ask(seeds=2).seeds_or(5)
         (5, 2)
@@ -84,7 +89,7 @@ FIGURES: dict[str, tuple[str, str]] = {
 
 
 def reproduce(name: str, ask: Ask | None = None) -> Reproduction:
-    """Do one of the papers' experiments again."""
+    """Run one of the papers' experiments."""
     if name not in FIGURES:
         raise UsageError(
             f"there is no figure {name!r}",

@@ -35,9 +35,9 @@ from headrace.simulator.events.simulate import simulate_program
 
 CONTRIBUTORS = (16, 20, 24, 28, 32)
 RESCHEDULED = {640: (82, 102, 62, 58, 63), 6400: (913, 987, 659, 752, 732)}
-"""Table 1 of the paper: how often D-HEFT planned again, on so many contributors."""
+"""Table 1 of the paper: how often D-HEFT planned again, by number of contributors."""
 BURST, LOST_SHARE = 10.0, 0.6
-"""A PC is used by its owner in half of all stretches of this many seconds, and then keeps so much for him.
+"""Owners use their PC in half of all stretches of BURST seconds, and then take this share of it.
 
 So that D-HEFT plans about as often as in table 1, for tasks of 1.6 s."""
 PLANNING = 0.4e-3
@@ -58,7 +58,7 @@ def shared_pcs(
     burst: float = BURST,
     bandwidth: float = GIGABIT,
 ) -> Platform:
-    """Equal PCs on a switch, each with a user of its own who comes and goes.
+    """Equal PCs on a switch, each with an owner who comes and goes.
 
     >>> lab = shared_pcs(16, seed=0)
     >>> len(lab.hosts), sorted(set(lab.hosts[0].trace.value.tolist()))
@@ -73,7 +73,7 @@ def shared_pcs(
 
 
 def idle_pcs(count: int, contention: Literal["none", "fair"] = "none") -> Platform:
-    """Equal PCs that nobody else uses."""
+    """Equal PCs without other users."""
     hosts = tuple(Host(f"pc{i}") for i in range(count))
     return Platform((Site("lab", hosts, bandwidth=GIGABIT, latency=2e-4),), contention=contention, name="lab")
 
@@ -156,7 +156,7 @@ def measure(
 
 
 def warm_up(program: Program) -> None:
-    """A run with each scheduler whose time nobody looks at: compiled loops are loaded then."""
+    """Run each scheduler once without measuring it, so that compiled code is loaded."""
     for name in NAMES:
         measure(program, shared_pcs(4, seed=0), name)
 

@@ -17,7 +17,7 @@ from headrace.core.scheduler import Problem
 from headrace.experiment.diagram import Diagram
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
-from headrace.reproductions import Ask, Claim, Reproduction
+from headrace.reproductions import SWEEP_PAPER, Ask, Claim, Reproduction
 from headrace.reproductions.contributors import standard_error
 
 KB = 1000.0
@@ -140,7 +140,7 @@ def reproduce(ask: Ask) -> Reproduction:
     headers = ["tasks", "shared KB", *HEURISTICS, "best", "bound", "H4 / best", "H9 / best"]
     return Reproduction(
         title="Effect of shared file size on different scheduling strategies",
-        source="the parameter-sweep paper, figure 11",
+        source=f"{SWEEP_PAPER}, figure 11",
         headers=headers,
         rows=[
             [
@@ -241,12 +241,12 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             f"up to {behind:.2f} times the best heuristic; "
             f"the worst of the six in {sum(_is_worst(r) for r in largest)} of {len(largest)} cases from 4800 KB on",
             behind > 1.5 and sum(_is_worst(r) for r in largest) > len(largest) / 2,
-            "where files are small, it hardly matters who fetches them when",
+            "with small files it hardly matters when they are fetched",
             rule="somewhere above 1.5 times the best heuristic, and the worst in most cases from 4800 KB on",
             afterwards=True,
         ),
         Claim(
-            "sufferage over hosts (H3) cannot use that tasks share files; over clusters (H4) it can",
+            "sufferage over hosts (H3) does not exploit shared files; sufferage over clusters (H4) does",
             f"from 1200 KB on H3 takes {_mean_ratio(large, 'H3', 'H4'):.2f} times as long as H4",
             _mean_ratio(large, "H3", "H4") > 1.0,
             rule="H3 takes longer than H4 from 1200 KB on, on average",
@@ -255,30 +255,30 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             "extended sufferage (H4) and sufferage II (H9) are best at all sizes",
             f"H4 takes {h4:.3f} times, H9 {h9:.3f} times the best of the six",
             h4 < 1.005 and h9 < 1.005,
-            "min-min is better here: see the next row",
+            "min-min is better here; see the next claim",
             rule="less than 1.005 times the best of the six, on average",
         ),
         Claim(
-            "min-min (H1) is worse than the rules of sufferage",
-            f"H1 takes {_mean_ratio(rows, 'H1', 'H4'):.3f} times as long as H4; planned little by little "
+            "min-min (H1) is worse than the sufferage heuristics",
+            f"H1 takes {_mean_ratio(rows, 'H1', 'H4'):.3f} times as long as H4; planned in small steps "
             f"{_stepwise(rows):.3f} times, {_stepwise(largest):.3f} times from 4800 KB on",
             _mean_ratio(rows, "H1", "H4") > 1.0,
-            "partly that the paper's program plans little by little: what is near is then planned without what comes "
-            f"later. Its rule for links changes no makespan by more than {_by_rule(rows):.1%}, and with inputs and "
+            "in part because the paper's program plans in small steps: near tasks are planned without regard to later "
+            f"ones. Its rule for links changes no makespan by more than {_by_rule(rows):.1%}, and with inputs and "
             f"results booked in the first gaps, as in its charts, H1 takes {_reference():.3f} times as long as H4 too",
             rule="H1 takes longer than H4, on average",
         ),
         Claim(
-            "randomized forms (H5-H8) perform as those they are made of",
+            "the randomized forms (H5-H8) perform like the heuristics they are based on",
             ", ".join(f"{drawn} differs by up to {off:.1%}" for drawn, off in drawn_off.items()),
             max(drawn_off.values()) < 0.01,
-            "H7 alone differs, and in both directions: many tasks lose nothing on their second best host, and among "
-            "those that tie it draws where H3 takes the lower number. With shuffled tasks, where a low number says "
-            f"nothing, it still differs by up to {shuffled_off:.1%}",
+            "only H7 differs, in both directions: many tasks have sufferage 0, and among ties it draws at random where "
+            "H3 takes the lowest task number. With shuffled tasks, where the number carries no information, "
+            f"it still differs by up to {shuffled_off:.1%}",
             rule="less than 1 % off at every size",
         ),
         Claim(
-            "max-min (H2) does as well as the rules of sufferage at 4800 and 9600 KB, by chance of this set-up",
+            "max-min (H2) does as well as the sufferage heuristics at 4800 and 9600 KB, an artefact of this set-up",
             f"there H2 takes {_mean_ratio(largest, 'H2', 'H4'):.2f} times as long as H4",
             _mean_ratio(largest, "H2", "H4") < 1.05,
             "the paper calls it an idiosyncrasy; elsewhere it expects H2 between H1 and H3",
@@ -344,18 +344,20 @@ def _notes(rows: Sequence[Row], seeds: int) -> list[str]:
     gap = {h: [r.first[h] / r.best - 1.0 for r in rows] for h in ("H4", "H9")}
     return [
         f"Means of {seeds} seeds; `best` and the bound with the first seed, {SEARCH:g} s of search each.",
-        "H0 is a self-scheduled workqueue: an idle host takes the next task, sends for its inputs and starts when they "
-        "are there. It was a plan before, which sends inputs ahead of their tasks and so hides most of what H0 lacks: "
-        "3,765 and 4,745 s at 1200 and 4800 KB with tasks in chunks. The rules of the claims are older.",
+        "H0 is a self-scheduled workqueue: an idle host takes the next task, requests its inputs and starts when they "
+        "have arrived. An earlier version replayed a plan for H0, which sends inputs ahead of their tasks and so hides "
+        "most of what H0 lacks: 3,765 and 4,745 s at 1200 and 4800 KB with tasks in chunks. The rules of the claims "
+        "are older than that change.",
         "H1 to H9 are planned, then carried out with the planned order on every link: at most "
         f"{max(r.drift for r in rows):.1e} off the plan. By the paper's rule, where a link passes over what is "
         f"not ready, {_by_rule(rows):.1e} off: the "
         "estimates are exact, and plans foresee what links do.",
-        "Another program with the same set-up books results as early as inputs; its plans promise more than they "
-        "take. Geometric mean of our makespans over those it reaches: " + ", ".join(shares) + ".",
+        "A prototype with the same set-up books results as early as inputs, so that its plans "
+        "overestimate the makespan. "
+        "Geometric mean of our makespans over those it reached: " + ", ".join(shares) + ".",
         f"H4 is {np.mean(gap['H4']):.1%} above `best` on average, {max(gap['H4']):.1%} at most; "
         f"H9 {np.mean(gap['H9']):.1%} and {max(gap['H9']):.1%}. "
         f"`best` is {np.mean([r.best / r.bound - 1.0 for r in rows]):.1%} above the bound.",
-        "With three clusters there are two differences, and the larger one equals their mean plus deviation: no "
-        "difference is a jump, the first one counts, and H4 and H9 are one rule here.",
+        "With three clusters there are two gaps between completion times, and the larger one equals their mean plus "
+        "standard deviation: no gap counts as a jump, the first gap is used, and H4 and H9 are the same rule here.",
     ]  # fmt: skip

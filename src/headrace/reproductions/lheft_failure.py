@@ -9,7 +9,7 @@ from headrace.experiment.dataflow import GIGABIT, jacobi
 from headrace.experiment.diagram import Diagram
 from headrace.model.behaviour import Change
 from headrace.model.program import Program
-from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions import DATAFLOW_PAPER, Ask, Cell, Claim, Reproduction
 from headrace.reproductions.contributors import (
     AS_PUBLISHED,
     MOMENTS,
@@ -27,7 +27,7 @@ CONTRIBUTORS, ITERATIONS, STEP = 20, 40, 5
 LOST_AT = 720.0
 LOST = "pc7"
 WORK = 8.0
-"""Seconds of a task on an idle PC: so long that the run is half done after 12 minutes."""
+"""Seconds of a task on an idle PC, chosen so that the run is half done after 12 minutes."""
 BURST = 48.0
 SEEDS = 12
 CERTAIN = 2.0
@@ -52,7 +52,7 @@ class Cells:
     redone: list[float]
     replicas: list[float]
     copied_share: float
-    """Of what is made for replication (every so many levels), the share that was copied."""
+    """The share of the items due for replication that was copied."""
     gigabytes: list[float]
     curve: list[float]
 
@@ -74,7 +74,7 @@ def reproduce(ask: Ask) -> Reproduction:
 
 
 def failure(ask: Ask, iterations: int, lost_at: float) -> Reproduction:
-    """The table for so many iterations, with a contributor lost at this moment."""
+    """The table for this number of iterations, with a contributor lost at this moment."""
     idle = float(jacobi(1).graph.work[0]) / 6.0
     program = jacobi(iterations, ratio=WORK / idle)
     rows = [
@@ -85,7 +85,7 @@ def failure(ask: Ask, iterations: int, lost_at: float) -> Reproduction:
     pictures = [_picture([row for row in rows if row.bandwidth == b]) for b in NETWORKS]
     return Reproduction(
         title="One contributor lost: finished tasks over time, with and without replication",
-        source="the macro-dataflow paper, figure 16",
+        source=f"{DATAFLOW_PAPER}, figure 16",
         headers=[
             "network MB/s",
             "scheduler",
@@ -188,7 +188,7 @@ def _claims_at(ours: Cells, theirs: Cells, bare: Cells) -> list[Claim]:
             f"({where}) far fewer tasks are executed again with replication",
             f"L-HEFT with step {STEP} {mean(ours.redone):.1f}, D-HEFT {mean(theirs.redone):.1f}",
             fewer,
-            "replication waits for contributors that are not busy, and what all have read by then is not copied any "
+            "replication waits for idle contributors, and items that all readers have by then are not copied any "
             f"more: {copied}",
             rule="less than 0.7 times as many as under D-HEFT",
             afterwards=True,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from headrace.experiment.dataflow import fft
 from headrace.experiment.diagram import Diagram
 from headrace.model.program import Program
-from headrace.reproductions import Ask, Claim, Reproduction
+from headrace.reproductions import DATAFLOW_PAPER, Ask, Claim, Reproduction
 from headrace.reproductions.contributors import (
     CONTRIBUTORS,
     NAMES,
@@ -25,7 +25,7 @@ SEEDS = 3
 RATIO = 3.0
 POINTS = 2**24
 BURST_IN_TASKS = 6.0
-"""Stretches of use last so many idle run times, about as for Jacobi."""
+"""Length of a stretch of use, in idle run times; about as for Jacobi."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def transform(ask: Ask, contributors: Sequence[int], points: int) -> Reproductio
     used = [row for row in rows if row.used]
     return Reproduction(
         title=f"L-HEFT against D-HEFT, FFT of {program.graph.n_tasks} tasks",
-        source="the macro-dataflow paper, figure 13",
+        source=f"{DATAFLOW_PAPER}, figure 13",
         headers=[
             "contributors",
             "PCs",

@@ -11,7 +11,7 @@ from headrace.experiment.dataflow import fft, jacobi
 from headrace.experiment.diagram import Diagram
 from headrace.model.behaviour import Change, GridScript
 from headrace.model.program import Program
-from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions import DATAFLOW_PAPER, Ask, Cell, Claim, Reproduction
 from headrace.reproductions.contributors import (
     MOMENTS,
     PLANNING,
@@ -31,7 +31,7 @@ FROM = 180.0
 """Seconds after which two more come every minute."""
 SEEDS = 3
 WORK = {"Jacobi": 16.0, "FFT": 6.0}
-"""Seconds of a task on an idle PC: so long that the runs last as long as the paper's must have."""
+"""Seconds of a task on an idle PC, chosen so that runs last as long as the paper's must have."""
 BURST_IN_TASKS = 6.0
 SCHEDULERS = {
     "L-HEFT": ("lheft", 1),
@@ -90,7 +90,7 @@ def joining(ask: Ask, chosen: dict[str, Program]) -> Reproduction:
     rows = [_row(ask, name, program, label) for name, program in chosen.items() for label in SCHEDULERS]
     return Reproduction(
         title="Contributors that join: finished tasks over time",
-        source="the macro-dataflow paper, figures 14 and 15",
+        source=f"{DATAFLOW_PAPER}, figures 14 and 15",
         headers=[
             "program",
             "scheduler",
@@ -106,7 +106,7 @@ def joining(ask: Ask, chosen: dict[str, Program]) -> Reproduction:
         notes=[
             f"Means of {ask.seeds_or(SEEDS)} seeds, curves of the first. Tasks take {WORK['Jacobi']:g} s (Jacobi) and "
             f"{WORK['FFT']:g} s (FFT) on an idle PC: at 1 Gbit/s and the ratios of figure 11 all 640 tasks would "
-            "be done before anybody joins. Users come and go in stretches of six run times.",
+            "be done before the first contributor joins. Users come and go in stretches of six run times.",
             "Response: from joining to the first task that begins there. Planning takes D-HEFT "
             f"{PLANNING * 1e3:g} ms for each thousand tasks times contributors, and a hundred times that in its "
             "second row.",
@@ -199,7 +199,8 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
 
 
 _WHY = {
-    "Jacobi": "both answer as soon as a task is ready, and a plan takes milliseconds: a hundred times that is not felt",
+    "Jacobi": "both react as soon as a task is ready, and a plan takes milliseconds: even a hundred "
+    "times that is not noticeable",
     "FFT": "tasks that need no traffic stay where their data is, and most of an FFT needs none: a newcomer waits for "
     "one that does. Jacobi, where every task needs its neighbours' rows, has no such wait",
 }

@@ -11,7 +11,7 @@ from headrace.experiment.dataflow import matmul
 from headrace.experiment.diagram import Diagram
 from headrace.model.graph import Graph
 from headrace.model.sited import SiteLists
-from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions import DATAFLOW_PAPER, Ask, Cell, Claim, Reproduction
 from headrace.reproductions.contributors import NAMES, idle_pcs, judged, mean, measure, standard_error
 from headrace.simulator.events.run import SimulatedRun
 
@@ -57,7 +57,7 @@ def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
             rows.append(_row(graph, count, scheduler, seeds))
     return Reproduction(
         title="Speedup of matrix multiplication over contributors, and network overhead",
-        source="the macro-dataflow paper, section 5.3 (figure 6)",
+        source=f"{DATAFLOW_PAPER}, section 5.3 (figure 6)",
         headers=[
             "contributors",
             "scheduler",
@@ -74,8 +74,8 @@ def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
             _picture(rows, counts, "Network overhead", "transfers / tasks, seconds", None),
         ],
         notes=[
-            f"Means of {seeds} seeds. {graph.n_tasks} tasks of {float(graph.work[0]):.2f} s; initial pieces are dealt "
-            "out to the contributors at random, equally many to each, before the clock starts, and results stay "
+            f"Means of {seeds} seeds. {graph.n_tasks} tasks of {float(graph.work[0]):.2f} s; initial pieces are "
+            "distributed evenly over the contributors at random before the clock starts, and results stay "
             "where they are made: the paper leaves both out. PCs are idle and equal; transfers share ports of "
             "1 Gbit/s fairly. Overhead: seconds in which contributors receive data over seconds of tasks.",
         ],
@@ -83,7 +83,7 @@ def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
 
 
 def spread_out(graph: Graph, count: int, seed: int) -> Graph:
-    """The program with its initial items dealt out to the contributors, equally many to each.
+    """The program with its initial items distributed evenly over the contributors.
 
     >>> dealt = spread_out(matmul(blocks=2).graph, 4, seed=0)
     >>> [sum(dealt.homes.of(item) == (f"pc{i}",) for item in range(16)) for i in range(4)]

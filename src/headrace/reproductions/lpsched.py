@@ -150,7 +150,7 @@ def reproduce(ask: Ask) -> Reproduction:
             "The paper does not print its trial runs. Those used here, and the reading rates of disks, were chosen so "
             "that the placements and times which it does print come out, as far as that is possible: where they do, "
             "this shows that its results are consistent, not that they were predicted.",
-            "'simulated' routes buffers as planned, 'in turn' deals them out round robin; both are MB/s.",
+            "'simulated' routes buffers as planned, 'in turn' distributes them round robin; both are MB/s.",
             "Seconds: LPSched's deployment routed as planned, the others' in turn, as the paper's runtime did.",
         ),
     )
@@ -291,7 +291,8 @@ def _times(runs: Runs) -> Iterator[Claim]:
     lp = runs["1x7x1 loaded", "lpsched"]
     yield Claim(
         "the runtime cannot be told the planned flows, which can make optimal plans suboptimal",
-        f"1x7x1 under load: buffers dealt out in turn reach {lp.in_turn.of_planned:.0%} of the planned throughput",
+        f"1x7x1 under load: buffers distributed round robin reach {lp.in_turn.of_planned:.0%} of the "
+        "planned throughput",
         lp.in_turn.of_planned < 0.95,
         rule="less than 95 % of the planned throughput",
     )
@@ -310,7 +311,7 @@ def _times(runs: Runs) -> Iterator[Claim]:
         "two clusters: the Total placement is 1 + 55 + 10 + 5 + 1",
         _sum(everywhere),
         everywhere.copies == (1, 55, 10, 5, 1),
-        why="71 machines dealt out by the times that give 35 + 6 + 5 + 1 of 47 are these; the paper's two "
+        why="71 machines, divided in proportion to the times that give 35 + 6 + 5 + 1 of 47 are these; the paper's two "
         "placements do not follow from the same times",
         rule="the same copies",
     )

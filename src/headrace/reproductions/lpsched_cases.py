@@ -75,7 +75,7 @@ def averager_problem(weight: int, platform: Platform, *sources: Source) -> Pipel
 def microscope_problem(
     link: float | None = None, *, least: float = 0.0, cross: float = 1.0
 ) -> PipelineProblem:
-    """The virtual microscope in Maryland, data on MD1; with a shared link of so many bytes/s, Ohio too."""
+    """The virtual microscope in Maryland, data on MD1; with the bandwidth of a shared link in bytes/s, Ohio too."""
     times = {"Reader": 6, "Decompress": 244, "Clip": 42, "Zoom": 35, "View": 7}
     volumes = (100, 650, 480, 90, 0)
     filters = [
