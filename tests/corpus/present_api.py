@@ -93,7 +93,9 @@ def _simulate(case: Case, program: Spec, platform: Spec) -> Answer:
 
 
 def _log_row(line: str) -> Row:
-    time, *words = shlex.split(line)  # names with spaces are quoted; they were not when the corpus was recorded
+    time, *words = shlex.split(
+        line
+    )  # names with spaces are quoted; they were not when the corpus was recorded
     return " ".join(words), (float(time),)
 
 
