@@ -206,11 +206,7 @@ class _Run:
 
     def _moves_on(self) -> bool:
         """Whether anything that is under way will ever end; hosts and links can stand still for good."""
-        grid = self.grid
-        if grid.heap_len[0] > 0 and grid.heap_time[0] < math.inf:
-            return True
-        flows = grid.active[: int(grid.n_active[0])]
-        return len(flows) > 0 and bool(grid.flow_time[1] < math.inf or (grid.pair_rate[flows] > 0).any())
+        return g.next_moment(self.grid) < math.inf
 
     def _next_release(self) -> float:
         if self.at_release == len(self.releases):
