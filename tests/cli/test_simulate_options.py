@@ -9,127 +9,132 @@ from typing import Any
 import pytest
 
 from cli.command import headrace
-from headrace.commands.simulate_options import RULES, SimulateOptions, require_fitting, setting_of
+from headrace.commands.simulate_options import SimulateSource, changed_options, require_fitting
+from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy
-from headrace.core.scheduler import Assign, Problem
+from headrace.core.scheduler import EVERY_EVENT, Assign, Problem
+from headrace.core.view import RunView
 from headrace.model.errors import UsageError
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
+from headrace.online.adapter import accepted_policy, make_scheduler, policy_fields
 from headrace.planners.list.heft import Heft
 from headrace.planners.registry import names
-from headrace.simulator.events.simulate import (
-    ONLINE,
-    SimulationConfig,
-    make_online,
-    rules_taken,
-    simulate_program,
-)
+from headrace.simulator.events.config import SimulationConfig
+from headrace.simulator.events.simulate import simulate_program
 
 PAIRS = Platform.pairwise([2.0, 1.0], bandwidth=1e6)
 SHARED = Platform((Site("s", (Host("a"), Host("b"))),), name="shared", contention="fifo")
-VALUES = {
+VALUES: dict[str, Any] = {
     "events": "S1",
     "interval": 10.0,
-    "horizon": "2",
+    "horizon": 2.0,
     "planning": 0.5,
     "subset": 5,
     "reduce": "random",
     "replan": "joins",
 }
+DECIDING = ("lheft", "dheft", "workqueue")
+"""Schedulers that decide by themselves while the program runs."""
 
 
-def refused(grid: Platform = SHARED, **options: object) -> str:
+def fits(
+    grid: Platform = SHARED,
+    source: SimulateSource | None = None,
+    execution: ExecutionPolicy | None = None,
+    error: float = 0.0,
+    **policy: Any,
+) -> None:
+    config = SimulationConfig(ReplanPolicy(**policy), execution or ExecutionPolicy(), error=error)
+    require_fitting(source or SimulateSource("heft"), config, grid)
+
+
+def refused(*grid: Platform, **options: Any) -> str:
     with pytest.raises(UsageError) as found:
-        require_fitting(SimulateOptions(**options), grid)  # type: ignore[arg-type]
+        fits(*grid, **options)
     return str(found.value)
 
 
-@pytest.mark.parametrize("scheduler", sorted(ONLINE))
-@pytest.mark.parametrize("rule", RULES)
-def test_rules_that_a_scheduler_does_not_take_are_refused(scheduler: str, rule: str) -> None:
-    given = {rule: VALUES[rule]} | ({"subset": 5} if rule == "reduce" else {})
-    if rule in rules_taken(scheduler):
-        require_fitting(SimulateOptions(scheduler, **given), SHARED)  # type: ignore[arg-type]
+@pytest.mark.parametrize("scheduler", DECIDING)
+@pytest.mark.parametrize("field", VALUES)
+def test_options_that_a_scheduler_does_not_accept_are_refused(scheduler: str, field: str) -> None:
+    given = {field: VALUES[field]} | ({"subset": 5} if field == "reduce" else {})
+    source = SimulateSource(scheduler)
+    if field in policy_fields(scheduler):
+        require_fitting(source, SimulationConfig(ReplanPolicy(**given)), SHARED)
         return
-    said = refused(scheduler=scheduler, **given)
-    assert f"takes no --{rule}" in said or f"--{rule}" in said
-    assert "--planning;" in said if scheduler == "dheft" else "takes none" in said
+    said = refused(source=source, **given)
+    assert "does not accept" in said
+    assert f"--{field}" in said
+    assert ("accepts only --planning" in said) == (scheduler == "dheft")
 
 
-@pytest.mark.parametrize("scheduler", [n for n in names() if n not in ONLINE])
-def test_planners_take_all_rules(scheduler: str) -> None:
-    options = SimulateOptions(scheduler, **VALUES)  # type: ignore[arg-type]
-    require_fitting(options, SHARED)
-    assert make_online(scheduler, setting_of(options)).name
+@pytest.mark.parametrize("scheduler", [n for n in names() if n not in DECIDING])
+def test_planners_accept_all_options(scheduler: str) -> None:
+    config = SimulationConfig(ReplanPolicy(**VALUES))
+    require_fitting(SimulateSource(scheduler), config, SHARED)
+    assert make_scheduler(scheduler, config.policy).name
 
 
 @pytest.mark.parametrize("scheduler", names())
 def test_an_option_that_a_scheduler_lacks_is_no_traceback(scheduler: str) -> None:
     if scheduler in ("best", "coschedule"):
-        assert make_online(scheduler, time=3.0).name
+        assert make_scheduler(scheduler, time=3.0).name
     else:
-        with pytest.raises(UsageError, match="takes no 'time'"):
-            make_online(scheduler, time=3.0)
+        with pytest.raises(UsageError, match=r"takes no 'time' \(try: best"):
+            make_scheduler(scheduler, time=3.0)
 
 
-def test_every_rule_reaches_the_setting() -> None:
-    rules = setting_of(SimulateOptions(**VALUES)).rules  # type: ignore[arg-type]
-    assert rules == ReplanPolicy(
-        "S1", 10.0, horizon=2.0, planning=0.5, subset=5, reduce="random", replan="joins"
-    )
+def test_options_with_their_default_values_are_as_not_given() -> None:
+    assert changed_options(SimulationConfig()) == []
+    assert changed_options(SimulationConfig(ReplanPolicy(**VALUES))) == [f"--{name}" for name in VALUES]
+
+
+PLAN = SimulateSource(plan=Path("p"))
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"events": "once", "interval": 3.0}, "--interval says otherwise"),
-        ({"events": "once", "horizon": "2"}, "--horizon says otherwise"),
-        ({"events": "once", "replan": "10%"}, "--replan 10% says otherwise"),
-        ({"interval": 3.0, "replan": "10%"}, "both say when"),
+        ({"interval": 3.0}, "--interval has no effect"),
+        ({"horizon": 2.0}, "--horizon has no effect"),
+        ({"interval": 3.0, "replan": "10%", "events": "S1"}, "both say when"),
         ({"reduce": "random"}, "--subset"),
-        ({"reduce": "random", "subset": 0}, "--subset"),
-        ({"reduce": "largest", "subset": 9}, "--reduce is 'largest'"),
+        ({"reduce": "largest", "subset": 9}, "reduce is 'largest'"),
         ({"replan": "sometimes"}, "10%"),
-        ({"plan": Path("p"), "scheduler": "heft"}, "--scheduler is for making one"),
-        ({"plan": Path("p"), "time": 2.0}, "--time is for making one"),
-        ({"plan": Path("p"), "faults": "kill=1@5"}, "let a scheduler decide"),
-        ({"estimates": "good"}, "user, history, perfect"),
-        ({"seed": -1}, "--seed is -1"),
+        ({"source": SimulateSource("heft", Path("p"))}, "--scheduler would let a scheduler decide"),
+        ({"source": SimulateSource(plan=Path("p"), time=2.0)}, "--time would let a scheduler decide"),
+        ({"source": PLAN, "subset": 3}, "--subset would let a scheduler decide"),
+        ({"error": 1.5}, "error is 1.5"),
         ({"interval": 0.0}, "interval is 0"),
         ({"interval": float("inf")}, "interval is inf"),
         ({"interval": float("nan")}, "interval is nan"),
         ({"planning": float("inf")}, "planning is inf"),
-        ({"horizon": "nan"}, "--horizon is 'nan'"),
-        ({"horizon": "-1"}, "--horizon is '-1'"),
-        ({"replan": "0%"}, "--replan is '0%'"),
-        ({"replan": "inf%"}, "--replan is 'inf%'"),
+        ({"horizon": float("nan")}, "horizon is nan"),
+        ({"horizon": -1.0}, "horizon is -1.0"),
+        ({"replan": "0%"}, "replan is '0%'"),
+        ({"replan": "inf%"}, "replan is 'inf%'"),
     ],
 )
-def test_options_that_do_not_go_together(options: dict[str, object], said: str) -> None:
+def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> None:
     assert said in refused(**options)
 
 
 def test_options_without_effect_on_a_grid() -> None:
-    assert f"the contention of {PAIRS.name} is 'none'" in refused(PAIRS, links="hybrid")
-    assert "keeps its own data" in refused(PAIRS, steal=True)
-    require_fitting(SimulateOptions(links="hybrid", steal=True), SHARED)
+    hybrid, steal = ExecutionPolicy(link_order="hybrid"), ExecutionPolicy(steal=True)
+    assert f"the contention of {PAIRS.name} is 'none'" in refused(PAIRS, execution=hybrid)
+    assert "keeps its own data" in refused(PAIRS, execution=steal)
+    both = ExecutionPolicy(link_order="hybrid", steal=True)
+    require_fitting(SimulateSource(), SimulationConfig(execution=both), SHARED)
 
 
 def test_from_python_too() -> None:
-    with pytest.raises(UsageError, match="'workqueue' does not take subset"):
-        make_online("workqueue", SimulationConfig(ReplanPolicy(subset=5)))
-    assert (
-        make_online("workqueue", SimulationConfig(ReplanPolicy(subset=5)).fitted("workqueue")).name
-        == "workqueue"
-    )
-
-
-@pytest.mark.parametrize("wrong", [{"reduce": "x"}, {"replan": "x"}, {"horizon": "x"}, {"horizon": -1.0}])
-def test_rules_from_python_are_checked(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match=next(iter(wrong))):
-        ReplanPolicy(**wrong)
+    policy = ReplanPolicy(subset=5)
+    with pytest.raises(UsageError, match="'workqueue' decides by itself and does not accept subset"):
+        make_scheduler("workqueue", policy)
+    assert make_scheduler("workqueue", accepted_policy("workqueue", policy)).name == "workqueue"
 
 
 class Seeds(Heft):
@@ -171,11 +176,12 @@ def test_the_command_says_it_in_one_line(case: tuple[str, ...], tmp_path: Path) 
 
 
 OWN = """
-from headrace.core.scheduler import Assign
+from headrace.core.scheduler import EVERY_EVENT, Assign
 class FirstHost:
     name = "first-host"
-    def react(self, state, events):
-        return [Assign(state.graph.task_names[t], state.platform.hosts[0].name, t) for t in state.waiting()]
+    wake = EVERY_EVENT
+    def react(self, view, events):
+        return [Assign(view.graph.task_names[t], view.platform.hosts[0].name, t) for t in view.ready()]
 """
 
 
@@ -197,8 +203,9 @@ def test_outputs_that_cannot_be_written_are_refused_at_once(
     assert f"error: {target}: cannot be written" in ended.err
 
 
-def test_a_carried_plan_has_no_log(case: tuple[str, ...], tmp_path: Path) -> None:
-    ended = headrace("simulate", *case, "--log", "x.log", cwd=tmp_path)
+def test_a_replayed_plan_has_no_log(case: tuple[str, ...], tmp_path: Path) -> None:
+    assert headrace("plan", *case, "-o", "p.json", cwd=tmp_path).code == 0
+    ended = headrace("simulate", *case, "--plan", "p.json", "--log", "x.log", cwd=tmp_path)
     assert (ended.code, "has no log" in ended.err) == (2, True)
     assert not (tmp_path / "x.log").exists()
 
@@ -216,14 +223,15 @@ class Watching:
     """Everything to the first host; remembers who holds what when asked."""
 
     name = "watching"
+    wake = EVERY_EVENT
 
     def __init__(self) -> None:
         self.seen: list[dict[int, set[str]]] = []
 
-    def react(self, state: Any, events: object) -> list[Assign]:
-        self.seen.append(state.holders)
-        first = state.platform.hosts[0].name
-        return [Assign(state.graph.task_names[t], first, t) for t in state.waiting()]
+    def react(self, view: RunView, events: object) -> list[Assign]:
+        self.seen.append(view.holders)
+        first = view.platform.hosts[0].name
+        return [Assign(view.graph.task_names[t], first, t) for t in view.ready()]
 
 
 def test_schedulers_of_ones_own_see_who_holds_what() -> None:

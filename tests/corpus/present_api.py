@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import numpy as np
@@ -92,8 +93,8 @@ def _simulate(case: Case, program: Spec, platform: Spec) -> Answer:
 
 
 def _log_row(line: str) -> Row:
-    time, what = line.split(" ", 1)
-    return what, (float(time),)
+    time, *words = shlex.split(line)  # names with spaces are quoted; they were not when the corpus was recorded
+    return " ".join(words), (float(time),)
 
 
 def _deploy(case: Case, _program: Spec, _platform: Spec) -> Answer:

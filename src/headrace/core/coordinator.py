@@ -167,11 +167,11 @@ class Coordinator:
 
     # Events.
 
-    def handle(self, events: Sequence[Event]) -> list[BackendCommand | Assign | Fetch]:
+    def handle(self, events: Sequence[Event]) -> list[BackendCommand | Command]:
         """Take note of events, ask the scheduler if it wants to be asked, and say what follows.
 
         The answer is a list of `BackendCommand`; for workers with queues of their own it is a list of
-        `Assign`, for tasks that got another host, and of `Fetch`.
+        `Assign` and `Requeue`, for tasks that got another host or none, and of what the scheduler said about data.
         """
         before = self.records.state.assigned.copy()
         for event in events:
@@ -183,7 +183,7 @@ class Coordinator:
         answer += self._ask_as_needed(events, changed)
         return [*self._reassigned(before), *answer] if self.workers_queue else answer
 
-    def unblock(self) -> list[BackendCommand | Assign | Fetch]:
+    def unblock(self) -> list[BackendCommand | Command]:
         """What follows when nothing is under way, nothing is to come, and yet tasks are left.
 
         The scheduler is asked about ready tasks without a host. If that does not help, planned orders are given up and
@@ -195,9 +195,9 @@ class Coordinator:
             answer += self._dispatch()
         return [*self._reassigned(before), *answer] if self.workers_queue else answer
 
-    def _ask_as_needed(self, events: Sequence[Event], changed: bool) -> list[BackendCommand | Assign | Fetch]:
+    def _ask_as_needed(self, events: Sequence[Event], changed: bool) -> list[BackendCommand | Command]:
         """Ask while the scheduler wants to be asked, in the order of the simulated grid; what starts by it."""
-        answer: list[BackendCommand | Assign | Fetch] = []
+        answer: list[BackendCommand | Command] = []
         happened, muted, check_balance = True, False, False
         while True:
             balance = check_balance and is_balance_asked_for(*self.refs, self.view.time, self.wake())
@@ -215,10 +215,10 @@ class Coordinator:
                 return answer
             events, changed, happened = (), False, False
 
-    def _answer_to(self, commands: Sequence[Command]) -> list[BackendCommand | Assign | Fetch]:
+    def _answer_to(self, commands: Sequence[Command]) -> list[BackendCommand | Command]:
         """What the back end has to do after the scheduler gave commands."""
         if self.workers_queue:
-            return [command for command in commands if isinstance(command, Fetch)]
+            return [c for c in commands if isinstance(c, Fetch | Replicate | Remove | Cancel)]
         return [*self._backend_commands(), *self._dispatch()]
 
     @property
@@ -401,7 +401,7 @@ class Coordinator:
 
     # Answers.
 
-    def _dispatch(self) -> list[BackendCommand | Assign | Fetch]:
+    def _dispatch(self) -> list[BackendCommand | Command]:
         """Start what can start; workers with queues of their own do that themselves."""
         if self.workers_queue:
             return []
@@ -410,7 +410,7 @@ class Coordinator:
         dispatch_all(*self.refs, self.view.time)
         return self._backend_commands()
 
-    def _backend_commands(self) -> list[BackendCommand | Assign | Fetch]:
+    def _backend_commands(self) -> list[BackendCommand | Command]:
         """Commands since the last call. They name transfers by numbers, which the next dispatch may use again."""
         state, names = self.records.state, _Names(self.view)
         count = int(state.counters[s.COMMANDS])
@@ -426,14 +426,17 @@ class Coordinator:
         )
         return [names.command(state, *row) for row in rows]
 
-    def _reassigned(self, before: Ints) -> list[Assign]:
-        """Tasks whose host is another one than before, for workers with queues of their own."""
+    def _reassigned(self, before: Ints) -> list[Assign | Requeue]:
+        """Tasks whose host is another one than before, or none, for workers with queues of their own."""
         state, view = self.records.state, self.view
-        hosts = view.platform.hosts
+        hosts, names = view.platform.hosts, view.graph.task_names
+        taken_off = np.flatnonzero((before >= 0) & (state.assigned < 0) & (state.done == 0))
+        released = [Requeue(names[t]) for t in taken_off.tolist()]
         changed = np.flatnonzero((state.assigned != before) & (state.assigned >= 0))
+        ordered = changed[np.lexsort((changed, state.rank[changed]))].tolist()
         return [
-            Assign(view.graph.task_names[t], hosts[state.assigned[t]].name, float(state.rank[t]))
-            for t in changed[np.lexsort((changed, state.rank[changed]))].tolist()
+            *released,
+            *(Assign(names[t], hosts[state.assigned[t]].name, float(state.rank[t])) for t in ordered),
         ]
 
     def validate_state(self) -> None:

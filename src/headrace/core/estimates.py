@@ -27,7 +27,7 @@ class Estimates:
         self.graph = graph
         self.base = platform
         self.work = graph.work
-        self._rates = platform.rates(graph.kinds)
+        self._rates = read_only(platform.rates(graph.kinds))
 
     def note(self, now: float, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
         """These tasks have ended on these hosts after so many seconds."""
@@ -56,6 +56,12 @@ class Estimates:
     def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
         """Seconds until running tasks end; one that is overdue is expected to need a tenth more."""
         return left_on_time(started, expected, now)
+
+
+def read_only(rates: Floats) -> Floats:
+    """The same array; schedulers see it and must not write to it."""
+    rates.flags.writeable = False
+    return rates
 
 
 class HistoryEstimates(Estimates):
@@ -110,6 +116,7 @@ class HistoryEstimates(Estimates):
                 else:
                     self._rates[kind] = self._user[kind]
                     self.work[of_kind] = 0.0
+            self._rates = read_only(self._rates)
             self._changed.clear()
             self._platform = None
         return self._rates

@@ -17,7 +17,7 @@ import asyncio
 import functools
 import threading
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -26,12 +26,14 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.metrics import time as engine_time
 
 from headrace.core.replan import Replan
-from headrace.core.scheduler import Assign
+from headrace.core.scheduler import Assign, Cancel, Fetch, Remove, Replicate, Requeue
 from headrace.model.errors import HeadraceError, NoPlan, TaskFailed
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.planners.list.round_robin import RoundRobin
+from headrace.runtime.dask_transfers import PlannedTransfers
 from headrace.runtime.messages import encode_error, encode_event
 from headrace.runtime.packing import unpack
 
@@ -177,7 +179,10 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.policy_name = self.coordinator.scheduler.name
         absent = [HostLeft(0.0, h.name) for h in self.platform.hosts if h.name not in self.address]
         self.planned_for = [h.name for h in self.platform.hosts if h.name in self.address]
-        self.first_answer = _assignments(self.coordinator.handle([*absent, Started(0.0)]))
+        self.transfers = PlannedTransfers(
+            self.scheduler, {name: key for key, name in self.layout.items.items()}, self.address
+        )
+        self.first_answer = self.coordinator.handle([*absent, Started(0.0)])
 
     # What the engine calls.
 
@@ -205,11 +210,17 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         for event in left:
             self.address.pop(event.host, None)
             self._emit(event)
-        still = [a for a in self.first_answer if a.task not in self.pin and a.host not in gone]
-        self._assign([a for a in still if a.host in self.address or a.host not in self.planned_for])
+        self._carry_out([command for command in self.first_answer if self._still_holds(command, gone)])
         if left:
-            self._assign(_assignments(self.coordinator.handle(left)))
+            self._carry_out(self.coordinator.handle(left))
         self._apply()
+
+    def _still_holds(self, command: object, gone: list[str]) -> bool:
+        """Whether a command of the first answer can be carried out, now that hosts may have left or joined."""
+        if not isinstance(command, Assign):
+            return True
+        there = command.host in self.address or command.host not in self.planned_for
+        return command.task not in self.pin and command.host not in gone and there
 
     def transition(self, key: Key, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
         if key in self.known and not self.over:
@@ -246,7 +257,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         event = HostJoined(self._now(), host)
         self._emit(event)
         if self.coordinator is not None:
-            self._assign(_assignments(self.coordinator.handle([event])))
+            self._carry_out(self.coordinator.handle([event]))
             self._rescue()
             self._apply()
 
@@ -275,10 +286,9 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         for event in happened:
             self._emit(event)
         if self.coordinator is not None:
-            answer = _assignments(self.coordinator.handle(happened))
-            if answer:
-                self._assign(answer)
-                # Inside a transition no other may begin: what has to move does so right after.
+            self._carry_out(self.coordinator.handle(happened))
+            # Inside a transition no other may begin: what has to move does so right after.
+            if self.to_apply or self.transfers.waiting:
                 self.scheduler.loop.add_callback(self._apply)
 
     def _moves(self, moves: Iterable[Any], target: str) -> list[Event]:
@@ -321,7 +331,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             self.scheduler.loop.call_later(self.patience, self._give_up_without_hosts)
         if self.coordinator is None or host not in self.host_names:
             return
-        self._assign(_assignments(self.coordinator.handle([event])))
+        self._carry_out(self.coordinator.handle([event]))
         self._rescue()
         self._apply()
 
@@ -331,6 +341,31 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             raise NoPlan("no worker is left", where=self.platform.name, hint="add a worker and run it again")
 
     # What follows from it.
+
+    def _carry_out(self, commands: Sequence[object]) -> None:
+        """Do what the coordinator says; what must also change a task's state is kept for `_apply`."""
+        for command in commands:
+            if isinstance(command, Requeue | Cancel):
+                self._hold(command.task, running=isinstance(command, Cancel))
+        self._assign([command for command in commands if isinstance(command, Assign)])
+        fetches = [command for command in commands if isinstance(command, Fetch)]
+        if fetches:
+            self.transfers.replace(fetches)
+        for command in commands:
+            if isinstance(command, Replicate):
+                self.transfers.replicate(command.item, command.target)
+            elif isinstance(command, Remove):
+                self.transfers.remove(command.item, command.place)
+
+    def _hold(self, task: str, running: bool) -> None:
+        """Take a task off its worker; it waits until it is assigned again."""
+        self.pin.pop(task, None)
+        state = self.scheduler.tasks.get(self.key_of[task])
+        if state is None:
+            return
+        state.worker_restrictions = {_NOWHERE}
+        if state.state == "processing" and (running or state not in state.processing_on.executing):
+            self.to_apply[self.key_of[task]] = "released"
 
     def _assign(self, answer: Iterable[Assign]) -> None:
         """Set restrictions and priorities; what must also change its state is kept for `_apply`."""
@@ -422,6 +457,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             # The engine takes the last of them first.
             moves = {key: target for _, key, target in sorted(movable, reverse=True)}
             self.scheduler.transitions(moves, stimulus_id=f"headrace-{engine_time()}")
+        self.transfers.start_next()
 
     # What the client hears.
 
@@ -486,21 +522,17 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             )
 
 
-def _assignments(commands: Iterable[object]) -> list[Assign]:
-    """The engine's workers fetch data themselves: only assignments matter to them."""
-    return [command for command in commands if isinstance(command, Assign)]
-
-
 def warm_up(scheduler: Scheduler) -> None:
     """Have everything compiled that a run under this scheduler needs, before its clock starts: by a small run.
 
-    Only for schedulers of Headrace: what others do with a program that is not theirs is not known.
+    Only for schedulers and planners of Headrace: what others do with a program that is not theirs is not known.
     """
     from headrace.core.coordinator import Coordinator
     from headrace.core.estimates import HistoryEstimates
 
-    if not type(scheduler).__module__.startswith("headrace."):
-        return
+    decides = scheduler.planner if isinstance(scheduler, Replan) else scheduler
+    if not type(decides).__module__.startswith("headrace."):
+        scheduler = Replan(RoundRobin())
     program = Program("warm-up")
     made = [program.task(None, outputs={f"x{k}": 1.0}, work=1.0, name=f"t{k}") for k in range(4)]
     program.task(None, inputs=made, outputs={"y": 1.0}, work=1.0, name="last")

@@ -1,4 +1,4 @@
-"""Ways of files over the network: arcs between places, and for every two sets of places the best paths."""
+"""Paths of files over the network: arcs between places, and for every two sets of places the best paths."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from headrace.model.graph import Floats, Ints
 from headrace.model.platform import Platform
 
-MOST_WAYS = 8
+MOST_PATHS = 8
 """Paths kept for a set of sources and a set of targets."""
 _RELAYED = 12
-"""Up to so many places, paths over other places are tried on networks where every route is direct."""
+"""The most places for which paths over other places are tried on networks where every route is direct."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Arcs:
 
 
 @dataclass(frozen=True, eq=False)
-class Ways:
+class Paths:
     """Loop-free paths by pair of sets: pair s * sets + t has the paths pair_ptr[..] to pair_ptr[.. + 1]."""
 
     arcs: Arcs
@@ -71,15 +71,15 @@ def arcs_of(platform: Platform) -> Arcs:
     return Arcs(_ints(tails), _ints(heads), np.array(latency), np.array(bandwidth), _ints(ptr), _ints(links))
 
 
-def find_ways(
+def find_paths(
     platform: Platform,
     sets: tuple[tuple[int, ...], ...],
     pairs: Iterable[tuple[int, int]],
     typical: float,
-) -> Ways:
+) -> Paths:
     """The best paths for a file of typical size, for each pair of (set of sources, set of targets).
 
-    O(pairs * ways * arcs * log): a node is passed at most `MOST_WAYS` times by each search.
+    O(pairs * paths * arcs * log): a node is passed at most `MOST_PATHS` times by each search.
     """
     arcs = arcs_of(platform)
     cost = arcs.latency + typical / arcs.bandwidth
@@ -97,7 +97,7 @@ def find_ways(
     for pair, found in by_pair.items():
         counts[pair + 1] = len(found)
     paths = [path for pair in sorted(by_pair) for path in by_pair[pair]]
-    return Ways(
+    return Paths(
         arcs,
         sets,
         np.cumsum(counts).astype(np.int32),
@@ -116,7 +116,7 @@ def _best_paths(
     targets: tuple[int, ...],
     relay: bool,
 ) -> tuple[list[tuple[int, list[int]]], bool]:
-    """Up to `MOST_WAYS` loop-free paths by cost (ties: fewer arcs, then numbers); whether these are all."""
+    """Up to `MOST_PATHS` loop-free paths by cost (ties: fewer arcs, then numbers); whether these are all."""
     there = sorted(set(sources) & set(targets))
     if there:
         return [(there[0], [])], True
@@ -131,12 +131,12 @@ def _best_paths(
     while queue:
         spent, hops, steps, node, start = heapq.heappop(queue)
         if node in goal:
-            if len(found) == MOST_WAYS:
+            if len(found) == MOST_PATHS:
                 return found, False
             found.append((start, steps))
             continue
         passed[node] += 1
-        if passed[node] > MOST_WAYS:
+        if passed[node] > MOST_PATHS:
             whole = False
             continue
         if hops and not relay:

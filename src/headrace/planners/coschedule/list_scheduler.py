@@ -8,112 +8,125 @@ from typing import Any
 
 import numpy as np
 
-from headrace.arrays.calendar import exclusive_calendar, shared_calendar
+from headrace.arrays.calendar import Calendar, exclusive_calendar, shared_calendar
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import Instance
-from headrace.planners.coschedule.kernels.board import Case, Choices, new_copies, new_outcome, new_scratch
-from headrace.planners.coschedule.kernels.schedule import FAILED, LATE, clear, place_some, spread
 from headrace.planners.coschedule.queues import Uses
+from headrace.planners.coschedule.records import (
+    DecisionArrays,
+    InstanceArrays,
+    ItemCopies,
+    JobSchedule,
+    new_copies,
+    new_schedule,
+    new_workspace,
+)
 from headrace.planners.coschedule.relaxation import arcs_on
+from headrace.planners.coschedule.schedule_jobs import FAILED, LATE, clear_schedule, mean_last_use, place_jobs
 
 ANY = -1
-"""A way that is not decided: the one that arrives first."""
+"""A path that is not decided: the one that arrives first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """The order in which jobs are placed, the host of each, the way of each input and output."""
+    """The order in which jobs are placed, the host of each, the path of each input and output."""
 
     order: Ints
     host: Ints
-    in_way: Ints
-    out_way: Ints
+    input_path: Ints
+    output_path: Ints
     pull: bool = False
 
-    def choices(self) -> Choices:
-        return Choices(self.order, self.host, self.in_way, self.out_way, self.pull)
+    def arrays(self) -> DecisionArrays:
+        return DecisionArrays(self.order, self.host, self.input_path, self.output_path, self.pull)
 
     def copy(self) -> Decisions:
         return replace(
             self,
             order=self.order.copy(),
             host=self.host.copy(),
-            in_way=self.in_way.copy(),
-            out_way=self.out_way.copy(),
+            input_path=self.input_path.copy(),
+            output_path=self.output_path.copy(),
         )
 
 
-def undecided_ways(instance: Instance) -> dict[str, Any]:
+def undecided_paths(instance: Instance) -> dict[str, Any]:
     return {
-        "in_way": np.full(len(instance.reads), ANY, np.int32),
-        "out_way": np.full(len(instance.writes), ANY, np.int32),
+        "input_path": np.full(len(instance.reads), ANY, np.int32),
+        "output_path": np.full(len(instance.writes), ANY, np.int32),
     }
 
 
-class Lister:
-    """Makes list schedules of one instance again and again, on the same board.
+class ListScheduler:
+    """Makes list schedules of one instance again and again, in the same arrays.
 
-    The board grows when bookings need more room than was set aside.
+    The arrays grow when bookings need more room than was set aside.
     """
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self.case = case_of(instance)
+        self.arrays = instance_arrays(instance)
         self._room = 4 * instance.n + 16 * len(instance.problem.platform.network.link_bandwidth) + 64
-        self._make_board()
+        self._make_room()
 
-    def _make_board(self) -> None:
-        instance, ways = self.instance, self.instance.ways
-        hops = int(np.diff(ways.path_ptr).max(initial=0))
+    def _make_room(self) -> None:
+        instance, paths = self.instance, self.instance.paths
+        hops = int(np.diff(paths.path_ptr).max(initial=0))
         entries = len(instance.reads) + len(instance.writes)
-        links = instance.problem.platform.network.n_links
+        n_links = instance.problem.platform.network.n_links
         most = int(np.diff(instance.read_ptr).max(initial=0) + np.diff(instance.write_ptr).max(initial=0))
-        self.calendar = exclusive_calendar(links, self._room)
-        self.steps = shared_calendar(len(instance.host_place) + len(instance.storage), self._room)
-        self.copies = new_copies(len(instance.size) * instance.places + 1, self.case.stored)
-        self.outcome = new_outcome(instance.n, entries * max(1, hops))
-        self.scratch = new_scratch(1 + most * max(1, hops), int(np.diff(ways.arcs.link_ptr).max(initial=1)))
+        self.links = exclusive_calendar(n_links, self._room)
+        self.usage = shared_calendar(len(instance.host_place) + len(instance.storage), self._room)
+        self.copies = new_copies(len(instance.size) * instance.places + 1, self.arrays.limited_storage)
+        self.schedule = new_schedule(instance.n, entries * max(1, hops))
+        self.workspace = new_workspace(
+            1 + most * max(1, hops), int(np.diff(paths.arcs.link_ptr).max(initial=1))
+        )
 
     def grow(self) -> None:
-        """A board with twice the room."""
+        """Arrays with twice the room."""
         self._room *= 2
-        self._make_board()
+        self._make_room()
 
     @property
     def full(self) -> bool:
         """Whether there was too little room for bookings: what was placed does not count then."""
-        return bool(self.calendar.used[1] or self.steps.used[1])
+        return bool(self.links.used[1] or self.usage.used[1])
 
-    def clear(self, choices: Choices) -> None:
-        """An empty board."""
-        clear(self.case, choices, *self.board)
+    def clear(self, decisions: DecisionArrays) -> None:
+        """An empty schedule."""
+        clear_schedule(self.arrays, decisions, *self.state)
 
-    def place(self, choices: Choices, first: int, last: int, end: float, late: float) -> tuple[float, float]:
+    def place(
+        self, decisions: DecisionArrays, first: int, last: int, end: float, late: float
+    ) -> tuple[float, float]:
         """Place the jobs at these positions of the order after those before: latest end, sum of lateness."""
-        placed = place_some(self.case, choices, first, last, end, late, *self.board, self.scratch)
+        placed = place_jobs(self.arrays, decisions, first, last, end, late, *self.state, self.workspace)
         return float(placed[0]), float(placed[1])
 
-    def kept(self) -> list[list[Any]]:
-        """The board as it is: O(its size)."""
-        return [[array.copy() for array in part] for part in self.board]
+    def snapshot(self) -> list[list[Any]]:
+        """The present state: O(its size)."""
+        return [[array.copy() for array in part] for part in self.state]
 
-    def restore(self, board: list[list[Any]]) -> None:
-        """Put the board back as it was kept."""
-        for part, old in zip(self.board, board, strict=True):
+    def restore(self, snapshot: list[list[Any]]) -> None:
+        """Go back to the state of a snapshot."""
+        for part, old in zip(self.state, snapshot, strict=True):
             for array, values in zip(part, old, strict=True):
                 array[:] = values
 
     @property
-    def board(self) -> tuple[Any, Any, Any, Any]:
-        return self.calendar, self.steps, self.copies, self.outcome
+    def state(self) -> tuple[Calendar, Calendar, ItemCopies, JobSchedule]:
+        """Everything that placing a job changes."""
+        return self.links, self.usage, self.copies, self.schedule
 
     def value(self, decisions: Decisions) -> float:
         """Makespan, plus a penalty for late jobs; FAILED or more if some job cannot be placed."""
         while True:
-            choices = decisions.choices()
-            self.clear(choices)
-            end, late = self.place(choices, 0, len(decisions.order), 0.0, 0.0)
+            chosen = decisions.arrays()
+            self.clear(chosen)
+            end, late = self.place(chosen, 0, len(decisions.order), 0.0, 0.0)
             if not self.full:
                 return end + LATE * late
             self.grow()
@@ -124,54 +137,54 @@ class Lister:
         `placed` are the jobs in it; with `jobs` and the number of their first transfer, only these count as busy.
         """
         jobs = placed if jobs is None else jobs
-        instance, outcome = self.instance, self.outcome
+        instance, schedule = self.instance, self.schedule
         hosts, links = len(instance.host_place), instance.problem.platform.network.n_links
         end, busy = np.zeros(hosts + links), np.zeros(hosts + links)
-        held = ((outcome.finish - outcome.start) * instance.problem.graph.cores)[jobs]
-        np.maximum.at(end, outcome.host[placed], outcome.finish[placed])
-        np.add.at(busy, outcome.host[jobs], held / instance.host_cores[outcome.host[jobs]])
-        arcs, count = instance.ways.arcs, int(outcome.count[0])
-        arc = outcome.move_arc[:count]
+        held = ((schedule.finish - schedule.start) * instance.problem.graph.cores)[jobs]
+        np.maximum.at(end, schedule.host[placed], schedule.finish[placed])
+        np.add.at(busy, schedule.host[jobs], held / instance.host_cores[schedule.host[jobs]])
+        arcs, count = instance.paths.arcs, int(schedule.state[0])
+        arc = schedule.transfer_arc[:count]
         uses = np.diff(arcs.link_ptr)[arc]
         move = np.repeat(np.arange(count), uses)
         step = np.arange(len(move)) - np.repeat(np.cumsum(uses) - uses, uses)
         link = hosts + arcs.links[arcs.link_ptr[arc][move] + step]
-        np.maximum.at(end, link, outcome.move_finish[move])
+        np.maximum.at(end, link, schedule.transfer_finish[move])
         late = move >= first_move if len(jobs) else np.zeros(len(move), np.bool_)
-        np.add.at(busy, link[late], (outcome.move_finish - outcome.move_start)[move[late]])
+        np.add.at(busy, link[late], (schedule.transfer_finish - schedule.transfer_start)[move[late]])
         left: Floats = np.where(end > 0, end - busy, 0.0)
         return left
 
     def uses(self, link: int, into: bool) -> Uses:
         """The transfers of inputs (or of results) over a link in the schedule made last."""
-        instance, outcome, graph = self.instance, self.outcome, self.instance.problem.graph
-        count = int(outcome.count[0])
-        on = np.isin(outcome.move_arc[:count], arcs_on(instance, link))
-        item = outcome.move_item[:count]
+        instance, schedule, graph = self.instance, self.schedule, self.instance.problem.graph
+        count = int(schedule.state[0])
+        on = np.isin(schedule.transfer_arc[:count], arcs_on(instance, link))
+        item = schedule.transfer_item[:count]
         on &= (graph.producer[item] < 0) == into
         item = item[on]
         job = graph.readers[graph.reader_ptr[item]] if into else graph.producer[item]
-        return Uses(job, outcome.move_start[:count][on], outcome.move_finish[:count][on])
+        return Uses(job, schedule.transfer_start[:count][on], schedule.transfer_finish[:count][on])
 
     def ends(self, placed: Ints) -> Floats:
         """The latest end of the jobs of each host, with their results, in the schedule made last."""
         latest = np.zeros(len(self.instance.host_place))
-        np.maximum.at(latest, self.outcome.host[placed], self.outcome.done[placed])
+        np.maximum.at(latest, self.schedule.host[placed], self.schedule.delivered[placed])
         return latest
 
-    def spread(self) -> float:
-        """Of the schedule made last."""
-        return float(spread(self.case, self.steps, self.calendar, self.outcome))
+    def mean_last_use(self) -> float:
+        """Mean over hosts and links of when they are last used, in the schedule made last."""
+        return float(mean_last_use(self.arrays, self.usage, self.links))
 
     def plan(self, decisions: Decisions, name: str) -> Plan:
         """The plan of these decisions, which must be possible; without bound."""
         value = self.value(decisions)
         assert value < FAILED
-        outcome, arcs = self.outcome, self.instance.ways.arcs
-        count = int(outcome.count[0])
+        schedule, arcs = self.schedule, self.instance.paths.arcs
+        count = int(schedule.state[0])
         graph, platform = self.instance.problem.graph, self.instance.problem.platform
-        arc = outcome.move_arc[:count]
-        start, finish, host = outcome.start.copy(), outcome.finish.copy(), outcome.host.copy()
+        arc = schedule.transfer_arc[:count]
+        start, finish, host = schedule.start.copy(), schedule.finish.copy(), schedule.host.copy()
         return Plan(
             graph=graph,
             platform=platform,
@@ -180,18 +193,18 @@ class Lister:
             core=first_cores(graph, self.instance.host_cores, host, start, finish),
             start=start,
             finish=finish,
-            move_item=outcome.move_item[:count].copy(),
+            move_item=schedule.transfer_item[:count].copy(),
             move_source=arcs.tail[arc],
             move_target=arcs.head[arc],
-            move_start=outcome.move_start[:count].copy(),
-            move_finish=outcome.move_finish[:count].copy(),
+            move_start=schedule.transfer_start[:count].copy(),
+            move_finish=schedule.transfer_finish[:count].copy(),
         )
 
 
-def case_of(instance: Instance) -> Case:
-    graph, ways, arcs = instance.problem.graph, instance.ways, instance.ways.arcs
-    set_ptr = np.cumsum([0, *(len(places) for places in ways.sets)]).astype(np.int32)
-    return Case(
+def instance_arrays(instance: Instance) -> InstanceArrays:
+    graph, paths, arcs = instance.problem.graph, instance.paths, instance.paths.arcs
+    set_ptr = np.cumsum([0, *(len(places) for places in paths.sets)]).astype(np.int32)
+    return InstanceArrays(
         seconds=instance.seconds,
         cores=graph.cores,
         release=graph.release,
@@ -207,24 +220,24 @@ def case_of(instance: Instance) -> Case:
         waits=instance.waits,
         size=instance.size,
         source=instance.source,
-        maker=graph.producer,
-        goal=instance.goal,
+        producer=graph.producer,
+        destination=instance.destination,
         site=instance.site,
         storage=instance.storage,
-        stored=bool(np.isfinite(instance.storage).any()),
-        booked=instance.booked,
+        limited_storage=bool(np.isfinite(instance.storage).any()),
+        exclusive_links=instance.exclusive_links,
         set_ptr=set_ptr,
-        sets=np.array([p for places in ways.sets for p in places], np.int32),
-        pair_ptr=ways.pair_ptr,
-        path_start=ways.path_start,
-        path_ptr=ways.path_ptr,
-        path_arcs=ways.path_arcs,
+        sets=np.array([p for places in paths.sets for p in places], np.int32),
+        pair_ptr=paths.pair_ptr,
+        path_start=paths.path_start,
+        path_ptr=paths.path_ptr,
+        path_arcs=paths.path_arcs,
         tail=arcs.tail,
         head=arcs.head,
         latency=arcs.latency,
         bandwidth=arcs.bandwidth,
-        link_ptr=arcs.link_ptr,
-        links=arcs.links,
+        arc_link_ptr=arcs.link_ptr,
+        arc_links=arcs.links,
     )
 
 
