@@ -242,10 +242,10 @@ def _rows(run: SimulatedRun, planner: bool) -> list[list[str]]:
 
 
 def _replay(case: SimulateCase) -> Simulated:
-    from headrace.simulator.carry import simulate_plan
+    from headrace.simulator.replay.plan_replay import replay_plan
 
     plan = case.plan()
-    outcome = simulate_plan(plan, error=case.config.error, seed=case.source.seed)
+    outcome = replay_plan(plan, error=case.config.error, seed=case.source.seed)
     facts = {"planned": plan.makespan, "events": outcome.events, "seconds": outcome.seconds}
     rows = [
         ["scheduler", plan.scheduler],
@@ -254,4 +254,4 @@ def _replay(case: SimulateCase) -> Simulated:
         ["lower bound", show_time(plan.bound)],
         ["events", f"{outcome.events:,} in {show_time(outcome.seconds)}"],
     ]
-    return Simulated(outcome.happened, facts, rows)
+    return Simulated(outcome.executed, facts, rows)

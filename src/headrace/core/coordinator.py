@@ -32,7 +32,7 @@ from headrace.core.scheduler import (
     WakeConditions,
 )
 from headrace.core.transitions.data import remove_copy, unblock
-from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
+from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, imbalanced, task_finished
 from headrace.core.transitions.losses import (
     cancel,
     host_joined,
@@ -206,10 +206,9 @@ class Coordinator:
             due = self.scheduler.wake.at
             if not wanted and not self.is_due:
                 return answer
-            waiting = self.view.ready_count
-            commands = self.ask(events)
+            commands, leaves_idle = self.ask_and_look(events)
             answer += self._answer_to(commands)
-            check_balance = bool(commands) and waiting > 0 and not balance
+            check_balance = leaves_idle and not balance
             muted = not commands or (wanted and not changed and not balance)
             if not wanted and self.scheduler.wake.at == due:  # it does not say when it wants to be asked next
                 return answer
@@ -316,6 +315,13 @@ class Coordinator:
         self.asked += 1
         self.apply(commands)
         return commands
+
+    def ask_and_look(self, events: Sequence[Event]) -> tuple[Sequence[Command], bool]:
+        """As `ask`; also whether it placed ready tasks and left a host with nothing to do and another with a queue."""
+        waiting = self.view.ready_count
+        commands = self.ask(events)
+        placed = bool(commands) and waiting > 0 and self.scheduler.wake.imbalance
+        return commands, placed and bool(imbalanced(*self.refs))
 
     def apply(self, commands: Sequence[Command]) -> None:
         """Carry out what the scheduler says: first what is taken back, then assignments, then data."""

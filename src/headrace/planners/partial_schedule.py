@@ -28,7 +28,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.plan import Plan
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 
 OK, LINKS_FULL, NO_ROUTE = 0, 1, 2
 """How a compiled loop ended: done, the calendar of links needs to be larger, a task has no route."""
@@ -200,7 +200,9 @@ def as_executed(plan: Plan, problem: Problem) -> Plan:
     """A plan with the times that follow from its decisions where links are shared fairly; else the plan itself."""
     if problem.platform.contention != "fair":
         return plan
-    return replay(plan, holders=problem.holders, ahead=problem.ahead, not_before=_not_before(plan, problem))
+    return replay(
+        plan, holders=problem.holders, prefetch_depth=problem.ahead, not_before=_not_before(plan, problem)
+    )
 
 
 def _not_before(plan: Plan, problem: Problem) -> Floats:

@@ -68,12 +68,10 @@ def request_item(problem, state, item, source, target, rank):
 
 @inner
 def enqueue(state, request, rank, mode):
-    """Put a request into its link's queue, by rank; NaN: at the end, but before replicas (rank inf)."""
+    """Put a request into its link's queue, by rank; NaN: at the end."""
     queue = state.request_queue[request]
     at = state.request_tail[queue]
     if np.isnan(rank):
-        while at >= 0 and state.request_rank[at] == np.inf:
-            at = state.request_previous[at]
         rank = state.request_rank[at] if at >= 0 else 0.0
     else:
         while at >= 0 and state.request_rank[at] > rank:
