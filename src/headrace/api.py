@@ -16,9 +16,9 @@ from headrace.planners.registry import DEFAULT, make
 
 if TYPE_CHECKING:
     from headrace.model.behaviour import GridScript
-    from headrace.simulator.carry import Simulation
     from headrace.simulator.events.config import SimulationConfig
     from headrace.simulator.events.run import SimulatedRun
+    from headrace.simulator.replay.plan_replay import Simulation
 
 _UNPLANNED = ("storage", "result", "release", "deadline", "cores", "more")
 """Rules that most planners do not plan for: a plan that breaks only these is their limit, not a fault."""
@@ -53,13 +53,13 @@ def plan(
     >>> hr.plan(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)).makespan
     2.0
     """
-    from headrace.online.adapter import is_scheduler
+    from headrace.online.adapter import is_scheduler, make_scheduler
     from headrace.planners.timed import plan_with_bound
 
     graph = program.graph if isinstance(program, Program) else program
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
     if is_scheduler(chosen):
-        made = _what_it_does(graph, platform, chosen)  # type: ignore[arg-type]
+        made = _what_it_does(graph, platform, make_scheduler(chosen))
     else:
         made = plan_with_bound(chosen, Problem(graph, platform, seed=seed))  # type: ignore[arg-type]
     _require_plan(graph, platform, made, chosen.name)
@@ -142,6 +142,6 @@ def replay(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:
     >>> hr.replay(plan).makespan, hr.replay(plan, error=0.2, seed=1).makespan == plan.makespan
     (2.0, False)
     """
-    from headrace.simulator.carry import simulate_plan
+    from headrace.simulator.replay.plan_replay import replay_plan
 
-    return simulate_plan(plan, error=error, seed=seed)
+    return replay_plan(plan, error=error, seed=seed)

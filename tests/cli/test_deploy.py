@@ -139,3 +139,25 @@ def test_check_judges_deployments(folder: Path) -> None:
     alone = headrace("check", "d.ini", cwd=folder)
     assert alone.code == 2
     assert "headrace check PIPELINE PLATFORM d.ini" in alone.err
+
+
+def test_check_finds_wrong_statements_of_a_deployment(folder: Path) -> None:
+    files = ["microscope.ini", "maryland.ini"]
+    made = headrace("deploy", files[0], "--on", files[1], "-o", "d.ini", cwd=folder)
+    assert made.code == 0, made.err
+    assert headrace("check", *files, "d.ini", cwd=folder).code == 0
+    good = (folder / "d.ini").read_text()
+    for old, new, said in (
+        ("pipeline = microscope", "pipeline = telescope", "made for 'telescope', not for 'microscope'"),
+        ("planner = lpsched", "planner = guess", "'guess' is not one of"),
+        (
+            "predicted_seconds = 8.0",
+            "predicted_seconds = 9.0",
+            "predicted_seconds is 9; the throughput gives 8",
+        ),
+        ("\nMD1 -> MD2 =", "\nMD1 -> MD48 =", "flow from 'Reader' on MD1 to 'Decompress' on MD48"),
+    ):
+        assert old in good, old
+        (folder / "bad.ini").write_text(good.replace(old, new, 1))
+        ended = headrace("check", *files, "bad.ini", cwd=folder)
+        assert (ended.code, said in ended.out) == (2, True), ended.out

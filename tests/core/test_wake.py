@@ -150,7 +150,12 @@ def test_a_scheduler_is_asked_at_the_times_it_names() -> None:
 def test_where_only_events_pass_time_it_is_asked_at_the_next_one() -> None:
     scheduler = AtTimes(3.0, 100.0)
     coordinator = Coordinator(scheduler, independent(3).graph, LAB, workers_queue=True)
-    for event in (Started(0.0), finished("t0", "h0", 2.0), finished("t1", "h0", 4.0), finished("t2", "h0", 5.0)):
+    for event in (
+        Started(0.0),
+        finished("t0", "h0", 2.0),
+        finished("t1", "h0", 4.0),
+        finished("t2", "h0", 5.0),
+    ):
         coordinator.handle([event])
     assert scheduler.asked == [0.0, 4.0]
 

@@ -32,7 +32,7 @@ from headrace.core.scheduler import (
     WakeConditions,
 )
 from headrace.core.transitions.data import remove_copy, unblock
-from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
+from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, imbalanced, task_finished
 from headrace.core.transitions.losses import (
     cancel,
     host_joined,
@@ -125,6 +125,7 @@ class Coordinator:
 
     `estimates` default to the figures of the program and the platform. With `workers_queue` the workers have queues of
     their own and fetch data themselves, so `handle` passes on assignments instead of starts and transfers.
+    `measured` are the real sizes of items, of which those of inputs are known from the start.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class Coordinator:
         policy: ExecutionPolicy | None = None,
         estimates: Estimates | None = None,
         workers_queue: bool = False,
+        measured: Floats | None = None,
     ) -> None:
         widest = max(host.cores for host in platform.hosts)
         if (graph.cores > widest).any():
@@ -149,7 +151,7 @@ class Coordinator:
         self.policy = policy or ExecutionPolicy()
         self.workers_queue = workers_queue
         problem = make_static_problem(graph, platform, self.policy)
-        self.records = RunRecords(problem, make_state(graph, platform, problem))
+        self.records = RunRecords(problem, make_state(graph, platform, problem, measured))
         self.estimates = estimates or Estimates(graph, platform)
         self.view = RunView(
             graph, platform, self.records, self.estimates, policy=self.policy, starts_known=not workers_queue
@@ -206,10 +208,9 @@ class Coordinator:
             due = self.scheduler.wake.at
             if not wanted and not self.is_due:
                 return answer
-            waiting = self.view.ready_count
-            commands = self.ask(events)
+            commands, leaves_idle = self.ask_and_look(events)
             answer += self._answer_to(commands)
-            check_balance = bool(commands) and waiting > 0 and not balance
+            check_balance = leaves_idle and not balance
             muted = not commands or (wanted and not changed and not balance)
             if not wanted and self.scheduler.wake.at == due:  # it does not say when it wants to be asked next
                 return answer
@@ -278,6 +279,10 @@ class Coordinator:
         expected, factor = float(state.predicted[task]), self.scheduler.wake.misprediction
         if factor < np.inf and (took > factor * expected or factor * took < expected):
             state.counters[s.MISPREDICTED] += 1
+        for item, size in event.sizes:
+            number = view.item_number[item]
+            if not state.exists[number]:  # all copies count as large as the first
+                state.size[number] = size
         task_finished(*self.refs, task, host, event.time)
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
         self.estimates.note(event.time, *one)
@@ -300,7 +305,7 @@ class Coordinator:
         if self._wake is not None and self._wake[0] is self.scheduler.wake and self._wake[1] is rates:
             return self._wake[2]
         wake = compiled_wake(
-            self.scheduler.wake, estimates.work, estimates.graph.kind, rates, estimates.fixed
+            self.scheduler.wake, estimates.work, estimates.graph.speed_class, rates, estimates.fixed
         )
         self._wake = (self.scheduler.wake, rates, wake)
         return wake
@@ -316,6 +321,13 @@ class Coordinator:
         self.asked += 1
         self.apply(commands)
         return commands
+
+    def ask_and_look(self, events: Sequence[Event]) -> tuple[Sequence[Command], bool]:
+        """As `ask`; also whether it placed ready tasks and left a host with nothing to do and another with a queue."""
+        waiting = self.view.ready_count
+        commands = self.ask(events)
+        placed = bool(commands) and waiting > 0 and self.scheduler.wake.imbalance
+        return commands, placed and bool(imbalanced(*self.refs))
 
     def apply(self, commands: Sequence[Command]) -> None:
         """Carry out what the scheduler says: first what is taken back, then assignments, then data."""

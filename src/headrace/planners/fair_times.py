@@ -7,14 +7,16 @@ import numpy as np
 from headrace.core.scheduler import Problem
 from headrace.model.graph import Floats
 from headrace.model.plan import Plan
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 
 
 def as_executed(plan: Plan, problem: Problem) -> Plan:
     """A plan with the times that follow from its decisions where links are shared fairly; else the plan itself."""
     if problem.platform.contention != "fair":
         return plan
-    return replay(plan, holders=problem.holders, ahead=problem.ahead, not_before=_not_before(plan, problem))
+    return replay(
+        plan, holders=problem.holders, prefetch_depth=problem.ahead, not_before=_not_before(plan, problem)
+    )
 
 
 def _not_before(plan: Plan, problem: Problem) -> Floats:

@@ -163,7 +163,7 @@ def reproduce(ask: Ask) -> Reproduction:
 def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
     from headrace.planners.registry import make
     from headrace.planners.search.best import Best
-    from headrace.simulator.carry import simulate_plan
+    from headrace.simulator.replay.plan_replay import replay_plan
 
     ask.tell(f"tasks {order}, shared files of {size} KB")
     makespans: dict[str, list[float]] = {h: [] for h in HEURISTICS}
@@ -176,7 +176,7 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
             if heuristic == SELF_SCHEDULED:
                 continue
             plan = make(name).plan(problem)
-            executed = simulate_plan(plan).makespan
+            executed = replay_plan(plan).makespan
             drift = max(drift, abs(executed / plan.makespan - 1.0))
             makespans[heuristic].append(executed)
             if heuristic in SIX:
@@ -188,7 +188,7 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
         order,
         size,
         makespans,
-        simulate_plan(best).makespan,
+        replay_plan(best).makespan,
         best.bound,
         drift,
         by_rule,

@@ -23,7 +23,7 @@ from headrace.reproductions.lpsched_cases import (
     minas_gerais,
     on,
 )
-from headrace.simulator.flow import FlowOutcome, simulate_deployment
+from headrace.simulator.pipeline.flow import FlowOutcome, simulate_deployment
 
 ALL = ("lpsched", "trivial", "total")
 LISTED = tuple(f"MG{i}" for i in (1, 2, 3, 9, 10, 11, 12, 14, 15, 16, 17, 18))

@@ -32,7 +32,7 @@ from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.planners.timed import plan_with_bound
 from headrace.simulator.events.backend import simulate_scheduler
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 from headrace.testing.generate import cases as generated_cases
 from headrace.testing.invariants import judge
 

@@ -21,7 +21,7 @@ from headrace.planners.list.heft import Heft
 from headrace.planners.timed import plan_with_bound
 from headrace.simulator.events.backend import simulate_scheduler
 from headrace.simulator.events.run import SimulatedRun
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 from headrace.testing.generate import cases
 from headrace.testing.invariants import judge
 

@@ -68,12 +68,10 @@ def request_item(problem, state, item, source, target, rank):
 
 @inner
 def enqueue(state, request, rank, mode):
-    """Put a request into its link's queue, by rank; NaN: at the end, but before replicas (rank inf)."""
+    """Put a request into its link's queue, by rank; NaN: at the end."""
     queue = state.request_queue[request]
     at = state.request_tail[queue]
     if np.isnan(rank):
-        while at >= 0 and state.request_rank[at] == np.inf:
-            at = state.request_previous[at]
         rank = state.request_rank[at] if at >= 0 else 0.0
     else:
         while at >= 0 and state.request_rank[at] > rank:
@@ -423,7 +421,7 @@ def nearest_source(problem, state, item, target):
         source = state.copy_place[record]
         if state.copy_status[record] == PRESENT and state.place_up[source] and source != target:
             at = source * places + target
-            cost = problem.route_latency[at] + problem.size[item] * problem.route_seconds_per_byte[at]
+            cost = problem.route_latency[at] + state.size[item] * problem.route_seconds_per_byte[at]
             crossed = problem.route_ptr[at + 1] - problem.route_ptr[at]
             equal = cost == least and (crossed < links or (crossed == links and source < best))
             if (cost < least or equal) and links_are_free(problem, state, source, target):

@@ -72,7 +72,7 @@ class Layout:
 
     def arrays(self, amount: float, window: int, *, planned: bool) -> tuple[Ints, Floats, Any]:
         """Two flat arrays, of whole numbers and of amounts, and where each column begins in them."""
-        from headrace.simulator.flow_kernels import Columns
+        from headrace.simulator.pipeline.event_loop import Columns
 
         table = self._stations(amount) | self._routers(planned) | self._network()
         streams = max(1, int(np.diff(self.router_ptr).max()))
@@ -199,7 +199,7 @@ class Layout:
 
 def _at_rest(table: Table, window: int, streams: int) -> Table:
     """Everything idle, every queue empty."""
-    from headrace.simulator.flow_kernels import NONE
+    from headrace.simulator.pipeline.event_loop import NONE
 
     stations, copies, routers = (len(table[k]) for k in ("rate", "copy_station", "router_station"))
     resources, buffers = len(table["bandwidth"]), stations * window

@@ -14,7 +14,7 @@ from typing import Literal
 from headrace.arrays.clock import work_clock
 from headrace.model.deployment import Deployment
 from headrace.model.errors import HeadraceError, UsageError
-from headrace.simulator.flow_layout import Layout
+from headrace.simulator.pipeline.layout import Layout
 
 Routing = Literal["planned", "round-robin"]
 ROUTINGS: tuple[Routing, ...] = ("planned", "round-robin")
@@ -75,7 +75,7 @@ def simulate_deployment(
         raise UsageError(f"routing {routing!r}", where="simulation", hint=f"one of {', '.join(ROUTINGS)}")
     if window < 1:
         raise UsageError(f"a window of {window} buffers", where="simulation", hint="1 or more")
-    from headrace.simulator.flow_kernels import flow
+    from headrace.simulator.pipeline.event_loop import flow
 
     began = work_clock()
     layout = Layout(deployment)
