@@ -85,9 +85,7 @@ def test_simulate(answer: Callable[..., Any], scheduler: str | None) -> None:
 
 
 def test_simulate_with_everything_named(answer: Callable[..., Any]) -> None:
-    named_all = [
-        word for pair in SIMULATE.items() if pair[0] not in ("--on", "--scheduler") for word in pair
-    ]
+    named_all = [word for pair in SIMULATE.items() if pair[0] not in ("--on", "--scheduler") for word in pair]
     assert answer("simulate", *CASE, "-s", "lheft", *named_all) == answer("simulate", *CASE, "-s", "lheft")
     assert answer("simulate", *CASE, "--scheduler", SIMULATE["--scheduler"]) == answer("simulate", *CASE)
     assert answer("simulate", CASE[0], "--on", "local") == answer("simulate", CASE[0])

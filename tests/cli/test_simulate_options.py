@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import EVERY_EVENT, Assign, Problem
 from headrace.core.view import RunView
 from headrace.model.errors import UsageError
-from headrace.model.events import Event
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
@@ -49,9 +47,7 @@ def test_every_option_of_the_policy_is_tried_here() -> None:
     assert set(VALUES) == set(OPTION)
 
 
-def refused(
-    source: SimulateSource | None = None, grid: Platform = SHARED, **config: Any
-) -> str:
+def refused(source: SimulateSource | None = None, grid: Platform = SHARED, **config: Any) -> str:
     with pytest.raises(UsageError) as found:
         require_fitting(source or SimulateSource(), SimulationConfig(**config), grid)
     return str(found.value)

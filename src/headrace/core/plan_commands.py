@@ -141,12 +141,12 @@ def on_wide_hosts(plan: Plan) -> Plan:
     narrow = np.flatnonzero(graph.cores > cores[plan.host])
     if not len(narrow):
         return plan
-    rates, host = plan.platform.rates(graph.kinds), plan.host.copy()
+    rates, host = plan.platform.rates(graph), plan.host.copy()
     ends = np.zeros(len(cores))
     np.maximum.at(ends, plan.host, plan.finish)
     for task in narrow[np.argsort(plan.start[narrow], kind="stable")].tolist():
         wide = np.flatnonzero(cores >= graph.cores[task])
-        after = ends[wide] + graph.work[task] / rates[graph.kind[task], wide]
+        after = ends[wide] + graph.work[task] / rates[graph.speed_class[task], wide]
         if len(wide):
             host[task] = wide[np.argmin(after)]
             ends[host[task]] = after.min()

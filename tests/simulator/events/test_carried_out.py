@@ -13,9 +13,8 @@ from headrace.model.platform import Contention
 from headrace.online.adapter import is_scheduler
 from headrace.planners.registry import make, names
 from headrace.simulator.events.backend import simulate_scheduler
-from headrace.testing.generate import NETWORKS, ORIGINS
+from headrace.testing.generate import NETWORKS, ORIGINS, random_platform, random_program
 from headrace.testing.generate import SHAPES as PROGRAMS
-from headrace.testing.generate import random_platform, random_program
 from headrace.testing.invariants import judge
 
 CASES = 40
