@@ -29,6 +29,8 @@ _PATIENCE = 10.0
 class Cluster:
     """Workers, the platform they form, and programs executed on them. Close it, or use it in `with`."""
 
+    computes = True
+
     def __init__(
         self, client: Any, platform: Platform, workers: LocalWorkers | None = None, engine: Any = None
     ) -> None:

@@ -31,7 +31,7 @@ class GridState(NamedTuple):
 
     now: Floats
     work: Floats
-    kind: Ints
+    speed_class: Ints
     rate: Floats
     size: Floats
     table: TraceTable
@@ -87,7 +87,7 @@ def make_grid_state(
     return GridState(
         now=np.zeros(1),
         work=np.ascontiguousarray(graph.work, np.float64),
-        kind=graph.kind,
+        speed_class=graph.speed_class,
         rate=np.ascontiguousarray(rate, np.float64),
         size=np.ascontiguousarray(graph.size, np.float64),
         table=table,
