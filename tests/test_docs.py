@@ -85,16 +85,11 @@ def test_schedulers_of_the_table_exist() -> None:
     text = (ROOT / "docs" / "schedulers.md").read_text()
     listed = re.findall(r"^\| `([\w-]+)` \| ([\w ]+) \| ([\w ]+) \| (.*) \| (.*) \|$", text, re.MULTILINE)
     in_a_run = {True: "decides", False: "plans"}
-<<<<<<< HEAD
-    decides = {e.name: e.module.startswith("headrace.online.") for e in ENTRIES}
-    assert listed == [(e.name, e.programs, in_a_run[decides[e.name]], e.line, e.source) for e in ENTRIES]
-=======
     expected = [
         (e.name, e.programs, in_a_run[e.module.startswith("headrace.online.")], e.line, e.source)
         for e in ENTRIES
     ]
     assert listed == expected
->>>>>>> main
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "pictures").glob("*.svg")), ids=named)
