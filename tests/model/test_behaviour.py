@@ -92,7 +92,7 @@ def test_changes_of_what_has_left_are_noted_and_have_no_effect() -> None:
         [*BASE, RemoveCluster(5, "a"), ChangeCluster(9, "a", "net"), RemoveHost(9, "a1")], BEHAVIOURS
     )
     assert len(script.ignored) == 2
-    assert "'a' is not there" in script.ignored[0]
+    assert "'a' is not present" in script.ignored[0]
     assert script.changes[-1].time == 5
 
 
