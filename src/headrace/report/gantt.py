@@ -117,9 +117,7 @@ def _planned_bars(plan: Plan, *, outline: bool) -> list[Bar]:
         plan.graph.kind.tolist(),
         strict=True,
     )
-    shown = [
-        "" if arch_speeds(kind) else kind for kind in kinds
-    ]  # such kinds only encode run times: not worth a colour
+    shown = ["" if arch_speeds(kind) else kind for kind in kinds]  # such kinds only encode run times
     return [Bar(core_lane(hosts[h], c), s, f, name, shown[k], outline) for h, c, s, f, name, k in rows]
 
 

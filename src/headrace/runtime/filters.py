@@ -219,8 +219,12 @@ class Sender:
         if not stream and len(self._streams) == 1:
             return self._streams[0]
         problem = f"there is no stream {stream!r}" if stream else "the stream is not named"
-        streams = ", ".join(self._streams) or "none: results are sent without a name"
-        raise UsageError(problem, where=self._where, hint=f"use one of {streams}")
+        streams = (
+            f"use one of {', '.join(self._streams)}"
+            if self._streams
+            else "send results without a stream name"
+        )
+        raise UsageError(problem, where=self._where, hint=streams)
 
 
 def cycle(filter: Filter, work: Work, incoming: Iterable[Buffer], out: Output) -> None:
