@@ -31,7 +31,7 @@ def refused(tmp_path: Path, text: str) -> str:
     ("head", "said"),
     [
         ('schedulers = ["lheft"]\nevents = ["S1"]\n', "no scheduler of the campaign accepts events"),
-        ('schedulers = ["lheft", "dheft"]\n[run]\nsubset = 5\n', "takes subset"),
+        ('schedulers = ["lheft", "dheft"]\n[run]\nsubset = 5\n', "accepts subset"),
         ('schedulers = ["minmin"]\n[run]\ntime = 5\n', "takes time"),
         ('schedulers = ["minmin"]\n[run]\nreduce = "random"\n', "add subset"),
         ('schedulers = ["minmin"]\n[run]\nreduce = "large"\nsubset = 5\n', "one of random, shared-file"),

@@ -67,7 +67,7 @@ def sweep_spec(entry: Entry) -> SweepSpec:
 
 
 def grid_spec(entry: Entry) -> GridSpec:
-    """The grid specification of an entry; by default the clusters of figure 11 of the parameter-sweep template."""
+    """The grid specification of an entry; by default the clusters of figure 11 of the parameter-sweep paper."""
     options: dict[str, Any] = dict(entry.options)
     if entry.clusters:
         options["clusters"] = tuple(

@@ -1,4 +1,4 @@
-"""The applications of the macro-dataflow runtime (section 5.2) as programs: Jacobi, FFT, matrix multiplication."""
+"""The applications of the macro-dataflow paper (section 5.2) as programs: Jacobi, FFT, matrix multiplication."""
 
 from __future__ import annotations
 

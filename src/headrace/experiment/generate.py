@@ -17,7 +17,7 @@ from headrace.model.program import Program
 Pattern: TypeAlias = Literal["none", "all-to-one", "chunks", "random", "pairwise", "window"]
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 _SHARED, _SMALL, _TIME = constant(1.2e6), uniform(8e3, 12e3), uniform(90.0, 110.0)
-"""The sizes and times of figure 11 of the parameter-sweep template."""
+"""The sizes and times of figure 11 of the parameter-sweep paper."""
 _ESTIMATES, _REALITY = 31, 32
 """Random streams: drawing real values does not change the estimates."""
 

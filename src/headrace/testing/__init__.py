@@ -5,7 +5,7 @@
 >>> program, platform = random_program(seed=1, tasks=5), random_platform(seed=1, network="pairs", hosts=3)
 >>> hr.check(program, platform, hr.plan(program, platform, "heft"))
 []
-
+"""
 
 from headrace.testing.conformance import check_backend, check_planner, check_scheduler
 from headrace.testing.generate import cases, random_platform, random_program
