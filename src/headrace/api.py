@@ -55,13 +55,13 @@ def plan(
     >>> hr.plan(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)).makespan
     2.0
     """
-    from headrace.online.adapter import is_scheduler
+    from headrace.online.adapter import is_scheduler, make_scheduler
     from headrace.planners.timed import plan_with_bound
 
     graph = program.graph if isinstance(program, Program) else program
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
     if is_scheduler(chosen):
-        made = _what_it_does(graph, platform, chosen)  # type: ignore[arg-type]
+        made = _what_it_does(graph, platform, make_scheduler(chosen))
     else:
         made = plan_with_bound(chosen, Problem(graph, platform, seed=seed))  # type: ignore[arg-type]
     _require_plan(graph, platform, made, chosen.name)

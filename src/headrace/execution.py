@@ -60,14 +60,16 @@ class Run:
     @cached_property
     def bound(self) -> float | None:
         """Lower bound on the makespan, from measured run times; None if a task was not measured."""
-        rate = self.platform.rates(self.graph.kinds)
+        rate = self.platform.rates(self.graph)
         number = {name: t for t, name in enumerate(self.graph.task_names)}
         host_number = {host.name: i for i, host in enumerate(self.platform.hosts)}
         work = np.full(self.graph.n_tasks, np.nan)
         for event in self.outcome.events:
             if isinstance(event, TaskFinished) and event.host in host_number:
                 t = number[event.task]
-                work[t] = (event.time - event.start) * rate[self.graph.kind[t], host_number[event.host]]
+                work[t] = (event.time - event.start) * rate[
+                    self.graph.speed_class[t], host_number[event.host]
+                ]
         if np.isnan(work).any():
             return None
         return lower_bound(Problem(self.graph.with_work(np.maximum(work, 0.0)), self.platform))
@@ -199,7 +201,8 @@ def _estimates(program: Program, platform: Platform, book: Record | None) -> tup
         return graph, platform
     sizes = book.item_sizes(graph)
     if sizes:
-        graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, graph.size, strict=True)])
+        estimated = np.where(graph.unknown_size, np.nan, graph.size).tolist()
+        graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, estimated, strict=True)])
     return predict(graph, platform, book.measurements(graph.kinds))
 
 

@@ -53,7 +53,7 @@ def _replay(case: Case, program: Spec, platform: Spec) -> Answer:
     made = hr.plan(_program(program), _platform(platform), case.scheduler)
     options = {("ahead" if k == "prefetch" else k): v for k, v in case.options.items()}
     outcome = replay_plan(made, **options)
-    return answer({"planned": made.makespan, "makespan": outcome.makespan}, _rows(outcome.happened))
+    return answer({"planned": made.makespan, "makespan": outcome.makespan}, _rows(outcome.executed))
 
 
 def _rows(plan: hr.Plan) -> list[Row]:

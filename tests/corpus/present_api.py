@@ -55,9 +55,9 @@ def _plan(case: Case, program: Spec, platform: Spec) -> Answer:
 
 def _replay(case: Case, program: Spec, platform: Spec) -> Answer:
     made = hr.plan(_program(program), _platform(platform), case.scheduler)
-    options = {("ahead" if k == "prefetch" else k): v for k, v in case.options.items()}
+    options = {("prefetch_depth" if k == "prefetch" else k): v for k, v in case.options.items()}
     outcome = replay_plan(made, **options)
-    return answer({"planned": made.makespan, "makespan": outcome.makespan}, _rows(outcome.happened))
+    return answer({"planned": made.makespan, "makespan": outcome.makespan}, _rows(outcome.executed))
 
 
 def _rows(plan: hr.Plan) -> list[Row]:

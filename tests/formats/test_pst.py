@@ -48,8 +48,8 @@ def test_the_application_of_the_appendix() -> None:
     assert (graph.n_tasks, graph.n_items, len(program.inputs()), len(program.results())) == (12, 22, 10, 12)
     hosts = (Host("a"), Host("b", arch=1), Host("c", arch=2))
     rates = Platform((Site("s", hosts),)).rates
-    estimated = graph.work[0] / rates(graph.kinds)[graph.kind[0]]
-    actual = real.work[0] / rates(real.kinds)[real.kind[0]]
+    estimated = graph.work[0] / rates(graph)[graph.speed_class[0]]
+    actual = real.work[0] / rates(real)[real.speed_class[0]]
     assert estimated.tolist() == pytest.approx([610, 503, 602])
     assert actual.tolist() == pytest.approx([600, 500, 600])
     assert real.size.tolist() == graph.size.tolist()

@@ -12,7 +12,7 @@ LAB = Site("lab", (Host("a"), Host("b")))
 def test_rates_take_kinds_and_load_into_account():
     fast = Host("a", speed=4.0, kinds={"fft": 10.0}, load=0.5)
     platform = Platform((Site("s", (fast, Host("b", speed=3.0))),))
-    assert platform.rates(["", "fft", "other"]).tolist() == [[2.0, 3.0], [5.0, 3.0], [2.0, 3.0]]
+    assert platform.speeds(["", "fft", "other"]).tolist() == [[2.0, 3.0], [5.0, 3.0], [2.0, 3.0]]
 
 
 def test_without_keeps_the_other_hosts_and_their_links():

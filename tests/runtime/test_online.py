@@ -47,4 +47,4 @@ def test_the_same_object_runs_in_simulation_and_for_real():
         simulated = simulate_program(program, cluster.platform, scheduler)
         outcome = cluster.execute(program, scheduler, timeout=120)
     assert outcome.results == {"answer": answer}
-    assert len(simulated.happened.start) == len(program.tasks)
+    assert len(simulated.executed.start) == len(program.tasks)

@@ -123,4 +123,4 @@ def median_run(case: SimulateCase, repeated: RepeatedSimulation) -> Simulated:
         return simulate_case(replace(case, source=replace(case.source, seed=seed)), lambda text: None)
     from headrace.simulator.replay.plan_replay import replay_plan
 
-    return Simulated(replay_plan(repeated.plan, error=case.config.error, seed=seed).happened, {})
+    return Simulated(replay_plan(repeated.plan, error=case.config.error, seed=seed).executed, {})

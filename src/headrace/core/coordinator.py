@@ -125,6 +125,7 @@ class Coordinator:
 
     `estimates` default to the figures of the program and the platform. With `workers_queue` the workers have queues of
     their own and fetch data themselves, so `handle` passes on assignments instead of starts and transfers.
+    `measured` are the real sizes of items, of which those of inputs are known from the start.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class Coordinator:
         policy: ExecutionPolicy | None = None,
         estimates: Estimates | None = None,
         workers_queue: bool = False,
+        measured: Floats | None = None,
     ) -> None:
         widest = max(host.cores for host in platform.hosts)
         if (graph.cores > widest).any():
@@ -149,7 +151,7 @@ class Coordinator:
         self.policy = policy or ExecutionPolicy()
         self.workers_queue = workers_queue
         problem = make_static_problem(graph, platform, self.policy)
-        self.records = RunRecords(problem, make_state(graph, platform, problem))
+        self.records = RunRecords(problem, make_state(graph, platform, problem, measured))
         self.estimates = estimates or Estimates(graph, platform)
         self.view = RunView(
             graph, platform, self.records, self.estimates, policy=self.policy, starts_known=not workers_queue
@@ -277,6 +279,10 @@ class Coordinator:
         expected, factor = float(state.predicted[task]), self.scheduler.wake.misprediction
         if factor < np.inf and (took > factor * expected or factor * took < expected):
             state.counters[s.MISPREDICTED] += 1
+        for item, size in event.sizes:
+            number = view.item_number[item]
+            if not state.exists[number]:  # all copies count as large as the first
+                state.size[number] = size
         task_finished(*self.refs, task, host, event.time)
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
         self.estimates.note(event.time, *one)
@@ -299,7 +305,7 @@ class Coordinator:
         if self._wake is not None and self._wake[0] is self.scheduler.wake and self._wake[1] is rates:
             return self._wake[2]
         wake = compiled_wake(
-            self.scheduler.wake, estimates.work, estimates.graph.kind, rates, estimates.fixed
+            self.scheduler.wake, estimates.work, estimates.graph.speed_class, rates, estimates.fixed
         )
         self._wake = (self.scheduler.wake, rates, wake)
         return wake

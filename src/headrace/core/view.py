@@ -181,12 +181,16 @@ class RunView:
         return items[order], places[order]
 
     def rates(self) -> Floats:
-        """Estimated speed of each host for each kind of task now: [kinds, hosts]."""
+        """Estimated speed of each host for each speed class of tasks now: [classes, hosts]."""
         return self.estimates.rates(self.time)
+
+    def sizes(self) -> Floats:
+        """Estimated bytes of each item now."""
+        return self.estimates.sizes(self.done, self.state.size)
 
     def in_flight(self, keep: int = 0) -> InFlight:
         """Transfers that are under way, and of those queued the ones that the first `keep` tasks of each queue need."""
-        return in_flight(self, keep, self.estimates.sizes(self.done))
+        return in_flight(self, keep, self.sizes())
 
     def timetable(self, keep: int = 0) -> Timetable:
         """When what runs, and the first `keep` tasks of each queue after it, is expected to start and to end."""
@@ -234,7 +238,7 @@ class RunView:
         if chosen is not None:
             wanted &= chosen
         wanted[self.kept(keep)] = False
-        estimates, sizes = self.estimates, self.estimates.sizes(self.done)
+        estimates, sizes = self.estimates, self.sizes()
         rest, _ = remaining_graph(estimates.graph, wanted, estimates.work, sizes)
         if self.time > 0 and ((rest.release > 0).any() or np.isfinite(rest.deadline).any()):
             later = np.maximum(rest.release - self.time, 0.0)

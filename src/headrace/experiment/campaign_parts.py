@@ -132,7 +132,10 @@ def _add_graph(digest: Any, graph: Graph, items: Iterable[Data]) -> None:
     for array in (
         graph.work,
         graph.kind,
+        graph.speed_class,
+        graph.arch_speeds,
         graph.size,
+        graph.unknown_size,
         graph.producer,
         graph.read_ptr,
         graph.reads,

@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from headrace.experiment.distribution import Distribution, constant, uniform
-from headrace.model.architecture import arch_kind
 from headrace.model.errors import UsageError
 from headrace.model.graph import Floats
 from headrace.model.program import Program
@@ -89,20 +88,14 @@ def generate_sweep(spec: SweepSpec, seed: int, name: str = "sweep") -> Program:
     files = [program.input(f"shared{i}", size=float(size)).name for i, size in enumerate(shared)]
     for t in range(spec.tasks):
         own = [program.input(f"in{t}.{i}", size=float(private[t, i])).name for i in range(spec.private)]
-        work, kind = _work_and_kind(times[t])
         program.task(
             name=f"t{t}",
             inputs=[*(files[f] for f in reads[t]), *own],
             outputs={f"out{t}.{i}": float(outputs[t, i]) for i in range(spec.outputs)},
-            work=work,
-            kind=kind,
+            work=times[t].tolist() if spec.architectures > 1 else float(times[t, 0]),
         )
     _set_reality(program, spec, seed)
     return program
-
-
-def _work_and_kind(times: Floats) -> tuple[float, str]:
-    return (float(times[0]), "") if len(times) == 1 else arch_kind(times.tolist())
 
 
 def _times(spec: SweepSpec, time: Floats, rng: np.random.Generator) -> Floats:

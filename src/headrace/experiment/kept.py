@@ -72,8 +72,9 @@ def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, 
     digest = hashlib.sha256()
     for array in (
         graph.work,
-        graph.kind,
+        graph.speed_class,
         graph.size,
+        graph.unknown_size,
         graph.producer,
         graph.read_ptr,
         graph.reads,
@@ -89,7 +90,7 @@ def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, 
         digest.update(np.ascontiguousarray(array).tobytes() + b"|")
     network = platform.network
     for array in (
-        platform.rates(graph.kinds),
+        platform.rates(graph),
         np.array([h.cores for h in platform.hosts]),
         network.host_place,
         network.zone,

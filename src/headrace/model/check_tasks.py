@@ -96,7 +96,7 @@ def check_durations(case: Case, findings: Findings) -> None:
     """The duration of a task is its work divided by the rate of its host for its kind."""
     graph, plan = case.graph, case.plan
     host = np.where(case.task_ok, plan.host, 0)
-    rate = case.platform.rates(graph.kinds)[graph.kind, host]
+    rate = case.platform.rates(graph)[graph.speed_class, host]
     right = graph.work / rate
     findings.add(
         "duration",

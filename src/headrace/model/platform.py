@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from headrace.model.architecture import arch_speed, arch_speeds
 from headrace.model.errors import BadPlatform
-from headrace.model.graph import Floats, Ints
+from headrace.model.graph import Floats, Graph
 from headrace.model.network import Network, build_network
 from headrace.model.trace import LinkTrace, Trace
 
@@ -38,7 +37,7 @@ class Host:
     speed: float = 1.0
     cores: int = 1
     kinds: Mapping[str, float] = field(default_factory=dict)
-    """Speed for tasks of these kinds, overriding `speed`."""
+    """Speed for tasks of these kinds, overriding `speed`; combined with architecture-dependent run times."""
     load: float = 0.0
     """Share of each core used by others; with a trace, the value that planners assume."""
     memory: float = math.inf
@@ -51,13 +50,8 @@ class Host:
         """
         >>> Host("a", speed=2.0, kinds={"fft": 6.0}, load=0.5).speed_for("fft")
         3.0
-        >>> Host("a", arch=1).speed_for("arch:1.0,1.2")
-        1.2
         """
-        speed = self.kinds.get(kind)
-        if speed is None:
-            speed = self.speed * arch_speed(kind, self.arch)
-        return speed * (1.0 - self.load)
+        return self.kinds.get(kind, self.speed) * (1.0 - self.load)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,27 +146,36 @@ class Platform:
                 places.setdefault(site.name, places[site.hosts[0].name])
         return places
 
-    def rates(self, kinds: Sequence[str]) -> Floats:
+    def speeds(self, kinds: Sequence[str]) -> Floats:
         """Speed of each host for each kind of task, net of load: [kinds, hosts]."""
-        plain = np.array([h.speed * (1.0 - h.load) for h in self.hosts])
-        rates = np.tile(plain, (len(kinds), 1))
-        for i, kind in enumerate(kinds):
-            speeds = arch_speeds(kind)
-            if speeds is not None:
-                rates[i] *= self._arch_factors(kind, speeds)
+        speeds = np.tile([host.speed * (1.0 - host.load) for host in self.hosts], (len(kinds), 1))
         for j, host in enumerate(self.hosts):
             for i, kind in enumerate(kinds) if host.kinds else ():
-                rates[i, j] = host.speed_for(kind)
+                speeds[i, j] = host.speed_for(kind)
+        return speeds
+
+    def rates(self, graph: Graph) -> Floats:
+        """Speed of each host for each speed class of a program's tasks, net of load: [classes, hosts]."""
+        rates = self.speeds(graph.kinds)[graph.class_kind]
+        if graph.arch_speeds.shape[1]:
+            rates *= self._arch_factors(graph.arch_speeds)
         return rates
 
-    @cached_property
-    def _archs(self) -> Ints:
-        return np.array([host.arch for host in self.hosts], np.int32)
-
-    def _arch_factors(self, kind: str, speeds: tuple[float, ...]) -> Floats:
-        archs = self._archs
-        arch_speed(kind, int(archs.max()))  # raises if the kind has no run time for an architecture
-        return np.array(speeds)[archs]
+    def _arch_factors(self, arch_speeds: Floats) -> Floats:
+        """[classes, hosts] speed factors; 1 for classes whose run times do not depend on the architecture."""
+        arch = np.array([host.arch for host in self.hosts])
+        missing = max(0, int(arch.max()) + 1 - arch_speeds.shape[1])
+        known = np.pad(arch_speeds, ((0, 0), (0, missing)), constant_values=np.nan)
+        known[np.isnan(known).all(axis=1)] = 1.0
+        factors: Floats = known[:, arch]
+        if np.isnan(factors).any():
+            row, host = np.argwhere(np.isnan(factors))[0]
+            raise BadPlatform(
+                f"there is a host of architecture {arch[host]}, but the program has run times only for 0 to "
+                f"{np.count_nonzero(~np.isnan(known[row])) - 1}",
+                hint="give a run time for each architecture of the platform",
+            )
+        return factors
 
     def without(self, lost: Iterable[str]) -> Platform:
         """The same platform after these hosts have left.

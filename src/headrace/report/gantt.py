@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from headrace.formats.files import write_file
-from headrace.model.architecture import arch_speeds
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
@@ -117,8 +116,7 @@ def _planned_bars(plan: Plan, *, outline: bool) -> list[Bar]:
         plan.graph.kind.tolist(),
         strict=True,
     )
-    shown = ["" if arch_speeds(kind) else kind for kind in kinds]  # such kinds only encode run times
-    return [Bar(core_lane(hosts[h], c), s, f, name, shown[k], outline) for h, c, s, f, name, k in rows]
+    return [Bar(core_lane(hosts[h], c), s, f, name, kinds[k], outline) for h, c, s, f, name, k in rows]
 
 
 def _executed_bars(

@@ -29,6 +29,8 @@ _PATIENCE = 10.0
 class Cluster:
     """A set of workers and the platform they form; executes programs. Close it, or use it in `with`."""
 
+    computes = True
+
     def __init__(
         self, client: Any, platform: Platform, workers: LocalWorkers | None = None, engine: Any = None
     ) -> None:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from headrace.model.errors import UsageError
+from headrace.model.graph import ASSUMED_SIZE
 from headrace.model.program import Program
 from headrace.model.units import show_size
 from headrace.runtime.files import Generated
@@ -53,7 +54,10 @@ def emulate(
     for name, scale in (("time_scale", time_scale), ("size_scale", bytes_scale)):
         if not 0 <= scale < float("inf"):
             raise UsageError(f"{name} is {scale}", where=program.name, hint="give a number of 0 or more")
-    size = {item.name: int(item.size * bytes_scale) for item in program.data.values()}
+    size = {
+        item.name: int((ASSUMED_SIZE if item.size is None else item.size) * bytes_scale)
+        for item in program.data.values()
+    }
     total = sum(size.values())
     if total > MEMORY_LIMIT:
         raise UsageError(

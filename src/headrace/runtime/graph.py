@@ -180,7 +180,7 @@ class _Builder:
 
     def _value(self, item: Data) -> Any:
         if item.path is None or item.value is not None:
-            if item.value is None and item.size > 0:
+            if item.value is None and (item.size is None or item.size > 0):
                 raise BadProgram(
                     f"input {item.name!r} has a size but no content",
                     where=self.program.name,

@@ -44,9 +44,9 @@ def proven_makespan(problem: Problem, seconds: float = 60.0) -> tuple[float, flo
 
 def _model(problem: Problem, model: Any) -> Any:
     """Tasks as optional intervals on the hosts, and transfer times between them."""
-    graph, rates = problem.graph, problem.platform.rates(problem.graph.kinds)
+    graph, rates = problem.graph, problem.platform.rates(problem.graph)
     tasks, hosts = range(graph.n_tasks), range(len(problem.platform.hosts))
-    run = [[_units(graph.work[t] / rates[graph.kind[t], h]) for h in hosts] for t in tasks]
+    run = [[_units(graph.work[t] / rates[graph.speed_class[t], h]) for h in hosts] for t in tasks]
     longest = max((_units(float(_ways(problem, item).max())) for item in range(graph.n_items)), default=0)
     horizon = sum(max(row) for row in run) + graph.n_tasks * longest
     start = [model.new_int_var(0, horizon, f"s{t}") for t in tasks]

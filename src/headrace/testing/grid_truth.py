@@ -80,7 +80,7 @@ class GridTruth:
             self._note(change)
 
     def _set_up_speeds(self, graph: Graph) -> None:
-        believed = self.platform.rates(graph.kinds)
+        believed = self.platform.rates(graph)
         whole = believed.copy()
         for h, host in enumerate(self.platform.hosts):
             whole[:, h] /= 1.0 - host.load
@@ -92,7 +92,7 @@ class GridTruth:
                 else Pieces(float(whole[k, h]), host.trace)
                 for h, host in enumerate(self.platform.hosts)
             ]
-            for k in range(len(graph.kinds))
+            for k in range(len(graph.class_kind))
         ]
         self.bandwidth = [Pieces(float(b), None) for b in self.network.link_bandwidth]
         self.delay = [Pieces(delay, None) for delay in self.static_delay]

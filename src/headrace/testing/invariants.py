@@ -70,7 +70,7 @@ class _Judge:
         duplicates: bool,
     ) -> None:
         self.run, self.graph, self.network = run, run.graph, run.platform.network
-        self.work, self.size, self.kind = real.work, real.size, real.kind
+        self.work, self.size, self.speed_class = real.work, real.size, real.speed_class
         self.duplicates = duplicates
         self.truth = GridTruth(real, run.platform, changes)
         self.found: list[Violation] = []
@@ -240,7 +240,7 @@ class _Judge:
             self.copies.add(item, int(self.network.host_place[host]))
         if math.isnan(start):
             return
-        speed = self.truth.speed[int(self.kind[task])][host]
+        speed = self.truth.speed[int(self.speed_class[task])][host]
         amount = float(self.work[task])
         if not self._amount_right(speed.done, start, amount):
             done = speed.done(start, self.now)

@@ -39,8 +39,10 @@ class SlowReplay:
         graph, network = plan.graph, plan.platform.network
         self.n, self.k = graph.n_tasks, len(plan.move_item)
         self.place = [int(network.host_place[h]) for h in plan.host]
-        rates = plan.platform.rates(graph.kinds)
-        self.seconds = [float(graph.work[t] / rates[graph.kind[t], plan.host[t]]) for t in range(self.n)]
+        rates = plan.platform.rates(graph)
+        self.seconds = [
+            float(graph.work[t] / rates[graph.speed_class[t], plan.host[t]]) for t in range(self.n)
+        ]
         position = {int(t): i for i, t in enumerate(graph.order)}
         self.queue: dict[tuple[int, int], list[int]] = {}
         for t in sorted(range(self.n), key=lambda t: (plan.start[t], plan.finish[t], position[t])):

@@ -24,7 +24,7 @@ def test_what_happens_under_errors_is_a_valid_plan_for_the_drawn_run_times() -> 
     for program, platform in cases(75, seed=5):
         plan = Heft().plan(Problem(program.graph, platform))
         outcome = replay_plan(plan, error=0.5, seed=3)
-        happened = replace(outcome.happened, bound=0.0)
+        happened = replace(outcome.executed, bound=0.0)
         assert check(happened.graph, platform, happened) == []
         changed += outcome.makespan != plan.makespan
     assert changed > 50
@@ -34,8 +34,8 @@ def test_the_same_seed_gives_the_same_times_and_another_seed_others() -> None:
     program, platform = next(cases(1, seed=1))
     plan = Heft().plan(Problem(program.graph, platform))
     first, again = replay_plan(plan, error=0.3, seed=1), replay_plan(plan, error=0.3, seed=1)
-    assert np.array_equal(first.happened.finish, again.happened.finish)
-    assert not np.array_equal(first.happened.finish, replay_plan(plan, error=0.3, seed=2).happened.finish)
+    assert np.array_equal(first.executed.finish, again.executed.finish)
+    assert not np.array_equal(first.executed.finish, replay_plan(plan, error=0.3, seed=2).executed.finish)
 
 
 def test_longer_work_never_ends_earlier_without_contention() -> None:

@@ -72,7 +72,7 @@ def write(grid, kind, subject, origin, target):
 def core_end(grid, core, task):
     """When the work left on a core is done, at the speed its host has from now on."""
     host = grid.core_host[core]
-    left = grid.core_work_left[core] / grid.rate[grid.kind[task], host]
+    left = grid.core_work_left[core] / grid.rate[grid.speed_class[task], host]
     trace = grid.host_trace[host]
     return grid.now[0] + left if trace < 0 else finish(grid.table, trace, grid.now[0], left)
 
@@ -137,6 +137,8 @@ def end_task(problem, state, grid, core, factor):
     if factor < np.inf and (took > factor * expected or factor * took < expected):
         state.counters[MISPREDICTED] += 1
     write(grid, TASK_ENDED, task, host, core - problem.core_ptr[host])
+    for k in range(problem.write_ptr[task], problem.write_ptr[task + 1]):
+        state.size[problem.writes[k]] = grid.size[problem.writes[k]]
     task_done(problem, state, task, host, grid.now[0])
 
 
@@ -166,7 +168,7 @@ def host_speed_changes(problem, state, grid, host, trace):
             passed = now - grid.core_since[core]
             if old >= 0:
                 passed = done_between(grid.table, old, grid.core_since[core], now)
-            done = passed * grid.rate[grid.kind[task], host]
+            done = passed * grid.rate[grid.speed_class[task], host]
             grid.core_work_left[core] = max(0.0, grid.core_work_left[core] - done)
             grid.core_since[core] = now
     grid.host_trace[host] = trace

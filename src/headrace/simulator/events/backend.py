@@ -80,7 +80,9 @@ def simulate_scheduler(
     finished tasks now and then.
     """
     began = work_clock()
-    run = _Run(graph, platform, scheduler, changes, real or graph, estimates, policy, tell)
+    real = real or graph
+    graph = graph.moving_as(real)
+    run = _Run(graph, platform, scheduler, changes, real, estimates, policy, tell)
     run.go()
     return run.outcome(work_clock() - began)
 
@@ -99,7 +101,9 @@ class _Run:
         policy: ExecutionPolicy | None,
         tell: Callable[[float, int], None],
     ) -> None:
-        self.coordinator = Coordinator(scheduler, graph, platform, policy=policy, estimates=estimates)
+        self.coordinator = Coordinator(
+            scheduler, graph, platform, policy=policy, estimates=estimates, measured=real.size
+        )
         self.view, self.records = self.coordinator.view, self.coordinator.records
         self.graph, self.platform, self.scheduler, self.tell = graph, platform, scheduler, tell
         self.changes = sorted(changes, key=lambda change: change.time)

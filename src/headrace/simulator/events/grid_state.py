@@ -6,12 +6,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace.arrays.fair_share import FairShare, make_fair_share
 from headrace.arrays.heap import HEAP_FIELDS, NONE, make_rows
 from headrace.arrays.records import Records, row_type
 from headrace.core.state import CoordinatorState, StaticProblem
-from headrace.model.graph import Floats, Graph, Ints
+from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Platform
 from headrace.model.trace import TraceTable
 from headrace.simulator.events.event_queue import ENDS
@@ -28,25 +29,25 @@ LATENCY, FLOWING = 0, 1
 class GridState(NamedTuple):
     """Ids of things that end: cores first, then transfers."""
 
-    now: Any
-    work: Any
-    kind: Any
-    rate: Any
-    size: Any
+    now: Floats
+    work: Floats
+    speed_class: Ints
+    rate: Floats
+    size: Floats
     table: TraceTable
-    host_trace: Any
-    link_trace: Any
-    link_delay: Any
+    host_trace: Ints
+    link_trace: Ints
+    link_delay: Ints
     """Trace of each link's latency, -1 for none."""
-    link_delay_mean: Any
-    link_bandwidth: Any
-    core_host: Any
-    core_work_left: Any
+    link_delay_mean: Floats
+    link_bandwidth: Floats
+    core_host: Ints
+    core_work_left: Floats
     """Work left of what each core runs, as of `core_since`."""
-    core_since: Any
-    transfer_left: Any
-    transfer_since: Any
-    transfer_phase: Any
+    core_since: Floats
+    transfer_left: Floats
+    transfer_since: Floats
+    transfer_phase: NDArray[np.int8]
     ending: Records
     """When cores and transfers end, and links take a step of their traces; see `event_queue`."""
     stepping: Records
@@ -55,13 +56,13 @@ class GridState(NamedTuple):
     """Transfers that share links; the pair of places p, q is p * places + q."""
     flow_change: Floats
     """When the first of them is over, or a link in use changes its bandwidth."""
-    log_time: Any
-    log_kind: Any
-    log_subject: Any
-    log_from: Any
-    log_to: Any
-    log_length: Any
-    happened: Any
+    log_time: Floats
+    log_kind: NDArray[np.int8]
+    log_subject: Ints
+    log_from: Ints
+    log_to: Ints
+    log_length: NDArray[np.int64]
+    happened: Bools
     """[1] Whether a task or a transfer has ended since the loop last stopped for the scheduler."""
 
 
@@ -71,12 +72,12 @@ def make_grid_state(
     problem: StaticProblem,
     state: CoordinatorState,
     *,
-    rate: Any,
+    rate: Floats,
     table: TraceTable,
-    host_trace: Any,
-    link_trace: Any,
-    link_delay: Any,
-    link_delay_mean: Any,
+    host_trace: Ints,
+    link_trace: Ints,
+    link_delay: Ints,
+    link_delay_mean: Floats,
 ) -> GridState:
     """Everything at its beginning; the graph is the real one."""
     cores, moves = int(problem.core_ptr[-1]), len(state.transfer_item)
@@ -86,7 +87,7 @@ def make_grid_state(
     return GridState(
         now=np.zeros(1),
         work=np.ascontiguousarray(graph.work, np.float64),
-        kind=graph.kind,
+        speed_class=graph.speed_class,
         rate=np.ascontiguousarray(rate, np.float64),
         size=np.ascontiguousarray(graph.size, np.float64),
         table=table,

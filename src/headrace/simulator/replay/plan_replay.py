@@ -18,19 +18,19 @@ class Simulation:
     """A plan and what became of it in virtual time."""
 
     plan: Plan
-    happened: Plan
+    executed: Plan
     """The same decisions with the times that followed; its graph has the run times that were drawn."""
     seconds: float
     """Time the simulation took, compiling not counted."""
 
     @property
     def makespan(self) -> float:
-        return self.happened.makespan
+        return self.executed.makespan
 
     @property
     def events(self) -> int:
         """Starts and ends of tasks and transfers."""
-        return 2 * (len(self.happened.start) + len(self.happened.move_start))
+        return 2 * (len(self.executed.start) + len(self.executed.move_start))
 
 
 def replay_plan(
@@ -59,8 +59,8 @@ def replay_plan(
     _check_error(error)
     began = work_clock()
     graph = plan.graph if error == 0.0 else plan.graph.with_work(_drawn(plan.graph, error, seed))
-    happened = replay(plan, work=graph.work, prefetch_depth=prefetch_depth)
-    return Simulation(plan, replace(happened, graph=graph), work_clock() - began)
+    executed = replay(plan, work=graph.work, prefetch_depth=prefetch_depth)
+    return Simulation(plan, replace(executed, graph=graph), work_clock() - began)
 
 
 class PlanReplays:

@@ -143,7 +143,7 @@ class Replayer:
             share = _share_links(plan, nodes) if fair else _no_flows(plan, nodes)
             events = _Events(nodes, calls, share)
         return Replayer(
-            plan, depends, platform.rates(graph.kinds)[graph.kind, plan.host], soonest, delay, events
+            plan, depends, platform.rates(graph)[graph.speed_class, plan.host], soonest, delay, events
         )
 
     def times(self, work: Floats | None = None) -> tuple[Floats, Floats]:
