@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from bench import best, demo, deploy, exact, flow, large, overhead, planning, replay, start, sweep
+from bench import (
+    best,
+    carried_out,
+    demo,
+    deploy,
+    exact,
+    flow,
+    large,
+    overhead,
+    planning,
+    replay,
+    start,
+    sweep,
+)
 
 if __name__ == "__main__":
     start.main()
@@ -13,6 +26,7 @@ if __name__ == "__main__":
     sweep.main()
     large.main()
     replay.main()
+    carried_out.main()
     flow.main()
     demo.main()
     deploy.main()

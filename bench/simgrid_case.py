@@ -12,7 +12,7 @@ from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.planners.registry import make
-from headrace.simulator.dependencies import by_core
+from headrace.simulator.replay.dependencies import by_core
 
 CLUSTERS = ((4, 1.0), (6, 0.7), (12, 0.3))
 """Hosts of each cluster, and the share of them that is available."""

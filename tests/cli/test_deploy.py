@@ -34,7 +34,7 @@ def test_words(folder: Path) -> None:
         "12.5 MB/s: 100 MB in 8 s",
         "45 of 48",
         "the reader's port carries 12.5 of the 16.67 MB/s it could read",
-        "would bring nothing",
+        "no gain",
         "W_X 0.1",
         "gap 0.00%",
         "at full rate filter Decompress needs 41 hosts of this power and the other filters leave 32",
@@ -89,12 +89,12 @@ def test_load_source_and_knobs(folder: Path) -> None:
     ("args", "words"),
     [
         (("--source", "MG99"), "no host 'MG99'"),
-        (("--source", "MG1=x"), "--source MG1=x"),
+        (("--source", "MG1=x"), "--source is 'MG1=x'"),
         (("--source", "MG1=0.5,MG2=0.4"), "shares sum to 0.9"),
         (("--load", "nowhere.csv"), "nowhere.csv"),
         (("--load", "forecast"), "no host of the platform has a trace"),
-        (("--load", "record"), "the record knows no repeated execution"),
-        (("--compare", "lpsched,best"), "no planner 'best'"),
+        (("--load", "record"), "the record has no repeated executions"),
+        (("--compare", "lpsched,best"), "no deployment planner 'best'"),
         (("--least", "2"), "W_MIN"),
         (("--time", "0"), "time 0"),
         (("--gap", "-1"), "gap -1"),
@@ -139,3 +139,25 @@ def test_check_judges_deployments(folder: Path) -> None:
     alone = headrace("check", "d.ini", cwd=folder)
     assert alone.code == 2
     assert "headrace check PIPELINE PLATFORM d.ini" in alone.err
+
+
+def test_check_finds_wrong_statements_of_a_deployment(folder: Path) -> None:
+    files = ["microscope.ini", "maryland.ini"]
+    made = headrace("deploy", files[0], "--on", files[1], "-o", "d.ini", cwd=folder)
+    assert made.code == 0, made.err
+    assert headrace("check", *files, "d.ini", cwd=folder).code == 0
+    good = (folder / "d.ini").read_text()
+    for old, new, said in (
+        ("pipeline = microscope", "pipeline = telescope", "made for 'telescope', not for 'microscope'"),
+        ("planner = lpsched", "planner = guess", "'guess' is not one of"),
+        (
+            "predicted_seconds = 8.0",
+            "predicted_seconds = 9.0",
+            "predicted_seconds is 9; the throughput gives 8",
+        ),
+        ("\nMD1 -> MD2 =", "\nMD1 -> MD48 =", "flow from 'Reader' on MD1 to 'Decompress' on MD48"),
+    ):
+        assert old in good, old
+        (folder / "bad.ini").write_text(good.replace(old, new, 1))
+        ended = headrace("check", *files, "bad.ini", cwd=folder)
+        assert (ended.code, said in ended.out) == (2, True), ended.out

@@ -28,7 +28,7 @@ def test_tables_have_simulated_throughput(tmp_path):
     one = headrace("deploy", *LOADED, "--simulate", cwd=tmp_path)
     assert one.code == 0, one.err
     assert "routed as planned" in one.out
-    assert "dealt out in turn" in one.out
+    assert "routed round-robin" in one.out
     several = headrace("deploy", *LOADED, "--compare", "trivial,lpsched", "--simulate", cwd=tmp_path)
     assert "round robin" in several.out
     plain = headrace("deploy", *LOADED, "--compare", "trivial,lpsched", cwd=tmp_path)

@@ -164,11 +164,12 @@ def _lives(pid: int) -> bool:
 
 
 OWN = """
-from headrace.core.scheduler import Assign
+from headrace.core.scheduler import EVERY_EVENT, Assign
 class FirstHost:
     name = "first-host"
-    def react(self, state, events):
-        return [Assign(state.graph.task_names[t], state.platform.hosts[0].name, t) for t in state.waiting()]
+    wake = EVERY_EVENT
+    def react(self, view, events):
+        return [Assign(view.graph.task_names[t], view.platform.hosts[0].name, t) for t in view.ready()]
 """
 
 
@@ -178,8 +179,7 @@ def test_an_online_scheduler_of_ones_own(tmp_path: Path) -> None:
         "import headrace as hr\nprogram = hr.Program()\n"
         "for k in range(6):\n    program.task(None, name=f't{k}', work=0.01)\n"
     )
-    case = ("run", "p.py:program", "--emulate", "--workers", "2", "--online")
+    case = ("run", "p.py:program", "--emulate", "--workers", "2")
     ended = headrace(*case, "-s", "own.py:FirstHost", "--json", cwd=tmp_path)
     assert ended.code == 0, ended.err
-    ended = headrace(*case, "-s", "dask", cwd=tmp_path)
-    assert (ended.code, "'dask' places tasks itself" in ended.err) == (2, True)
+    assert len({task["host"] for task in json.loads(ended.out)["tasks"]}) == 1

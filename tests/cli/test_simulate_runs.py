@@ -20,17 +20,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_runs_of_a_plan_can_be_done_again_one_by_one(folder: Path) -> None:
-    case = ("sra.json.gz", "--on", "lab.toml", "--error", "0.4", "--json")
-    many = headrace(
-        "simulate", *case, "-s", "heft", "--runs", "30", "--seed", "5", "--plot", "h.svg", cwd=folder
-    )
+def test_replays_of_a_plan_can_be_repeated_one_by_one(folder: Path) -> None:
+    made = ("sra.json.gz", "--on", "lab.toml")
+    assert headrace("plan", *made, "-s", "heft", "-o", "p.json", cwd=folder).code == 0
+    case = (*made, "--plan", "p.json", "--error", "0.4", "--json")
+    many = headrace("simulate", *case, "--runs", "30", "--seed", "5", "--plot", "h.svg", cwd=folder)
     assert many.code == 0, many.err
     found = json.loads(many.out)
     assert found["runs"] == len(found["makespans"]) == 30
     assert (folder / "h.svg").read_text().startswith("<svg")
     worst = str(found["seeds"]["worst"])
-    one = json.loads(headrace("simulate", *case, "-s", "heft", "--seed", worst, cwd=folder).out)
+    one = json.loads(headrace("simulate", *case, "--seed", worst, cwd=folder).out)
     assert one["makespan"] == found["makespan"]["worst"] == max(found["makespans"])
     assert one["planned"] == found["planned"]
 
@@ -48,7 +48,6 @@ def test_runs_under_an_online_scheduler_are_the_same_each_time(folder: Path) -> 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--runs", "3"], "are all the same"),
         (["--runs", "0", "--error", "0.1"], "--runs is '0'"),
         (["--plot", "h.svg"], "--plot draws repeated runs"),
         (["--runs", "3", "--error", "0.1", "--log", "l"], "--log records a single run"),
@@ -59,6 +58,13 @@ def test_what_makes_no_sense_is_refused(folder: Path, options: list[str], said: 
     ended = headrace("simulate", "sra.json.gz", "--on", "lab.toml", *options, cwd=folder)
     assert ended.code == 2
     assert said in ended.err
+
+
+def test_replays_without_errors_are_all_the_same(folder: Path) -> None:
+    made = ("sra.json.gz", "--on", "lab.toml")
+    assert headrace("plan", *made, "-s", "heft", "-o", "p.json", cwd=folder).code == 0
+    ended = headrace("simulate", *made, "--plan", "p.json", "--runs", "3", cwd=folder)
+    assert (ended.code, "are all the same" in ended.err) == (2, True)
 
 
 def test_where_no_run_ends_there_is_nothing_to_report(folder: Path) -> None:

@@ -17,5 +17,5 @@ class Fixed:
     def __init__(self, *hosts: str) -> None:
         self.hosts = hosts
 
-    def react(self, state: object, events: Sequence[Event]) -> list[Assign]:
+    def react(self, view: object, events: Sequence[Event]) -> list[Assign]:
         return [Assign(f"t{t}", host, t) for t, host in enumerate(self.hosts)]

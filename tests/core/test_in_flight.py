@@ -49,18 +49,18 @@ class At:
     """Places tasks at the start and looks at the state at a moment."""
 
     name = "at"
-    wake: WakeConditions = ON_GRID_CHANGES
 
     def __init__(self, hosts: dict[str, str], moment: float, look: object) -> None:
-        self.hosts, self.next_time, self.look, self.seen = hosts, moment, look, None
+        self.hosts, self.look, self.seen = hosts, look, None
+        self.wake = WakeConditions(at=moment)
 
-    def react(self, state: RunView, events: Sequence[Event]) -> list[Command]:
-        if state.time == 0:
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
+        if view.time == 0:
             return [Assign(task, host, k) for k, (task, host) in enumerate(self.hosts.items())]
         if self.seen is None:
-            self.seen = self.look(state)  # type: ignore[operator]
-            self.next_time = np.inf
-        return [Assign(name, "h1", 9) for name in state.graph.task_names if name not in self.hosts]
+            self.seen = self.look(view)  # type: ignore[operator]
+            self.wake = ON_GRID_CHANGES
+        return [Assign(name, "h1", 9) for name in view.graph.task_names if name not in self.hosts]
 
 
 def seen_at(moment: float, hosts: dict[str, str], look: object) -> object:
@@ -72,7 +72,7 @@ def seen_at(moment: float, hosts: dict[str, str], look: object) -> object:
 def test_a_transfer_under_way_arrives_when_the_rest_of_it_is_sent() -> None:
     """d0 needs 30 s over c's link and d1 5 s after it; d1 needs 1 + 5 s over d's."""
     hosts = {"t0": "h0", "t1": "h1", "t2": "k0"}
-    problem = seen_at(4.0, hosts, lambda state: state.problem(0))
+    problem = seen_at(4.0, hosts, lambda view: view.problem(0))
     assert isinstance(problem, Problem)
     places, links = problem.platform.network.place_names, problem.platform.network.link_names
     at = {(item, places[p]): time for (item, p), time in problem.since.items()}
@@ -83,7 +83,7 @@ def test_a_transfer_under_way_arrives_when_the_rest_of_it_is_sent() -> None:
 
 
 def test_what_kept_tasks_need_stays_in_the_queue_of_the_link() -> None:
-    problem = seen_at(4.0, {"t0": "h0", "t1": "h1"}, lambda state: state.problem(1))
+    problem = seen_at(4.0, {"t0": "h0", "t1": "h1"}, lambda view: view.problem(1))
     assert isinstance(problem, Problem)
     links = problem.platform.network.link_names
     assert {links[k]: t for k, t in problem.link_free_at.items()} == pytest.approx({"c uplink": 31.0})
@@ -92,20 +92,20 @@ def test_what_kept_tasks_need_stays_in_the_queue_of_the_link() -> None:
 
 
 def test_a_transfer_that_is_late_is_expected_to_need_a_tenth_more() -> None:
-    carried = seen_at(4.0, {"t0": "h0"}, lambda state: _later(state, 100.0))
+    carried = seen_at(4.0, {"t0": "h0"}, lambda view: _later(view, 100.0))
     assert carried == pytest.approx(3.0)
 
 
-def _later(state: RunView, by: float) -> float:
-    state.time += by
-    end = in_flight(state, 0, state.estimates.sizes(state.done)).carried[0].end
-    state.time -= by
+def _later(view: RunView, by: float) -> float:
+    view.time += by
+    end = in_flight(view, 0, view.estimates.sizes(view.done, view.state.size)).carried[0].end
+    view.time -= by
     return end
 
 
 def test_results_that_wait_for_the_link_are_carried_before_anything_new() -> None:
     """At 36.5 s t0 has ended (30 + 5) and d2 returns (2 s) while t1, which got d1 at 35 s, still runs."""
-    problem = seen_at(36.5, {"t0": "h0", "t1": "h1"}, lambda state: state.problem(0))
+    problem = seen_at(36.5, {"t0": "h0", "t1": "h1"}, lambda view: view.problem(0))
     assert isinstance(problem, Problem)
     assert list(problem.link_free_at.values()) == pytest.approx([0.5])
     assert {problem.platform.hosts[h].name: t for h, t in problem.free_at.items()} == pytest.approx(
@@ -115,7 +115,7 @@ def test_results_that_wait_for_the_link_are_carried_before_anything_new() -> Non
 
 def test_results_in_the_queue_of_a_link_go_before_anything_new() -> None:
     """d2, now 200 bytes, returns from 35 s to 55 s; d3 is ready at 42 s and needs 2 s after it."""
-    scheduler = At({"t0": "h0", "t1": "h1"}, 45.0, lambda state: state.problem(0))
+    scheduler = At({"t0": "h0", "t1": "h1"}, 45.0, lambda view: view.problem(0))
     graph = replace(SWEEP, size=np.array([300.0, 50.0, 200.0, 20.0]))
     simulate_scheduler(graph, GRID, scheduler)
     assert isinstance(scheduler.seen, Problem)
@@ -124,11 +124,11 @@ def test_results_in_the_queue_of_a_link_go_before_anything_new() -> None:
 
 def test_what_is_asked_for_and_does_not_exist_yet_is_not_counted() -> None:
     class Ahead(At):
-        def react(self, state: RunView, events: Sequence[Event]) -> list[Command]:
-            ahead = [Fetch("d2", "c", "home", 0.0)] if state.time == 0 else []
-            return [*super().react(state, events), *ahead]
+        def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
+            ahead = [Fetch("d2", "c", "home", 0.0)] if view.time == 0 else []
+            return [*super().react(view, events), *ahead]
 
-    scheduler = Ahead({"t0": "h0", "t1": "h1"}, 4.0, lambda state: in_flight(state, 1, state.graph.size))
+    scheduler = Ahead({"t0": "h0", "t1": "h1"}, 4.0, lambda view: in_flight(view, 1, view.graph.size))
     simulate_scheduler(SWEEP, GRID, scheduler)
     assert isinstance(scheduler.seen, InFlight)
     assert sorted(row.item for row in scheduler.seen.carried) == [0, 1]
@@ -143,11 +143,11 @@ def test_kept_tasks_take_as_many_cores_as_they_need() -> None:
     rows = {}
 
     class Look(At):
-        def react(self, state: RunView, events: Sequence[Event]) -> list[Command]:
-            if state.time > 0:
-                rows.update({row.task: (row.start, row.end) for row in state.timetable(3).rows})
-                self.next_time = np.inf
-            return [Assign(name, "a", k) for k, name in enumerate(state.graph.task_names)]
+        def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
+            if view.time > 0:
+                rows.update({slot.task: (slot.start, slot.end) for slot in view.timetable(3).slots})
+                self.wake = ON_GRID_CHANGES
+            return [Assign(name, "a", k) for k, name in enumerate(view.graph.task_names)]
 
     simulate_scheduler(program.graph, platform, Look({}, 1.0, None))
     assert rows == {0: (0, 3), 1: (0, 5), 2: (0, 7), 3: (5, 10), 4: (7, 8), 5: (10, 11)}
@@ -181,11 +181,11 @@ def test_deadlines_and_releases_are_told_from_now_on() -> None:
     seen = []
 
     class Look(At):
-        def react(self, state: RunView, events: Sequence[Event]) -> list[Command]:
-            if state.time == 2.0:
-                seen.append(state.problem(0).graph)
-                self.next_time = np.inf
-            return [Assign(name, "h0", k) for k, name in enumerate(state.graph.task_names)]
+        def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
+            if view.time == 2.0:
+                seen.append(view.problem(0).graph)
+                self.wake = ON_GRID_CHANGES
+            return [Assign(name, "h0", k) for k, name in enumerate(view.graph.task_names)]
 
     simulate_scheduler(program.graph, platform, Look({}, 2.0, None))
     assert (seen[0].release.tolist(), seen[0].deadline.tolist()) == ([3.0], [18.0])
@@ -196,7 +196,7 @@ CHAIN = make_graph(
 )
 
 
-@pytest.mark.parametrize("planner", ["heft", "minmin", "lheft"])
+@pytest.mark.parametrize("planner", ["heft", "minmin", "locality"])
 def test_planners_wait_for_what_is_on_its_way_and_for_busy_links(planner: str) -> None:
     """The item lies at h2 from 7 s on; h0 could have it from h1 by a link that is busy until 12 s."""
     rest = make_graph(work=[1.0], size=[40.0], producer=[-1], read_ptr=[0, 1], reads=[0])
@@ -209,7 +209,7 @@ def test_planners_wait_for_what_is_on_its_way_and_for_busy_links(planner: str) -
         plan = make(planner).plan(problem)
         return float(plan.start[0]), int(plan.host[0])
 
-    if planner != "lheft":  # it goes where data is, whenever that is
+    if planner != "locality":  # it goes where data is, whenever that is
         assert start(free_at={2: 50.0, 1: 50.0}, link_free_at=busy) == pytest.approx((11.0, 0)), (
             "from h2, at 7 s"
         )
@@ -222,11 +222,11 @@ def test_a_reader_of_what_a_running_task_makes_waits_for_it() -> None:
     platform = Platform.pairwise([1.0, 1.0], 10.0)
 
     class Look(At):
-        def react(self, state: RunView, events: Sequence[Event]) -> list[Command]:
-            super().react(state, events)
-            return [Assign("t0", "h0", 0)] if state.time == 0 else [Assign("t1", "h0", 1)]
+        def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
+            super().react(view, events)
+            return [Assign("t0", "h0", 0)] if view.time == 0 else [Assign("t1", "h0", 1)]
 
-    scheduler = Look({}, 4.0, lambda state: state.problem(0))
+    scheduler = Look({}, 4.0, lambda view: view.problem(0))
     simulate_scheduler(CHAIN, platform, scheduler)
     problem = scheduler.seen
     assert isinstance(problem, Problem)

@@ -27,7 +27,7 @@ class OutputFirst:
     name = "output-first"
     wake = ON_GRID_CHANGES
 
-    def react(self, state: object, events: Sequence[Event]) -> list[Command]:
+    def react(self, view: object, events: Sequence[Event]) -> list[Command]:
         return [
             *(Assign(f"t{k}", f"h{k}", k) for k in range(3)),
             Fetch("d1", "c", "home", 1.0),
@@ -50,7 +50,7 @@ def graph(first: float, third: float = 1.0) -> Graph:
 def sent(estimated: Graph, real: Graph | None, order: str) -> dict[str, float]:
     """When each item began to move."""
     run = simulate_scheduler(
-        estimated, GRID, OutputFirst(), real=real, policy=ExecutionPolicy(link_order=order)
+        estimated, GRID, OutputFirst(), real=real, policy=ExecutionPolicy(link_order=order, routes="nearest")
     )
     assert judge(run, real=real) == []
     lines = [line.split() for line in run.log_lines()]

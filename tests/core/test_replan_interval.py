@@ -21,10 +21,10 @@ from headrace.core.replan_interval import (
     Running,
     SubTask,
 )
-from headrace.core.state import MOVES, N_COUNTS
+from headrace.core.state import N_COUNTS, TRANSFERS
 
 
-def state(
+def view(
     running: dict[int, int], moving: list[tuple[int, int]] = (), copies: dict[int, int] | None = None
 ) -> Any:  # type: ignore[assignment]
     """Tasks on hosts, items on their way to places."""
@@ -33,112 +33,112 @@ def state(
         run_host[task] = host
     for task, host in (copies or {}).items():
         duplicate_host[task] = host
-    count = np.zeros(N_COUNTS, np.int64)
-    count[MOVES] = len(moving)
+    counters = np.zeros(N_COUNTS, np.int64)
+    counters[TRANSFERS] = len(moving)
     items, targets = np.array([*moving, (0, 0)]).T
-    desk = SimpleNamespace(
+    now = SimpleNamespace(
         run_host=run_host,
         duplicate_host=duplicate_host,
-        count=count,
+        counters=counters,
         live_transfers=np.arange(len(moving) + 1),
         transfer_item=items,
         transfer_target=targets,
     )
-    return SimpleNamespace(desk=desk)
+    return SimpleNamespace(state=now)
 
 
-FORESEEN: list[SubTask] = [Running(0, 0), Running(1, 0), Running(2, 1), Moving(7, 1, 3)]
+PREDICTED: list[SubTask] = [Running(0, 0), Running(1, 0), Running(2, 1), Moving(7, 1, 3)]
 
 
 @pytest.mark.parametrize(
     ("now", "share"),
     [
-        (state({0: 0, 1: 0, 2: 1}, [(7, 1)]), 0.0),
-        (state({0: 0, 1: 0, 2: 1}), 0.25),  # the transfer is over, or has not begun
-        (state({0: 0, 1: 0, 2: 1}, [(7, 2)]), 0.25),  # it goes elsewhere
-        (state({0: 0, 1: 1, 2: 1}, [(7, 1)]), 0.25),  # one task runs on another host
-        (state({0: 0, 5: 0, 6: 1}, [(7, 1)]), 0.5),  # others run there
-        (state({0: 0, 1: 0, 2: 0}, [(7, 1)], {2: 1}), 0.0),  # a copy of it runs there
-        (state({}), 1.0),
+        (view({0: 0, 1: 0, 2: 1}, [(7, 1)]), 0.0),
+        (view({0: 0, 1: 0, 2: 1}), 0.25),  # the transfer is over, or has not begun
+        (view({0: 0, 1: 0, 2: 1}, [(7, 2)]), 0.25),  # it goes elsewhere
+        (view({0: 0, 1: 1, 2: 1}, [(7, 1)]), 0.25),  # one task runs on another host
+        (view({0: 0, 5: 0, 6: 1}, [(7, 1)]), 0.5),  # others run there
+        (view({0: 0, 1: 0, 2: 0}, [(7, 1)], {2: 1}), 0.0),  # a copy of it runs there
+        (view({}), 1.0),
     ],
 )
 def test_the_deviation_is_the_share_of_wrong_predictions(now: Any, share: float) -> None:
-    assert ReplanInterval("S2", 0.3, 1.0).deviation(now, FORESEEN) == pytest.approx(share)
+    assert ReplanInterval("S2", 0.3, 1.0).deviation(now, PREDICTED) == pytest.approx(share)
 
 
 def test_s3_counts_each_resource_by_how_far_it_is_trusted() -> None:
-    pace = ReplanInterval("S3", 0.3, 1.0)
-    half = state({0: 0, 1: 0})
-    assert pace.deviation(half, FORESEEN) == pytest.approx(0.5)
-    assert pace.trust == {("host", 0): 1.0, ("host", 1): 1 - MEMORY, ("link", 3): 1 - MEMORY}
+    interval = ReplanInterval("S3", 0.3, 1.0)
+    half = view({0: 0, 1: 0})
+    assert interval.deviation(half, PREDICTED) == pytest.approx(0.5)
+    assert interval.trust == {("host", 0): 1.0, ("host", 1): 1 - MEMORY, ("link", 3): 1 - MEMORY}
     low = 1 - MEMORY
-    assert pace.deviation(half, FORESEEN) == pytest.approx(2 * low / (2 + 2 * low))
-    assert pace.trust[("host", 1)] == pytest.approx(low**2)
+    assert interval.deviation(half, PREDICTED) == pytest.approx(2 * low / (2 + 2 * low))
+    assert interval.trust[("host", 1)] == pytest.approx(low**2)
 
 
 def test_half_the_grid_unstable_keeps_s2_short_and_lets_s3_grow() -> None:
-    """The paper's example: half the resources are always as foreseen, half never are."""
-    foreseen: list[SubTask] = [Running(task, task) for task in range(8)]
-    now = state({task: task for task in range(4)})
+    """The paper's example: half the resources are always as predicted, half never are."""
+    predicted: list[SubTask] = [Running(task, task) for task in range(8)]
+    now = view({task: task for task in range(4)})
     short, grown = ReplanInterval("S2", 0.3, 1.0), ReplanInterval("S3", 0.3, 1.0)
-    for pace in (short, grown):
-        pace.begin(100.0)
+    for interval in (short, grown):
+        interval.begin(100.0)
         for _ in range(20):
-            pace.compare(now, foreseen)
-    assert short.interval == LEAST * 100.0
-    assert grown.interval > 100.0
+            interval.compare(now, predicted)
+    assert short.seconds == LEAST * 100.0
+    assert grown.seconds > 100.0
 
 
 def test_the_interval_grows_slowly_and_shrinks_fast_within_bounds() -> None:
     assert GROW - 1 < 1 - SHRINK
-    right, wrong = state({0: 0, 1: 0, 2: 1}, [(7, 1)]), state({})
-    pace = ReplanInterval("S2", 0.3, 1.0)
-    pace.begin(40.0)
-    pace.compare(right, FORESEEN)
-    assert pace.interval == GROW * 40.0
-    pace.compare(wrong, FORESEEN)
-    assert pace.interval == SHRINK * GROW * 40.0
+    right, wrong = view({0: 0, 1: 0, 2: 1}, [(7, 1)]), view({})
+    interval = ReplanInterval("S2", 0.3, 1.0)
+    interval.begin(40.0)
+    interval.compare(right, PREDICTED)
+    assert interval.seconds == GROW * 40.0
+    interval.compare(wrong, PREDICTED)
+    assert interval.seconds == SHRINK * GROW * 40.0
     for _ in range(40):
-        pace.compare(wrong, FORESEEN)
-    assert pace.interval == LEAST * 40.0
+        interval.compare(wrong, PREDICTED)
+    assert interval.seconds == LEAST * 40.0
     for _ in range(60):
-        pace.compare(right, FORESEEN)
-    assert pace.interval == MOST * 40.0
-    pace.compare(right, [])
-    assert pace.interval == MOST * 40.0
+        interval.compare(right, PREDICTED)
+    assert interval.seconds == MOST * 40.0
+    interval.compare(right, [])
+    assert interval.seconds == MOST * 40.0
 
 
 def test_at_the_threshold_the_interval_still_grows() -> None:
-    pace = ReplanInterval("S2", 0.25, 1.0)
-    pace.begin(10.0)
-    pace.compare(state({0: 0, 1: 0, 2: 1}), FORESEEN)
-    assert pace.interval == GROW * 10.0
+    interval = ReplanInterval("S2", 0.25, 1.0)
+    interval.begin(10.0)
+    interval.compare(view({0: 0, 1: 0, 2: 1}), PREDICTED)
+    assert interval.seconds == GROW * 10.0
 
 
 def test_constant_intervals_stay() -> None:
-    pace = ReplanInterval("S1", 0.3, 1.0)
-    pace.begin(10.0)
-    pace.compare(state({}), FORESEEN)
-    assert pace.interval == 10.0
+    interval = ReplanInterval("S1", 0.3, 1.0)
+    interval.begin(10.0)
+    interval.compare(view({}), PREDICTED)
+    assert interval.seconds == 10.0
 
 
 def test_a_tuned_horizon_begins_far_and_comes_near_while_nobody_runs_dry() -> None:
-    pace = ReplanInterval("S1", 0.3, "tuned")
-    assert pace.reach == FAR
-    pace.tune(False)
-    assert NEAR < pace.reach < FAR
-    nearer = pace.reach
-    pace.tune(True)
-    assert pace.reach > nearer
+    interval = ReplanInterval("S1", 0.3, "tuned")
+    assert interval.reach == FAR
+    interval.tune(False)
+    assert NEAR < interval.reach < FAR
+    nearer = interval.reach
+    interval.tune(True)
+    assert interval.reach > nearer
     for _ in range(40):
-        pace.tune(False)
-    assert pace.reach == NEAR
+        interval.tune(False)
+    assert interval.reach == NEAR
     for _ in range(9):
-        pace.tune(True)
-    assert pace.reach == FAR
+        interval.tune(True)
+    assert interval.reach == FAR
 
 
 def test_a_fixed_horizon_stays() -> None:
-    pace = ReplanInterval("S1", 0.3, 1.5)
-    pace.tune(True)
-    assert pace.reach == 1.5
+    interval = ReplanInterval("S1", 0.3, 1.5)
+    interval.tune(True)
+    assert interval.reach == 1.5

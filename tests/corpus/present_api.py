@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from headrace.formats.loading import load_grid, load_program
 from headrace.model.errors import HeadraceError
 from headrace.model.platform import Pairs
 from headrace.model.trace import LinkTrace, Trace
-from headrace.simulator.carry import simulate_plan
+from headrace.simulator.replay.plan_replay import replay_plan
 
 RULES = (
     "events", "interval", "horizon", "keep", "hold", "planning", "planning_fixed", "subset", "reduce",
@@ -54,9 +55,9 @@ def _plan(case: Case, program: Spec, platform: Spec) -> Answer:
 
 def _replay(case: Case, program: Spec, platform: Spec) -> Answer:
     made = hr.plan(_program(program), _platform(platform), case.scheduler)
-    options = {("ahead" if k == "prefetch" else k): v for k, v in case.options.items()}
-    outcome = simulate_plan(made, **options)
-    return answer({"planned": made.makespan, "makespan": outcome.makespan}, _rows(outcome.happened))
+    options = {("prefetch_depth" if k == "prefetch" else k): v for k, v in case.options.items()}
+    outcome = replay_plan(made, **options)
+    return answer({"planned": made.makespan, "makespan": outcome.makespan}, _rows(outcome.executed))
 
 
 def _rows(plan: hr.Plan) -> list[Row]:
@@ -92,8 +93,10 @@ def _simulate(case: Case, program: Spec, platform: Spec) -> Answer:
 
 
 def _log_row(line: str) -> Row:
-    time, what = line.split(" ", 1)
-    return what, (float(time),)
+    time, *words = shlex.split(
+        line
+    )  # names with spaces are quoted; they were not when the corpus was recorded
+    return " ".join(words), (float(time),)
 
 
 def _deploy(case: Case, _program: Spec, _platform: Spec) -> Answer:

@@ -173,7 +173,7 @@ def test_a_run_that_cannot_end_is_told_and_not_kept(
     assert found[0].failed == found[0].runs == 1
     assert found[0].makespan is None
     headers, rows = table(done)
-    assert rows[0][headers.index("makespan")] == "no run ended"
+    assert rows[0][headers.index("makespan")] == "no run finished"
     text = json.dumps(to_json(one, done), allow_nan=False)
     assert "nothing more can happen" in text
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headrace.core.estimate_sources import ServiceEstimates
+from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import Problem
 from headrace.experiment.distribution import constant
 from headrace.experiment.generate import SweepSpec, generate_sweep
@@ -37,7 +38,7 @@ def test_sizes_of_outputs_are_learned(estimates: str, monkeypatch: pytest.Monkey
     Watched.seen.clear()
     spec = SweepSpec(tasks=24, files=2, output_size=constant(1e4), size_error=constant(5.0), outputs=1)
     program, grid = generate_sweep(spec, 0), generate_grid(GridSpec((ClusterSpec(3),)), 0)
-    simulate_program(program, grid, "watched", SimulationConfig(estimates=estimates))
+    simulate_program(program, grid, "watched", SimulationConfig(ReplanPolicy("S2"), estimates=estimates))
     assert len(Watched.seen) > 1
     assert Watched.seen[0] == {5e4 if estimates == "perfect" else 1e4}
     assert Watched.seen[-1] == {1e4 if estimates == "user" else 5e4}

@@ -40,7 +40,7 @@ def test_the_papers_example_runs_to_its_end(scheduler: str, estimates: str) -> N
 
 def test_nothing_runs_where_nobody_is() -> None:
     program, grid = read_work(DATA / "sweep.pst"), read_grid(DATA / "grid.pst")
-    happened = simulate_program(program, grid, "minmin").happened
+    happened = simulate_program(program, grid, "minmin").executed
     for task in happened.tasks():
         for moment in (task.start, (task.start + task.finish) / 2, task.finish - 1e-6):
             assert task.host in grid.present(moment)

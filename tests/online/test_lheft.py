@@ -3,19 +3,21 @@
 import numba
 import numpy as np
 import pytest
-from headrace.core.state_refs import problem_ref, state_ref
 
 import headrace as hr
 from headrace.core.execution_policy import ExecutionPolicy
-from headrace.core.state import CoordinatorState, StaticProblem, make_state, make_static_problem
+from headrace.core.initial_state import make_state, make_static_problem
+from headrace.core.records import RunRecords
+from headrace.core.scheduler import WakeConditions
+from headrace.core.state import CoordinatorState, StaticProblem
+from headrace.core.transitions.balance import queues_left
+from headrace.core.transitions.wake import compiled_wake, is_asked_for
 from headrace.experiment.dataflow import jacobi
 from headrace.model.behaviour import Change
 from headrace.model.check import check
 from headrace.model.errors import UsageError
 from headrace.online.lheft import LHeft
-from headrace.online.lheft_placement import queues_left
 from headrace.online.workqueue import Workqueue
-from headrace.simulator.events.advance import asks_for_work
 from headrace.simulator.events.backend import simulate_scheduler
 from headrace.simulator.events.config import SimulationConfig
 from headrace.simulator.events.simulate import simulate_program
@@ -53,8 +55,8 @@ def test_tail_of_a_long_queue_moves_to_an_idle_host():
     lab = hr.Platform.pairwise([1.0] * 4, bandwidth=1e6)
     still = simulate_scheduler(program.graph, lab, LHeft(rebalance=False))
     moved = simulate_scheduler(program.graph, lab, LHeft(rebalance=True))
-    assert len(np.unique(still.happened.host)) == 1
-    assert len(np.unique(moved.happened.host)) == 4
+    assert len(np.unique(still.executed.host)) == 1
+    assert len(np.unique(moved.executed.host)) == 4
     assert moved.makespan < 0.5 * still.makespan
 
 
@@ -64,7 +66,7 @@ def test_buffered_tasks_are_placed_together():
     one = simulate_scheduler(program.graph, lab, LHeft(buffer=1, rebalance=False))
     many = simulate_scheduler(program.graph, lab, LHeft(buffer=64, rebalance=False))
     assert many.asked < one.asked
-    assert check(program.graph, lab, many.happened) == []
+    assert check(program.graph, lab, many.executed) == []
 
 
 def test_a_joining_host_is_used_at_once():
@@ -132,7 +134,7 @@ def hr_trace(share):
 def test_a_buffer_of_nothing_is_refused():
     with pytest.raises(UsageError, match="buffer is 0"):
         LHeft(buffer=0)
-    with pytest.raises(UsageError, match="overdue is -1"):
+    with pytest.raises(UsageError, match="late_weight is -1"):
         LHeft(late_weight=-1.0)
 
 
@@ -142,31 +144,39 @@ def two_tasks_foreseen() -> tuple[StaticProblem, CoordinatorState]:
     for work in (5.0, 3.0):
         program.task(None, work=work)
     platform = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
-    problem = make_static_problem(program.graph, platform)
-    desk = make_state(program.graph, platform, problem)
-    desk.predicted[:] = [5.0, 3.0]
-    return problem, desk
+    problem = make_static_problem(program.graph, platform, ExecutionPolicy())
+    state = make_state(program.graph, platform, problem)
+    state.predicted[:] = [5.0, 3.0]
+    return problem, state
+
+
+@numba.njit
+def called(problem, state, now, starts_known, late_weight):
+    return queues_left(problem, state, now, starts_known, late_weight)
+
+
+def left(problem: StaticProblem, state: CoordinatorState, *more: object) -> np.ndarray:
+    records = RunRecords(problem, state)
+    return called(records.problem_ref, records.state_ref, *more)
 
 
 def test_only_the_running_task_has_had_time():
     """A host that was idle before is not taken for free, nor one whose running task is overdue for done."""
-    problem, desk = two_tasks_foreseen()
-    desk.backlog[0], desk.last_completion[0], desk.busy_cores[0] = 8.0, 40.0, 1
-    desk.core_task[0], desk.run_host[0], desk.run_start[0] = 0, 0, 100.0
-    assert queues_left.py_func(problem, desk, 102.0, True, 1.0).tolist() == [6.0, 0.0]
-    assert queues_left.py_func(problem, desk, 120.0, True, 0.0).tolist() == [3.0, 0.0]
-    late = queues_left.py_func(problem, desk, 120.0, True, 1.0).tolist()
+    problem, state = two_tasks_foreseen()
+    state.backlog[0], state.last_completion[0], state.busy_cores[0] = 8.0, 40.0, 1
+    state.core_task[0], state.run_host[0], state.run_start[0] = 0, 0, 100.0
+    assert left(problem, state, 102.0, True, 1.0).tolist() == [6.0, 0.0]
+    assert left(problem, state, 120.0, True, 0.0).tolist() == [3.0, 0.0]
+    late = left(problem, state, 120.0, True, 1.0).tolist()
     assert late == [18.0, 0.0]  # 15 s late: as long again, then the other one
 
 
 def test_where_nobody_says_when_tasks_begin_the_first_has_had_the_time_since_the_last_completion():
-    problem, desk = two_tasks_foreseen()
-    desk.backlog[0], desk.last_completion[0], desk.queue_length[0], desk.queue_head[0] = 8.0, 40.0, 2, 0
-    assert queues_left.py_func(problem, desk, 42.0, False, 1.0).tolist() == [6.0, 0.0]
-    assert queues_left.py_func(problem, desk, 60.0, False, 1.0).tolist() == [3.0, 0.0]
-    assert queues_left.py_func(problem, desk, 60.0, True, 1.0).tolist() == [8.0, 0.0], (
-        "nothing runs: it waits for data"
-    )
+    problem, state = two_tasks_foreseen()
+    state.backlog[0], state.last_completion[0], state.queue_length[0], state.queue_head[0] = 8.0, 40.0, 2, 0
+    assert left(problem, state, 42.0, False, 1.0).tolist() == [6.0, 0.0]
+    assert left(problem, state, 60.0, False, 1.0).tolist() == [3.0, 0.0]
+    assert left(problem, state, 60.0, True, 1.0).tolist() == [8.0, 0.0], "nothing runs: it waits for data"
 
 
 def test_equal_ranks_go_by_the_longer_run_time():
@@ -206,8 +216,8 @@ def test_tasks_that_need_several_cores_go_where_there_are_enough(scheduler):
     assert set(run.executed.host[1::2].tolist()) == {1}
 
 
-@pytest.mark.parametrize(("soon", "placed"), [(0.0, 3.9), (1.8, 3.9), (2.0, 2.0)])
-def test_ready_tasks_are_placed_when_a_host_will_soon_be_idle(soon, placed):
+@pytest.mark.parametrize(("within", "placed"), [(0.0, 3.9), (1.8, 3.9), (2.0, 2.0)])
+def test_ready_tasks_are_placed_when_a_host_will_soon_be_idle(within, placed):
     """At 2 s a task becomes ready; one host runs its last task until 3.9 s, the other until 5 s."""
     program = hr.Program()
     first = program.task(None, name="first", outputs={"x": 1e3}, work=2.0)
@@ -217,19 +227,19 @@ def test_ready_tasks_are_placed_when_a_host_will_soon_be_idle(soon, placed):
     at = {}
 
     class Spy(LHeft):
-        def react(self, state, events):
-            answers = super().react(state, events)
-            at.update({answer.task: state.time for answer in answers})
+        def react(self, view, events):
+            answers = super().react(view, events)
+            at.update({program.graph.task_names[t]: view.time for a in answers for t in a.tasks.tolist()})
             return answers
 
     lab = hr.Platform.pairwise([1.0, 1.0], bandwidth=1e6)
-    simulate_scheduler(program.graph, lab, Spy(soon=soon, rebalance=False))
+    simulate_scheduler(program.graph, lab, Spy(idle_within=within, rebalance=False))
     assert at == {"first": 0.0, "last": 0.0, "queued": 0.0, "ready": pytest.approx(placed)}
 
 
-def test_a_negative_soon_is_refused():
-    with pytest.raises(UsageError, match="soon is -1"):
-        LHeft(soon=-1)
+def test_a_negative_time_is_refused():
+    with pytest.raises(UsageError, match="idle_within is -1"):
+        LHeft(idle_within=-1)
 
 
 def test_a_host_that_was_idle_long_is_not_taken_for_soon_idle():
@@ -238,16 +248,21 @@ def test_a_host_that_was_idle_long_is_not_taken_for_soon_idle():
     for _ in range(2):
         program.task(None, work=50.0)
     platform = hr.Platform.pairwise([1.0], bandwidth=1e6)
-    problem = make_static_problem(program.graph, platform)
-    desk = make_state(program.graph, platform, problem)
-    desk.predicted[:] = 50.0
-    desk.backlog[0], desk.last_completion[0], desk.busy_cores[0] = 50.0, 0.0, 1
-    desk.core_task[0], desk.run_host[0], desk.run_start[0] = 0, 0, 100.0
-    refs = problem_ref(problem), state_ref(desk)
-    asked = numba.njit(lambda problem, desk, now, ready, soon: asks_for_work(problem, desk, now, ready, soon))
-    assert not asked(*refs, 110.0, 64, 30.0)
-    assert asked(*refs, 125.0, 64, 30.0)
-    assert not asked(*refs, 125.0, 64, 0.0)
+    problem = make_static_problem(program.graph, platform, ExecutionPolicy())
+    state = make_state(program.graph, platform, problem)
+    state.predicted[:] = 50.0
+    state.backlog[0], state.last_completion[0], state.busy_cores[0] = 50.0, 0.0, 1
+    state.core_task[0], state.run_host[0], state.run_start[0] = 0, 0, 100.0
+    records = RunRecords(problem, state)
+
+    def asked(now: float, within: float) -> bool:
+        conditions = WakeConditions(ready=64, idle=True, idle_within=within)
+        wake = compiled_wake(conditions, program.graph.work, program.graph.kind, platform.rates(("",)), True)
+        return bool(is_asked_for(records.problem_ref, records.state_ref, now, wake, True, False))
+
+    assert not asked(110.0, 30.0)
+    assert asked(125.0, 30.0)
+    assert not asked(125.0, 0.0)
 
 
 def test_just_in_time_gives_out_free_cores_once():
@@ -260,13 +275,14 @@ def test_just_in_time_gives_out_free_cores_once():
     most = []
 
     class Spy(Workqueue):
-        def react(self, state, events):
-            answers = super().react(state, events)
-            held = {h.name: int(state.desk.busy_cores[k]) for k, h in enumerate(hosts)}
+        def react(self, view, events):
+            answers = super().react(view, events)
+            held = {h.name: int(view.state.busy_cores[k]) for k, h in enumerate(hosts)}
             for k, host in enumerate(hosts):
-                held[host.name] += sum(int(state.graph.cores[t]) for t in state.queue(k))
+                held[host.name] += sum(int(view.graph.cores[t]) for t in view.queue(k))
             for answer in answers:
-                held[answer.host] += int(state.graph.cores[state.task_number[answer.task]])
+                for task, host in zip(answer.tasks.tolist(), answer.hosts.tolist(), strict=True):
+                    held[hosts[host].name] += int(view.graph.cores[task])
             most.append(held)
             return answers
 

@@ -10,7 +10,8 @@ import pytest
 import headrace as hr
 from headrace.core.estimates import HistoryEstimates
 from headrace.core.execution_policy import ExecutionPolicy
-from headrace.core.scheduler import Assign
+from headrace.core.scheduler import AssignMany
+from headrace.core.view import RunView
 from headrace.experiment.dataflow import fft, jacobi
 from headrace.model.behaviour import Change
 from headrace.model.events import Event
@@ -27,19 +28,20 @@ class Compared(LHeft):
 
     compared = moved = 0
 
-    def react(self, state, events: Sequence[Event]) -> list[Assign]:  # type: ignore[no-untyped-def]
-        waits = len(state.waiting()) > 0
-        plain = Plain(state).placed() if waits else Plain(state).moved()
-        answers = super().react(state, events)
+    def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
+        waits = len(view.ready()) > 0
+        plain = Plain(view).placed() if waits else Plain(view).moved()
+        answers = super().react(view, events)
         if plain or answers:
-            names, hosts = state.graph.task_names, state.platform.hosts
-            assert [(a.task, a.host) for a in answers] == [(names[t], hosts[h].name) for t, h in plain]
-            ranks = {}
-            for answer in answers:
-                ranks.setdefault(answer.host, []).append(answer.rank)
+            (answer,) = answers
+            given = list(zip(answer.tasks.tolist(), answer.hosts.tolist(), strict=True))
+            assert given == plain
+            ranks: dict[int, list[float]] = {}
+            for (_, host), rank in zip(given, answer.ranks.tolist(), strict=True):
+                ranks.setdefault(host, []).append(rank)
             assert not waits or all(mine == sorted(mine) for mine in ranks.values())
-            levels = [int(state.graph.level[t]) for t, _ in plain]
-            assert [a.rank // 2**32 for a in answers] == levels, "queues are in order of levels first"
+            levels = [int(view.graph.level[t]) for t, _ in plain]
+            assert (answer.ranks // 2**32).tolist() == levels, "queues are in order of levels first"
             if waits:
                 self.compared += len(plain)
             else:
@@ -97,7 +99,7 @@ def test_placing_is_that_of_the_plain_algorithm(seed: int) -> None:
         Change(float(rng.uniform(4, 6)), "host-up", "h1"),
         Change(2.5, "host-up", "h2"),
     ]
-    scheduler = Compared(buffer=int(rng.choice([1, 3, 64])), soon=float(rng.choice([0.0, 0.5])))
+    scheduler = Compared(buffer=int(rng.choice([1, 3, 64])), idle_within=float(rng.choice([0.0, 0.5])))
     run = simulate_scheduler(
         program,
         platform,

@@ -27,9 +27,9 @@ def test_on_time_and_overdue() -> None:
     assert left_on_time(np.array([0.0]), np.array([10.0]), 9.9)[0] == pytest.approx(0.1), (
         "nearly done, not overdue"
     )
-    assert left_on_time(np.array([0.0]), np.array([4.0]), 6.0, late_weight=30.0).tolist() == [30.0]
+    assert left_on_time(np.array([0.0]), np.array([4.0]), 6.0, overdue=30.0).tolist() == [30.0]
     with pytest.raises(UsageError):
-        left_on_time(np.array([0.0]), np.array([4.0]), 6.0, late_weight=-1.0)
+        left_on_time(np.array([0.0]), np.array([4.0]), 6.0, overdue=-1.0)
 
 
 def test_by_measured_load_it_is_exact_if_the_load_stays() -> None:
@@ -38,7 +38,7 @@ def test_by_measured_load_it_is_exact_if_the_load_stays() -> None:
     assert left_by_load(10.0, had, lambda amount: amount / 0.5) == pytest.approx(half.finish(3.0, 10.0) - 7.0)
     had = work_had(0.0, 15.0, [(0.0, ONOFF)])
     assert left_by_load(10.0, had, lambda amount: amount / 0.5) == pytest.approx(2.0)
-    assert left_by_load(10.0, had, lambda amount: amount / 0.5, late_weight=3.0) == 3.0
+    assert left_by_load(10.0, had, lambda amount: amount / 0.5, overdue=3.0) == 3.0
     assert left_by_load(10.0, 5.0, lambda amount: math.inf) == math.inf
 
 

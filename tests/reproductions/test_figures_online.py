@@ -5,7 +5,6 @@ import re
 import numpy as np
 import pytest
 
-from headrace.core.execution_policy import ExecutionPolicy
 from headrace.experiment.dataflow import jacobi
 from headrace.model.behaviour import Change
 from headrace.reproductions import FIGURES, Ask, Reproduction
@@ -113,7 +112,7 @@ def test_failure_reports_what_is_executed_again():
 def test_finished_tasks_fall_when_data_is_lost_and_end_at_all():
     program = jacobi(5, pieces=16, ratio=30.0)
     lab = with_changes(shared_pcs(4, 0, bandwidth=2e5), [Change(60.0, "host-down", "pc1")])
-    made = measure(program, lab, "lheft", mechanics=ExecutionPolicy(prefetch_depth=1))
+    made = measure(program, lab, "lheft")
     assert made.redone > 0
     before, after, end = finished_over_time(made.run, [60.0 - 1e-6, 60.0, made.makespan])
     assert after == before - made.redone

@@ -240,7 +240,7 @@ def to_json(done: Run) -> dict[str, Any]:
         "makespan": done.makespan,
         "planned": None if done.plan is None else done.plan.makespan,
         "bound": done.bound,
-        "scheduler": "dask" if done.plan is None else done.plan.scheduler,
+        "scheduler": done.scheduler,
         "tasks": [
             {"id": e.task, "host": e.host, "start": e.start, "finish": e.time}
             for e in done.outcome.events

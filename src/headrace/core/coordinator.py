@@ -31,8 +31,8 @@ from headrace.core.scheduler import (
     Scheduler,
     WakeConditions,
 )
-from headrace.core.transitions.data import remove_copy
-from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
+from headrace.core.transitions.data import remove_copy, unblock
+from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, imbalanced, task_finished
 from headrace.core.transitions.losses import (
     cancel,
     host_joined,
@@ -45,7 +45,7 @@ from headrace.core.transitions.losses import (
 )
 from headrace.core.transitions.queues import assign_all, requeue_all, requeue_tails
 from headrace.core.transitions.requests import fetch_all, replicate_all, withdraw_all
-from headrace.core.transitions.wake import Wake, compiled_wake, is_asked_for
+from headrace.core.transitions.wake import Wake, compiled_wake, is_asked_for, is_balance_asked_for
 from headrace.core.validation import validate
 from headrace.core.view import RunView
 from headrace.model.errors import NoPlan
@@ -169,40 +169,60 @@ class Coordinator:
 
     # Events.
 
-    def handle(self, events: Sequence[Event]) -> list[BackendCommand | Assign | Fetch]:
+    def handle(self, events: Sequence[Event], now: float = 0.0) -> list[BackendCommand | Command]:
         """Take note of events, ask the scheduler if it wants to be asked, and say what follows.
 
+        `now` is for back ends that call at the time named by `WakeConditions.at`, with nothing else to tell.
         The answer is a list of `BackendCommand`; for workers with queues of their own it is a list of
-        `Assign`, for tasks that got another host, and of `Fetch`.
+        `Assign` and `Requeue`, for tasks that got another host or none, and of what the scheduler said about data.
         """
-        before = self.records.state.assigned.copy() if self.workers_queue else None
+        before = self.records.state.assigned.copy()
+        self.view.time = max(self.view.time, now)
         for event in events:
             self.note(event)
+        answer = self._backend_commands()
         changed = any(isinstance(event, GRID_CHANGES) for event in events)
-        fetches: list[Assign | Fetch] = []
-        if before is None:
-            self._dispatch()
-        self._ask_as_needed(events, changed, fetches)
-        if before is None:
-            return self._backend_commands()
-        self.records.state.counters[s.COMMANDS] = 0  # workers that are gone need not be told to stop
-        return [*self._reassigned(before), *fetches]
+        if not changed:  # else the scheduler has its say before anything starts
+            answer += self._dispatch()
+        answer += self._ask_as_needed(events, changed)
+        return [*self._reassigned(before), *answer] if self.workers_queue else answer
 
-    def _ask_as_needed(self, events: Sequence[Event], changed: bool, fetches: list[Assign | Fetch]) -> None:
-        asked, happened = False, True
-        while (
-            changed or is_asked_for(*self.refs, self.view.time, self.wake(), happened, asked) or self.is_due
-        ):
-            if asked and not changed and not self.is_due:
-                return
-            commands = self.ask(events if not asked else ())
-            fetches.extend(c for c in commands if isinstance(c, Fetch))
-            if not self.workers_queue:
-                self._dispatch()
-            changed = happened = False
-            if asked and not commands:
-                return
-            asked = True
+    def unblock(self) -> list[BackendCommand | Command]:
+        """What follows when nothing is under way, nothing is to come, and yet tasks are left.
+
+        The scheduler is asked about ready tasks without a host. If that does not help, planned orders are given up and
+        the inputs of all queued tasks are requested. Back ends call this; without an answer the run cannot go on.
+        """
+        before, waiting = self.records.state.assigned.copy(), self.view.ready_count
+        answer = self._answer_to(self.ask(())) if waiting else []
+        if self.view.ready_count == waiting and unblock(*self.refs):
+            answer += self._dispatch()
+        return [*self._reassigned(before), *answer] if self.workers_queue else answer
+
+    def _ask_as_needed(self, events: Sequence[Event], changed: bool) -> list[BackendCommand | Command]:
+        """Ask while the scheduler wants to be asked, in the order of the simulated grid; what starts by it."""
+        answer: list[BackendCommand | Command] = []
+        happened, muted, check_balance = True, False, False
+        while True:
+            balance = check_balance and is_balance_asked_for(*self.refs, self.view.time, self.wake())
+            wanted = changed or balance
+            wanted = wanted or is_asked_for(*self.refs, self.view.time, self.wake(), happened, muted)
+            due = self.scheduler.wake.at
+            if not wanted and not self.is_due:
+                return answer
+            commands, leaves_idle = self.ask_and_look(events)
+            answer += self._answer_to(commands)
+            check_balance = leaves_idle and not balance
+            muted = not commands or (wanted and not changed and not balance)
+            if not wanted and self.scheduler.wake.at == due:  # it does not say when it wants to be asked next
+                return answer
+            events, changed, happened = (), False, False
+
+    def _answer_to(self, commands: Sequence[Command]) -> list[BackendCommand | Command]:
+        """What the back end has to do after the scheduler gave commands."""
+        if self.workers_queue:
+            return [c for c in commands if isinstance(c, Fetch | Replicate | Remove | Cancel)]
+        return [*self._backend_commands(), *self._dispatch()]
 
     @property
     def is_due(self) -> bool:
@@ -304,6 +324,13 @@ class Coordinator:
         self.apply(commands)
         return commands
 
+    def ask_and_look(self, events: Sequence[Event]) -> tuple[Sequence[Command], bool]:
+        """As `ask`; also whether it placed ready tasks and left a host with nothing to do and another with a queue."""
+        waiting = self.view.ready_count
+        commands = self.ask(events)
+        placed = bool(commands) and waiting > 0 and self.scheduler.wake.imbalance
+        return commands, placed and bool(imbalanced(*self.refs))
+
     def apply(self, commands: Sequence[Command]) -> None:
         """Carry out what the scheduler says: first what is taken back, then assignments, then data."""
         for command in commands:
@@ -388,15 +415,22 @@ class Coordinator:
 
     # Answers.
 
-    def _dispatch(self) -> None:
+    def _dispatch(self) -> list[BackendCommand | Command]:
+        """Start what can start; workers with queues of their own do that themselves."""
+        if self.workers_queue:
+            return []
         state = self.records.state
         self.records.reserve(64 + int(state.counters[s.REQUESTS]) + len(state.host_up))
         dispatch_all(*self.refs, self.view.time)
+        return self._backend_commands()
 
-    def _backend_commands(self) -> list[BackendCommand | Assign | Fetch]:
+    def _backend_commands(self) -> list[BackendCommand | Command]:
+        """Commands since the last call. They name transfers by numbers, which the next dispatch may use again."""
         state, names = self.records.state, _Names(self.view)
         count = int(state.counters[s.COMMANDS])
         state.counters[s.COMMANDS] = 0
+        if self.workers_queue:  # workers that are gone need not be told to stop
+            return []
         rows = zip(
             state.command_kind[:count].tolist(),
             state.command_subject[:count].tolist(),
@@ -406,14 +440,17 @@ class Coordinator:
         )
         return [names.command(state, *row) for row in rows]
 
-    def _reassigned(self, before: Ints) -> list[Assign]:
-        """Tasks whose host is another one than before, for workers with queues of their own."""
+    def _reassigned(self, before: Ints) -> list[Assign | Requeue]:
+        """Tasks whose host is another one than before, or none, for workers with queues of their own."""
         state, view = self.records.state, self.view
-        hosts = view.platform.hosts
+        hosts, names = view.platform.hosts, view.graph.task_names
+        taken_off = np.flatnonzero((before >= 0) & (state.assigned < 0) & (state.done == 0))
+        released = [Requeue(names[t]) for t in taken_off.tolist()]
         changed = np.flatnonzero((state.assigned != before) & (state.assigned >= 0))
+        ordered = changed[np.lexsort((changed, state.rank[changed]))].tolist()
         return [
-            Assign(view.graph.task_names[t], hosts[state.assigned[t]].name, float(state.rank[t]))
-            for t in changed[np.lexsort((changed, state.rank[changed]))].tolist()
+            *released,
+            *(Assign(names[t], hosts[state.assigned[t]].name, float(state.rank[t])) for t in ordered),
         ]
 
     def validate_state(self) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from headrace.core.estimates import Estimates, with_hosts
+from headrace.core.estimates import Estimates, read_only, with_hosts
 from headrace.model.behaviour import Behaviour
 from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Host, Pairs, Platform
@@ -111,7 +111,7 @@ class ServiceEstimates(Estimates):
         self._moment = moment
         share = np.maximum(self._hosts.at(now), _LEAST)
         bandwidth = np.maximum(self._bandwidth.at(now), _LEAST * np.array(self._links))
-        self._rates = self._full * share
+        self._rates = read_only(self._full * share)
 
         def seen(number: int, host: Host) -> Host:
             load = min(max(0.0, 1.0 - float(share[number])), 1.0 - _LEAST)

@@ -26,7 +26,7 @@ class Estimates:
         self.graph = graph
         self.base = platform
         self.work = graph.work
-        self._rates = platform.rates(graph)
+        self._rates = read_only(platform.rates(graph))
 
     def note(self, now: float, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
         """These tasks have ended on these hosts after so many seconds."""
@@ -61,6 +61,12 @@ class Estimates:
     def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
         """Seconds until running tasks end; one that is overdue is expected to need a tenth more."""
         return left_on_time(started, expected, now)
+
+
+def read_only(rates: Floats) -> Floats:
+    """The same array; schedulers see it and must not write to it."""
+    rates.flags.writeable = False
+    return rates
 
 
 class HistoryEstimates(Estimates):
@@ -106,6 +112,7 @@ class HistoryEstimates(Estimates):
             self._rates = self._rates.copy()
             for kind in sorted(self._changed):
                 self._learn(kind)
+            self._rates = read_only(self._rates)
             self._changed.clear()
             self._platform = None
         return self._rates

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def in_order_of_start(plan: Plan) -> Ints:
-    """All tasks by planned start; of tasks that take no time, those that others wait for come first."""
-    instant = bool((plan.finish <= plan.start).any())
-    tie = plan.graph.level if instant else np.zeros(len(plan.start), np.int32)
-    return np.lexsort((np.arange(len(plan.start)), tie, plan.start)).astype(np.int32)
+    """All tasks by planned start; at the same moment, those that take no time come first, by level."""
+    takes_time = plan.finish > plan.start
+    tie = np.zeros(len(plan.start), np.int32) if takes_time.all() else plan.graph.level
+    return np.lexsort((np.arange(len(plan.start)), tie, takes_time, plan.start)).astype(np.int32)
 
 
 def up_to(plan: Plan, order: Ints, limit: float) -> Ints:

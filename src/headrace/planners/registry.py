@@ -38,7 +38,7 @@ class Entry:
 
 ENTRIES = (
     Entry("auto", "headrace.planners.search.auto", "Auto", "all",
-          "several that fit, each judged by carrying its plan out; keeps the best plan", "Headrace"),
+          "several that fit, each judged by simulating its plan; keeps the best plan", "Headrace"),
     Entry("best", "headrace.planners.search.best", "Best", "all",
           "as auto, then improved by local search until the time (--time) is up", "Headrace"),
     Entry("heft", "headrace.planners.list.heft", "Heft", "task graphs",
@@ -63,7 +63,7 @@ ENTRIES = (
     Entry("single-host", "headrace.planners.list.single_host", "SingleHost", "all",
           "everything on the host that does it soonest", "comparator"),
     Entry("round-robin", "headrace.planners.list.round_robin", "RoundRobin", "all",
-          "tasks dealt out in turn, blind to speed and data", "comparator"),
+          "tasks to the hosts in turn, without regard to speed and data", "comparator"),
     Entry("minmin", "headrace.planners.batch.minmin", "MinMin", "all",
           "of the ready tasks the one that can be complete first (H1)", "Maheswaran and others 1999"),
     Entry("maxmin", "headrace.planners.batch.maxmin", "MaxMin", "all",

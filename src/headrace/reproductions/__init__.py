@@ -1,4 +1,4 @@
-"""The papers' experiments, each a module with `reproduce(ask) -> Reproduction`; this file lists them."""
+"""Reproductions of the papers' experiments, each a module with `reproduce(ask) -> Reproduction`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from headrace.experiment.diagram import Diagram
 from headrace.model.errors import UsageError
 
 Cell: TypeAlias = str | float | int | None
+DATAFLOW_PAPER = "Jin, Buyya: A dataflow system with a local optima-based scheduling for enterprise Grids"
+SWEEP_PAPER = (
+    "Berman, Casanova, Zagorodnov, Legrand: Using simulation to evaluate scheduling heuristics for a class of "
+    "applications in Grid environments (LIP research report 1999-46)"
+)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing a paper says, next to what we measure; `why` where they disagree.
+    """A statement of a paper and our measurement; `why` explains a disagreement.
 
-    `rule` is what decides whether they agree. `afterwards`: the rule, or a setting that it depends on, was
-    chosen or changed when first results were known.
+    `rule` is the criterion for agreement. `afterwards`: the rule, or a setting that it depends on, was
+    chosen or changed after first results were known.
     """
 
     paper: str
@@ -31,7 +36,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A figure or table done again: the table, the claims, the pictures."""
+    """A reproduced figure or table: the table, the claims, the plots."""
 
     title: str
     source: str
@@ -44,16 +49,16 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class Ask:
-    """How much to compute, and where to say how it goes.
+    """How much to compute, and where to report progress.
 
-    `seeds` is how often each cell is repeated with other random numbers; `tell` takes a line of progress.
+    `seeds` is the number of repetitions of each cell with different random numbers; `tell` receives progress lines.
     """
 
     seeds: int | None = None
     tell: Callable[[str], None] = field(default=lambda text: None)
 
     def seeds_or(self, usual: int) -> int:
-        """How many were asked for, or else what is usual for an experiment.
+        """The requested number of seeds, or the experiment's default.
 
         >>> Ask().seeds_or(5), Ask(seeds=2).seeds_or(5)
         (5, 2)
@@ -77,14 +82,14 @@ FIGURES: dict[str, tuple[str, str]] = {
     "estimates": ("estimates", "quality of estimates, from perfect to forecast, under five heuristics"),
     "planning-events": (
         "planning_events",
-        "when to plan again on grids that change; order of links; stealing",
+        "when to replan on changing grids; order of links; work stealing",
     ),
 }
-"""Name -> (module in this folder, one line)."""
+"""Name -> (module in this folder, one-line description)."""
 
 
 def reproduce(name: str, ask: Ask | None = None) -> Reproduction:
-    """Do one of the papers' experiments again."""
+    """Run one of the papers' experiments."""
     if name not in FIGURES:
         raise UsageError(
             f"there is no figure {name!r}",

@@ -1,4 +1,4 @@
-"""What the quality of estimates does to heuristics for parameter sweeps (the parameter-sweep paper, section 5.2)."""
+"""The effect of estimate quality on heuristics for parameter sweeps (parameter-sweep paper, section 5.2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.core.replan_policy import ReplanPolicy
 from headrace.experiment.diagram import Diagram
 from headrace.model.behaviour import GridScript
 from headrace.model.program import Program
-from headrace.reproductions import Ask, Claim, Reproduction
+from headrace.reproductions import SWEEP_PAPER, Ask, Claim, Reproduction
 from headrace.reproductions.contributors import AS_PUBLISHED, judged, mean
 from headrace.reproductions.unstable_grids import CHUNKS, TASKS_IN_CHUNK, sweep, walking_grid
 from headrace.simulator.events.config import SimulationConfig
@@ -34,10 +34,10 @@ HEURISTICS = {
     "H0": "workqueue",
 }
 PLANNED = ("H1", "H3", "H4", "H9")
-"""Those that use estimates to plan."""
+"""Heuristics that use estimates."""
 SEEDS = 20
 INTERVAL = 400.0
-"""Seconds between plans, always: under S2 worse estimates would also mean more plans."""
+"""Constant interval between plans in seconds: under S2, worse estimates would also mean more plans."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Row:
 
     quality: str
     makespans: dict[str, list[float]]
-    """Of each heuristic, by seed."""
+    """Makespans of each heuristic, by seed."""
 
     @property
     def makespan(self) -> dict[str, float]:
@@ -68,14 +68,14 @@ def reproduce(ask: Ask) -> Reproduction:
 
 
 def qualities(ask: Ask, chosen: Sequence[str], tasks_in_chunk: int = TASKS_IN_CHUNK) -> Reproduction:
-    """The table; the first quality is what the others are compared with."""
+    """The table; the other qualities are compared with the first."""
     seeds = ask.seeds_or(SEEDS)
     cases = [(sweep(seed, tasks_in_chunk=tasks_in_chunk), walking_grid(seed)) for seed in range(seeds)]
     rows = [_row(ask, quality, cases) for quality in chosen]
     error = max(row.error(rows[0], h) for row in rows for h in HEURISTICS)
     return Reproduction(
         title="Effect of the quality of estimates on heuristics for parameter sweeps",
-        source="the parameter-sweep paper, section 5.2.2",
+        source=f"{SWEEP_PAPER}, section 5.2.2",
         headers=["estimates", *(f"{h} s" for h in HEURISTICS), *(f"{h} / perfect" for h in HEURISTICS)],
         rows=[
             [
@@ -105,8 +105,8 @@ def qualities(ask: Ask, chosen: Sequence[str], tasks_in_chunk: int = TASKS_IN_CH
             "With S2 and ten seeds, which was tried first, small errors came out better than none by up to 3.4 "
             "%, within twice the standard error; the constant interval and the twenty seeds were chosen after that. "
             "The rules of the claims are the first ones.",
-            f"Heuristics plan every {INTERVAL:g} s, hosts with nothing to do ask as well. Perfect: means over the next "
-            "five minutes; bounded: the same and run times of tasks, wrong by up to that share, drawn anew every ten "
+            f"Heuristics plan every {INTERVAL:g} s, and when a host becomes idle. Perfect: means over the next "
+            "five minutes; bounded: the same and run times of tasks, off by up to that share, drawn again every ten "
             "seconds for resources and once for tasks; sampled: the mean of all measurements so far; forecast: the "
             "best of several predictors over them.",
         ],
@@ -128,7 +128,7 @@ def _row(ask: Ask, quality: str, cases: Sequence[tuple[Program, GridScript]]) ->
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
-    """What the paper expects of estimates, against the rows."""
+    """The paper's expectations of estimates, compared with the rows."""
     perfect, by = rows[0], {row.quality: row for row in rows}
     forecast = by.get("forecast", rows[-1])
     gain = {
@@ -142,15 +142,15 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     floor = min(row.makespan["H0"] / max(row.makespan[h] for h in PLANNED) for row in rows)
     return [
         judged(
-            "heuristics that use estimates do better than the self-scheduled workqueue",
+            "heuristics that use estimates are better than the self-scheduled workqueue",
             f"the workqueue takes {gain[perfect.quality]:.2f} times as long as they do with perfect estimates, "
-            f"{gain[forecast.quality]:.2f} times with those that can be had ({forecast.quality})",
+            f"{gain[forecast.quality]:.2f} times with realistic ones ({forecast.quality})",
             min(gain.values()) > 1.0,
             rule="the workqueue takes longer than they do on average, with perfect estimates and with forecasts",
             afterwards=True,
         ),
         judged(
-            "bad information leads to worse schedules, and by how much depends on the heuristic",
+            "bad information leads to worse schedules; how much worse depends on the heuristic",
             f"{worst.quality}: " + ", ".join(f"{h} {value:.3f}" for h, value in harm.items()) + " times as long",
             largest > 1.02,
             rule="some heuristic takes more than 1.02 times as long with the worst estimates",
@@ -160,7 +160,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             "estimates are needed at all: the workqueue, which uses none, is the comparison",
             f"the workqueue takes {floor:.2f} times as long as the worst heuristic with the worst estimates",
             floor > 1.0,
-            "with information as bad as that the workqueue is as good",
+            "with estimates this bad the workqueue is as good",
             rule="the workqueue takes longer than every heuristic with all estimates",
             afterwards=True,
         ),

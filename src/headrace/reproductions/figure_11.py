@@ -1,7 +1,7 @@
 """Figure 11 of the parameter-sweep paper: ten heuristics over the size of shared files.
 
-H1 to H9 plan the sweep, and the plan is carried out in virtual time, twice: with the order on links that was
-planned, and by the paper's own rule, where a link passes over what is not ready. H0 plans nothing: an idle host takes
+H1 to H9 plan the sweep, and the plan is executed in virtual time twice: with the planned order on links,
+and by the paper's rule that a link skips transfers that are not ready. H0 does not plan: an idle host takes
 the next task, fetches its inputs and runs it. Every cell is the mean over seeds.
 """
 
@@ -17,13 +17,13 @@ from headrace.core.scheduler import Problem
 from headrace.experiment.diagram import Diagram
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
-from headrace.reproductions import Ask, Claim, Reproduction
+from headrace.reproductions import SWEEP_PAPER, Ask, Claim, Reproduction
 from headrace.reproductions.contributors import standard_error
 
 KB = 1000.0
 CHUNKS, TASKS_IN_CHUNK = 8, 50
 SIZES = tuple(75 * 2**i for i in range(8))
-"""KB of the shared files."""
+"""Size of the shared files in KB."""
 HEURISTICS = {
     "H0": "workqueue",
     "H1": "minmin",
@@ -38,12 +38,12 @@ HEURISTICS = {
 }
 SELF_SCHEDULED = "H0"
 SIX = ("H0", "H1", "H2", "H3", "H4", "H9")
-"""Those the paper draws."""
+"""Heuristics shown in the paper's figure."""
 DRAWN = {"H5": "H1", "H6": "H2", "H7": "H3", "H8": "H4"}
-"""Randomized forms, and what they are made of."""
+"""Randomized variants, and the heuristics they are based on."""
 SEEDS = 5
 SEARCH = 2.0
-"""Seconds that `best` searches for each size and order, with the first seed."""
+"""Search time of `best` in seconds for each size and order, with the first seed."""
 REFERENCE = {
     ("in chunks", 1200): (4379, 3797, 4451, 4055, 3800, 3774),
     ("in chunks", 2400): (5233, 4447, 5086, 4756, 4510, 4303),
@@ -53,15 +53,15 @@ REFERENCE = {
     ("shuffled", 4800): (7214, 4191, 6078, 5203, 4246, 4211),
     ("shuffled", 9600): (11054, 4716, 7782, 6349, 4711, 4739),
 }
-"""Makespans of the same set-up, of SIX, that a prototype reached which books inputs and results in the first gaps;
-given, not computed here."""
+"""Reference makespans of SIX for the same set-up, from a prototype that books inputs and results in the first gaps;
+not computed here."""
 
 
 def figure_11(shared_kb: float, seed: int, shuffled: bool = False) -> tuple[Program, Platform]:
-    """400 tasks in 8 chunks, one file of `shared_kb` KB a chunk, on 3 clusters behind links of 10 KB/s.
+    """400 tasks in 8 chunks, one file of `shared_kb` KB per chunk, on 3 clusters behind links of 10 KB/s.
 
-    Clusters of 4, 6 and 12 hosts that are available by 100, 70 and 30 %. Each task has two inputs and one
-    output of its own of 8 to 12 KB and runs for 90 to 110 s. `shuffled`: chunks are mixed in the order of tasks.
+    The clusters have 4, 6 and 12 hosts with an availability of 100, 70 and 30 %. Each task has two private inputs
+    and one output of 8 to 12 KB and runs for 90 to 110 s. `shuffled`: tasks are in random order.
 
     >>> program, platform = figure_11(1200, seed=0)
     >>> len(program.tasks), len(platform.hosts), platform.origin
@@ -84,7 +84,7 @@ def figure_11(shared_kb: float, seed: int, shuffled: bool = False) -> tuple[Prog
 def tasks_that_share_files(
     name: str, rng: np.random.Generator, chunk: Sequence[int], shared: Sequence[float]
 ) -> Program:
-    """A task for each entry of `chunk`, which says whose shared file it reads; sizes of these in bytes."""
+    """A task for each entry of `chunk`, the index of the shared file it reads; sizes are in bytes."""
     program = Program(name)
     files = [program.input(f"shared{i}", size=size) for i, size in enumerate(shared)]
     work = rng.uniform(90, 110, len(chunk))
@@ -107,16 +107,16 @@ class Row:
     order: str
     size: int
     makespans: dict[str, list[float]]
-    """Of each heuristic, by seed."""
+    """Makespans of each heuristic, by seed."""
     best: float
     """`best` and the bound are for the first seed alone."""
     bound: float
     drift: float
-    """The largest share by which carrying a plan out took longer or shorter than planned,"""
+    """The largest relative deviation of an executed plan from the planned makespan,"""
     drift_by_rule: float
-    """and by the paper's rule for links."""
+    """and the same under the paper's rule for links."""
     stepwise: dict[str, float]
-    """With the first seed, H1 and H4 planned little by little."""
+    """H1 and H4 planned in small steps, with the first seed."""
 
     @property
     def mean(self) -> dict[str, float]:
@@ -125,7 +125,7 @@ class Row:
 
     @property
     def first(self) -> dict[str, float]:
-        """With the first seed, as `best`."""
+        """The makespans with the first seed, for comparison with `best`."""
         return {h: values[0] for h, values in self.makespans.items()}
 
     @property
@@ -140,7 +140,7 @@ def reproduce(ask: Ask) -> Reproduction:
     headers = ["tasks", "shared KB", *HEURISTICS, "best", "bound", "H4 / best", "H9 / best"]
     return Reproduction(
         title="Effect of shared file size on different scheduling strategies",
-        source="the parameter-sweep paper, figure 11",
+        source=f"{SWEEP_PAPER}, figure 11",
         headers=headers,
         rows=[
             [
@@ -163,7 +163,7 @@ def reproduce(ask: Ask) -> Reproduction:
 def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
     from headrace.planners.registry import make
     from headrace.planners.search.best import Best
-    from headrace.simulator.carry import simulate_plan
+    from headrace.simulator.replay.plan_replay import replay_plan
 
     ask.tell(f"tasks {order}, shared files of {size} KB")
     makespans: dict[str, list[float]] = {h: [] for h in HEURISTICS}
@@ -176,7 +176,7 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
             if heuristic == SELF_SCHEDULED:
                 continue
             plan = make(name).plan(problem)
-            executed = simulate_plan(plan).makespan
+            executed = replay_plan(plan).makespan
             drift = max(drift, abs(executed / plan.makespan - 1.0))
             makespans[heuristic].append(executed)
             if heuristic in SIX:
@@ -188,7 +188,7 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
         order,
         size,
         makespans,
-        simulate_plan(best).makespan,
+        replay_plan(best).makespan,
         best.bound,
         drift,
         by_rule,
@@ -197,7 +197,7 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
 
 
 def self_scheduled(program: Program, platform: Platform) -> float:
-    """The makespan of a workqueue whose hosts fetch the inputs of a task when they take it, and none before."""
+    """The makespan of a workqueue without prefetching: hosts fetch the inputs of a task when they take it."""
     from headrace.reproductions.contributors import FETCHING
     from headrace.simulator.events.config import SimulationConfig
     from headrace.simulator.events.simulate import simulate_program
@@ -207,12 +207,12 @@ def self_scheduled(program: Program, platform: Platform) -> float:
 
 
 def by_the_papers_rule(program: Program, platform: Platform, name: str, seed: int) -> float:
-    """The makespan when a plan, made once, becomes queues, and links pass over files that are not ready."""
+    """The makespan of a static plan executed from queues, where links skip files that are not ready."""
     return _steered(program, platform, name, ReplanPolicy(events="once", idle=False), seed)
 
 
 def little_by_little(program: Program, platform: Platform, name: str) -> float:
-    """The makespan when every 100 s what is due before the next is planned, as in the paper's program."""
+    """The makespan when only tasks due before the next plan are planned, every 100 s, as in the paper's program."""
     return _steered(program, platform, name, ReplanPolicy(events="S1", interval=100.0, horizon=0.0), seed=0)
 
 
@@ -228,7 +228,7 @@ def _steered(program: Program, platform: Platform, name: str, rules: ReplanPolic
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
-    """What the paper says about its figure, against these rows."""
+    """The paper's statements about its figure, compared with these rows."""
     large = [r for r in rows if r.size >= 1200]
     largest = [r for r in rows if r.size >= 4800]
     h4, h9 = _above_least(rows, "H4"), _above_least(rows, "H9")
@@ -241,12 +241,12 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             f"up to {behind:.2f} times the best heuristic; "
             f"the worst of the six in {sum(_is_worst(r) for r in largest)} of {len(largest)} cases from 4800 KB on",
             behind > 1.5 and sum(_is_worst(r) for r in largest) > len(largest) / 2,
-            "where files are small, it hardly matters who fetches them when",
+            "with small files it hardly matters when they are fetched",
             rule="somewhere above 1.5 times the best heuristic, and the worst in most cases from 4800 KB on",
             afterwards=True,
         ),
         Claim(
-            "sufferage over hosts (H3) cannot use that tasks share files; over clusters (H4) it can",
+            "sufferage over hosts (H3) does not exploit shared files; sufferage over clusters (H4) does",
             f"from 1200 KB on H3 takes {_mean_ratio(large, 'H3', 'H4'):.2f} times as long as H4",
             _mean_ratio(large, "H3", "H4") > 1.0,
             rule="H3 takes longer than H4 from 1200 KB on, on average",
@@ -255,30 +255,30 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             "extended sufferage (H4) and sufferage II (H9) are best at all sizes",
             f"H4 takes {h4:.3f} times, H9 {h9:.3f} times the best of the six",
             h4 < 1.005 and h9 < 1.005,
-            "min-min is better here: see the next row",
+            "min-min is better here; see the next claim",
             rule="less than 1.005 times the best of the six, on average",
         ),
         Claim(
-            "min-min (H1) is worse than the rules of sufferage",
-            f"H1 takes {_mean_ratio(rows, 'H1', 'H4'):.3f} times as long as H4; planned little by little "
+            "min-min (H1) is worse than the sufferage heuristics",
+            f"H1 takes {_mean_ratio(rows, 'H1', 'H4'):.3f} times as long as H4; planned in small steps "
             f"{_stepwise(rows):.3f} times, {_stepwise(largest):.3f} times from 4800 KB on",
             _mean_ratio(rows, "H1", "H4") > 1.0,
-            "partly that the paper's program plans little by little: what is near is then planned without what comes "
-            f"later. Its rule for links changes no makespan by more than {_by_rule(rows):.1%}, and with inputs and "
+            "in part because the paper's program plans in small steps: near tasks are planned without regard to later "
+            f"ones. Its rule for links changes no makespan by more than {_by_rule(rows):.1%}, and with inputs and "
             f"results booked in the first gaps, as in its charts, H1 takes {_reference():.3f} times as long as H4 too",
             rule="H1 takes longer than H4, on average",
         ),
         Claim(
-            "randomized forms (H5-H8) perform as those they are made of",
+            "the randomized forms (H5-H8) perform like the heuristics they are based on",
             ", ".join(f"{drawn} differs by up to {off:.1%}" for drawn, off in drawn_off.items()),
             max(drawn_off.values()) < 0.01,
-            "H7 alone differs, and in both directions: many tasks lose nothing on their second best host, and among "
-            "those that tie it draws where H3 takes the lower number. With shuffled tasks, where a low number says "
-            f"nothing, it still differs by up to {shuffled_off:.1%}",
+            "only H7 differs, in both directions: many tasks have sufferage 0, and among ties it draws at random where "
+            "H3 takes the lowest task number. With shuffled tasks, where the number carries no information, "
+            f"it still differs by up to {shuffled_off:.1%}",
             rule="less than 1 % off at every size",
         ),
         Claim(
-            "max-min (H2) does as well as the rules of sufferage at 4800 and 9600 KB, by chance of this set-up",
+            "max-min (H2) does as well as the sufferage heuristics at 4800 and 9600 KB, an artefact of this set-up",
             f"there H2 takes {_mean_ratio(largest, 'H2', 'H4'):.2f} times as long as H4",
             _mean_ratio(largest, "H2", "H4") < 1.05,
             "the paper calls it an idiosyncrasy; elsewhere it expects H2 between H1 and H3",
@@ -344,18 +344,20 @@ def _notes(rows: Sequence[Row], seeds: int) -> list[str]:
     gap = {h: [r.first[h] / r.best - 1.0 for r in rows] for h in ("H4", "H9")}
     return [
         f"Means of {seeds} seeds; `best` and the bound with the first seed, {SEARCH:g} s of search each.",
-        "H0 is a self-scheduled workqueue: an idle host takes the next task, sends for its inputs and starts when they "
-        "are there. It was a plan before, which sends inputs ahead of their tasks and so hides most of what H0 lacks: "
-        "3,765 and 4,745 s at 1200 and 4800 KB with tasks in chunks. The rules of the claims are older.",
+        "H0 is a self-scheduled workqueue: an idle host takes the next task, requests its inputs and starts when they "
+        "have arrived. An earlier version replayed a plan for H0, which sends inputs ahead of their tasks and so hides "
+        "most of what H0 lacks: 3,765 and 4,745 s at 1200 and 4800 KB with tasks in chunks. The rules of the claims "
+        "are older than that change.",
         "H1 to H9 are planned, then carried out with the planned order on every link: at most "
         f"{max(r.drift for r in rows):.1e} off the plan. By the paper's rule, where a link passes over what is "
         f"not ready, {_by_rule(rows):.1e} off: the "
-        "estimates are exact, and plans foresee what links do.",
-        "Another program with the same set-up books results as early as inputs; its plans promise more than they "
-        "take. Geometric mean of our makespans over those it reaches: " + ", ".join(shares) + ".",
+        "estimates are exact, and plans account for link contention.",
+        "A prototype with the same set-up books results as early as inputs, so that its plans "
+        "overestimate the makespan. "
+        "Geometric mean of our makespans over those it reached: " + ", ".join(shares) + ".",
         f"H4 is {np.mean(gap['H4']):.1%} above `best` on average, {max(gap['H4']):.1%} at most; "
         f"H9 {np.mean(gap['H9']):.1%} and {max(gap['H9']):.1%}. "
         f"`best` is {np.mean([r.best / r.bound - 1.0 for r in rows]):.1%} above the bound.",
-        "With three clusters there are two differences, and the larger one equals their mean plus deviation: no "
-        "difference is a jump, the first one counts, and H4 and H9 are one rule here.",
+        "With three clusters there are two gaps between completion times, and the larger one equals their mean plus "
+        "standard deviation: no gap counts as a jump, the first gap is used, and H4 and H9 are the same rule here.",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Figures 11 and 12 of the macro-dataflow paper: computation over communication, and the data that moves."""
+"""Figures 11 and 12 of the macro-dataflow paper: computation-to-communication ratio and data moved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.core.scheduler import Scheduler
 from headrace.experiment.dataflow import jacobi
 from headrace.experiment.diagram import Diagram
 from headrace.planners.list.heft import Heft
-from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions import DATAFLOW_PAPER, Ask, Cell, Claim, Reproduction
 from headrace.reproductions.contributors import (
     AS_PUBLISHED,
     FETCHING,
@@ -28,24 +28,24 @@ from headrace.reproductions.contributors import (
 RATIOS = (2.0, 4.0, 6.0, 8.0, 10.0, 12.0)
 CONTRIBUTORS, ITERATIONS, SEEDS = 16, 10, 5
 SLOWER = 1000
-"""Planning that takes so many times as long, for comparison."""
+"""Factor by which planning is slower in extra runs."""
 MIDDLE = 6.0
-"""The ratio at which the ways of fetching are compared."""
+"""The ratio at which prefetching strategies are compared."""
 
 
 def d_heft_that_keeps() -> Scheduler:
-    """D-HEFT that does not take back the next task of a contributor, whose inputs may be on their way."""
+    """D-HEFT that does not reassign the next task of a contributor, whose inputs may be in transfer."""
     return Replan(Heft(), ReplanPolicy(events="once", keep=1, misprediction=2.0, planning=PLANNING))
 
 
 @dataclass(frozen=True)
 class Way:
-    """When inputs are fetched, and what D-HEFT may take back."""
+    """When inputs are fetched, and which tasks D-HEFT may reassign."""
 
     label: str
     execution: ExecutionPolicy
     slower: int = 1
-    """Planning takes so many times what was measured."""
+    """Planning time as a multiple of the measured one."""
     dheft: Callable[[], Scheduler | str] = lambda: "dheft"
 
 
@@ -70,12 +70,12 @@ class Cells:
 
     @property
     def slower(self) -> float:
-        """L-HEFT's makespan over D-HEFT's."""
+        """L-HEFT's makespan divided by D-HEFT's."""
         return self.makespan["lheft"] / self.makespan["dheft"]
 
     @property
     def moved(self) -> float:
-        """What D-HEFT moves over what L-HEFT does."""
+        """Data moved by D-HEFT divided by data moved by L-HEFT."""
         return self.gigabytes["dheft"] / self.gigabytes["lheft"]
 
 
@@ -91,8 +91,8 @@ def ratios(ask: Ask, values: Sequence[float], iterations: int) -> Reproduction:
     rows += [_row(ask, min(values, key=lambda r: abs(r - MIDDLE)), iterations, way) for way in WAYS]
     base = [row for row in rows if row.way is BASE]
     return Reproduction(
-        title="Ratio of computation to communication and data that moves, Jacobi iteration",
-        source="the macro-dataflow paper, figures 11 and 12",
+        title="Ratio of computation to communication and data moved, Jacobi iteration",
+        source=f"{DATAFLOW_PAPER}, figures 11 and 12",
         headers=[
             "ratio",
             "inputs fetched",
@@ -115,9 +115,9 @@ def ratios(ask: Ask, values: Sequence[float], iterations: int) -> Reproduction:
         notes=[
             f"Means of {ask.seeds_or(SEEDS)} seeds; {iterations * 64} tasks on {CONTRIBUTORS} contributors. "
             "The ratio is a task's seconds on an idle PC over those that its inputs take on 1 Gbit/s.",
-            "All pieces of all rounds have "
-            f"{(iterations - 1) * 64 * 16384 * 16384 * 8 / 64 / 1e9:.1f} GB: a scheduler that moved each once "
-            "would move so much.",
+            "All pieces of all rounds together are "
+            f"{(iterations - 1) * 64 * 16384 * 16384 * 8 / 64 / 1e9:.1f} GB: what a scheduler moves that moves each "
+            "piece once.",
         ],
     )
 
@@ -159,7 +159,7 @@ def _cells(row: Cells) -> list[Cell]:
 
 
 def claims(rows: Sequence[Cells]) -> list[Claim]:
-    """What the paper says about its figures 11 and 12, against the rows."""
+    """The paper's statements about its figures 11 and 12, compared with the rows."""
     base = [row for row in rows if row.way is BASE]
     few, many = (row for row in rows if row.way is SLOW)
     twice, kept = (next(row for row in rows if row.way is way) for way in WAYS)
@@ -168,21 +168,21 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
     moved = mean([row.moved for row in base])
     return [
         judged(
-            "D-HEFT is better than L-HEFT the more the larger the ratio",
+            "the advantage of D-HEFT over L-HEFT grows with the ratio",
             f"L-HEFT takes {low.slower:.3f} times as long as D-HEFT at {low.ratio:g} and {high.slower:.3f} times "
             f"at {high.ratio:g}",
             high.slower > max(1.0, low.slower),
             "the paper's reason is planning that larger tasks outweigh, and a plan takes "
             f"{PLANNING * 64 * ITERATIONS * CONTRIBUTORS:.0f} ms at most here; with planning x {SLOWER} it is "
             f"{few.slower:.3f} at {few.ratio:g} and {many.slower:.3f} at {many.ratio:g}",
-            rule="L-HEFT's makespan over D-HEFT's is above 1 at the largest ratio, and above that at the smallest",
+            rule="L-HEFT's makespan over D-HEFT's exceeds 1 at the largest ratio, and its value at the smallest",
         ),
         judged(
             "both move nearly the same amount of data",
             f"D-HEFT moves {moved:.2f} times as much; {kept.moved:.2f} times if the next task of a contributor "
             f"stays when a new plan is made, {twice.moved:.2f} times if inputs of two tasks are fetched",
             0.8 < moved < 1.25,
-            "a new plan takes tasks back whose inputs are already on their way, and they go elsewhere; "
+            "a new plan moves tasks whose inputs are already in transfer to other contributors; "
             f"without that the two are close (makespans of D-HEFT {middle.makespan['dheft']:.1f} and "
             f"{kept.makespan['dheft']:.1f} s)",
             rule="D-HEFT moves 0.8 to 1.25 times as much",

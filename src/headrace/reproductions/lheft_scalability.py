@@ -1,4 +1,4 @@
-"""Figure 6 of the macro-dataflow paper: speedup of matrix multiplication, and what the network costs."""
+"""Figure 6 of the macro-dataflow paper: speedup of matrix multiplication, and network overhead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.experiment.dataflow import matmul
 from headrace.experiment.diagram import Diagram
 from headrace.model.graph import Graph
 from headrace.model.sited import SiteLists
-from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions import DATAFLOW_PAPER, Ask, Cell, Claim, Reproduction
 from headrace.reproductions.contributors import NAMES, idle_pcs, judged, mean, measure, standard_error
 from headrace.simulator.events.run import SimulatedRun
 
@@ -19,7 +19,7 @@ COUNTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)
 RATIO = 6.0
 SEEDS = 3
 LIMIT = 0.1
-"""The paper: speedup leaves the ideal line when the network takes more than this share."""
+"""According to the paper, speedup falls below the ideal line when the network takes more than this share."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Cells:
     makespan: float
     speedup: float
     overhead: float
-    """Seconds during which contributors receive data over seconds of all tasks."""
+    """Time during which contributors receive data, divided by the run time of all tasks."""
     gigabytes: float
     speedup_error: float
     overhead_error: float
@@ -47,7 +47,7 @@ def reproduce(ask: Ask) -> Reproduction:
 
 
 def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
-    """The table for these numbers of contributors; chance decides only where pieces lie at first."""
+    """The table for these numbers of contributors; only the initial locations of pieces are random."""
     graph = matmul(blocks=blocks, ratio=RATIO).graph
     seeds = ask.seeds_or(SEEDS)
     rows: list[Cells] = []
@@ -57,7 +57,7 @@ def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
             rows.append(_row(graph, count, scheduler, seeds))
     return Reproduction(
         title="Speedup of matrix multiplication over contributors, and network overhead",
-        source="the macro-dataflow paper, section 5.3 (figure 6)",
+        source=f"{DATAFLOW_PAPER}, section 5.3 (figure 6)",
         headers=[
             "contributors",
             "scheduler",
@@ -74,8 +74,8 @@ def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
             _picture(rows, counts, "Network overhead", "transfers / tasks, seconds", None),
         ],
         notes=[
-            f"Means of {seeds} seeds. {graph.n_tasks} tasks of {float(graph.work[0]):.2f} s; initial pieces are dealt "
-            "out to the contributors at random, equally many to each, before the clock starts, and results stay "
+            f"Means of {seeds} seeds. {graph.n_tasks} tasks of {float(graph.work[0]):.2f} s; initial pieces are "
+            "distributed evenly over the contributors at random before the clock starts, and results stay "
             "where they are made: the paper leaves both out. PCs are idle and equal; transfers share ports of "
             "1 Gbit/s fairly. Overhead: seconds in which contributors receive data over seconds of tasks.",
         ],
@@ -83,7 +83,7 @@ def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
 
 
 def spread_out(graph: Graph, count: int, seed: int) -> Graph:
-    """The program with its initial items dealt out to the contributors, equally many to each.
+    """The program with its initial items distributed evenly over the contributors.
 
     >>> dealt = spread_out(matmul(blocks=2).graph, 4, seed=0)
     >>> [sum(dealt.homes.of(item) == (f"pc{i}",) for item in range(16)) for i in range(4)]
@@ -115,7 +115,7 @@ def _row(graph: Graph, count: int, scheduler: str, seeds: int) -> Cells:
 
 
 def _receiving(run: SimulatedRun) -> float:
-    """Seconds during which each contributor receives something, summed over contributors."""
+    """Time during which each contributor receives data, in seconds, summed over contributors."""
     plan = run.executed
     total = 0.0
     for place in np.unique(plan.move_target).tolist():
@@ -142,7 +142,7 @@ def _cells(row: Cells) -> list[Cell]:
 
 
 def claims(rows: Sequence[Cells]) -> list[Claim]:
-    """What the paper says in its section 5.3, against the rows of L-HEFT."""
+    """The paper's statements in section 5.3, compared with the rows of L-HEFT."""
     ours = [row for row in rows if row.scheduler == "lheft"]
     first, last = ours[0], ours[-1]
     below = [row for row in ours if row.overhead <= LIMIT]

@@ -9,7 +9,7 @@ from headrace.experiment.dataflow import jacobi
 from headrace.experiment.diagram import Diagram
 from headrace.model.program import Program
 from headrace.online.lheft import LHeft
-from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions import DATAFLOW_PAPER, Ask, Cell, Claim, Reproduction
 from headrace.reproductions.contributors import (
     CONTRIBUTORS,
     NAMES,
@@ -25,11 +25,11 @@ from headrace.reproductions.contributors import (
 )
 
 SEEDS = {10: 3, 100: 1}
-"""Seeds for so many iterations; a run of 6,400 tasks under D-HEFT takes 20 s."""
+"""Seeds by number of iterations; a run of 6,400 tasks under D-HEFT takes 20 s."""
 SLOWER = 100
-"""Planning that takes so many times as long, on the smallest grid."""
+"""Factor by which planning is slower in extra runs on the smallest grid."""
 PIECES = 64
-"""Tasks of a round, as in the paper; on the largest grid half and twice as many, of the same length, as well."""
+"""Tasks per iteration, as in the paper; on the largest grid also half and twice as many of the same length."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Cells:
     pieces: int
     contributors: int
     slower: int
-    """Planning takes so many times what was measured."""
+    """Planning time as a multiple of the measured one."""
     makespan: dict[str, float]
     error: dict[str, float]
     """The standard error of each makespan."""
@@ -50,11 +50,11 @@ class Cells:
     cpu: dict[str, float]
     gigabytes: dict[str, float]
     as_printed: float | None
-    """L-HEFT's makespan where a late task does not make its queue longer; with the fewest tasks alone."""
+    """L-HEFT's makespan if a late task does not lengthen its queue; only for the fewest tasks."""
 
     @property
     def ratio(self) -> float:
-        """L-HEFT's makespan over D-HEFT's."""
+        """L-HEFT's makespan divided by D-HEFT's."""
         return self.makespan["lheft"] / self.makespan["dheft"]
 
 
@@ -75,7 +75,7 @@ def scale(ask: Ask, iterations: Sequence[int], contributors: Sequence[int]) -> R
     rows += [_row(ask, rounds, most, SEEDS.get(rounds, 1), pieces=pieces) for pieces in (32, 128)]
     return Reproduction(
         title="L-HEFT against D-HEFT on shared PCs: makespan and cost of scheduling, Jacobi iteration",
-        source="the macro-dataflow paper, figures 7 to 10 and table 1",
+        source=f"{DATAFLOW_PAPER}, figures 7 to 10 and table 1",
         headers=_headers(),
         rows=[_cells(row) for row in rows],
         claims=claims(rows),
@@ -169,7 +169,7 @@ def _as_in_the_paper(rows: Sequence[Cells]) -> list[Cells]:
 
 
 def claims(rows: Sequence[Cells]) -> list[Claim]:
-    """What the paper says about these figures, against the rows."""
+    """The paper's statements about these figures, compared with the rows."""
     as_measured = _as_in_the_paper(rows)
     small = [row for row in as_measured if row.tasks == min(r.tasks for r in as_measured)]
     large = [row for row in as_measured if row.tasks == max(r.tasks for r in as_measured)]
@@ -198,9 +198,9 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
             f"L-HEFT takes {first.ratio:.3f} times as long as D-HEFT on {first.contributors} contributors, "
             f"{last.ratio:.3f} times on {last.contributors}, {many:.3f} times on average",
             many < 1.0,
-            f"planning is quick here: where it takes {slow.slower} times as long it is {slow.ratio:.3f} times on "
-            f"{slow.contributors}. And with two pieces for a contributor L-HEFT, which binds tasks when they are "
-            f"ready, has little to choose from in a long run: in ten rounds on {last.contributors} contributors it is "
+            f"planning is fast here; {slow.slower} times slower, the ratio is {slow.ratio:.3f} on "
+            f"{slow.contributors}. And with two pieces per contributor L-HEFT, which binds tasks when they become "
+            f"ready, has little choice in a long run: in ten rounds on {last.contributors} contributors the ratio is "
             f"{small[-1].ratio:.3f}; with {pieces}",
             rule="less than 1.000 times D-HEFT's makespan on average",
         ),
@@ -217,8 +217,8 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
             f"counted in tasks placed {work:.1%}; in CPU time of this machine {cpu:.1%}; "
             f"L-HEFT is called {least:.1f} to {most:.1f} times as often as D-HEFT plans",
             0.3 <= work <= 0.5,
-            "cheaper than that, as by the paper's own model: a plan for half of the graph each time makes "
-            f"{model:.1%} (2 / plans). The paper's share fits a cost for each call rather than for each task",
+            "it is cheaper, as the paper's own model predicts: if each plan covers half of the graph, the share is "
+            f"{model:.1%} (2 / plans). The paper's share fits a cost per call rather than per task",
             rule="30 to 50 % of the tasks that D-HEFT places",
         ),
     ]
@@ -239,7 +239,7 @@ def _picture(rows: Sequence[Cells], tasks: int) -> Diagram:
 def _notes(rows: Sequence[Cells]) -> list[str]:
     busy = max(r.gigabytes["lheft"] * 1e9 / (r.makespan["lheft"] * r.contributors * 125e6) for r in rows)
     return [
-        "Means of 3 seeds for 640 tasks, one for 6,400 (or as many as asked for). Tasks of 1.6 s at a ratio of "
+        "Means of 3 seeds for 640 tasks, one for 6,400 (unless `--seeds` is given). Tasks of 1.6 s at a ratio of "
         "computation to communication of 6; a PC is slowed down to 40 % in half of all stretches of 10 s, which "
         "was chosen so that D-HEFT plans about as often as in the paper's table (so that row is no evidence).",
         f"Planning takes D-HEFT {PLANNING * 1e3:g} ms of virtual time for each thousand tasks times contributors, "

@@ -1,4 +1,4 @@
-"""When to plan again: S1, S2, S3 and once on grids that change (the parameter-sweep paper, sections 5.6 and 7.3)."""
+"""When to replan: S1, S2, S3 and once on changing grids (parameter-sweep paper, sections 5.6 and 7.3)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, cast, get_args
 from headrace.core.execution_policy import LinkOrder
 from headrace.core.replan_policy import ReplanPolicy
 from headrace.experiment.diagram import Diagram
-from headrace.reproductions import Ask, Cell, Claim, Reproduction
+from headrace.reproductions import SWEEP_PAPER, Ask, Cell, Claim, Reproduction
 from headrace.reproductions.contributors import AS_PUBLISHED, judged, mean, standard_error
 from headrace.reproductions.unstable_grids import (
     CHUNKS,
@@ -24,13 +24,13 @@ from headrace.simulator.events.simulate import simulate_program
 
 PLANNER = "xsufferage"
 PLANNING = 1.0
-"""Virtual seconds a plan takes for each thousand tasks times hosts: 4 s for the first one."""
+"""Planning time in virtual seconds per thousand tasks times hosts: 4 s for the first plan."""
 SEEDS = 3
 INTERVALS = (100.0, 400.0, 1600.0)
 
 
 def _only(events: Literal["S1", "S2", "S3", "once"], interval: float | None = None) -> ReplanPolicy:
-    """Plans at planning events alone, whatever happens to the grid and whoever is idle."""
+    """Plan only at planning events, regardless of changes of the grid and of idle hosts."""
     return ReplanPolicy(events, interval, planning=PLANNING, replan="neither", idle=False)
 
 
@@ -42,7 +42,7 @@ EVENTS = {f"S1, {i:g} s": _only("S1", i) for i in INTERVALS} | {
     "once": _only("once"),
     AT_ONCE: ReplanPolicy("S2", 400.0, planning=PLANNING),
 }
-"""S2 and S3 begin with an interval that may grow; the last also plans at joins, losses and idle hosts."""
+"""S2 and S3 start with an interval that may grow; the last also replans on joins, losses and idle hosts."""
 REPLAN = {
     f"replan on {what}": replace(_only("S1", 1600.0), replan=what)
     for what in get_args(Literal["both", "joins", "losses", "neither"])
@@ -62,7 +62,7 @@ WHEN, CHANGES, LINKS, LARGE = (
     "order of links, large results",
 )
 LARGE_KB = 400.0
-"""Results of the last table; they have 10 KB otherwise."""
+"""Size of results in the last table; otherwise they have 10 KB."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ def events(ask: Ask, grids: Sequence[Stability], tasks_in_chunk: int = TASKS_IN_
     for rule in PLAIN_ORDERS:
         add(LARGE, rule, grids[-1], SimulationConfig(EVENTS[AT_ONCE], ORDERS[rule], estimates="forecast"))
     return Reproduction(
-        title="When to plan again on a grid that changes",
-        source="the parameter-sweep paper, sections 5.6.1, 5.6.5 and 7.3",
+        title="When to replan on a changing grid",
+        source=f"{SWEEP_PAPER}, sections 5.6.1, 5.6.5 and 7.3",
         headers=["table", "rule", "grid", "makespan s", "over the best", "plans", "stolen"],
         rows=[_cells(row, rows) for row in rows],
         claims=claims(rows, grids),
@@ -125,8 +125,8 @@ def events(ask: Ask, grids: Sequence[Stability], tasks_in_chunk: int = TASKS_IN_
             "Changing loads: hosts and links walk around their means (deviation 50 %, memory of 150 s). Half unstable: "
             "those of the last cluster (12 of 22 hosts) do, and its hosts leave every 25 minutes for five. Unstable: "
             "all.",
-            "Plans book inputs first and results in the gaps these leave, so that behind a late result there are "
-            "mostly others: the order on links matters where results are large.",
+            "Plans book inputs first and results in the gaps between them, so that mostly other results wait behind a "
+            "late one: the order on links matters where results are large.",
             "Results of 10, 100 and 400 KB were tried: only the last make the order on links matter; the rule for it "
             "was first more than 1.005 times, with small results alone, which does not hold. S2 was first to be at "
             "most 1.05 times the best rule of each grid.",
@@ -174,7 +174,7 @@ def _cells(row: Row, rows: Sequence[Row]) -> list[Cell]:
 
 
 def claims(rows: Sequence[Row], grids: Sequence[Stability]) -> list[Claim]:
-    """What the paper says or expects, against the rows."""
+    """The paper's statements and expectations, compared with the rows."""
     return [*_claims_about_events(rows, grids), *_claims_about_the_rest(rows, grids)]
 
 
@@ -203,7 +203,7 @@ def _claims_about_events(rows: Sequence[Row], grids: Sequence[Stability]) -> lis
             rule="less than 1.03 times as long",
         ),
         judged(
-            "where the grid changes decisions lose their validity: plans must be made again",
+            "on a grid that changes, decisions lose their validity: plans must be made again",
             f"on the {wild} grid planning once takes {loss[wild]:.3f} times as long as the best rule "
             f"({best[wild].rule})",
             loss[wild] > 1.1,
@@ -214,7 +214,8 @@ def _claims_about_events(rows: Sequence[Row], grids: Sequence[Stability]) -> lis
             "worst grid of each rule, over the best rule there: "
             + ", ".join(f"{rule} {value:.3f}" for rule, value in worst.items()),
             better,
-            "S2 depends on its first interval as S1 does on its only one: it grows slowly, and a plan takes seconds",
+            "S2 depends on its first interval as S1 does on its only one: the interval grows slowly, and "
+            "planning takes seconds",
             rule="no worse than S1 by more than 1 % from either first interval, and better by more than 1 % from one",
             afterwards=True,
         ),
@@ -243,11 +244,12 @@ def _claims_about_the_rest(rows: Sequence[Row], grids: Sequence[Stability]) -> l
             rule="replanning on both takes less time",
         ),
         judged(
-            "the order in which links serve files matters: in order, they are idle while a result is late",
+            "the order in which links serve files matters: in-order links are idle while a result is late",
             f"in-order takes {loose:.3f} times as long as out-of-order; {loose_large:.3f} times with results of "
             f"{LARGE_KB:g} KB",
             max(loose, loose_large) > 1.01,
-            "plans book inputs first and results in the gaps these leave: what waits behind a late result is results",
+            "plans book inputs first and results in the gaps between them, so that only other results "
+            "wait behind a late one",
             rule="in-order takes more than 1.01 times as long, with small or with large results",
             afterwards=True,
         ),

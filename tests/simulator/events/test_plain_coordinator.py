@@ -57,8 +57,8 @@ def simulated(
     graph: Graph, platform: Platform, changes: Sequence[Change], decide: Decide, prefetch: int
 ) -> tuple[list[tuple[str, float]], int]:
     """The log of the simulator, and how many tasks were done again."""
-    mechanics = ExecutionPolicy(prefetch_depth=prefetch)
-    run = simulate_scheduler(graph, platform, Scripted(decide), changes=changes, policy=mechanics)
+    policy = ExecutionPolicy(prefetch_depth=prefetch)
+    run = simulate_scheduler(graph, platform, Scripted(decide), changes=changes, policy=policy)
     rows = []
     for line in run.log_lines():
         time, what = line.split(" ", 1)

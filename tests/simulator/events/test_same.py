@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from headrace.testing.fault_runs import fault_case, run_case
 from headrace.testing.faults import PROFILES
 
-_DIGEST = "from simulator.test_online_same import digest; print(digest())"
+_DIGEST = "from simulator.events.test_same import digest; print(digest())"
 
 
 def digest() -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import headrace as hr
-from headrace.core.scheduler import Assign
+from headrace.core.scheduler import EVERY_EVENT, Assign
+from headrace.core.view import RunView
+from headrace.model.events import Event
 from headrace.model.platform import Host, Platform, Site
 from headrace.simulator.events.backend import simulate_scheduler
 
@@ -19,11 +23,12 @@ def test_of_copies_that_are_as_near_the_one_over_the_fewest_links() -> None:
 
     class Apart:
         name = "apart"
+        wake = EVERY_EVENT
 
-        def react(self, state, events):  # type: ignore[no-untyped-def]
-            if state.time == 0:
+        def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
+            if view.time == 0:
                 return [Assign("first", "h0", 0)]
-            return [Assign("second", "h1", 1)] if state.done[0] and not state.done[1] else []
+            return [Assign("second", "h1", 1)] if view.done[0] and not view.done[1] else []
 
     run = simulate_scheduler(program.graph, platform, Apart())
     moved = run.executed

@@ -102,3 +102,9 @@ def wants_to_be_asked(problem, state, now, wake, happened, muted):
 def is_asked_for(problem, state, now, wake, happened, muted):
     """As `wants_to_be_asked`, called from Python."""
     return wants_to_be_asked(problem, state, now, wake, happened, muted)
+
+
+@entry
+def is_balance_asked_for(problem, state, now, wake):
+    """As `asks_for_balance`, called from Python."""
+    return asks_for_balance(problem, state, now, wake)

@@ -10,8 +10,14 @@ from headrace.planners.batch.records import CLUSTER_SUFFERAGE, MAXMIN, MINMIN, S
 
 
 class Randomized:
-    """The next task is drawn evenly, by the problem's seed, among those whose value is within `tolerance` (a
-    share) of the best value. Complexity: see `batch_schedule`.
+    """The next task is drawn evenly, by the problem's seed, among those that come close to the best.
+
+    Complexity: see `batch_schedule`.
+
+    Args:
+        tolerance: A task comes close if its value is within this share of the best value, from 0 up to, not
+            including, 1. At the default only ties are drawn; with 0.05 different seeds give different plans.
+        by_usage: Send a task's most used inputs first; else in the order in which it reads them.
     """
 
     name = ""

@@ -11,8 +11,10 @@ from headrace.planners.batch.records import SUFFERAGE
 class Sufferage:
     """H3: the loss is the difference between the best and the second best host.
 
-    Without `by_usage` a task's inputs are sent in the order in which it reads them, not the most used first.
     Complexity: see `batch_schedule`.
+
+    Args:
+        by_usage: Send a task's most used inputs first; else in the order in which it reads them.
     """
 
     name = "sufferage"

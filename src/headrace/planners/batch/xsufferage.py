@@ -14,8 +14,10 @@ class ExtendedSufferage:
     A cluster is a site. A gap is large if it exceeds the mean gap plus one standard deviation; if none does, the
     first gap counts. On one site hosts are compared, as in H3.
 
-    Without `by_usage` a task's inputs are sent in the order in which it reads them, not the most used first.
     Complexity: see `batch_schedule`.
+
+    Args:
+        by_usage: Send a task's most used inputs first; else in the order in which it reads them.
     """
 
     name = "xsufferage"

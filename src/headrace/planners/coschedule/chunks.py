@@ -10,11 +10,11 @@ import numpy as np
 
 from headrace.model.graph import Floats, Ints
 from headrace.planners.coschedule.instance import Instance
-from headrace.planners.coschedule.kernels.schedule import FAILED
-from headrace.planners.coschedule.list_schedule import Decisions, undecided_ways
+from headrace.planners.coschedule.list_scheduler import Decisions, undecided_paths
 from headrace.planners.coschedule.local_search import Search
 from headrace.planners.coschedule.lp import Relaxer, rounded
 from headrace.planners.coschedule.orders import mixed, rules, topological
+from headrace.planners.coschedule.schedule_jobs import FAILED
 
 if TYPE_CHECKING:
     from headrace.planners.coschedule.planner import Improving
@@ -24,13 +24,13 @@ ROUNDS = 3
 
 
 def chunked(improving: Improving, size: int) -> Decisions:
-    """Decisions for so many jobs at a time, in the order given; those of earlier chunks stay.
+    """Decisions for `size` jobs at a time, in the order given; those of earlier chunks stay.
 
     What earlier chunks leave booked and idle goes into the relaxation of the next.
     """
-    instance, lister = improving.instance, improving.lister
+    instance, scheduler = improving.instance, improving.scheduler
     given = topological(instance, np.zeros(instance.n))
-    decided = Decisions(given, instance.seconds.argmin(axis=1).astype(np.int32), **undecided_ways(instance))
+    decided = Decisions(given, instance.seconds.argmin(axis=1).astype(np.int32), **undecided_paths(instance))
     parts = -(-instance.n // size)
     budget = max(0.0, improving.left) / parts
     for first in range(0, instance.n, size):
@@ -38,10 +38,10 @@ def chunked(improving: Improving, size: int) -> Decisions:
         moves = 0
         idle = None
         if first:
-            lister.value(replace(decided, order=decided.order[:first]))
-            idle, moves = lister.idle(decided.order[:first], jobs[:0]), int(lister.outcome.count[0])
+            scheduler.value(replace(decided, order=decided.order[:first]))
+            idle, moves = scheduler.idle(decided.order[:first], jobs[:0]), int(scheduler.schedule.state[0])
         best = _best_of_rounds(improving, decided, jobs, first, moves, idle)
-        search = Search(lister, best, instance.problem.seed, first)
+        search = Search(scheduler, best, instance.problem.seed, first)
         if search.value < FAILED:
             search.run(int(budget / improving.cost()))
             best = search.best
@@ -55,7 +55,7 @@ def _best_of_rounds(
     improving: Improving, decided: Decisions, jobs: Ints, first: int, moves: int, idle: Floats | None
 ) -> Decisions:
     """The best list schedule of a chunk after the chunks before it."""
-    instance, lister = improving.instance, improving.lister
+    instance, scheduler = improving.instance, improving.scheduler
     relaxer = Relaxer(instance, jobs)
     best, value = decided, np.inf
     for _ in range(ROUNDS):
@@ -67,13 +67,13 @@ def _best_of_rounds(
         for order in _orders(instance, chosen.host, jobs, orders, ends):
             for trial in (None, chosen):
                 decisions = _joined(instance, decided, trial, order, first)
-                makespan = lister.value(decisions)
+                makespan = scheduler.value(decisions)
                 if makespan < least and trial is not None:
-                    here, least = lister.idle(decisions.order, jobs, moves), makespan
+                    here, least = scheduler.idle(decisions.order, jobs, moves), makespan
                 if makespan < value:
                     best, value = decisions, makespan
             orders.append(order)
-            ends.append(lister.ends(order))
+            ends.append(scheduler.ends(order))
         if here is None or value >= FAILED:
             break
         idle = here if idle is None else 0.5 * (idle + here)
@@ -95,11 +95,11 @@ def _joined(
     instance: Instance, decided: Decisions, chunk: Decisions | None, order: Ints, first: int
 ) -> Decisions:
     """Decisions up to and with a chunk; without any for it, its jobs run where they are soonest by themselves."""
-    host, in_way, out_way = decided.host.copy(), decided.in_way.copy(), decided.out_way.copy()
+    host, input_path, output_path = decided.host.copy(), decided.input_path.copy(), decided.output_path.copy()
     if chunk is not None:
         host[order] = chunk.host[order]
         for j in order.tolist():
             reads = slice(int(instance.read_ptr[j]), int(instance.read_ptr[j + 1]))
             writes = slice(int(instance.write_ptr[j]), int(instance.write_ptr[j + 1]))
-            in_way[reads], out_way[writes] = chunk.in_way[reads], chunk.out_way[writes]
-    return Decisions(np.concatenate((decided.order[:first], order)), host, in_way, out_way)
+            input_path[reads], output_path[writes] = chunk.input_path[reads], chunk.output_path[writes]
+    return Decisions(np.concatenate((decided.order[:first], order)), host, input_path, output_path)

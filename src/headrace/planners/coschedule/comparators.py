@@ -11,18 +11,18 @@ from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import Instance, instance_of
-from headrace.planners.coschedule.kernels.schedule import FAILED
-from headrace.planners.coschedule.list_schedule import Decisions, Lister, undecided_ways
+from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
 from headrace.planners.coschedule.orders import topological
 from headrace.planners.coschedule.planner import (
-    as_carried_out,
     empty_plan,
     equal_hosts,
     no_room,
     notes_of,
     too_late,
+    with_executed_times,
 )
 from headrace.planners.coschedule.relaxation import quick_bound
+from headrace.planners.coschedule.schedule_jobs import FAILED
 
 
 class Local:
@@ -91,19 +91,19 @@ def _within(instance: Instance, site: int) -> Ints:
 
 
 def _decided(instance: Instance, host: Ints) -> Decisions:
-    return Decisions(topological(instance, np.zeros(instance.n)), host, **undecided_ways(instance))
+    return Decisions(topological(instance, np.zeros(instance.n)), host, **undecided_paths(instance))
 
 
 def _best(instance: Instance, tried: list[Decisions], name: str) -> Plan:
     """The plan of the decisions with the least makespan; ties: the first."""
-    lister = Lister(instance)
-    values = [lister.value(decisions) for decisions in tried]
+    scheduler = ListScheduler(instance)
+    values = [scheduler.value(decisions) for decisions in tried]
     best = int(np.argmin(values))
     if values[best] >= FAILED:
-        lister.value(tried[best])
-        raise no_room(instance, int(lister.outcome.count[1]))
-    plan = lister.plan(tried[best], name)
+        scheduler.value(tried[best])
+        raise no_room(instance, int(scheduler.schedule.state[1]))
+    plan = scheduler.plan(tried[best], name)
     if values[best] > plan.makespan * (1 + 1e-9) + 1e-6:
         raise too_late(instance, plan)
-    plan = as_carried_out(plan, instance.problem)
+    plan = with_executed_times(plan, instance.problem)
     return replace(plan, bound=quick_bound(instance), notes=notes_of(instance.problem))

@@ -1,4 +1,4 @@
-"""The exact model, for problems that are small: one CP-SAT model of hosts, ways, times and disks together."""
+"""The exact model, for problems that are small: one CP-SAT model of hosts, paths, times and disks together."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from headrace.model.check_case import overlaps
 from headrace.model.graph import Floats
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import NONE, Instance
-from headrace.planners.coschedule.list_schedule import first_cores
-from headrace.simulator.replay import replay
+from headrace.planners.coschedule.list_scheduler import first_cores
+from headrace.simulator.replay.replay import replay
 
 MOST_CHOICES = 1_200
 """Jobs times hosts plus files times arcs up to which the model is tried."""
@@ -40,11 +40,11 @@ class Answer:
 def fits(instance: Instance) -> bool:
     """Whether the model is small enough."""
     files = len(np.unique(instance.reads)) + len(instance.writes)
-    return instance.n * len(instance.host_place) + files * len(instance.ways.arcs.tail) <= MOST_CHOICES
+    return instance.n * len(instance.host_place) + files * len(instance.paths.arcs.tail) <= MOST_CHOICES
 
 
 def solve(instance: Instance, start: Plan | None, bound: float, limit: float) -> Answer:
-    """Improve on a plan for so many units of deterministic time; one thread, so the answer is always the same."""
+    """Improve on a plan for `limit` units of deterministic time; one thread, so the answer is always the same."""
     from ortools.sat.python import cp_model
 
     ticks = _ticks(instance, start)
@@ -84,7 +84,7 @@ def _with_cores_free(plan: Plan, instance: Instance) -> Plan | None:
 
 @dataclass(frozen=True)
 class Ticks:
-    """Time in whole numbers: a moment is so many units, durations are rounded up."""
+    """Time in whole numbers: a moment is a number of units, durations are rounded up."""
 
     unit: float
     exact: bool
@@ -96,7 +96,7 @@ class Ticks:
 
 def _ticks(instance: Instance, start: Plan | None) -> Ticks:
     """The coarsest unit of which all durations are multiples, or a fine one."""
-    graph, arcs = instance.problem.graph, instance.ways.arcs
+    graph, arcs = instance.problem.graph, instance.paths.arcs
     items = np.unique(np.concatenate((instance.reads, instance.writes)))
     moves = arcs.latency[None, :] + instance.size[items][:, None] / arcs.bandwidth[None, :]
     values = np.concatenate(
@@ -210,8 +210,8 @@ class _Model:
     def _add_item(self, item: int, readers: list[int], maker: int) -> None:
         """Where copies are, which transfers bring them, when they are there, and the room they take."""
         instance, model, ticks = self.instance, self.model, self.ticks
-        arcs, places = instance.ways.arcs, instance.places
-        homes = set(instance.ways.sets[instance.source[item]]) if instance.source[item] != NONE else set()
+        arcs, places = instance.paths.arcs, instance.places
+        homes = set(instance.paths.sets[instance.source[item]]) if instance.source[item] != NONE else set()
         size = float(instance.size[item])
         has = [model.new_bool_var(f"has{item},{p}") for p in range(places)]
         ready = [model.new_int_var(0, ticks.horizon, f"ready{item},{p}") for p in range(places)]
@@ -235,12 +235,16 @@ class _Model:
             model.add(until[p] >= start + seconds).only_enforce_if(used)
             model.add(depth[q] >= depth[p] + 1).only_enforce_if(used)
             model.add(self.makespan >= start + seconds).only_enforce_if(used)
-            if instance.booked:
+            if instance.exclusive_links:
                 interval = model.new_optional_fixed_size_interval_var(start, seconds, used, f"busy{item},{a}")
                 for link in arcs.links[arcs.link_ptr[a] : arcs.link_ptr[a + 1]].tolist():
                     self._busy[link].append(interval)
             self.moves[(item, a)] = (used, start)
-        goals = set(instance.ways.sets[instance.goal[item]]) if instance.goal[item] != NONE else set()
+        goals = (
+            set(instance.paths.sets[instance.destination[item]])
+            if instance.destination[item] != NONE
+            else set()
+        )
         if goals:
             model.add(sum(has[p] for p in sorted(goals)) == 1)
         for p in range(places):
@@ -286,7 +290,7 @@ class _Model:
     def _hint(self, plan: Plan) -> None:
         """Begin near a plan that is known."""
         unit = self.ticks.unit
-        model, arcs = self.model, self.instance.ways.arcs
+        model, arcs = self.model, self.instance.paths.arcs
         for job, on in enumerate(self.on):
             for h, chosen in on.items():
                 model.add_hint(chosen, int(plan.host[job]) == h)
@@ -306,7 +310,7 @@ class _Model:
     def plan(self, solver: Any) -> Plan:
         """The solution as a plan; durations are the real ones."""
         instance, unit = self.instance, self.ticks.unit
-        graph, arcs = instance.problem.graph, instance.ways.arcs
+        graph, arcs = instance.problem.graph, instance.paths.arcs
         host = np.array(
             [next(h for h, chosen in on.items() if solver.boolean_value(chosen)) for on in self.on], np.int32
         )

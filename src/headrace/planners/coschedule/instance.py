@@ -10,7 +10,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Bools, Floats, Ints
 from headrace.model.network import EVERYWHERE
-from headrace.planners.coschedule.ways import Ways, find_ways
+from headrace.planners.coschedule.paths import Paths, find_paths
 
 NONE = -1
 EXCESS = 5e-10
@@ -37,14 +37,14 @@ class Instance:
     size: Floats
     source: Ints
     """The set of places where an item from outside lies; NONE for items that a job makes."""
-    goal: Ints
+    destination: Ints
     """The set of places to one of which an item must come; NONE where it need not."""
     site: Ints
     """The site of each place."""
     storage: Floats
-    booked: bool
+    exclusive_links: bool
     """Whether a link carries one transfer at a time."""
-    ways: Ways
+    paths: Paths
 
     @property
     def n(self) -> int:
@@ -71,7 +71,7 @@ class Instance:
 def instance_of(problem: Problem) -> Instance:
     """Build the arrays and refuse what no plan can do: O(jobs * hosts + items + pairs of places)."""
     graph, platform, network = problem.graph, problem.platform, problem.platform.network
-    sets, source, goal = _sets_of(problem)
+    sets, source, destination = _sets_of(problem)
     reads, read_ptr = _kept(
         graph.reads, graph.read_ptr, (source[graph.reads] != NONE) | (graph.producer[graph.reads] >= 0)
     )
@@ -86,12 +86,12 @@ def instance_of(problem: Problem) -> Instance:
     cores = np.array([h.cores for h in platform.hosts], np.int32)
     seconds = graph.work[:, None] / platform.rates(graph)[graph.speed_class]
     seconds[graph.cores[:, None] > cores] = np.inf
-    moved = np.unique(np.concatenate((reads, writes[goal[writes] != NONE])))
+    moved = np.unique(np.concatenate((reads, writes[destination[writes] != NONE])))
     typical = float(graph.size[moved].mean()) if len(moved) else 1.0
     hosts_at = np.unique(network.host_place).tolist()
     inner = bool((graph.producer[reads] >= 0).any())
     pairs = {(s, p) for s in np.unique(source[reads]).tolist() if s != NONE for p in hosts_at}
-    pairs |= {(p, g) for g in np.unique(goal[writes]).tolist() if g != NONE for p in hosts_at}
+    pairs |= {(p, g) for g in np.unique(destination[writes]).tolist() if g != NONE for p in hosts_at}
     pairs |= {(p, q) for p in hosts_at for q in hosts_at} if inner else set()
     made = Instance(
         problem=problem,
@@ -107,33 +107,33 @@ def instance_of(problem: Problem) -> Instance:
         waits=graph.producer[signals],
         size=graph.size,
         source=source,
-        goal=goal,
+        destination=destination,
         site=network.site,
         storage=network.storage,
-        booked=platform.contention != "none",
-        ways=find_ways(platform, sets, pairs, typical),
+        exclusive_links=platform.contention != "none",
+        paths=find_paths(platform, sets, pairs, typical),
     )
     _require_possible(made)
     return made
 
 
 def _sets_of(problem: Problem) -> tuple[tuple[tuple[int, ...], ...], Ints, Ints]:
-    """Sets of places, the single places first; for each item its source set and its goal set."""
+    """Sets of places, the single places first; for each item its source set and its destination set."""
     graph, network = problem.graph, problem.platform.network
     number: dict[tuple[int, ...], int] = {(p,): p for p in range(network.n_places)}
     source = np.full(graph.n_items, NONE, np.int32)
-    goal = np.full(graph.n_items, NONE, np.int32)
+    destination = np.full(graph.n_items, NONE, np.int32)
     outside = graph.producer == OUTSIDE
     if network.origin != EVERYWHERE:
         source[outside] = network.origin
-        goal[graph.result & ~outside & (graph.size > 0)] = network.origin
+        destination[graph.result & ~outside & (graph.size > 0)] = network.origin
     for item, places in problem.holders.items():
         if places and outside[item]:
             source[item] = number.setdefault(tuple(sorted(set(places))), len(number))
     for item, places in graph.goals.places_by_item(graph, problem.platform).items():
         if graph.size[item] > 0 and not outside[item]:
-            goal[item] = number.setdefault(tuple(sorted(set(places))), len(number))
-    return tuple(number), source, goal
+            destination[item] = number.setdefault(tuple(sorted(set(places))), len(number))
+    return tuple(number), source, destination
 
 
 def _kept(values: Ints, ptr: Ints, keep: Bools) -> tuple[Ints, Ints]:
@@ -143,7 +143,7 @@ def _kept(values: Ints, ptr: Ints, keep: Bools) -> tuple[Ints, Ints]:
 
 
 def _require_possible(instance: Instance) -> None:
-    """Jobs without a host, files without a way, disks too small for a job or for all results: no plan."""
+    """Jobs without a host, files without a path, disks too small for a job or for all results: no plan."""
     graph = instance.problem.graph
     wide = np.flatnonzero(~instance.can_run.any(axis=1))
     if len(wide):
@@ -175,7 +175,7 @@ def _require_possible(instance: Instance) -> None:
 
 
 def reachable(instance: Instance) -> Bools:
-    """Whether a job can run on a host: its files have a way and fit on the disks they must lie on.
+    """Whether a job can run on a host: its files have a path and fit on the disks they must lie on.
 
     O(reads * hosts).
     """
@@ -185,7 +185,7 @@ def reachable(instance: Instance) -> Bools:
     held = np.zeros(instance.n)
     for ptr, items, ends in (
         (instance.read_ptr, instance.reads, instance.source),
-        (instance.write_ptr, instance.writes, instance.goal),
+        (instance.write_ptr, instance.writes, instance.destination),
     ):
         job = np.repeat(np.arange(instance.n), np.diff(ptr))
         np.add.at(held, job, instance.size[items])
@@ -204,12 +204,12 @@ def reachable(instance: Instance) -> Bools:
 
 def _largest_files(instance: Instance, room: Floats) -> Floats:
     """The largest file that some path from one set to another has room for; -1 where there is no path."""
-    ways = instance.ways
-    largest = np.full((len(ways.sets), len(ways.sets)), -1.0)
-    used = np.flatnonzero(np.diff(ways.pair_ptr))
+    paths = instance.paths
+    largest = np.full((len(paths.sets), len(paths.sets)), -1.0)
+    used = np.flatnonzero(np.diff(paths.pair_ptr))
     for pair in used.tolist():
-        s, t = divmod(pair, len(ways.sets))
-        heads = (instance.site[ways.arcs.head[ways.arcs_of(path)]] for path in ways.of(s, t))
+        s, t = divmod(pair, len(paths.sets))
+        heads = (instance.site[paths.arcs.head[paths.arcs_of(path)]] for path in paths.of(s, t))
         largest[s, t] = max(float(room[sites].min(initial=np.inf)) for sites in heads)
     return largest
 
@@ -217,7 +217,7 @@ def _largest_files(instance: Instance, room: Floats) -> Floats:
 def _why_nowhere(instance: Instance, job: int) -> str:
     """What keeps a job from running anywhere, for the host that comes nearest."""
     graph, platform = instance.problem.graph, instance.problem.platform
-    name, ways = graph.task_names[job], instance.ways
+    name, paths = graph.task_names[job], instance.paths
     hosts = np.flatnonzero(instance.can_run[job]).tolist()
     inputs, outputs = instance.inputs(job), instance.outputs(job)
     held = sum(float(instance.size[i]) for i in (*inputs, *outputs))
@@ -226,22 +226,22 @@ def _why_nowhere(instance: Instance, job: int) -> str:
         most = f"no site with a host stores more than {max(rooms):.6g}"
         return f"task {name!r} holds {held:.6g} bytes while it runs, {most}"
     for i in (*inputs, *outputs):
-        s, g = int(instance.source[i]), int(instance.goal[i])
+        s, g = int(instance.source[i]), int(instance.destination[i])
         ends = [(s, int(instance.host_place[h])) for h in hosts] if i in inputs and s != NONE else []
         ends += [(int(instance.host_place[h]), g) for h in hosts] if i in outputs and g != NONE else []
-        if ends and not any(len(ways.of(a, b)) for a, b in ends):
+        if ends and not any(len(paths.of(a, b)) for a, b in ends):
             where = platform.network.place_names
-            end = " or ".join(repr(where[p]) for p in ways.sets[s if i in inputs else g])
-            way = f"from {end} to any host" if i in inputs else f"from any host to {end}"
-            return f"item {graph.item_names[i]!r} of task {name!r} has no route {way}"
+            end = " or ".join(repr(where[p]) for p in paths.sets[s if i in inputs else g])
+            gap = f"from {end} to any host" if i in inputs else f"from any host to {end}"
+            return f"item {graph.item_names[i]!r} of task {name!r} has no route {gap}"
     return f"task {name!r} has no host to which all its inputs can come, where they fit, and which results can leave"
 
 
 def _require_room_for_results(instance: Instance) -> None:
     """Results that can only end at one site must all fit there."""
     sites = [
-        {int(instance.site[p]) for p in instance.ways.sets[g]} if g != NONE else set()
-        for g in instance.goal.tolist()
+        {int(instance.site[p]) for p in instance.paths.sets[g]} if g != NONE else set()
+        for g in instance.destination.tolist()
     ]
     need = np.zeros(len(instance.storage))
     for item, at in enumerate(sites):

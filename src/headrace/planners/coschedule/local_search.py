@@ -8,27 +8,27 @@ from typing import Any
 import numpy as np
 
 from headrace.model.graph import Floats
-from headrace.planners.coschedule.kernels.schedule import FAILED, LATE
-from headrace.planners.coschedule.list_schedule import ANY, Decisions, Lister
+from headrace.planners.coschedule.list_scheduler import ANY, Decisions, ListScheduler
+from headrace.planners.coschedule.schedule_jobs import FAILED, LATE
 
-SPREAD = 0.02
+LAST_USE_WEIGHT = 0.02
 """Weight of when pools and links are last busy, next to the makespan."""
 LIST = 40
-"""A trial is taken if it is no worse than what was current so many trials ago."""
-BOARDS = 32
-"""Boards that are kept along the order, so that a trial begins where the order first changed."""
+"""A trial is accepted if it is no worse than what was current this many trials ago."""
+SNAPSHOTS = 32
+"""Snapshots along the order, so that a trial begins where the order first changed."""
 PATIENCE = 60, 60
-"""After so many trials, and so many for each job, without a better plan the search goes on from near the best."""
-MOST_KEPT = 2e8
-"""Bytes of boards that are kept."""
+"""After this many trials, plus this many for each job, without a better plan the search restarts near the best."""
+MOST_BYTES = 2e8
+"""The most bytes of snapshots."""
 _NEAR = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """The board when the order had been placed up to some position."""
+class _Snapshot:
+    """The state when the order had been placed up to some position."""
 
-    board: list[list[Any]]
+    state: list[list[Any]]
     end: float
     late: float
 
@@ -40,29 +40,29 @@ class Search:
     first change on; where disks are finite, a whole one.
     """
 
-    def __init__(self, lister: Lister, start: Decisions, seed: int, first: int = 0) -> None:
-        self.lister = lister
+    def __init__(self, scheduler: ListScheduler, start: Decisions, seed: int, first: int = 0) -> None:
+        self.scheduler = scheduler
         self.best = start.copy()
         self._now = start.copy()
         self._first = first
         self._random = np.random.default_rng(seed)
         self._turn = 0
         self._in_vain = 0
-        self._boards: list[_Kept] = []
+        self._snapshots: list[_Snapshot] = []
         self._make_room()
         self.value = self._value_now = self._value(0)
-        self._score = self.value + SPREAD * lister.spread()
+        self._score = self.value + LAST_USE_WEIGHT * scheduler.mean_last_use()
         self._history: Floats = np.full(LIST, self._score)
 
     def _make_room(self) -> None:
         n = len(self._now.order)
-        each = sum(array.nbytes for part in self.lister.board for array in part)
-        count = max(1, min(BOARDS, n, int(MOST_KEPT / each)))
+        each = sum(array.nbytes for part in self.scheduler.state for array in part)
+        count = max(1, min(SNAPSHOTS, n, int(MOST_BYTES / each)))
         self._width = -(-n // count)
-        self._boards = []
+        self._snapshots = []
 
     def run(self, trials: int) -> None:
-        """Make so many trials."""
+        """Make this many trials."""
         if len(self._now.order) - self._first < 2:
             return
         for _ in range(trials):
@@ -74,12 +74,12 @@ class Search:
             self._leave()
         changed, undo = self._change()
         value = self._value(changed)
-        score = value + SPREAD * self.lister.spread()
+        score = value + LAST_USE_WEIGHT * self.scheduler.mean_last_use()
         slot = self._turn % LIST
         self._turn += 1
         if score <= self._history[slot] or score <= self._score:
             self._score, self._value_now = score, value
-            del self._boards[changed // self._width + 1 :]
+            del self._snapshots[changed // self._width + 1 :]
             if value < self.value * (1 - 1e-12):
                 self.value = value
                 self.best = self._now.copy()
@@ -92,42 +92,42 @@ class Search:
     def _leave(self) -> None:
         """Go on from the best decisions with a few changes, whatever these cost: it may be that no single one helps."""
         self._in_vain = 0
-        self._now, self._boards = self.best.copy(), []
+        self._now, self._snapshots = self.best.copy(), []
         for _ in range(int(self._random.integers(2, 5))):
             self._change()
         value = self._value(0)
         if value >= FAILED:
-            self._now, self._boards = self.best.copy(), []
+            self._now, self._snapshots = self.best.copy(), []
             value = self._value(0)
         self._value_now = value
-        self._score = value + SPREAD * self.lister.spread()
+        self._score = value + LAST_USE_WEIGHT * self.scheduler.mean_last_use()
         self._history[:] = self._score
 
     def _value(self, changed: int) -> float:
-        """The value of the decisions, new from a position on; boards up to it are kept for later trials."""
-        lister, n = self.lister, len(self._now.order)
-        if lister.case.stored:
-            return lister.value(self._now)
-        choices = self._now.choices()
+        """The value of the decisions, new from a position on; snapshots up to it are taken for later trials."""
+        scheduler, n = self.scheduler, len(self._now.order)
+        if scheduler.arrays.limited_storage:
+            return scheduler.value(self._now)
+        chosen = self._now.arrays()
         while True:
-            at = min(len(self._boards) - 1, changed // self._width)
+            at = min(len(self._snapshots) - 1, changed // self._width)
             if at < 0:
-                lister.clear(choices)
+                scheduler.clear(chosen)
                 end, late, at = 0.0, 0.0, 0
-                self._boards.append(_Kept(lister.kept(), end, late))
+                self._snapshots.append(_Snapshot(scheduler.snapshot(), end, late))
             else:
-                lister.restore(self._boards[at].board)
-                end, late = self._boards[at].end, self._boards[at].late
+                scheduler.restore(self._snapshots[at].state)
+                end, late = self._snapshots[at].end, self._snapshots[at].late
             while at < changed // self._width and end < FAILED:
-                end, late = lister.place(choices, at * self._width, (at + 1) * self._width, end, late)
+                end, late = scheduler.place(chosen, at * self._width, (at + 1) * self._width, end, late)
                 at += 1
                 if end < FAILED:
-                    self._boards.append(_Kept(lister.kept(), end, late))
+                    self._snapshots.append(_Snapshot(scheduler.snapshot(), end, late))
             if end < FAILED:
-                end, late = lister.place(choices, at * self._width, n, end, late)
-            if not lister.full:
+                end, late = scheduler.place(chosen, at * self._width, n, end, late)
+            if not scheduler.full:
                 return end + LATE * late
-            lister.grow()
+            scheduler.grow()
             self._make_room()
 
     def _position(self) -> int:
@@ -139,7 +139,7 @@ class Search:
         """One time in two the position of a job that ends late."""
         position = self._position()
         if self._random.random() < 0.5:
-            done, order = self.lister.outcome.done, self._now.order
+            done, order = self.scheduler.schedule.delivered, self._now.order
             for _ in range(12):
                 if done[order[position]] >= 0.97 * self._value_now:
                     break
@@ -147,7 +147,7 @@ class Search:
         return position
 
     def _change(self) -> tuple[int, list[tuple[Any, Any, Any]]]:
-        """Change the decisions in one of five ways; the first position that is new, and how to undo it."""
+        """Change the decisions in one of five ways; returns the first position that is new, and how to undo it."""
         now, random = self._now, self._random
         kind = int(random.integers(10))
         i, k = self._late_position(), self._position()
@@ -164,11 +164,11 @@ class Search:
                 now.order[low:high] = np.roll(now.order[low:high], -1 if i < k else 1)
             return low, undo
         if kind <= 6:
-            able = np.flatnonzero(self.lister.instance.can_run[a])
+            able = np.flatnonzero(self.scheduler.instance.can_run[a])
             return i, self._move(a, int(random.choice(able)))
         if kind <= 8:
             to_a, to_b = int(now.host[b]), int(now.host[a])
-            seconds = self.lister.instance.seconds
+            seconds = self.scheduler.instance.seconds
             if not (np.isfinite(seconds[a, to_a]) and np.isfinite(seconds[b, to_b])):
                 return max(i, k), []
             return min(i, k), self._move(a, to_a) + self._move(b, to_b)
@@ -180,11 +180,14 @@ class Search:
         return undo
 
     def _reroute(self, job: int, *, draw: bool) -> list[tuple[Any, Any, Any]]:
-        """Other ways for the files of a job: drawn ones, or whichever arrive first."""
-        instance = self.lister.instance
+        """Other paths for the files of a job: drawn ones, or whichever arrive first."""
+        instance = self.scheduler.instance
         undo = []
-        for ways, ptr in ((self._now.in_way, instance.read_ptr), (self._now.out_way, instance.write_ptr)):
+        for paths, ptr in (
+            (self._now.input_path, instance.read_ptr),
+            (self._now.output_path, instance.write_ptr),
+        ):
             at = slice(int(ptr[job]), int(ptr[job + 1]))
-            undo.append((ways, at, ways[at].copy()))
-            ways[at] = self._random.integers(ANY, 8, at.stop - at.start) if draw else ANY
+            undo.append((paths, at, paths[at].copy()))
+            paths[at] = self._random.integers(ANY, 8, at.stop - at.start) if draw else ANY
         return undo

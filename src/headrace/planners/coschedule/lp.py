@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.model.graph import Floats, Ints
 from headrace.planners.coschedule.instance import Instance
-from headrace.planners.coschedule.list_schedule import ANY, Decisions, Lister
+from headrace.planners.coschedule.list_scheduler import ANY, Decisions, ListScheduler
 from headrace.planners.coschedule.queues import Queue, find_queues, seen_moments
 from headrace.planners.coschedule.relaxation import (
     Entries,
@@ -81,7 +81,7 @@ class Relaxer:
         self._late = [(queue, moment) for queue in self._queues() for moment in queue.thresholds]
         self._late_rows = np.array([self._add_late(queue, moment) for queue, moment in self._late], np.int64)
         self._flows: dict[tuple[bool, int, int], tuple[list[int], int]] = {}
-        if instance.booked:
+        if instance.exclusive_links:
             for entries in file_entries(instance):
                 self._add_flows(entries)
 
@@ -90,15 +90,17 @@ class Relaxer:
         """Whether there are links that files cannot avoid."""
         return bool(self._late)
 
-    def learned(self, lister: Lister, decisions: Decisions, makespan: float, by_queues: bool) -> Floats:
+    def learned(
+        self, scheduler: ListScheduler, decisions: Decisions, makespan: float, by_queues: bool
+    ) -> Floats:
         """What the schedule made last shows: idle times of hosts and links, then moments of queues.
 
         By queues, links with queues keep the idle time that is certain, as the queues say more; else the queues
         keep the moments that are certain.
         """
         if not by_queues:
-            return np.concatenate((lister.idle(decisions.order), [moment for _, moment in self._late]))
-        idle = lister.idle(decisions.order)
+            return np.concatenate((scheduler.idle(decisions.order), [moment for _, moment in self._late]))
+        idle = scheduler.idle(decisions.order)
         hosts = len(self.instance.host_place)
         queues = [
             queue for k, (queue, _) in enumerate(self._late) if k == 0 or self._late[k - 1][0] is not queue
@@ -106,7 +108,7 @@ class Relaxer:
         for queue in queues:
             idle[hosts + queue.link] = 0.0
         seen = [
-            seen_moments(queue, decisions.host, lister.uses(queue.link, queue.into), makespan)
+            seen_moments(queue, decisions.host, scheduler.uses(queue.link, queue.into), makespan)
             for queue in queues
         ]
         return np.concatenate((idle, *seen))
@@ -167,13 +169,13 @@ class Relaxer:
 
     def _add_flows(self, entries: Entries) -> None:
         """For each class of files and place: what the jobs there need flows over paths, which load links."""
-        instance, rows, groups, ways = self.instance, self._rows, self._groups, self.instance.ways
+        instance, rows, groups, network = self.instance, self._rows, self._groups, self.instance.paths
         if not len(entries.job):
             return
         unit = float(entries.size.mean()) or 1.0
         owner, link, seconds = arc_loads(instance)
         link_row = self._resource[len(instance.host_place) :]
-        uses: list[list[tuple[int, float]]] = [[] for _ in range(len(ways.arcs.tail))]
+        uses: list[list[tuple[int, float]]] = [[] for _ in range(len(network.arcs.tail))]
         for a, at, s in zip(owner.tolist(), link.tolist(), seconds.tolist(), strict=True):
             uses[a].append((int(link_row[at]), s * unit / self._scale))
         place = instance.host_place[self._host]
@@ -182,16 +184,16 @@ class Relaxer:
             total = np.bincount(groups.of_job[entries.job[mine]], entries.part[mine], len(groups.count))
             need = total / groups.count / unit
             for p in np.unique(instance.host_place).tolist():
-                paths = list(ways.of(ends, p) if entries.into else ways.of(p, ends))
+                paths = list(network.of(ends, p) if entries.into else network.of(p, ends))
                 here = (place == p) & (need[self._group] > 0)
-                if not here.any() or not paths or not ways.arcs_of(paths[0]):
+                if not here.any() or not paths or not network.arcs_of(paths[0]):
                     continue
                 row = rows.row(0.0, 0.0)
                 rows.put(np.full(int(here.sum()), row), self._share[here], -need[self._group[here]])
                 first = rows.columns(len(paths))
                 self._flows[(entries.into, ends, p)] = (paths, first)
                 for k, path in enumerate(paths):
-                    loads = [use for a in ways.arcs_of(path) for use in uses[a]]
+                    loads = [use for a in network.arcs_of(path) for use in uses[a]]
                     rows.put(
                         np.array([row, *(r for r, _ in loads)]),
                         np.full(1 + len(loads), first + k),
@@ -308,7 +310,7 @@ def _grouped(instance: Instance, jobs: Ints) -> _Groups:
 
 
 def rounded(instance: Instance, relaxation: Relaxation, order: Ints) -> Decisions:
-    """Each job whole: on the host that has most of it, alike jobs dealt out in proportion; files likewise.
+    """Each job whole: on the host that has most of it, alike jobs in proportion; files likewise.
 
     Jobs are taken in the given order: O(jobs * hosts + files * paths).
     """
@@ -324,16 +326,16 @@ def rounded(instance: Instance, relaxation: Relaxation, order: Ints) -> Decision
         owed += np.maximum(wish, 0.0)
         host[j] = int(np.argmax(np.where(wish > 1e-9, owed, -np.inf)))
         owed[host[j]] -= 1.0
-    in_way = _dealt(
+    input_path = _paths_in_proportion(
         instance, relaxation, instance.read_ptr, instance.reads, instance.source, host, order, True
     )
-    out_way = _dealt(
-        instance, relaxation, instance.write_ptr, instance.writes, instance.goal, host, order, False
+    output_path = _paths_in_proportion(
+        instance, relaxation, instance.write_ptr, instance.writes, instance.destination, host, order, False
     )
-    return Decisions(order, host, in_way, out_way)
+    return Decisions(order, host, input_path, output_path)
 
 
-def _dealt(
+def _paths_in_proportion(
     instance: Instance,
     relaxation: Relaxation,
     ptr: Ints,
@@ -343,8 +345,8 @@ def _dealt(
     order: Ints,
     into: bool,
 ) -> Ints:
-    """The way of each file: paths get bytes in the proportions of the relaxation."""
-    ways = np.full(len(items), ANY, np.int32)
+    """The path of each file: paths get bytes in the proportions of the relaxation."""
+    chosen = np.full(len(items), ANY, np.int32)
     sent: dict[tuple[bool, int, int], dict[int, float]] = {}
     for j in order.tolist():
         p = int(instance.host_place[host[j]])
@@ -356,6 +358,6 @@ def _dealt(
             so_far = sent.setdefault(key, dict.fromkeys(parts, 0.0))
             path = min(parts, key=lambda q: (so_far[q] / parts[q], q))
             so_far[path] += float(instance.size[items[e]])
-            first = instance.ways.of(key[1], p) if into else instance.ways.of(p, key[1])
-            ways[e] = path - first.start
-    return ways
+            first = instance.paths.of(key[1], p) if into else instance.paths.of(p, key[1])
+            chosen[e] = path - first.start
+    return chosen

@@ -15,20 +15,20 @@ from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import NO_MOVES, Plan
 from headrace.planners.coschedule.instance import Instance, instance_of
-from headrace.planners.coschedule.kernels.schedule import FAILED
-from headrace.planners.coschedule.list_schedule import Decisions, Lister, undecided_ways
+from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
 from headrace.planners.coschedule.local_search import Search
 from headrace.planners.coschedule.lp import Relaxer, rounded
 from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.relaxation import least_times
-from headrace.planners.partial_schedule import as_executed
+from headrace.planners.coschedule.schedule_jobs import FAILED
+from headrace.planners.fair_times import as_executed
 
 Tell = Callable[[float, float, float], None]
 """Hears seconds passed, makespan and bound whenever either gets better."""
 ROUNDS = 6
 """How often the relaxation learns from the idle times of the best list schedule."""
 LARGE = 20_000
-"""Jobs beyond which they are planned in chunks if nobody says otherwise."""
+"""Number of jobs beyond which they are planned in chunks by default."""
 FIRST_SEARCH = 0.3
 """Seconds of search before the exact model is tried."""
 MOST_SOLVING = 60.0
@@ -75,7 +75,7 @@ class Coschedule:
             relaxer.solve()
             improving.prove(relaxer.bound)
             decisions = chunked(improving, chunk)
-            improving.offer(improving.lister.value(decisions), decisions)
+            improving.offer(improving.scheduler.value(decisions), decisions)
         else:
             improving.run()
         return improving.finished(self.name)
@@ -86,7 +86,7 @@ class Improving:
 
     def __init__(self, instance: Instance, began: float, seconds: float, tell: Tell) -> None:
         self.instance = instance
-        self.lister = Lister(instance)
+        self.scheduler = ListScheduler(instance)
         self.began = began
         self.seconds = seconds
         self.tell = tell
@@ -98,7 +98,7 @@ class Improving:
         """Seconds of work left, as estimated for a machine of ordinary speed."""
 
     def cost(self, count: int = 1) -> float:
-        """Seconds that so many list schedules take."""
+        """Seconds that `count` list schedules take."""
         instance = self.instance
         files = len(instance.reads) + len(instance.writes)
         return count * (2.5e-4 + 2.0e-6 * instance.n + 1.2e-6 * files)
@@ -139,7 +139,7 @@ class Improving:
             return
         search = None
         if self.decisions is not None and self.value < FAILED:
-            search = Search(self.lister, self.decisions, self.instance.problem.seed)
+            search = Search(self.scheduler, self.decisions, self.instance.problem.seed)
             self._search(search, min(self.left, FIRST_SEARCH))
         if not self.optimal and self.left > 0:
             self._solved()
@@ -150,7 +150,7 @@ class Improving:
         """An answer at once, by list schedules of simple decisions."""
         for decisions in simple_starts(self.instance):
             self.left -= self.cost()
-            self.offer(self.lister.value(decisions), decisions)
+            self.offer(self.scheduler.value(decisions), decisions)
             if self.left < 0 and self.value < FAILED:
                 return
 
@@ -172,10 +172,10 @@ class Improving:
         self.prove(relaxer.bound)
         here, value, least = None, np.inf, np.full(len(self.instance.host_place), np.inf)
         for decisions in self._ordered(first):
-            trial = self.lister.value(decisions)
+            trial = self.scheduler.value(decisions)
             self.offer(trial, decisions)
             if trial < FAILED:
-                seen = relaxer.learned(self.lister, decisions, trial, queues)
+                seen = relaxer.learned(self.scheduler, decisions, trial, queues)
                 least = np.minimum(least, seen[: len(least)])
                 here, value = (seen, trial) if trial < value else (here, value)
         self.left -= self.cost(13) + 2e-6 * relaxer.size + 0.01
@@ -184,12 +184,12 @@ class Improving:
         return here
 
     def _ordered(self, first: Decisions) -> Iterator[Decisions]:
-        """The same hosts and ways in the order of each rule, and of the best rule for each host."""
+        """The same hosts and paths in the order of each rule, and of the best rule for each host."""
         orders, ends = [], []
         for _, order in rules(self.instance, first.host):
             yield replace(first, order=order)
             orders.append(order)
-            ends.append(self.lister.ends(order))
+            ends.append(self.scheduler.ends(order))
         yield replace(first, order=mixed(self.instance, first.host, orders, ends))
 
     def _solved(self) -> None:
@@ -225,16 +225,16 @@ class Improving:
         if self.exact is not None:
             return self.exact
         assert self.decisions is not None
-        return self.lister.plan(self.decisions, name)
+        return self.scheduler.plan(self.decisions, name)
 
     def finished(self, name: str) -> Plan:
         """The plan with its bound; an error if none keeps storage and deadlines."""
         if self.value >= FAILED:
-            raise no_room(self.instance, int(self.lister.outcome.count[1]))
+            raise no_room(self.instance, int(self.scheduler.schedule.state[1]))
         plan = self._plan(name)
         if self.value > plan.makespan * (1 + 1e-9) + 1e-6:
             raise too_late(self.instance, plan)
-        plan = as_carried_out(plan, self.instance.problem)
+        plan = with_executed_times(plan, self.instance.problem)
         bound = min(self.bound, plan.makespan)
         return replace(plan, scheduler=name, bound=bound, notes=notes_of(self.instance.problem))
 
@@ -244,17 +244,17 @@ def simple_starts(instance: Instance) -> Iterator[Decisions]:
     before, after = least_times(instance)
     own = (before + instance.seconds + after).argmin(axis=1).astype(np.int32)
     for _, order in rules(instance, own):
-        yield Decisions(order, own, **undecided_ways(instance))
+        yield Decisions(order, own, **undecided_paths(instance))
     given = topological(instance, np.zeros(instance.n))
-    yield Decisions(given, equal_hosts(instance), **undecided_ways(instance))
-    yield Decisions(given, own, **undecided_ways(instance), pull=True)
+    yield Decisions(given, equal_hosts(instance), **undecided_paths(instance))
+    yield Decisions(given, own, **undecided_paths(instance), pull=True)
     whole = np.flatnonzero(instance.can_run.all(axis=0))
     power = instance.host_cores[whole] / np.maximum(instance.seconds[:, whole].sum(axis=0), 1e-300)
     for h in whole[np.argsort(-power, kind="stable")][:8].tolist():
         host = np.full(instance.n, h, np.int32)
         longest = topological(instance, -instance.seconds[:, h])
         for order in (longest, given):
-            yield Decisions(order, host, **undecided_ways(instance))
+            yield Decisions(order, host, **undecided_paths(instance))
 
 
 def equal_hosts(instance: Instance) -> Ints:
@@ -269,7 +269,7 @@ def equal_hosts(instance: Instance) -> Ints:
     return host
 
 
-def as_carried_out(plan: Plan, problem: Problem) -> Plan:
+def with_executed_times(plan: Plan, problem: Problem) -> Plan:
     """Where links are shared fairly, the times that follow when transfers start as soon as they can.
 
     The plan stays as it is, with one transfer at a time on a link, where these times would break a rule.

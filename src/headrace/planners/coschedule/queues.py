@@ -48,9 +48,9 @@ class Queue:
 def find_queues(instance: Instance) -> list[Queue]:
     """Queues of all links that some files cannot avoid: O(links * (places^3 + files * hosts))."""
     network = instance.problem.platform.network
-    if not instance.booked or network.n_links * instance.places**3 > _MOST_WORK:
+    if not instance.exclusive_links or network.n_links * instance.places**3 > _MOST_WORK:
         return []
-    graph, arcs = instance.problem.graph, instance.ways.arcs
+    graph, arcs = instance.problem.graph, instance.paths.arcs
     before, after = least_times(instance)
     start = np.maximum(np.maximum(before, graph.release[:, None]), instance.host_free)
     done = np.where(instance.can_run, start + instance.seconds, 0.0)
@@ -76,13 +76,13 @@ def _unavoidable(instance: Instance, entries: Entries, passed: Floats) -> Floats
     """[jobs, hosts] bytes that must pass the link."""
     load = np.zeros(instance.seconds.shape)
     for s in np.unique(entries.ends).tolist():
-        places = list(instance.ways.sets[s])
-        ways = (
+        places = list(instance.paths.sets[s])
+        distances = (
             passed[places][:, instance.host_place]
             if entries.into
             else passed[instance.host_place][:, places].T
         )
-        least = ways.min(axis=0)
+        least = distances.min(axis=0)
         must = (least > 0.5) & (least < FAR)
         mine = entries.ends == s
         np.add.at(load, entries.job[mine], entries.part[mine][:, None] * must)

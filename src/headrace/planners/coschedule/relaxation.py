@@ -24,7 +24,7 @@ _MOST_PLACES = 200
 
 def shortest(instance: Instance, weight: Floats) -> Floats:
     """Least sum of weights of arcs from each place to each other: O(places^3)."""
-    arcs, places = instance.ways.arcs, instance.places
+    arcs, places = instance.paths.arcs, instance.places
     distance = np.full((places, places), FAR)
     np.fill_diagonal(distance, 0.0)
     np.minimum.at(distance, (arcs.tail, arcs.head), weight)
@@ -35,7 +35,7 @@ def shortest(instance: Instance, weight: Floats) -> Floats:
 
 def least_times(instance: Instance) -> tuple[Floats, Floats]:
     """[jobs, hosts] the least time until all inputs are there, and from the end until all results have arrived."""
-    arcs = instance.ways.arcs
+    arcs = instance.paths.arcs
     latency, slowness = shortest(instance, arcs.latency), shortest(instance, 1.0 / arcs.bandwidth)
     before = np.zeros(instance.seconds.shape)
     after = np.zeros(instance.seconds.shape)
@@ -67,30 +67,30 @@ def file_entries(instance: Instance) -> tuple[Entries, Entries]:
     sizes = instance.size[items]
     inputs = Entries(job, instance.source[items], sizes, sizes / np.maximum(1, readers[items]), True)
     job = np.repeat(np.arange(instance.n), np.diff(instance.write_ptr))
-    wanted = instance.goal[instance.writes] != NONE
+    wanted = instance.destination[instance.writes] != NONE
     job, items = job[wanted], instance.writes[wanted]
     sizes = instance.size[items]
-    return inputs, Entries(job, instance.goal[items], sizes, sizes, False)
+    return inputs, Entries(job, instance.destination[items], sizes, sizes, False)
 
 
 def _between(instance: Instance, distance: Floats, entries: Entries) -> Floats:
     """[entries, hosts] least distance between a class of files and the host."""
-    table = np.full((len(instance.ways.sets), len(instance.host_place)), FAR)
+    table = np.full((len(instance.paths.sets), len(instance.host_place)), FAR)
     for s in np.unique(entries.ends).tolist():
-        places = list(instance.ways.sets[s])
-        ways = (
+        places = list(instance.paths.sets[s])
+        distances = (
             distance[places][:, instance.host_place]
             if entries.into
             else distance[instance.host_place][:, places].T
         )
-        table[s] = ways.min(axis=0)
+        table[s] = distances.min(axis=0)
     rows: Floats = table[entries.ends]
     return rows
 
 
 def arc_loads(instance: Instance) -> tuple[Ints, Ints, Floats]:
     """For each use of a link by an arc: (arc, link, seconds the link is busy for a byte)."""
-    arcs = instance.ways.arcs
+    arcs = instance.paths.arcs
     arc = np.repeat(np.arange(len(arcs.tail)), np.diff(arcs.link_ptr)).astype(np.int32)
     fair = instance.problem.platform.contention == "fair"
     rate = instance.problem.platform.network.link_bandwidth[arcs.links] if fair else arcs.bandwidth[arc]
@@ -108,7 +108,7 @@ def busy_windows(instance: Instance) -> tuple[Floats, Floats]:
     start = np.maximum(np.maximum(before, graph.release[:, None]), instance.host_free)
     head[:hosts] = np.where(able, start, np.inf).min(axis=0)
     tail[:hosts] = np.where(able, after, np.inf).min(axis=0)
-    if instance.booked and _single_jobs(instance):
+    if instance.exclusive_links and _single_jobs(instance):
         _link_windows(instance, start, after, head, tail)
     head[~np.isfinite(head)] = 0.0
     tail[~np.isfinite(tail)] = 0.0
@@ -124,15 +124,15 @@ def _single_jobs(instance: Instance) -> bool:
 def _link_windows(instance: Instance, start: Floats, after: Floats, head: Floats, tail: Floats) -> None:
     """An input has its job still to come when it has passed a link; a result had its job before."""
     hosts = len(instance.host_place)
-    arcs = instance.ways.arcs
+    arcs = instance.paths.arcs
     slow = shortest(instance, 1.0 / arcs.bandwidth)
     inputs, results = file_entries(instance)
     least_in = float(inputs.size.min(initial=np.inf))
     least_out = float(results.size.min(initial=np.inf))
     done = np.where(instance.can_run, start + instance.seconds, np.inf).min(axis=0)
     rest = np.where(instance.can_run, instance.seconds + after, np.inf).min(axis=0)
-    sources = sorted({p for s in np.unique(inputs.ends).tolist() for p in instance.ways.sets[s]})
-    goals = sorted({p for s in np.unique(results.ends).tolist() for p in instance.ways.sets[s]})
+    sources = sorted({p for s in np.unique(inputs.ends).tolist() for p in instance.paths.sets[s]})
+    goals = sorted({p for s in np.unique(results.ends).tolist() for p in instance.paths.sets[s]})
     first = np.full((2, len(arcs.tail)), np.inf)
     last = np.full((2, len(arcs.tail)), np.inf)
     if sources:
@@ -149,7 +149,7 @@ def _link_windows(instance: Instance, start: Floats, after: Floats, head: Floats
 
 
 def arcs_on(instance: Instance, link: int) -> Ints:
-    arcs = instance.ways.arcs
+    arcs = instance.paths.arcs
     owner = np.repeat(np.arange(len(arcs.tail)), np.diff(arcs.link_ptr))
     using: Ints = np.unique(owner[arcs.links == link]).astype(np.int32)
     return using
@@ -177,9 +177,9 @@ def weighted_bound(
     own = np.where(instance.can_run, instance.seconds, 0.0)
     cost = own * graph.cores[:, None] * (price[:hosts] / instance.host_cores)
     cost[~instance.can_run] = np.inf
-    if instance.booked and instance.places <= _MOST_PLACES:
+    if instance.exclusive_links and instance.places <= _MOST_PLACES:
         arc, link, seconds = arc_loads(instance)
-        weight: Floats = np.zeros(len(instance.ways.arcs.tail))
+        weight: Floats = np.zeros(len(instance.paths.arcs.tail))
         np.add.at(weight, arc, price[hosts + link] * seconds)
         distance = shortest(instance, weight)
         for entries in file_entries(instance):

@@ -20,9 +20,12 @@ class Cpop:
     The priority of a task is the length of the longest path through it; the ready task of highest priority
     goes next. One critical path goes to the host that runs its tasks in the least time (ties: the lower
     host), the other tasks where they finish first. Where transfers take long, binding a path to one host
-    often costs more than it saves: unless `always_bind`, which is the algorithm as published, the same order
-    is also planned with no task bound and the shorter of the two plans is kept; its notes say which.
-    O((tasks + reads) log tasks + tasks * hosts), then `list_schedule` once or twice.
+    often costs more than it saves: so the same order is also planned with no task bound and the shorter of the
+    two plans is kept; its notes say which. O((tasks + reads) log tasks + tasks * hosts), then `list_schedule` once
+    or twice.
+
+    Args:
+        always_bind: Keep the critical path on one host in any case, as published.
     """
 
     name = "cpop"

@@ -27,7 +27,10 @@ class Peft:
     A task's rank is the mean of its row of the optimistic cost table over hosts; the ready task of highest
     rank goes next, to the host that minimises its finish plus the table's entry. Hosts that share a file
     system share a column. O((tasks + reads) * hosts) time for the table and 8 bytes for each of its
-    tasks * places entries: with more than `max_entries` entries it refuses.
+    tasks * places entries.
+
+    Args:
+        max_entries: The largest table it makes; it refuses larger problems.
     """
 
     name = "peft"

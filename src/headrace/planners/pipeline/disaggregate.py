@@ -1,6 +1,6 @@
 """From numbers for classes and zones back to hosts: who runs what, and who sends how much to whom.
 
-Hosts of a class that run the same filter do the same. Flows between two zones are dealt out along a line: all
+Hosts of a class that run the same filter do the same. Flows between two zones are divided along a line: all
 that leaves is laid end to end, and so is all that arrives, and each stretch that a sender and a receiver have
 in common is a flow between them. Sums for every host and every two zones are as planned, so all restrictions
 hold, and there are at most as many flows as senders, receivers and pairs of zones together.

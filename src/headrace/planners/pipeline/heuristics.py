@@ -1,4 +1,4 @@
-"""Placements made by a simple rule: one host a filter, or all hosts dealt out by the filters' trial times."""
+"""Placements made by a simple rule: one host for each filter, or all hosts in proportion to trial times."""
 
 from __future__ import annotations
 

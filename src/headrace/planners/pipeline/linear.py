@@ -112,7 +112,7 @@ def solve(
 ) -> Answer:
     """Solve with one thread; `whole=False` drops the condition that some columns are whole numbers.
 
-    Branch and bound stops at a proven relative gap, after so many seconds, or after so many nodes.
+    Branch and bound stops at a proven relative gap, after `seconds`, or after `nodes`.
     """
     from ortools.math_opt.python import mathopt
 

@@ -1,4 +1,4 @@
-"""From a pipeline and a platform to a deployment: the forms of the program in turn, said aloud."""
+"""From a pipeline and a platform to a deployment: the strict form of the linear program, then its relaxations."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def deploy_trivial(problem: PipelineProblem) -> Deployment:
 
 
 def deploy_total(problem: PipelineProblem) -> Deployment:
-    """All hosts, near the reader first, dealt out in proportion to the filters' trial times."""
+    """All hosts, near the reader first, in proportion to the filters' trial times."""
     return _by_rule(problem, "total")
 
 
@@ -138,7 +138,7 @@ def _network_suffices(case: _Case) -> bool:
 
 
 def _second(case: _Case) -> Deployment | None:
-    """Hosts dealt out by trial times, the powerful first to the filters with most work; the best flows then."""
+    """Hosts in proportion to trial times, the powerful first to the filters with most work; then the best flows."""
     rates, classes = case.rates, case.classes
     weights = replace(case.weights, least=np.zeros_like(case.weights.least))
     program = build_compact(rates, classes, weights, strict=False)

@@ -182,7 +182,7 @@ def _hosts_of(program: Compact, x: Floats) -> Floats:
 
 
 def _idle_hosts(program: Compact, i: int, most: Floats) -> Floats:
-    """[filters, classes] hosts that nobody uses, the powerful first, a few for each filter and zone at work."""
+    """[filters, classes] idle hosts, the powerful first, a few for each filter and zone at work."""
     classes = program.classes
     more = np.zeros(program.count.shape)
     taken = most[0] if len(program.local) else most.sum(axis=0)

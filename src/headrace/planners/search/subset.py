@@ -16,9 +16,6 @@ from headrace.model.plan import Plan
 from headrace.planners.list.list_scheduler import host_constraints, list_plan
 from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_rank
 
-MOST_SITES = 16
-"""The most sites that are tried alone: those that do most work in a second."""
-
 
 class Subset:
     """HEFT with only some hosts allowed, the best of several subsets kept.
@@ -26,15 +23,21 @@ class Subset:
     Subsets: the first 1, 2, 4, ... and all hosts, by the work they do in a second and by how well they are
     connected; and single sites. Each candidate's makespan is that under the platform's own contention.
     O(log hosts + sites) times HEFT.
+
+    Args:
+        max_sites: The most sites that are tried alone: those that do most work in a second.
     """
 
     name = "subset"
+
+    def __init__(self, max_sites: int = 16) -> None:
+        self.max_sites = max_sites
 
     def plan(self, problem: Problem) -> Plan:
         arrays = problem_arrays(problem)
         best: Plan | None = None
         refused: NoPlan | None = None
-        for hosts in host_subsets(problem):
+        for hosts in host_subsets(problem, self.max_sites):
             try:
                 plan = _heft_on(problem, hosts, arrays)
             except NoPlan as error:  # these hosts alone cannot reach the inputs, or return the results
@@ -56,7 +59,7 @@ def _heft_on(problem: Problem, hosts: Ints, arrays: ProblemArrays) -> Plan:
     return replace(plan, notes=(*plan.notes, note)) if few else plan
 
 
-def host_subsets(problem: Problem) -> Iterator[Ints]:
+def host_subsets(problem: Problem, max_sites: int = 16) -> Iterator[Ints]:
     """The subsets worth trying, each once, all hosts first: O(places^2 + hosts log^2 hosts)."""
     capacity = _work_per_second(problem)
     n = len(capacity)
@@ -67,7 +70,7 @@ def host_subsets(problem: Problem) -> Iterator[Ints]:
     candidates: list[Ints] = [everyone]
     for count in (1 << k for k in range(n.bit_length())):
         candidates += [by_capacity[:count], by_connection[:count]]
-    for hosts in (*candidates, *_single_sites(problem, capacity)):
+    for hosts in (*candidates, *_single_sites(problem, capacity)[:max_sites]):
         members = np.sort(hosts)
         if members.tobytes() not in seen:
             seen.add(members.tobytes())
@@ -107,5 +110,5 @@ def _single_sites(problem: Problem, capacity: Floats) -> list[Ints]:
     counts = [len(site.hosts) for site in problem.platform.sites]
     sites = np.split(np.arange(len(capacity), dtype=np.int32), np.cumsum(counts)[:-1])
     total = np.array([float(capacity[hosts].sum()) for hosts in sites])
-    largest = np.argsort(-total, kind="stable")[:MOST_SITES]
+    largest = np.argsort(-total, kind="stable")
     return [sites[s] for s in largest.tolist() if len(sites[s])]

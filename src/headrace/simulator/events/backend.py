@@ -129,7 +129,7 @@ class _Run:
         self._take_away_what_comes_later()
         self._apply_changes(0.0)
         self.read = int(self.grid.log_length[0])
-        check_balance = self._placed([Started(0.0)])[1]
+        check_balance = self._ask([Started(0.0)])[1]
         muted = True
         while True:
             until = min(self._next_change(), self._next_release(), self._next_time())
@@ -143,19 +143,16 @@ class _Run:
                 muted and not wake.every_event,
                 check_balance,
             )
-            check_balance = False
             self.view.time = float(self.grid.now[0])
             self.tell(self.view.time, int(self.state.counters[s.DONE]))
             if reason == FINISHED:
                 return
-            if reason == NO_ROOM:
-                self._make_room()
+            if reason in (NO_ROOM, LOG_FULL):
+                self._make_room() if reason == NO_ROOM else self._lengthen_log()
+                happened = bool(self.grid.happened[0])
+                muted, check_balance = muted and not happened, check_balance and not happened
                 continue
-            if reason == LOG_FULL:
-                self._lengthen_log()
-                muted = False
-                if not wake.every_event:
-                    continue
+            self.grid.happened[0] = check_balance = False
             if reason == STUCK:
                 if until == math.inf and not self._unstick():
                     raise self._stuck()
@@ -171,9 +168,9 @@ class _Run:
             news = self._release()
             if reason == TIME and self._next_change() <= self.view.time:
                 news += self._apply_changes(self.view.time)
-            commands, placed = self._placed([*self._happenings(), *news])
+            commands, leaves_idle = self._ask([*self._happenings(), *news])
             muted = reason == WAKE or not commands
-            check_balance = placed and reason != BALANCE
+            check_balance = leaves_idle and reason != BALANCE
 
     def _make_room(self) -> None:
         """Room for the copy records that the next steps can make."""
@@ -213,11 +210,7 @@ class _Run:
 
     def _moves_on(self) -> bool:
         """Whether anything that is under way will ever end; hosts and links can stand still for good."""
-        grid = self.grid
-        if grid.heap_len[0] > 0 and grid.heap_time[0] < math.inf:
-            return True
-        flows = grid.active[: int(grid.n_active[0])]
-        return len(flows) > 0 and bool(grid.flow_time[1] < math.inf or (grid.pair_rate[flows] > 0).any())
+        return g.next_moment(self.grid) < math.inf
 
     def _next_release(self) -> float:
         if self.at_release == len(self.releases):
@@ -241,18 +234,12 @@ class _Run:
         """When the scheduler wants to be asked; without a host there is nothing to ask."""
         return self.scheduler.wake.at if self.state.host_up.any() else math.inf
 
-    def _placed(self, events: Sequence[Event]) -> tuple[int, bool]:
-        """Ask the scheduler; how many commands it gave, and whether it placed ready tasks."""
-        waiting = self.view.ready_count
-        commands = self._ask(events)
-        return commands, commands > 0 and waiting > 0
-
-    def _ask(self, events: Sequence[Event]) -> int:
-        """Ask the scheduler; how many commands it gave."""
+    def _ask(self, events: Sequence[Event]) -> tuple[int, bool]:
+        """Ask the scheduler; how many commands it gave, and whether it left hosts idle while others have queues."""
         began = work_clock()
-        commands = self.coordinator.ask(events)
+        commands, leaves_idle = self.coordinator.ask_and_look(events)
         self.deciding += work_clock() - began
-        return len(commands)
+        return len(commands), leaves_idle
 
     def _write(self, kind: int, subject: int, origin: int = -1, target: int = -1) -> None:
         if int(self.grid.log_length[0]) + 8 >= len(self.grid.log_time):

@@ -1,0 +1,152 @@
+"""Paths of files over the network: arcs between places, and for every two sets of places the best paths."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from headrace.model.graph import Floats, Ints
+from headrace.model.platform import Platform
+
+MOST_PATHS = 8
+"""Paths kept for a set of sources and a set of targets."""
+_RELAYED = 12
+"""The most places for which paths over other places are tried on networks where every route is direct."""
+
+
+@dataclass(frozen=True, eq=False)
+class Arcs:
+    """Every transfer there can be: from `tail` to `head`, over these links."""
+
+    tail: Ints
+    head: Ints
+    latency: Floats
+    bandwidth: Floats
+    link_ptr: Ints
+    links: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Loop-free paths by pair of sets: pair s * sets + t has the paths pair_ptr[..] to pair_ptr[.. + 1]."""
+
+    arcs: Arcs
+    sets: tuple[tuple[int, ...], ...]
+    """Sets of places; set p is the place p alone."""
+    pair_ptr: Ints
+    path_start: Ints
+    path_ptr: Ints
+    path_arcs: Ints
+    complete: bool
+    """Whether all loop-free paths are among them."""
+
+    def of(self, source: int, target: int) -> range:
+        pair = source * len(self.sets) + target
+        return range(int(self.pair_ptr[pair]), int(self.pair_ptr[pair + 1]))
+
+    def arcs_of(self, path: int) -> list[int]:
+        found: list[int] = self.path_arcs[self.path_ptr[path] : self.path_ptr[path + 1]].tolist()
+        return found
+
+
+def arcs_of(platform: Platform) -> Arcs:
+    """All ordered pairs of places with a route between them: O(places^2 + links of all routes)."""
+    network = platform.network
+    tails, heads, ptr, links = [], [], [0], list[int]()
+    latency, bandwidth = [], []
+    for p in range(network.n_places):
+        for q in range(network.n_places):
+            rate = network.bandwidth(p, q)
+            if p == q or rate <= 0:
+                continue
+            tails.append(p)
+            heads.append(q)
+            links.extend(network.route(p, q))
+            ptr.append(len(links))
+            latency.append(network.latency(p, q))
+            bandwidth.append(rate)
+    return Arcs(_ints(tails), _ints(heads), np.array(latency), np.array(bandwidth), _ints(ptr), _ints(links))
+
+
+def find_paths(
+    platform: Platform,
+    sets: tuple[tuple[int, ...], ...],
+    pairs: Iterable[tuple[int, int]],
+    typical: float,
+) -> Paths:
+    """The best paths for a file of typical size, for each pair of (set of sources, set of targets).
+
+    O(pairs * paths * arcs * log): a node is passed at most `MOST_PATHS` times by each search.
+    """
+    arcs = arcs_of(platform)
+    cost = arcs.latency + typical / arcs.bandwidth
+    relay = platform.routing == "links" or platform.network.n_places <= _RELAYED
+    out: list[list[int]] = [[] for _ in range(platform.network.n_places)]
+    for a, tail in enumerate(arcs.tail.tolist()):
+        out[tail].append(a)
+    by_pair: dict[int, list[tuple[int, list[int]]]] = {}
+    complete = relay
+    for s, t in sorted(set(pairs)):
+        found, whole = _best_paths(arcs, cost, out, sets[s], sets[t], relay)
+        by_pair[s * len(sets) + t] = found
+        complete = complete and whole
+    counts = np.zeros(len(sets) ** 2 + 1, np.int64)
+    for pair, found in by_pair.items():
+        counts[pair + 1] = len(found)
+    paths = [path for pair in sorted(by_pair) for path in by_pair[pair]]
+    return Paths(
+        arcs,
+        sets,
+        np.cumsum(counts).astype(np.int32),
+        _ints([start for start, _ in paths]),
+        _ints(np.cumsum([0, *(len(steps) for _, steps in paths)]).tolist()),
+        _ints([a for _, steps in paths for a in steps]),
+        complete,
+    )
+
+
+def _best_paths(
+    arcs: Arcs,
+    cost: Floats,
+    out: list[list[int]],
+    sources: tuple[int, ...],
+    targets: tuple[int, ...],
+    relay: bool,
+) -> tuple[list[tuple[int, list[int]]], bool]:
+    """Up to `MOST_PATHS` loop-free paths by cost (ties: fewer arcs, then numbers); whether these are all."""
+    there = sorted(set(sources) & set(targets))
+    if there:
+        return [(there[0], [])], True
+    goal = set(targets)
+    home = set(sources)
+    heads, costs = arcs.head.tolist(), cost.tolist()
+    passed = [0] * len(out)
+    queue: list[tuple[float, int, list[int], int, int]] = [(0.0, 0, [], p, p) for p in sorted(home)]
+    heapq.heapify(queue)
+    found: list[tuple[int, list[int]]] = []
+    whole = True
+    while queue:
+        spent, hops, steps, node, start = heapq.heappop(queue)
+        if node in goal:
+            if len(found) == MOST_PATHS:
+                return found, False
+            found.append((start, steps))
+            continue
+        passed[node] += 1
+        if passed[node] > MOST_PATHS:
+            whole = False
+            continue
+        if hops and not relay:
+            continue
+        seen = {start, *(heads[a] for a in steps)}
+        for a in out[node]:
+            if heads[a] not in seen and heads[a] not in home:
+                heapq.heappush(queue, (spent + costs[a], hops + 1, [*steps, a], heads[a], start))
+    return found, whole
+
+
+def _ints(values: list[int]) -> Ints:
+    return np.array(values, np.int32)

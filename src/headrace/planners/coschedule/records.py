@@ -1,0 +1,147 @@
+"""What the compiled list scheduler of jobs reads and writes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headrace.arrays import Int64s
+from headrace.model.graph import Floats, Ints
+
+
+class InstanceArrays(NamedTuple):
+    """An instance as compiled loops read it (see `Instance`).
+
+    In the calendar of shared resources, host h is resource h and the storage of site s is resource hosts + s.
+    """
+
+    seconds: Floats
+    cores: Ints
+    release: Floats
+    deadline: Floats
+    host_place: Ints
+    host_cores: Ints
+    host_free: Floats
+    read_ptr: Ints
+    reads: Ints
+    write_ptr: Ints
+    writes: Ints
+    wait_ptr: Ints
+    waits: Ints
+    size: Floats
+    source: Ints
+    producer: Ints
+    destination: Ints
+    site: Ints
+    storage: Floats
+    limited_storage: bool
+    """Whether any storage is finite."""
+    exclusive_links: bool
+    set_ptr: Ints
+    sets: Ints
+    pair_ptr: Ints
+    path_start: Ints
+    path_ptr: Ints
+    path_arcs: Ints
+    tail: Ints
+    head: Ints
+    latency: Floats
+    bandwidth: Floats
+    arc_link_ptr: Ints
+    arc_links: Ints
+
+
+class DecisionArrays(NamedTuple):
+    """The order of jobs, the host of each, the path of each input and output.
+
+    A path is a number among the paths of its pair, or -1: the one that arrives first. `pull`: jobs take a core first
+    and fetch their input then, in order, on whatever host is free.
+    """
+
+    order: Ints
+    host: Ints
+    input_path: Ints
+    output_path: Ints
+    pull: bool
+
+
+class ItemCopies(NamedTuple):
+    """Copies by item * places + place."""
+
+    ready: Floats
+    until: Floats
+    """Until when its room is booked (inf: open); only with finite storage."""
+    since: Floats
+    last_use: Floats
+    users: Ints
+    """Jobs not yet placed that will read it at this place."""
+
+
+class JobSchedule(NamedTuple):
+    start: Floats
+    finish: Floats
+    host: Ints
+    delivered: Floats
+    """When each job has finished and its results have arrived."""
+    transfer_item: Ints
+    transfer_arc: Ints
+    transfer_start: Floats
+    transfer_finish: Floats
+    state: Int64s
+    """[transfers so far, job that could not be placed or -1]"""
+
+
+class Workspace(NamedTuple):
+    """For one job: lower bounds of its operations, bookings to cancel, reservations of room."""
+
+    not_before: Floats
+    undo_link: Ints
+    undo_how: Ints
+    undo_at: Ints
+    undo_start: Floats
+    undo_end: Floats
+    claim_key: Int64s
+    claim_op: Ints
+    claim_start: Floats
+    claim_end: Floats
+    used: Int64s
+    """[bookings, claims, operations]"""
+
+
+def new_copies(size: int, limited_storage: bool) -> ItemCopies:
+    few = size if limited_storage else 1
+    return ItemCopies(
+        np.full(size, np.inf), np.zeros(few), np.zeros(few), np.zeros(few), np.zeros(few, np.int32)
+    )
+
+
+def new_schedule(jobs: int, transfers: int) -> JobSchedule:
+    return JobSchedule(
+        np.zeros(jobs),
+        np.zeros(jobs),
+        np.zeros(jobs, np.int32),
+        np.zeros(jobs),
+        np.zeros(transfers, np.int32),
+        np.zeros(transfers, np.int32),
+        np.zeros(transfers),
+        np.zeros(transfers),
+        np.array([0, -1], np.int64),
+    )
+
+
+def new_workspace(operations: int, links: int) -> Workspace:
+    bookings = operations * max(1, links)
+    return Workspace(
+        np.zeros(operations + 1),
+        np.zeros(bookings, np.int32),
+        np.zeros(bookings, np.int32),
+        np.zeros(bookings, np.int32),
+        np.zeros(bookings),
+        np.zeros(bookings),
+        np.zeros(2 * operations + 2, np.int64),
+        np.zeros(2 * operations + 2, np.int32),
+        np.zeros(2 * operations + 2),
+        np.zeros(2 * operations + 2),
+        np.zeros(3, np.int64),
+    )

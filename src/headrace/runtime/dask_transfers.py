@@ -1,0 +1,86 @@
+"""Transfers requested by a plan or a scheduler: prefetched from the planned source, in planned order.
+
+By default the engine's workers fetch missing inputs, from any copy, when they receive a task. Planned transfers are
+requested before that, one at a time per worker, so that a later one does not slow down an earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from headrace.core.scheduler import Fetch
+
+_WINDOW = 16
+"""How many of the next transfers to a worker are examined for one that can start."""
+
+
+class PlannedTransfers:
+    """Pending transfers to each worker, by rank."""
+
+    def __init__(self, scheduler: Any, key_of: Mapping[str, Any], address: Mapping[str, str]) -> None:
+        self.scheduler = scheduler
+        self.key_of = key_of
+        self.address = address
+        self.waiting: dict[str, list[Fetch]] = {}
+        self.under_way: dict[str, Fetch] = {}
+
+    def replace(self, fetches: Iterable[Fetch]) -> None:
+        """Replace transfers that have not started by those of a new plan."""
+        self.waiting.clear()
+        for fetch in sorted(fetches, key=lambda fetch: fetch.rank, reverse=True):
+            self.waiting.setdefault(fetch.target, []).append(fetch)
+
+    def start_next(self) -> None:
+        """For each worker that is not receiving, start the first transfer whose source has the item."""
+        for host, fetches in self.waiting.items():
+            target = self.address.get(host)
+            if target is None or self._is_receiving(host, target):
+                continue
+            while fetches and target in self._holders(fetches[-1].item):
+                fetches.pop()
+            for k in range(len(fetches) - 1, max(-1, len(fetches) - 1 - _WINDOW), -1):
+                source = self.address.get(fetches[k].source)
+                holders = self._holders(fetches[k].item)
+                if source in holders and target not in holders:
+                    self.under_way[host] = fetches.pop(k)
+                    self._acquire(self.under_way[host].item, [source], target)
+                    break
+
+    def _is_receiving(self, host: str, target: str) -> bool:
+        fetch = self.under_way.get(host)
+        if fetch is None:
+            return False
+        holders = self._holders(fetch.item)
+        if target in holders or self.address.get(fetch.source) not in holders:
+            del self.under_way[host]
+            return False
+        return True
+
+    def _holders(self, item: str) -> set[str]:
+        state = self.scheduler.tasks.get(self.key_of.get(item))
+        return set() if state is None else {worker.address for worker in state.who_has or ()}
+
+    def _acquire(self, item: str, sources: list[Any], target: str) -> None:
+        key = self.key_of[item]
+        self.scheduler.stream_comms[target].send(
+            {
+                "op": "acquire-replicas",
+                "who_has": {key: sources},
+                "nbytes": {key: self.scheduler.tasks[key].nbytes},
+                "stimulus_id": f"headrace-fetch-{item}",
+            }
+        )
+
+    def replicate(self, item: str, host: str) -> None:
+        """Make one more copy, from any source."""
+        holders, target = self._holders(item), self.address.get(host)
+        if holders and target is not None and target not in holders:
+            self._acquire(item, sorted(holders), target)
+
+    def remove(self, item: str, host: str) -> None:
+        """Drop a copy, unless it is the last one."""
+        holders, target = self._holders(item), self.address.get(host)
+        if target in holders and len(holders) > 1:
+            keys = [self.key_of[item]]
+            self.scheduler.request_remove_replicas(target, keys, stimulus_id=f"headrace-remove-{item}")
