@@ -287,7 +287,7 @@ class Coordinator:
                 state.size[number] = size
         task_finished(*self.refs, task, host, event.time)
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
-        self.estimates.note(event.time, *one)
+        self.estimates.note(np.array([event.time]), *one)
 
     def _place(self, name: str) -> int:
         """The number of a place by its name or by that of a host whose data is there; -1 if unknown."""

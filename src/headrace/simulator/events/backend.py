@@ -356,7 +356,7 @@ class _Run:
             tasks, hosts_of = grid.log_subject[ended], grid.log_from[ended]
             if len(ended):
                 took = grid.log_time[ended] - state.run_start[tasks]
-                self.view.estimates.note(self.view.time, tasks, hosts_of, took)
+                self.view.estimates.note(grid.log_time[ended], tasks, hosts_of, took)
         if not self.scheduler.wake.every_event:
             return []
         names, hosts = self.graph.task_names, self.platform.hosts
