@@ -9,7 +9,7 @@ import numpy as np
 from headrace.core.scheduler import AssignMany, WakeConditions
 from headrace.core.view import RunView
 from headrace.model.events import Event
-from headrace.model.graph import Ints
+from headrace.model.graph import Floats, Ints
 
 
 class Workqueue:
@@ -23,6 +23,7 @@ class Workqueue:
 
     def __init__(self) -> None:
         self.placed = 0
+        self._sorted: tuple[Floats, Ints] | None = None
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
         """Tasks for the free cores; one that needs more cores than any host has free waits, others pass it.
@@ -32,7 +33,7 @@ class Workqueue:
         state, cores = view.state, np.diff(view.static.core_ptr)
         several = bool((view.graph.cores > 1).any())
         room = np.where(state.host_up == 1, cores - state.busy_cores - self._queued(view, several), 0)
-        fastest = np.argsort(-view.rates().max(axis=0), kind="stable").astype(np.int32)
+        fastest = self._by_speed(view.rates())
         fastest = fastest[room[fastest] > 0]
         if not len(fastest):
             return []
@@ -48,6 +49,12 @@ class Workqueue:
         ranks = self.placed + np.arange(1, len(tasks) + 1, dtype=np.float64)
         self.placed += len(tasks)
         return [AssignMany(tasks, hosts, ranks)]
+
+    def _by_speed(self, rates: Floats) -> Ints:
+        """Hosts, the fastest first; sorted again only when speeds are estimated again."""
+        if self._sorted is None or self._sorted[0] is not rates:
+            self._sorted = rates, np.argsort(-rates.max(axis=0), kind="stable").astype(np.int32)
+        return self._sorted[1]
 
     def _queued(self, view: RunView, several: bool) -> Ints:
         """Cores that the tasks in each queue will need."""
