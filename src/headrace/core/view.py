@@ -253,7 +253,7 @@ class RunView:
             _by_name(table.free, names, [host.name for host in platform.hosts]),
             since=since,
             link_free_at=_links_by_name(moving.link_free, self.platform.network, platform.network),
-            ahead=int(self.static.policy[PREFETCH]),
+            prefetch_depth=int(self.static.policy[PREFETCH]),
         )
 
     def _holders(
