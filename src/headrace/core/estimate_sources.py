@@ -94,7 +94,7 @@ class ServiceEstimates(Estimates):
         """By the load that was measured since each task began, and what is known of the time ahead."""
         left = np.zeros(len(tasks))
         for k, (task, host) in enumerate(zip(tasks.tolist(), hosts.tolist(), strict=True)):
-            needs = float(self.work[task]) / float(self._full[self.graph.kind[task], host])
+            needs = float(self.work[task]) / float(self._full[self.graph.speed_class[task], host])
             had = work_had(float(started[k]), now, self._measured[host])
             overdue = OVERDUE_SHARE * float(expected[k])
             left[k] = left_by_load(needs, had, partial(self._takes, now, host), overdue)
