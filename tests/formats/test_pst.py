@@ -38,7 +38,7 @@ def test_the_grid_of_the_appendix() -> None:
     changed = next(c for c in script.changes if c.what == "host-trace")
     assert isinstance(changed.behaviour, Trace)
     assert [changed.behaviour.at(t) for t in (553, 558, 563)] == [0.05, 0.3, 0.5], "from value 4, circular"
-    assert script.ignored == ("ChangeCluster at 1550 s: cluster 'cluster3' is not there",)
+    assert script.ignored == ("ChangeCluster at 1550 s: cluster 'cluster3' is not present",)
     assert [h.arch for h in script.platform.hosts[:2]] == [0, 1]
 
 
@@ -226,5 +226,5 @@ def test_a_grid_without_a_host_at_the_start_has_no_platform_to_plan_on(tmp_path:
         "GridDescription 1\n5:ADD_CLUSTER <c> <n> <0>\n5:ADD_HOST <c> <x> <h> <0> <0>\n"
     )
     assert read_grid(tmp_path / "g").present(5) == ("x",)
-    with pytest.raises(BadPlatform, match="no host is there at time 0"):
+    with pytest.raises(BadPlatform, match="no host is present at time 0"):
         load_platform(tmp_path / "g")

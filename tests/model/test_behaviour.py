@@ -93,7 +93,7 @@ def test_changes_of_what_has_left_are_noted_and_have_no_effect() -> None:
         [*BASE, RemoveCluster(5, "a"), ChangeCluster(9, "a", "net"), RemoveHost(9, "a1")], BEHAVIOURS
     )
     assert len(script.ignored) == 2
-    assert "'a' is not there" in script.ignored[0]
+    assert "'a' is not present" in script.ignored[0]
     assert script.changes[-1].time == 5
 
 
@@ -101,13 +101,13 @@ def test_changes_of_what_has_left_are_noted_and_have_no_effect() -> None:
     ("events", "words"),
     [
         ([AddHost(0, "x", "h", "cpu")], "no cluster 'x'"),
-        ([*BASE, AddCluster(1, "a", "net")], "there already"),
-        ([*BASE, AddHost(1, "a", "a1", "cpu")], "there already"),
+        ([*BASE, AddCluster(1, "a", "net")], "already present"),
+        ([*BASE, AddHost(1, "a", "a1", "cpu")], "already present"),
         ([*BASE, RemoveHost(1, "nobody")], "no host 'nobody'"),
         ([*BASE, ChangeHost(1, "a1", "net")], "describes a link"),
         ([*BASE, ChangeCluster(1, "a", "cpu")], "describes a host"),
         ([*BASE, ChangeHost(1, "a1", "missing")], "no behaviour 'missing'"),
-        ([*BASE, AddHost(1, "a", "h", "off")], "0 all the time"),
+        ([*BASE, AddHost(1, "a", "h", "off")], "always 0"),
         ([*BASE, AddHost(1, "a", "h", "hot")], "> 1"),
         ([*BASE, AddHost(1, "a", "h", "cpu", -1)], "offset is -1"),
         ([*BASE, AddHost(1, "a", "h", "cpu", 0, -1)], "architecture is -1"),

@@ -68,7 +68,7 @@ def pairs(matrix: object, **more: object) -> dict[str, object]:
         ),
         ({"sites": (Site("s", (Host("a"),), storage=-1.0),)}, ["site 's'", "storage is -1.0"]),
         ({"sites": (LAB,), "links": (Link("lab", "moon", 1.0),)}, ["no site 'moon'"]),
-        ({"sites": (LAB,), "links": (Link("lab", "lab", 1.0),)}, ["joins a site to itself"]),
+        ({"sites": (LAB,), "links": (Link("lab", "lab", 1.0),)}, ["connects a site to itself"]),
         ({"sites": (LAB, Site("b2")), "links": (Link("lab", "b2", 0.0),)}, ["bandwidth is 0.0"]),
         ({"sites": (LAB, Site("b2")), "links": (Link("lab", "b2", 1.0, -1.0),)}, ["latency -1.0"]),
         ({"sites": (LAB,), "origin": "moon"}, ["origin 'moon'"]),

@@ -1,4 +1,4 @@
-"""Gantt charts of simulated runs on a grid that changes: also what was stopped, and who was away."""
+"""Gantt charts of simulated runs on a changing grid, including stopped tasks and absent hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def grid_chart(run: SimulatedRun) -> Chart:
-    """Every execution, also those that were lost, the transfers that arrived, and hosts that were away.
+    """Every execution, including lost ones, completed transfers, and absent hosts.
 
     O(log of the run).
     """

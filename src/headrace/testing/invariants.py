@@ -1,6 +1,6 @@
-"""An independent judge of simulated runs: what must hold in the log of every run, whatever happened to the grid.
+"""Independent checks of simulated runs: invariants of every log, whatever happened to the grid.
 
-It reads the log, the graph, the platform and the script of changes, and none of the simulator's arrays.
+They use the log, the graph, the platform and the script of changes, but none of the simulator's arrays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCRIPTED = {
     w.STORAGE_JOINED: "storage-up",
 }
 MOST = 50
-"""Violations that are kept; one bug breaks many rules."""
+"""Maximum number of violations stored; one bug breaks many rules."""
 
 
 def judge(
@@ -38,11 +38,11 @@ def judge(
     real: Graph | None = None,
     duplicates: bool = False,
 ) -> list[Violation]:
-    """Everything that is wrong with a run, at most 50 findings: O(log * links of a way), with fair links
-    O(transfers * transfers under way).
+    """List violations in a run, at most 50: O(log * links of a route), with fair links
+    O(transfers * concurrent transfers).
 
     `real` is the graph with true work and sizes, `duplicates` whether copies of running tasks may be started.
-    Rules: `script` (the grid changed otherwise than the script says), `core`, `release`, `host`, `twice`, `input`,
+    Rules: `script` (the grid did not change as scripted), `core`, `release`, `host`, `twice`, `input`,
     `duration`, `stopped`, `source`, `route`, `link`, `transfer`, `cut`, `storage`, `lost`, `result`, `order`.
 
     >>> from headrace.model.graph import make_graph
@@ -57,7 +57,7 @@ def judge(
 
 
 def _close(a: float, b: float, duration: float) -> bool:
-    """Whether two moments are the same, up to rounding."""
+    """Whether two times are equal, up to rounding."""
     return a == b or abs(a - b) <= ABSOLUTE + ROUNDING * max(abs(a), abs(b)) + RELATIVE * duration
 
 
@@ -78,11 +78,11 @@ class _Judge:
         self.copies = Copies(run.graph, run.platform, self.size)
         self.on_core: dict[tuple[int, int], tuple[int, float]] = {}
         self.executions: dict[int, dict[int, float]] = {}
-        """Hosts on which each task runs now, with their starts."""
+        """Hosts on which each task currently runs, with start times."""
         self.ended = np.zeros(self.graph.n_tasks, np.int64)
         self.ended_at: dict[int, float] = {}
         self.owed: set[int] = set()
-        """Tasks that ended and must run again: what they made was lost and is needed."""
+        """Finished tasks that must run again: their outputs were lost and are needed."""
         self.moving: dict[tuple[int, int, int], float] = {}
         self.on_link: dict[int, int] = {}
         self.flows: list[tuple[Flow, str]] = []
@@ -120,7 +120,7 @@ class _Judge:
     def _say(self, rule: str, message: str) -> None:
         self.found.append(Violation(rule, f"at {self.now!r}: {message}"))
 
-    # What the script does.
+    # Scripted changes.
 
     def _due(self) -> Transition | None:
         return self.truth.transitions[self.seen] if self.seen < len(self.truth.transitions) else None
@@ -171,7 +171,7 @@ class _Judge:
                 self._say("source", f"item {item} goes on from {source} to {target}, though {place} is gone")
 
     def _owe(self) -> None:
-        """Which tasks must run again: makers of what is lost and needed, as far back as that goes."""
+        """Which tasks must run again: producers of lost data that is needed, transitively."""
         lost = {i for i in range(self.graph.n_items) if self.copies.is_lost(i)}
         stack = [i for i in sorted(lost) if self._needed(i)]
         while stack:
@@ -192,7 +192,7 @@ class _Judge:
     def _starts(self, task: int, host: int, core: int) -> None:
         name = f"task {task} on host {host}, core {core}"
         if not self.host_up[host]:
-            self._say("host", f"{name}: the host is not there")
+            self._say("host", f"{name}: the host is not present")
         if not 0 <= core < self.run.platform.hosts[host].cores:
             self._say("core", f"{name}: there is no such core")
         if (host, core) in self.on_core:
@@ -206,7 +206,7 @@ class _Judge:
         if running and (not self.duplicates or host in running or len(running) > 1):
             self._say("twice", f"{name}: it runs already on {sorted(running)}")
         if self.ended[task] and task not in self.owed:
-            self._say("twice", f"{name}: it ended before, and nothing it made was lost and is needed")
+            self._say("twice", f"{name}: it has finished before, and no output that is needed was lost")
         place = int(self.network.host_place[host])
         for item in self.graph.reads_of(task).tolist():
             maker = int(self.graph.producer[item])
@@ -219,7 +219,7 @@ class _Judge:
         self.copies.reserve(place, float(self.size[self.graph.writes_of(task)].sum()))
 
     def _leave(self, task: int, host: int, core: int) -> float:
-        """A task is off its core; when it had started."""
+        """Remove a task from its core; returns when it started."""
         found = self.on_core.pop((host, core), None)
         if found is None or found[0] != task:
             self._say("core", f"task {task} leaves core {core} of host {host}, which it was not on")
@@ -247,7 +247,7 @@ class _Judge:
             self._say("duration", f"task {task} on host {host} from {start!r}: {done!r} of {amount!r}")
 
     def _amount_right(self, done: Callable[[float, float], float], start: float, amount: float) -> bool:
-        """Whether it is over when `amount` is done, and not earlier or later."""
+        """Whether it ends exactly when `amount` is done."""
         slack = ABSOLUTE + ROUNDING * self.now + RELATIVE * (self.now - start)
         early = done(start, self.now - slack) <= amount
         late = done(start, self.now + slack) >= amount
@@ -343,8 +343,8 @@ class _Judge:
         self.flows.append((flow, f"item {item} from {source} to {target}"))
 
     def _look_at_flows(self) -> None:
-        """Fair links: whether each transfer is over when its shares, moment by moment, add up to its size."""
-        for (item, source, target), flow in self.flow_of.items():  # not over when all was done
+        """Fair links: whether each transfer ends when the integral of its rate equals its size."""
+        for (item, source, target), flow in self.flow_of.items():  # still in progress at the end
             flow.over = self.now
             self.flows.append((flow, f"item {item} from {source} to {target}"))
         finish_flows([flow for flow, _ in self.flows], self.truth.bandwidth)
