@@ -43,7 +43,7 @@ def test_the_options_are_found() -> None:
     assert PLAN["--seed"] == "0"
     assert COMPARE["--schedulers"] == "heft,auto"
     assert DEPLOY["--gap"] == "0.0001"
-    assert RUN["--time-scale"] == "1.0"
+    assert RUN["--time-scale"] == "1"
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_compare(answer: Callable[..., Any]) -> None:
 
 
 def test_deploy(answer: Callable[..., Any]) -> None:
-    case = ("averager-1x2x1.ini", "--on", "maryland.ini")
+    case = ("averager-1x2x1.ini", "--on", "ufmg.ini")
     plain = answer("deploy", *case)
     for option, default in DEPLOY.items():
         if option != "--on":
@@ -131,7 +131,7 @@ def test_run_passes_on_the_same(answer: Callable[..., Any], monkeypatch: pytest.
         raise _Enough
 
     monkeypatch.setattr(run_module, "execute", note)
-    base = ("run", CASE[0], "--emulate")
+    base = ("run", CASE[0], "--emulate", "--size-scale", "1e-6")
     given = [(), *([option, default] for option, default in RUN.items())]
     for words in given:
         with pytest.raises(_Enough):

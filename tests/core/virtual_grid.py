@@ -72,7 +72,6 @@ class VirtualGrid:
             if first <= other:
                 self.handle(self.ended())
             else:
-                self.view.time = self.now
                 self.handle([*self.due_releases(), *self.due_changes()])
         return self.rows
 
@@ -85,7 +84,7 @@ class VirtualGrid:
         )
 
     def handle(self, events: Sequence[Event]) -> None:
-        self.carry_out_all(self.coordinator.handle(events))
+        self.carry_out_all(self.coordinator.handle(events, self.now))
         self.coordinator.validate_state()
 
     def unblock(self) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from headrace.core.scheduler import EVERY_EVENT, ON_GRID_CHANGES, Assign
+from headrace.core.scheduler import EVERY_EVENT, ON_GRID_CHANGES, Assign, WakeConditions
 from headrace.core.view import RunView
 from headrace.model.events import Event, HostJoined, HostLeft, Started, TaskFinished
 from headrace.model.program import Program
@@ -74,6 +74,22 @@ class Lazy(Online):
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
         return super().react(view, events) if isinstance(events[0], Started) else []
+
+
+class Later:
+    """Places a task every fifth of a second, by the clock alone."""
+
+    name = "later"
+
+    def __init__(self) -> None:
+        self.wake = WakeConditions(at=0.2)
+
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
+        if view.time < self.wake.at:
+            return []
+        self.wake = WakeConditions(at=view.time + 0.2)
+        host = view.platform.hosts[0].name
+        return [Assign(view.graph.task_names[t], host, float(t)) for t in view.ready().tolist()[:1]]
 
 
 def one() -> int:

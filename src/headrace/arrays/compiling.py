@@ -73,10 +73,7 @@ def leaf(function: Function) -> Function:
     It counts no references to arrays. Other compiled functions do that whenever an array is passed on or taken out of
     a record, which in short functions costs more than all the rest. Integers are passed as in `inner`.
     """
-    made = _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
-    if not config.DISABLE_JIT:
-        _widen_integers(made)
-    return made
+    return _inner(function, _nrt=False)
 
 
 def _compiled(function: Function, **options: bool) -> Function:

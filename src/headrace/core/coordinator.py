@@ -169,13 +169,15 @@ class Coordinator:
 
     # Events.
 
-    def handle(self, events: Sequence[Event]) -> list[BackendCommand | Command]:
+    def handle(self, events: Sequence[Event], now: float = 0.0) -> list[BackendCommand | Command]:
         """Take note of events, ask the scheduler if it wants to be asked, and say what follows.
 
+        `now` is for back ends that call at the time named by `WakeConditions.at`, with nothing else to tell.
         The answer is a list of `BackendCommand`; for workers with queues of their own it is a list of
         `Assign` and `Requeue`, for tasks that got another host or none, and of what the scheduler said about data.
         """
         before = self.records.state.assigned.copy()
+        self.view.time = max(self.view.time, now)
         for event in events:
             self.note(event)
         answer = self._backend_commands()

@@ -28,7 +28,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.plan import Plan
-from headrace.simulator.replay.replay import replay
+from headrace.planners.fair_times import as_executed
 
 OK, LINKS_FULL, NO_ROUTE = 0, 1, 2
 """How a compiled loop ended: done, the calendar of links needs to be larger, a task has no route."""
@@ -182,7 +182,7 @@ def plan_of(problem: Problem, schedule: PartialSchedule, name: str) -> Plan:
         move_finish=transfers.finish[:used],
         notes=_notes(problem),
     )
-    return as_executed(plan, problem)
+    return as_executed(plan, problem) if problem.platform.contention == "fair" else plan
 
 
 def _notes(problem: Problem) -> tuple[str, ...]:
@@ -194,29 +194,6 @@ def _notes(problem: Problem) -> tuple[str, ...]:
             "every host, and results stay where they are made",
         )
     return ()
-
-
-def as_executed(plan: Plan, problem: Problem) -> Plan:
-    """A plan with the times that follow from its decisions where links are shared fairly; else the plan itself."""
-    if problem.platform.contention != "fair":
-        return plan
-    return replay(
-        plan, holders=problem.holders, prefetch_depth=problem.ahead, not_before=_not_before(plan, problem)
-    )
-
-
-def _not_before(plan: Plan, problem: Problem) -> Floats:
-    """When each task can start at the earliest: its host is free, and inputs that are in flight have arrived."""
-    graph = plan.graph
-    earliest = np.zeros(graph.n_tasks)
-    for host, free in problem.free_at.items():
-        earliest[plan.host == host] = free
-    place = problem.platform.network.host_place[plan.host]
-    for (item, target), arrival in problem.since.items():
-        readers = graph.readers[graph.reader_ptr[item] : graph.reader_ptr[item + 1]]
-        there = readers[place[readers] == target]
-        earliest[there] = np.maximum(earliest[there], arrival)
-    return earliest
 
 
 def no_route(problem: Problem, task: int) -> NoPlan:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -149,7 +150,13 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Hosts reported as lost since the run began."""
         for address, worker in scheduler.workers.items():
             self._note_worker(address, str(worker.name))
+        if not self.address:
+            raise _no_worker(self.platform)
         self.coordinator: Coordinator | None = None
+        self.timer = math.inf
+        """When the scheduler will be asked next, as it wished."""
+        self.asked_for = -math.inf
+        """The last such time that has come."""
         if self.policy is not None:
             # In a thread, so that the scheduler stays responsive to workers and other clients.
             await asyncio.to_thread(self._prepare_policy)
@@ -337,7 +344,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
     @_guarded
     def _give_up_without_hosts(self) -> None:
         if not self.address and not self.over:
-            raise NoPlan("no worker is left", where=self.platform.name, hint="add a worker and run it again")
+            raise _no_worker(self.platform)
 
     # Commands of the coordinator.
 
@@ -355,6 +362,24 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
                 self.transfers.replicate(command.item, command.target)
             elif isinstance(command, Remove):
                 self.transfers.remove(command.item, command.place)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        """Have the scheduler asked at the time it named last."""
+        assert self.coordinator is not None
+        at = self.coordinator.scheduler.wake.at
+        if self.asked_for < at < self.timer:
+            self.timer = at
+            self.scheduler.loop.call_later(max(0.0, at - self._now()), self._ask_in_time)
+
+    @_guarded
+    def _ask_in_time(self) -> None:
+        """The time is there for which a timer was set; the scheduler may have named a later one meanwhile."""
+        if self.over or self.coordinator is None or not self.missing:
+            return
+        self.asked_for, self.timer = self.timer, math.inf
+        self._carry_out(self.coordinator.handle((), now=self._now()))
+        self._apply()
 
     def _hold(self, task: str, running: bool) -> None:
         """Remove a task from its worker; it waits until it is assigned again."""
@@ -410,6 +435,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         The engine also recomputes tasks that the coordinator considers finished, if their data had already
         been dropped: no assignment is made for those. O(keys).
         """
+        if not self.address:  # another worker may come
+            return
         names = self.graph.task_names
         for number in reversed(self.graph.order.tolist()):
             task = names[number]
@@ -496,6 +523,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Fail if nothing runs and ready tasks have no host: the run would never end."""
         if self.coordinator is None or self.busy or not self.missing or not self.address or self.to_apply:
             return
+        if self.timer < math.inf:  # it wants to be asked later
+            return
         held = sorted(
             self.layout.tasks[state.key]
             for state in self.scheduler.unrunnable
@@ -549,6 +578,10 @@ def warm_up(scheduler: Scheduler) -> None:
     coordinator.handle([HostJoined(1.3, b)])
     for k in range(1, 4):
         coordinator.handle([TaskFinished(2.0 + k, f"t{k}", a, 1.0 + k)])
+
+
+def _no_worker(platform: Platform) -> NoPlan:
+    return NoPlan("no worker is left", where=platform.name, hint="add a worker and run it again")
 
 
 def _error_text(details: dict[str, Any]) -> str:

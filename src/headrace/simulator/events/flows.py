@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from headrace.arrays.compiling import inner
@@ -17,26 +19,30 @@ from headrace.arrays.heap import NONE, contains
 from headrace.simulator.events.event_queue import STEPS, first_step, put_step, take_step_out
 from headrace.simulator.events.traces import next_step, value_at
 
+if TYPE_CHECKING:
+    from headrace.core.state import StaticProblem
+    from headrace.simulator.events.grid_state import GridState
+
 
 @inner
-def bandwidth_at(grid, link, now):
+def bandwidth_at(grid: GridState, link: int, now: float) -> float:
     trace = grid.link_trace[link]
     return grid.link_bandwidth[link] if trace < 0 else value_at(grid.table, trace, now)
 
 
 @inner
-def latency_at(problem, grid, pair, now):
+def latency_at(problem: StaticProblem, grid: GridState, pair: int, now: float) -> float:
     """Latency of the way, with what the traces of its links add to their means."""
     latency = problem.route_latency[pair]
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
         link = problem.route_links[k]
         if grid.link_delay[link] >= 0:
             latency += value_at(grid.table, grid.link_delay[link], now) - grid.link_delay_mean[link]
-    return max(0.0, latency)
+    return float(max(0.0, latency))
 
 
 @inner
-def traced(problem, grid, pair):
+def traced(problem: StaticProblem, grid: GridState, pair: int) -> bool:
     found = False
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
         found = found or grid.link_trace[problem.route_links[k]] >= 0
@@ -44,7 +50,7 @@ def traced(problem, grid, pair):
 
 
 @inner
-def rate_at(problem, grid, pair, now):
+def rate_at(problem: StaticProblem, grid: GridState, pair: int, now: float) -> float:
     rate = np.inf
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
         rate = min(rate, bandwidth_at(grid, problem.route_links[k], now))
@@ -52,7 +58,7 @@ def rate_at(problem, grid, pair, now):
 
 
 @inner
-def step_after(problem, grid, pair, now):
+def step_after(problem: StaticProblem, grid: GridState, pair: int, now: float) -> float:
     after = np.inf
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
         trace = grid.link_trace[problem.route_links[k]]
@@ -62,12 +68,12 @@ def step_after(problem, grid, pair, now):
 
 
 @inner
-def alone_until(problem, grid, pair, now, size):
+def alone_until(problem: StaticProblem, grid: GridState, pair: int, now: float, size: float) -> float:
     """When a transfer that has its links to itself is over: piece by piece of their traces."""
     if size <= 0.0:
         return now
     if not traced(problem, grid, pair):
-        return now + size * problem.route_seconds_per_byte[pair]
+        return float(now + size * problem.route_seconds_per_byte[pair])
     first = now
     still = 0
     while True:
@@ -86,10 +92,10 @@ def alone_until(problem, grid, pair, now, size):
 
 
 @inner
-def sent_between(problem, grid, pair, start, end):
+def sent_between(problem: StaticProblem, grid: GridState, pair: int, start: float, end: float) -> float:
     """Bytes that a transfer alone on its links sends in a span of time."""
     if not traced(problem, grid, pair):
-        return (end - start) / problem.route_seconds_per_byte[pair]
+        return float((end - start) / problem.route_seconds_per_byte[pair])
     sent = 0.0
     while start < end:
         after = min(end, step_after(problem, grid, pair, start))
@@ -99,7 +105,7 @@ def sent_between(problem, grid, pair, start, end):
 
 
 @inner
-def join_flow(grid, pair, move):
+def join_flow(grid: GridState, pair: int, move: int) -> None:
     """A transfer begins to share its links. Links that were idle take up their traces where they are by now."""
     share = grid.share
     for hop in range(share.pairs[pair].first, share.pairs[pair].last):
@@ -110,14 +116,14 @@ def join_flow(grid, pair, move):
 
 
 @inner
-def leave_flow(grid, pair, move):
+def leave_flow(grid: GridState, pair: int, move: int) -> None:
     """A transfer is broken off."""
     cut_flow(grid.share, pair, move, grid.now[0])
     rest_links(grid, pair)
 
 
 @inner
-def rest_links(grid, pair):
+def rest_links(grid: GridState, pair: int) -> None:
     """Links that carry nothing any more do not follow their traces."""
     if grid.queued[STEPS] == NONE:
         return
@@ -129,20 +135,20 @@ def rest_links(grid, pair):
 
 
 @inner
-def flows_change(grid):
+def flows_change(grid: GridState) -> bool:
     """Whether a sharing transfer is over by now, or a link in use takes a step."""
-    return grid.flow_change[0] <= grid.now[0] * (1.0 + SAME_MOMENT)
+    return bool(grid.flow_change[0] <= grid.now[0] * (1.0 + SAME_MOMENT))
 
 
 @inner
-def take_steps(grid):
+def take_steps(grid: GridState) -> None:
     """Links whose traces take a step by now have another bandwidth."""
     while first_step(grid) <= grid.now[0]:
         _follow_trace(grid, grid.queued[STEPS])
 
 
 @inner
-def change_trace(grid, link, trace):
+def change_trace(grid: GridState, link: int, trace: int) -> None:
     """From now on a link follows another trace."""
     share = grid.share
     grid.link_trace[link] = trace
@@ -154,7 +160,7 @@ def change_trace(grid, link, trace):
 
 
 @inner
-def update_flows(grid):
+def update_flows(grid: GridState) -> None:
     """Work out the rates of sharing transfers, and when that changes next."""
     share = grid.share
     update_rates(share, grid.now[0])
@@ -162,7 +168,7 @@ def update_flows(grid):
 
 
 @inner
-def _follow_trace(grid, link):
+def _follow_trace(grid: GridState, link: int) -> None:
     """Set the bandwidth of a link by its trace, until its next step."""
     now = grid.now[0]
     set_capacity(grid.share, link, bandwidth_at(grid, link, now))

@@ -1,391 +1,323 @@
-"""The compiled loop of a flow simulation: buffers through copies, ports and links, event by event.
-
-A *station* is a placement: the copies of one filter on one host. It has room for a number of buffers, under
-way to it or waiting; who sends must get a place there first. A *router* is one outgoing stream of a
-station. A *resource* is a port, a link or a segment: it carries one buffer at a time, in order of arrival.
-"""
+"""The compiled event loop of a pipeline: buffers through copies, ports and links."""
 
 from __future__ import annotations
 
 import heapq
 import math
-from typing import NamedTuple
 
-from headrace.arrays.compiling import entry, inner
-
-IDLE, BUSY, BLOCKED = 0, 1, 2
-SEQUENCE, FREE, IDLERS, SENDERS = 0, 1, 2, 3
-NONE = -1
-
-
-class Columns(NamedTuple):
-    """Where each column begins: those of whole numbers in one flat array, those of amounts in another.
-
-    Two arrays and a tuple of numbers are quick to hand to functions; forty arrays are not. Stations are
-    ordered by filter, the reader's first, so that the copies of a filter are a range. `_ptr` columns hold
-    where the entries of each row begin in another column.
-    """
-
-    station_place: int
-    """Where its data lies."""
-    copy_ptr: int
-    copy_station: int
-    router_ptr: int
-    router_station: int
-    router_first: int
-    router_targets: int
-    edge_ptr: int
-    edge_target: int
-    """Planned targets of routers; a router without any sends to all stations of the next filter in turn."""
-    out_port: int
-    in_port: int
-    zone: int
-    route_ptr: int
-    route_links: int
-    copy_state: int
-    left: int
-    """[copy, stream] pieces that a copy still has to send."""
-    chosen: int
-    """The station that a router sends to next."""
-    turn: int
-    waiting: int
-    """Whether a router waits for room; next_waiting: who waits behind it."""
-    next_waiting: int
-    room: int
-    """Buffers that a station can still be sent."""
-    first_waiting: int
-    last_waiting: int
-    first_buffer: int
-    last_buffer: int
-    may_begin: int
-    idlers: int
-    """Stations of which copies may be able to begin something; senders: to send something."""
-    may_send: int
-    senders: int
-    buffer_source: int
-    buffer_target: int
-    buffer_hop: int
-    buffer_next: int
-    resource_first: int
-    resource_last: int
-    number: int
-    """SEQUENCE of the last event, first FREE buffer, how many IDLERS and SENDERS there are."""
-    rate: int
-    """MB/s of one copy."""
-    to_read: int
-    """MB that a reader's station reads; 0 for the others."""
-    counts: int
-    """MB read at the start that a MB taken in stands for, at the last filters; 0 for the others."""
-    router_ratio: int
-    """MB sent for each MB taken in."""
-    edge_weight: int
-    bandwidth: int
-    """MB/s of each resource."""
-    copy_size: int
-    piece: int
-    """[copy, stream] size of what is left to send."""
-    due: int
-    """When each planned target is due, in buffers over weight."""
-    begun: int
-    """MB that a reader has begun to read."""
-    done: int
-    """MB that a station has taken in."""
-    buffer_size: int
-    carried: int
-    """MB that each resource has carried."""
-    streams: int
-    """Not a column: the most outgoing streams of a filter."""
-    zones: int
-    """Not a column: the number of zones."""
-    readers: int
-    """Not a column: the number of stations that read."""
-    window: int
-    """Not a column: the buffers that a station has room for, and that a reader may be ahead of the slowest (by
-    two of the one that reads least, if that is more)."""
+from headrace.arrays.compiling import entry, leaf
+from headrace.arrays.heap import NONE
+from headrace.simulator.pipeline.state import (
+    BEGINNERS,
+    BLOCKED,
+    BUSY,
+    EVENTS,
+    FREE,
+    IDLE,
+    SENDERS,
+    UPCOMING,
+    PipelineState,
+)
 
 
 @entry
-def flow(ints, reals, at, size, low, high):
-    """Run until nothing moves: the rate between `low` and `high` MB through, the end, the MB, the events.
+def run_pipeline(
+    pipeline: PipelineState, size: float, low: float, high: float
+) -> tuple[float, float, float, int]:
+    """Run until nothing moves, with buffers of `size` MB.
 
-    O(events * (log of what is under way + targets of a router)); an event is a buffer that leaves a copy
-    or a resource.
+    The answer is the rate between `low` and `high` MB through, the end, the MB and the number of events. An event is a
+    buffer that leaves a copy or a resource: O(log of what is under way + targets of a router) each.
     """
-    heap = [(0.0, 0, 0)]
-    heapq.heappop(heap)
-    now = 0.0
-    through = 0.0
+    counters, upcoming = pipeline.counters, pipeline.upcoming
+    events = [(0.0, 0, 0)]
+    events.pop()
+    now = through = 0.0
     low_at = math.nan
     rate = math.inf
-    for station in range(at.readers):
-        _let_begin(ints, at, station)
+    for station in range(pipeline.readers):
+        _let_begin(pipeline, station)
     while True:
-        _settle(ints, reals, at, heap, now, size)
-        if len(heap) == 0:
-            break
-        now, _, what = heapq.heappop(heap)
-        if what >= 0:
-            through += _finish(ints, reals, at, what, size)
-            if through >= low and math.isnan(low_at):
-                low_at, low = now, through
-            elif through >= high and math.isinf(rate) and now > low_at:
-                rate = (through - low) / (now - low_at)
-        else:
-            _deliver(ints, reals, at, heap, now, NONE - what)
-    return rate, now, through, ints[at.number + SEQUENCE]
+        _settle(pipeline, now, size)
+        for i in range(counters[UPCOMING]):
+            counters[EVENTS] += 1
+            heapq.heappush(events, (upcoming[i].moment, counters[EVENTS], upcoming[i].what))
+        counters[UPCOMING] = 0
+        if len(events) == 0:
+            return rate, now, through, counters[EVENTS]
+        now, _, what = heapq.heappop(events)
+        if what < 0:
+            _deliver(pipeline, now, ~what)
+            continue
+        through += _finish(pipeline, what, size)
+        if through >= low and math.isnan(low_at):
+            low_at, low = now, through
+        elif through >= high and math.isinf(rate) and now > low_at:
+            rate = (through - low) / (now - low_at)
 
 
-@inner
-def _let_begin(ints, at, station):
+@leaf
+def _let_begin(pipeline: PipelineState, station: int) -> None:
     """Remember that copies of a station may be able to begin something."""
-    if not ints[at.may_begin + station]:
-        ints[at.may_begin + station] = True
-        ints[at.idlers + ints[at.number + IDLERS]] = station
-        ints[at.number + IDLERS] += 1
+    if not pipeline.stations[station].may_begin:
+        pipeline.stations[station].may_begin = True
+        pipeline.beginners[pipeline.counters[BEGINNERS]] = station
+        pipeline.counters[BEGINNERS] += 1
 
 
-@inner
-def _let_send(ints, at, station):
+@leaf
+def _let_send(pipeline: PipelineState, station: int) -> None:
     """Remember that copies of a station may be able to send something."""
-    if not ints[at.may_send + station]:
-        ints[at.may_send + station] = True
-        ints[at.senders + ints[at.number + SENDERS]] = station
-        ints[at.number + SENDERS] += 1
+    if not pipeline.stations[station].may_send:
+        pipeline.stations[station].may_send = True
+        pipeline.senders[pipeline.counters[SENDERS]] = station
+        pipeline.counters[SENDERS] += 1
 
 
-@inner
-def _push(ints, at, heap, moment, what):
-    ints[at.number + SEQUENCE] += 1
-    heapq.heappush(heap, (moment, ints[at.number + SEQUENCE], what))
+@leaf
+def _cause(pipeline: PipelineState, moment: float, what: int) -> None:
+    """A copy works a buffer off, or ~resource carries one, until a moment."""
+    event = pipeline.upcoming[pipeline.counters[UPCOMING]]
+    event.moment = moment
+    event.what = what
+    pipeline.counters[UPCOMING] += 1
 
 
-@inner
-def _settle(ints, reals, at, heap, now, size):
+@leaf
+def _settle(pipeline: PipelineState, now: float, size: float) -> None:
     """Do all that can be done at this moment: first send, then begin work."""
+    counters = pipeline.counters
     while True:
-        if ints[at.number + SENDERS] > 0:
-            ints[at.number + SENDERS] -= 1
-            station = ints[at.senders + ints[at.number + SENDERS]]
-            ints[at.may_send + station] = False
-            _send(ints, reals, at, heap, now, station)
-        elif ints[at.number + IDLERS] > 0:
-            ints[at.number + IDLERS] -= 1
-            station = ints[at.idlers + ints[at.number + IDLERS]]
-            ints[at.may_begin + station] = False
-            _begin(ints, reals, at, heap, now, station, size)
+        if counters[SENDERS] > 0:
+            counters[SENDERS] -= 1
+            station = pipeline.senders[counters[SENDERS]]
+            pipeline.stations[station].may_send = False
+            _send(pipeline, now, station)
+        elif counters[BEGINNERS] > 0:
+            counters[BEGINNERS] -= 1
+            station = pipeline.beginners[counters[BEGINNERS]]
+            pipeline.stations[station].may_begin = False
+            _begin(pipeline, now, station, size)
         else:
             return
 
 
-@inner
-def _finish(ints, reals, at, copy, size):
+@leaf
+def _finish(pipeline: PipelineState, copy: int, size: float) -> float:
     """A copy has worked a buffer off and has pieces to send. MB that are through."""
-    station = ints[at.copy_station + copy]
-    taken = reals[at.copy_size + copy]
-    ints[at.copy_state + copy] = BLOCKED
-    first = ints[at.router_ptr + station]
-    for router in range(first, ints[at.router_ptr + station + 1]):
-        made = taken * reals[at.router_ratio + router]
+    worker = pipeline.copies[copy]
+    station = pipeline.stations[worker.station]
+    worker.status = BLOCKED
+    for router in range(station.first_router, station.last_router):
+        made = worker.size * pipeline.routers[router].ratio
         pieces = 0 if made <= 0.0 else max(1, math.ceil(made / size - 1e-9))
-        ints[at.left + copy * at.streams + router - first] = pieces
-        reals[at.piece + copy * at.streams + router - first] = made / max(pieces, 1)
-    _let_send(ints, at, station)
-    return taken * reals[at.counts + station]
+        output = pipeline.outputs[copy * pipeline.streams + router - station.first_router]
+        output.left = pieces
+        output.size = made / max(pieces, 1)
+    _let_send(pipeline, worker.station)
+    return float(worker.size * station.input_share)
 
 
-@inner
-def _send(ints, reals, at, heap, now, station):
+@leaf
+def _send(pipeline: PipelineState, now: float, number: int) -> None:
     """Copies that have worked something off send their pieces, as far as there is room for them."""
-    first = ints[at.router_ptr + station]
-    for copy in range(ints[at.copy_ptr + station], ints[at.copy_ptr + station + 1]):
-        if ints[at.copy_state + copy] != BLOCKED:
+    station = pipeline.stations[number]
+    for copy in range(station.first_copy, station.last_copy):
+        if pipeline.copies[copy].status != BLOCKED:
             continue
         done = True
-        for router in range(first, ints[at.router_ptr + station + 1]):
-            column = router - first
-            while ints[at.left + copy * at.streams + column] > 0 and _room_ahead(ints, reals, at, router):
-                ints[at.left + copy * at.streams + column] -= 1
-                target = ints[at.chosen + router]
-                ints[at.chosen + router] = NONE
-                ints[at.room + target] -= 1
-                buffer = ints[at.number + FREE]
-                ints[at.number + FREE] = ints[at.buffer_next + buffer]
-                reals[at.buffer_size + buffer] = reals[at.piece + copy * at.streams + column]
-                ints[at.buffer_source + buffer] = station
-                ints[at.buffer_target + buffer] = target
-                ints[at.buffer_hop + buffer] = 0
-                _advance(ints, reals, at, heap, now, buffer)
-            done = done and ints[at.left + copy * at.streams + column] == 0
+        for router in range(station.first_router, station.last_router):
+            output = pipeline.outputs[copy * pipeline.streams + router - station.first_router]
+            while output.left > 0 and _room_ahead(pipeline, router):
+                output.left -= 1
+                _send_buffer(pipeline, now, number, router, output.size)
+            done = done and output.left == 0
         if done:
-            ints[at.copy_state + copy] = IDLE
-            _let_begin(ints, at, station)
+            pipeline.copies[copy].status = IDLE
+            _let_begin(pipeline, number)
 
 
-@inner
-def _room_ahead(ints, reals, at, router):
+@leaf
+def _send_buffer(pipeline: PipelineState, now: float, source: int, router: int, size: float) -> None:
+    """A buffer leaves for the station that its router has chosen."""
+    target = pipeline.routers[router].chosen
+    pipeline.routers[router].chosen = NONE
+    pipeline.stations[target].room -= 1
+    number = pipeline.counters[FREE]
+    buffer = pipeline.buffers[number]
+    pipeline.counters[FREE] = buffer.next
+    buffer.size = size
+    buffer.source = source
+    buffer.target = target
+    buffer.hop = 0
+    _advance(pipeline, now, number)
+
+
+@leaf
+def _room_ahead(pipeline: PipelineState, number: int) -> bool:
     """Whether the station that is next has room; if not, the router waits there."""
-    if ints[at.waiting + router]:
+    routers = pipeline.routers
+    router = routers[number]
+    if router.waiting:
         return False
-    if ints[at.chosen + router] == NONE:
-        ints[at.chosen + router] = _next_target(ints, reals, at, router)
-    target = ints[at.chosen + router]
-    if ints[at.room + target] > 0:
+    if router.chosen == NONE:
+        router.chosen = _next_target(pipeline, number)
+    target = pipeline.stations[router.chosen]
+    if target.room > 0:
         return True
-    ints[at.waiting + router] = True
-    ints[at.next_waiting + router] = NONE
-    if ints[at.first_waiting + target] == NONE:
-        ints[at.first_waiting + target] = router
+    router.waiting = True
+    router.next_waiting = NONE
+    if target.first_waiting == NONE:
+        target.first_waiting = number
     else:
-        ints[at.next_waiting + ints[at.last_waiting + target]] = router
-    ints[at.last_waiting + target] = router
+        routers[target.last_waiting].next_waiting = number
+    target.last_waiting = number
     return False
 
 
-@inner
-def _next_target(ints, reals, at, router):
+@leaf
+def _next_target(pipeline: PipelineState, number: int) -> int:
     """In turn, or the planned target that is most behind its proportion."""
-    first, last = ints[at.edge_ptr + router], ints[at.edge_ptr + router + 1]
-    if first == last:
-        ints[at.turn + router] += 1
-        return ints[at.router_first + router] + ints[at.turn + router] % ints[at.router_targets + router]
-    best = first
-    for edge in range(first + 1, last):
-        if reals[at.due + edge] < reals[at.due + best]:
+    router, edges = pipeline.routers[number], pipeline.edges
+    if router.first_edge == router.last_edge:
+        router.turn += 1
+        return int(router.first_target + router.turn % router.targets)
+    best = router.first_edge
+    for edge in range(router.first_edge + 1, router.last_edge):
+        if edges[edge].due < edges[best].due:
             best = edge
-    reals[at.due + best] += 1.0 / reals[at.edge_weight + best]
-    return ints[at.edge_target + best]
+    edges[best].due += 1.0 / edges[best].weight
+    return int(edges[best].target)
 
 
-@inner
-def _advance(ints, reals, at, heap, now, buffer):
+@leaf
+def _advance(pipeline: PipelineState, now: float, number: int) -> None:
     """Put a buffer into the queue of the next resource on its way, or of the station at its end."""
-    source = ints[at.station_place + ints[at.buffer_source + buffer]]
-    target = ints[at.station_place + ints[at.buffer_target + buffer]]
+    buffer, stations = pipeline.buffers[number], pipeline.stations
+    source, target = stations[buffer.source].place, stations[buffer.target].place
     if source != target:
-        route = ints[at.zone + source] * at.zones + ints[at.zone + target]
-        begin = ints[at.route_ptr + route]
-        links = ints[at.route_ptr + route + 1] - begin
-        while ints[at.buffer_hop + buffer] <= links + 1:
-            hop = ints[at.buffer_hop + buffer]
-            if hop == 0:
-                resource = ints[at.out_port + source]
-            elif hop <= links:
-                resource = ints[at.route_links + begin + hop - 1]
+        route = pipeline.zone[source] * pipeline.zones + pipeline.zone[target]
+        first = pipeline.route_ptr[route]
+        links = pipeline.route_ptr[route + 1] - first
+        while buffer.hop <= links + 1:
+            if buffer.hop == 0:
+                resource = pipeline.out_port[source]
+            elif buffer.hop <= links:
+                resource = pipeline.route_links[first + buffer.hop - 1]
             else:
-                resource = ints[at.in_port + target]
-            ints[at.buffer_hop + buffer] += 1
+                resource = pipeline.in_port[target]
+            buffer.hop += 1
             if resource >= 0:
-                _join(ints, reals, at, heap, now, resource, buffer)
+                _enqueue_at_resource(pipeline, now, resource, number)
                 return
-    station = ints[at.buffer_target + buffer]
-    ints[at.buffer_next + buffer] = NONE
-    if ints[at.first_buffer + station] == NONE:
-        ints[at.first_buffer + station] = buffer
+    _enqueue_at_station(pipeline, buffer.target, number)
+
+
+@leaf
+def _enqueue_at_station(pipeline: PipelineState, number: int, buffer: int) -> None:
+    station, buffers = pipeline.stations[number], pipeline.buffers
+    buffers[buffer].next = NONE
+    if station.first_buffer == NONE:
+        station.first_buffer = buffer
     else:
-        ints[at.buffer_next + ints[at.last_buffer + station]] = buffer
-    ints[at.last_buffer + station] = buffer
-    _let_begin(ints, at, station)
+        buffers[station.last_buffer].next = buffer
+    station.last_buffer = buffer
+    _let_begin(pipeline, number)
 
 
-@inner
-def _join(ints, reals, at, heap, now, resource, buffer):
-    ints[at.buffer_next + buffer] = NONE
-    if ints[at.resource_first + resource] == NONE:
-        ints[at.resource_first + resource] = buffer
-        _push(
-            ints,
-            at,
-            heap,
-            now + reals[at.buffer_size + buffer] / reals[at.bandwidth + resource],
-            NONE - resource,
-        )
+@leaf
+def _enqueue_at_resource(pipeline: PipelineState, now: float, number: int, buffer: int) -> None:
+    resource, buffers = pipeline.resources[number], pipeline.buffers
+    buffers[buffer].next = NONE
+    if resource.first == NONE:
+        resource.first = buffer
+        _cause(pipeline, now + buffers[buffer].size / resource.bandwidth, ~number)
     else:
-        ints[at.buffer_next + ints[at.resource_last + resource]] = buffer
-    ints[at.resource_last + resource] = buffer
+        buffers[resource.last].next = buffer
+    resource.last = buffer
 
 
-@inner
-def _deliver(ints, reals, at, heap, now, resource):
+@leaf
+def _deliver(pipeline: PipelineState, now: float, number: int) -> None:
     """A resource has carried a buffer: the next one begins, and this one goes on."""
-    buffer = ints[at.resource_first + resource]
-    reals[at.carried + resource] += reals[at.buffer_size + buffer]
-    following = ints[at.buffer_next + buffer]
-    ints[at.resource_first + resource] = following
-    if following != NONE:
-        _push(
-            ints,
-            at,
-            heap,
-            now + reals[at.buffer_size + following] / reals[at.bandwidth + resource],
-            NONE - resource,
-        )
-    _advance(ints, reals, at, heap, now, buffer)
+    resource, buffers = pipeline.resources[number], pipeline.buffers
+    buffer = resource.first
+    resource.carried += buffers[buffer].size
+    resource.first = buffers[buffer].next
+    if resource.first != NONE:
+        _cause(pipeline, now + buffers[resource.first].size / resource.bandwidth, ~number)
+    _advance(pipeline, now, buffer)
 
 
-@inner
-def _begin(ints, reals, at, heap, now, station, size):
+@leaf
+def _begin(pipeline: PipelineState, now: float, number: int, size: float) -> None:
     """Idle copies begin to work, as long as there is something for them."""
-    reads = station < at.readers
-    for copy in range(ints[at.copy_ptr + station], ints[at.copy_ptr + station + 1]):
-        if ints[at.copy_state + copy] != IDLE:
+    station = pipeline.stations[number]
+    reads = number < pipeline.readers
+    for copy in range(station.first_copy, station.last_copy):
+        if pipeline.copies[copy].status != IDLE:
             continue
-        if reads and not _may_read(reals, at, station, size):
+        if reads and not _may_read(pipeline, number, size):
             return
-        if not reads and ints[at.first_buffer + station] == NONE:
+        if not reads and station.first_buffer == NONE:
             return
-        taken = _read(ints, reals, at, station, size) if reads else _take(ints, reals, at, station)
-        ints[at.copy_state + copy] = BUSY
-        reals[at.copy_size + copy] = taken
-        reals[at.done + station] += taken
-        _push(ints, at, heap, now + taken / reals[at.rate + station], copy)
+        taken = _read(pipeline, number, size) if reads else _take(pipeline, number)
+        pipeline.copies[copy].status = BUSY
+        pipeline.copies[copy].size = taken
+        station.done += taken
+        _cause(pipeline, now + taken / station.rate, copy)
 
 
-@inner
-def _take(ints, reals, at, station):
+@leaf
+def _take(pipeline: PipelineState, number: int) -> float:
     """Take the buffer that waits longest: its size. Its room goes to the router that waits longest for it."""
-    buffer = ints[at.first_buffer + station]
-    ints[at.first_buffer + station] = ints[at.buffer_next + buffer]
-    ints[at.buffer_next + buffer] = ints[at.number + FREE]
-    ints[at.number + FREE] = buffer
-    ints[at.room + station] += 1
-    router = ints[at.first_waiting + station]
-    if router != NONE:
-        ints[at.first_waiting + station] = ints[at.next_waiting + router]
-        ints[at.waiting + router] = False
-        _let_send(ints, at, ints[at.router_station + router])
-    return reals[at.buffer_size + buffer]
+    station = pipeline.stations[number]
+    taken = station.first_buffer
+    buffer = pipeline.buffers[taken]
+    station.first_buffer = buffer.next
+    buffer.next = pipeline.counters[FREE]
+    pipeline.counters[FREE] = taken
+    station.room += 1
+    if station.first_waiting != NONE:
+        router = pipeline.routers[station.first_waiting]
+        station.first_waiting = router.next_waiting
+        router.waiting = False
+        _let_send(pipeline, router.station)
+    return float(buffer.size)
 
 
-@inner
-def _may_read(reals, at, station, size):
+@leaf
+def _may_read(pipeline: PipelineState, number: int, size: float) -> bool:
     """Whether something is left to read, and the reader is not too far ahead of the others."""
-    whole = reals[at.to_read + station]
-    if whole - reals[at.begun + station] <= 1e-9 * whole:
+    stations = pipeline.stations
+    station = stations[number]
+    if station.to_read - station.begun <= 1e-9 * station.to_read:
         return False
-    least = whole
-    for other in range(at.readers):
-        least = min(least, reals[at.to_read + other])
-    lead = size * max(at.window / whole, 2.0 / least)
-    return reals[at.begun + station] / whole <= _slowest(reals, at) + lead
+    least = station.to_read
+    for other in range(pipeline.readers):
+        least = min(least, stations[other].to_read)
+    lead = size * max(pipeline.window / station.to_read, 2.0 / least)
+    return bool(station.begun / station.to_read <= _slowest(pipeline) + lead)
 
 
-@inner
-def _slowest(reals, at):
+@leaf
+def _slowest(pipeline: PipelineState) -> float:
     """The share that the reader which is behind all others has begun to read."""
     slowest = 1.0
-    for reader in range(at.readers):
-        slowest = min(slowest, reals[at.begun + reader] / reals[at.to_read + reader])
+    for reader in range(pipeline.readers):
+        station = pipeline.stations[reader]
+        slowest = min(slowest, station.begun / station.to_read)
     return slowest
 
 
-@inner
-def _read(ints, reals, at, station, size):
+@leaf
+def _read(pipeline: PipelineState, number: int, size: float) -> float:
     """Begin to read a buffer: its size. When the slowest reader does, others may go on."""
-    whole = reals[at.to_read + station]
-    was_slowest = reals[at.begun + station] / whole <= _slowest(reals, at)
-    taken = min(size, whole - reals[at.begun + station])
-    reals[at.begun + station] += taken
-    for other in range(at.readers if was_slowest else 0):
-        if other != station:
-            _let_begin(ints, at, other)
-    return taken
+    station = pipeline.stations[number]
+    was_slowest = station.begun / station.to_read <= _slowest(pipeline)
+    taken = min(size, station.to_read - station.begun)
+    station.begun += taken
+    for other in range(pipeline.readers if was_slowest else 0):
+        if other != number:
+            _let_begin(pipeline, other)
+    return float(taken)
