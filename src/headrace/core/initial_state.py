@@ -47,7 +47,7 @@ def make_static_problem(graph: Graph, platform: Platform, policy: ExecutionPolic
     relays = platform.routing == "links"
     hop, cost = _relays(routes, network.n_places) if relays else (np.zeros(1, np.int32), np.zeros(1))
     everywhere = (graph.producer == OUTSIDE) & (network.origin == EVERYWHERE)
-    everywhere[list(graph.homes.places_by_item(graph, platform))] = False
+    everywhere[list(graph.initial_locations.places_by_item(graph, platform))] = False
     destination = _destinations(graph, platform)
     produced = graph.producer != OUTSIDE
     cores = np.array([h.cores for h in platform.hosts], np.int64)
@@ -102,7 +102,7 @@ def _destinations(graph: Graph, platform: Platform) -> Ints:
     """Results return to the origin, or go to the first of the sites that the program names for them."""
     network = platform.network
     destination = np.where(graph.result & (network.origin != EVERYWHERE), network.origin, -1)
-    for item, places in graph.goals.places_by_item(graph, platform).items():
+    for item, places in graph.destinations.places_by_item(graph, platform).items():
         destination[item] = places[0]
     destination[(graph.size == 0) | (graph.producer == OUTSIDE)] = -1
     return destination.astype(np.int32)
@@ -204,7 +204,7 @@ class _InitialCopies(NamedTuple):
 def _initial_copies(graph: Graph, platform: Platform, problem: StaticProblem, size: Floats) -> _InitialCopies:
     """Items from outside are at the origin, or at the places that the program names for them."""
     moves = (graph.producer == OUTSIDE) & ~problem.no_transfer
-    named = graph.homes.places_by_item(graph, platform)
+    named = graph.initial_locations.places_by_item(graph, platform)
     at_origin = moves & (problem.origin >= 0)
     at_origin[list(named)] = False
     lists = [np.flatnonzero(at_origin).astype(np.int32)]

@@ -42,8 +42,8 @@ def remaining_graph(
         cores=graph.cores[old],
         release=graph.release[old],
         deadline=graph.deadline[old],
-        homes=graph.homes,
-        goals=graph.goals,
+        initial_locations=graph.initial_locations,
+        destinations=graph.destinations,
         classes=SpeedClasses(graph.speed_class[old], graph.class_kind, graph.arch_speeds),
     )
     return rest, old

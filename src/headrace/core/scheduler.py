@@ -43,9 +43,9 @@ class Problem:
     """The run sends inputs for this many tasks of each queue; None: all that can be sent."""
 
     def __post_init__(self) -> None:
-        if len(self.graph.homes.index):
-            homes = self.graph.homes.places_by_item(self.graph, self.platform)
-            object.__setattr__(self, "holders", homes | dict(self.holders))
+        if len(self.graph.initial_locations.index):
+            initial_locations = self.graph.initial_locations.places_by_item(self.graph, self.platform)
+            object.__setattr__(self, "holders", initial_locations | dict(self.holders))
 
 
 @runtime_checkable

@@ -175,9 +175,11 @@ def test_from_the_present_state() -> None:
     plan = Coschedule(time=0.5).plan(Problem(graph, platform, holders=moved, free_at={0: 4000.0}))
     assert plan.start[plan.host == 0].min() >= 4000.0
     names = platform.network.place_names
-    homes = graph.homes.places_by_item(graph, platform) | moved
-    lists = SiteLists.of_items({i: [names[p] for p in at] for i, at in homes.items()}, graph.n_items)
-    judged = replace(graph, homes=lists)
+    initial_locations = graph.initial_locations.places_by_item(graph, platform) | moved
+    lists = SiteLists.of_items(
+        {i: [names[p] for p in at] for i, at in initial_locations.items()}, graph.n_items
+    )
+    judged = replace(graph, initial_locations=lists)
     assert not check(judged, platform, replace(plan, graph=judged))
     gone = platform.without(["farm"])
     rest = Coschedule(time=0.5).plan(Problem(graph, gone))

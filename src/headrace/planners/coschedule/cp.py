@@ -211,7 +211,9 @@ class _Model:
         """Where copies are, which transfers bring them, when they are there, and the room they take."""
         instance, model, ticks = self.instance, self.model, self.ticks
         arcs, places = instance.paths.arcs, instance.places
-        homes = set(instance.paths.sets[instance.source[item]]) if instance.source[item] != NONE else set()
+        initial_locations = (
+            set(instance.paths.sets[instance.source[item]]) if instance.source[item] != NONE else set()
+        )
         size = float(instance.size[item])
         has = [model.new_bool_var(f"has{item},{p}") for p in range(places)]
         ready = [model.new_int_var(0, ticks.horizon, f"ready{item},{p}") for p in range(places)]
@@ -221,7 +223,7 @@ class _Model:
         into: list[list[Any]] = [[] for _ in range(places)]
         for a in range(len(arcs.tail)):
             p, q = int(arcs.tail[a]), int(arcs.head[a])
-            if q in homes:
+            if q in initial_locations:
                 continue
             self.operations += 1
             used = model.new_bool_var(f"move{item},{a}")
@@ -240,15 +242,15 @@ class _Model:
                 for link in arcs.links[arcs.link_ptr[a] : arcs.link_ptr[a + 1]].tolist():
                     self._busy[link].append(interval)
             self.moves[(item, a)] = (used, start)
-        goals = (
+        destinations = (
             set(instance.paths.sets[instance.destination[item]])
             if instance.destination[item] != NONE
             else set()
         )
-        if goals:
-            model.add(sum(has[p] for p in sorted(goals)) == 1)
+        if destinations:
+            model.add(sum(has[p] for p in sorted(destinations)) == 1)
         for p in range(places):
-            if p in homes:
+            if p in initial_locations:
                 model.add(has[p] == 1)
                 model.add(ready[p] == 0)
                 model.add(since[p] == 0)
@@ -264,7 +266,7 @@ class _Model:
                     model.add_implication(here, has[p])
                     model.add(self.begin[job] >= ready[p]).only_enforce_if(here)
                     model.add(until[p] >= self.end[job]).only_enforce_if(here)
-            if p in goals:
+            if p in destinations:
                 model.add(until[p] == ticks.horizon).only_enforce_if(has[p])
                 if maker >= 0:
                     model.add(ready[p] <= self._due(maker)).only_enforce_if(has[p])

@@ -130,7 +130,7 @@ def _sets_of(problem: Problem) -> tuple[tuple[tuple[int, ...], ...], Ints, Ints]
     for item, places in problem.holders.items():
         if places and outside[item]:
             source[item] = number.setdefault(tuple(sorted(set(places))), len(number))
-    for item, places in graph.goals.places_by_item(graph, problem.platform).items():
+    for item, places in graph.destinations.places_by_item(graph, problem.platform).items():
         if graph.size[item] > 0 and not outside[item]:
             destination[item] = number.setdefault(tuple(sorted(set(places))), len(number))
     return tuple(number), source, destination

@@ -34,7 +34,7 @@ class Relaxation:
     share: Floats
     """[jobs, hosts] which part of each job runs where."""
     flow: dict[tuple[bool, int, int], dict[int, float]]
-    """Part of the bytes over each path, by (whether they go in, set of sources or goals, place)."""
+    """Part of the bytes over each path, by (whether they go in, set of sources or destinations, place)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,7 +59,7 @@ class Entries:
 
 
 def file_entries(instance: Instance) -> tuple[Entries, Entries]:
-    """Inputs from outside, and results with goals. A file with several readers counts in equal parts."""
+    """Inputs from outside, and results with destinations. A file with several readers counts in equal parts."""
     job = np.repeat(np.arange(instance.n), np.diff(instance.read_ptr))
     outside = instance.source[instance.reads] != NONE
     job, items = job[outside], instance.reads[outside]
@@ -116,7 +116,7 @@ def busy_windows(instance: Instance) -> tuple[Floats, Floats]:
 
 
 def _single_jobs(instance: Instance) -> bool:
-    """Whether no job reads what another makes: only then is all traffic from sources or to goals."""
+    """Whether no job reads what another makes: only then is all traffic from sources or to destinations."""
     graph = instance.problem.graph
     return not bool((graph.producer[instance.reads] >= 0).any())
 
@@ -132,15 +132,15 @@ def _link_windows(instance: Instance, start: Floats, after: Floats, head: Floats
     done = np.where(instance.can_run, start + instance.seconds, np.inf).min(axis=0)
     rest = np.where(instance.can_run, instance.seconds + after, np.inf).min(axis=0)
     sources = sorted({p for s in np.unique(inputs.ends).tolist() for p in instance.paths.sets[s]})
-    goals = sorted({p for s in np.unique(results.ends).tolist() for p in instance.paths.sets[s]})
+    destinations = sorted({p for s in np.unique(results.ends).tolist() for p in instance.paths.sets[s]})
     first = np.full((2, len(arcs.tail)), np.inf)
     last = np.full((2, len(arcs.tail)), np.inf)
     if sources:
         first[0] = slow[sources].min(axis=0)[arcs.tail] * least_in
         last[0] = (slow[:, instance.host_place] * least_in + rest).min(axis=1)[arcs.head]
-    if goals:
+    if destinations:
         first[1] = (slow[instance.host_place] * least_out + done[:, None]).min(axis=0)[arcs.tail]
-        last[1] = slow[:, goals].min(axis=1)[arcs.head] * least_out
+        last[1] = slow[:, destinations].min(axis=1)[arcs.head] * least_out
     for link in range(len(head) - hosts):
         using = arcs_on(instance, link)
         if len(using):
