@@ -1,4 +1,4 @@
-"""What a scheduler believes: how long tasks take and how fast hosts and links are."""
+"""Estimates of run times and of the speeds of hosts and links, as schedulers use them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.model.platform import Host, Platform
 from headrace.predict.remaining import left_on_time
 
 _LEAST_SHARE = 1e-9
-"""Least time on a host, as a share of the slowest host's: an execution of no time gives no infinite speed."""
+"""Minimum time on a host, as a share of the slowest host's, so that a zero run time gives no infinite speed."""
 
 
 class Estimates:
@@ -30,46 +30,46 @@ class Estimates:
         self._rates = read_only(platform.rates(graph.kinds))
 
     def note(self, now: float, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
-        """These tasks have ended on these hosts after so many seconds."""
+        """Record that these tasks finished on these hosts, and the run time of each in seconds."""
 
     def change(self, now: float, what: str, number: int, behaviour: Behaviour) -> None:
-        """A "host" or "link" behaves otherwise from now on; seen only by those who measure."""
+        """Record that a "host" or "link" behaves differently from now on; only measuring estimates use this."""
 
     def rates(self, now: float) -> Floats:
-        """Believed speed for each kind of task on each host: [kinds, hosts]."""
+        """Estimated speed for each kind of task on each host: [kinds, hosts]."""
         return self._rates
 
     def platform(self, now: float) -> Platform:
-        """The platform as it is believed to be, all hosts included."""
+        """The platform with estimated speeds and bandwidths, including hosts that are down."""
         return self.base
 
     def seconds(self, now: float, tasks: Ints, hosts: Ints) -> Floats:
         """Seconds that these tasks are expected to take on these hosts."""
-        rates = self.rates(now)  # first: those who learn bring their run times up to date with it
+        rates = self.rates(now)  # first: in learning estimates this call also updates the run times
         expected: Floats = self.work[tasks] / rates[self.graph.kind[tasks], hosts]
         return expected
 
     def sizes(self, done: Bools) -> Floats:
-        """Believed bytes of each item, when these tasks have ended."""
+        """Estimated bytes of each item, given the tasks that are done."""
         return self.graph.size
 
     def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
-        """Seconds until running tasks end; one that is overdue is expected to need a tenth more."""
+        """Seconds until running tasks finish; an overdue task is expected to need another tenth of its estimate."""
         return left_on_time(started, expected, now)
 
 
 def read_only(rates: Floats) -> Floats:
-    """The same array; schedulers see it and must not write to it."""
+    """The same array made read-only, because schedulers see it."""
     rates.flags.writeable = False
     return rates
 
 
 class HistoryEstimates(Estimates):
-    """Equations 1 and 2 of the macro-dataflow paper over what has run so far; at first the user's figures.
+    """Run times learned from past executions (equations 1 and 2 of the macro-dataflow paper); initially the user's.
 
-    A host that ran a kind of task is believed to take, per input byte, the weighted mean of its own
-    executions (alpha for the latest); one that did not, the mean over those that did, scaled by speed.
-    In a kind that reads no bytes each execution counts alike.
+    For a host that has executed a kind of task, the time per input byte is the weighted mean of its own executions,
+    where the latest has weight alpha. For a host that has not, it is the mean over the hosts that have, scaled by
+    speed. For kinds without input bytes, the time per execution is used.
     """
 
     fixed = False
@@ -77,7 +77,7 @@ class HistoryEstimates(Estimates):
     def __init__(self, graph: Graph, platform: Platform, alpha: float = 0.9) -> None:
         super().__init__(graph, platform)
         if not 0 < alpha <= 1:
-            raise UsageError(f"alpha is {alpha}", where="history", hint="give a number above 0, at most 1")
+            raise UsageError(f"alpha is {alpha}", where="history", hint="use a number above 0 and at most 1")
         self.alpha = alpha
         reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
         size = np.bincount(reader, weights=graph.size[graph.reads], minlength=graph.n_tasks)
@@ -129,7 +129,7 @@ class HistoryEstimates(Estimates):
 
 
 def with_rates(platform: Platform, kinds: tuple[str, ...], rates: Floats) -> Platform:
-    """The platform with these net speeds, [kinds, hosts]: loads are contained in them."""
+    """The platform with these effective speeds, [kinds, hosts], which already account for load."""
     plain = kinds.index("") if "" in kinds else -1
 
     def changed(number: int, host: Host) -> Host:
@@ -141,7 +141,7 @@ def with_rates(platform: Platform, kinds: tuple[str, ...], rates: Floats) -> Pla
 
 
 def with_hosts(platform: Platform, changed: Callable[[int, Host], Host]) -> Platform:
-    """The platform with every host replaced; numbers stay."""
+    """The platform with every host replaced by `changed(number, host)`; numbers stay the same."""
     number = 0
     sites = []
     for site in platform.sites:

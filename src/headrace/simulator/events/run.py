@@ -31,7 +31,7 @@ class SimulatedRun:
     deciding: float
     """Of that, time spent in the scheduler."""
     asked: int
-    """How often the scheduler was asked."""
+    """Number of scheduler calls."""
     plans: int
     redone: int
     """Executions that were repeated because their data was lost."""
