@@ -132,7 +132,7 @@ def test_options_without_effect_on_a_grid() -> None:
 
 def test_from_python_too() -> None:
     policy = ReplanPolicy(subset=5)
-    with pytest.raises(UsageError, match="'workqueue' decides by itself and does not accept subset"):
+    with pytest.raises(UsageError, match="'workqueue' does not accept subset"):
         make_scheduler("workqueue", policy)
     assert make_scheduler("workqueue", accepted_policy("workqueue", policy)).name == "workqueue"
 

@@ -221,7 +221,9 @@ class Coordinator:
             answer += self._answer_to(commands)
             check_balance = leaves_idle and not balance
             muted = not commands or (wanted and not changed and not balance)
-            if not wanted and self.scheduler.wake.at == due:  # the scheduler did not set its next wake-up time
+            if (
+                not wanted and self.scheduler.wake.at == due
+            ):  # the scheduler did not set its next wake-up time
                 return answer
             events, changed, happened = (), False, False
 

@@ -131,9 +131,7 @@ class ReplanPolicy:
         if self.horizon != "tuned" and not (isinstance(self.horizon, int | float) and self.horizon >= 0):
             raise UsageError(f"horizon is {self.horizon!r}", hint="use tuned, or a number that is 0 or more")
         if not self.misprediction > 1:
-            raise UsageError(
-                f"misprediction is {self.misprediction}", hint="use a factor above 1, such as 2"
-            )
+            raise UsageError(f"misprediction is {self.misprediction}", hint="use a factor above 1, such as 2")
         for what, chosen, known in (
             ("events", self.events, ("once", "S1", "S2", "S3")),
             ("reduce", self.reduce, ("shared-file", "random")),

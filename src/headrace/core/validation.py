@@ -56,7 +56,9 @@ def _queues(problem: StaticProblem, state: CoordinatorState) -> None:
     for host in range(hosts):
         tasks = chain(state.queue_next, int(state.queue_head[host]))
         _require(len(tasks) == state.queue_length[host], f"wrong length of the queue of host {host}")
-        _require(all(state.assigned[t] == host for t in tasks), f"an unassigned task in the queue of host {host}")
+        _require(
+            all(state.assigned[t] == host for t in tasks), f"an unassigned task in the queue of host {host}"
+        )
         startable = chain(state.startable_next, int(state.startable_head[host]))
         ready = {t for t in tasks if state.missing_inputs[t] == 0 and state.absent_inputs[t] == 0}
         _require(set(startable) == ready, f"wrong list of startable tasks on host {host}")

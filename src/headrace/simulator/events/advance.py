@@ -1,4 +1,4 @@
-"""The event loop: orders are carried out, ends are noted, until something needs a decision."""
+"""The event loop: execute commands and process completions until the scheduler must be called."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def write(grid, kind, subject, origin, target):
 
 @inner
 def core_end(grid, core, task):
-    """When the work left on a core is done, at the speed its host has from now on."""
+    """When the remaining work on a core will be done, given the speed of its host from now on."""
     host = grid.core_host[core]
     left = grid.core_work_left[core] / grid.rate[grid.kind[task], host]
     trace = grid.host_trace[host]
@@ -92,7 +92,7 @@ def start_move(problem, state, grid, move, source, target):
 
 @inner
 def carry_out(problem, state, grid):
-    """Do what the coordinator commands; returns whether shares of links change by it."""
+    """Execute the coordinator's commands; returns whether bandwidth shares have changed."""
     changed = False
     cores = len(grid.core_host)
     for k in range(state.counters[COMMANDS]):
@@ -147,10 +147,10 @@ def finish_move(problem, state, grid, move):
 
 @inner
 def end_flows(problem, state, grid):
-    """Transfers that have got all they wanted, by now; how many.
+    """Finish the transfers whose bytes have all been sent by now; returns their number.
 
-    What a flow gets in the least time that can be told apart at this moment does not count as missing: else a
-    small item on a quick link late in a run would never be there.
+    Bytes that a flow sends within the resolution of the clock are not counted as missing; otherwise a small item on a
+    fast link late in a run would never arrive.
     """
     ended = 0
     k = 0
@@ -176,14 +176,14 @@ def end_flows(problem, state, grid):
 
 @entry
 def settle(problem, state, grid):
-    """Carry out what a change ordered, before anything new is started."""
+    """Execute the commands caused by a change before anything new starts."""
     if carry_out(problem, state, grid) and problem.policy[CONTENTION] == FAIR:
         share(problem, grid, grid.now[0])
 
 
 @entry
 def host_speed_changes(problem, state, grid, host, trace):
-    """From now on a host follows another trace; what it runs has done its part of the work."""
+    """Switch a host to another trace and update the remaining work of its running tasks."""
     now = grid.now[0]
     old = grid.host_trace[host]
     for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
@@ -204,7 +204,7 @@ def host_speed_changes(problem, state, grid, host, trace):
 
 @entry
 def link_speed_changes(problem, state, grid, link, trace, delay):
-    """From now on a link follows another trace; transfers on it have sent their part."""
+    """Switch a link to another trace and update the remaining bytes of its transfers."""
     now = grid.now[0]
     cores = len(grid.core_host)
     places = len(state.place_up)
@@ -232,7 +232,7 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
 
 @inner
 def log_is_full(state, grid):
-    """Whether one more step could write more lines than the log has room for."""
+    """Whether the next step could write more entries than the log has room for."""
     need = (
         state.counters[COMMANDS] + grid.heap_len[0] + 2 * state.counters[TRANSFERS] + len(grid.core_host) + 16
     )
@@ -241,14 +241,14 @@ def log_is_full(state, grid):
 
 @inner
 def copies_are_full(state):
-    """Whether one more step could make more copy records than there is room for."""
+    """Whether the next step could add more copy records than there is room for."""
     need = 64 + state.counters[REQUESTS] + len(state.host_up) + 2 * state.counters[RUNNING_WRITES]
     return len(state.copy_item) - state.counters[COPIES] < need
 
 
 @inner
 def next_end(grid, fair):
-    """When the next task or transfer ends, or shares of links change."""
+    """When the next task or transfer finishes, or bandwidth shares change."""
     following = grid.heap_time[0] if grid.heap_len[0] > 0 else np.inf
     if fair:
         following = min(following, min(next_flow_end(grid), grid.flow_time[1]))
@@ -257,7 +257,7 @@ def next_end(grid, fair):
 
 @inner
 def end_what_is_due(problem, state, grid, factor):
-    """Note everything that ends now; returns whether shares of links change."""
+    """Process everything that finishes now; returns whether bandwidth shares change."""
     fair = problem.policy[CONTENTION] == FAIR
     cores = len(grid.core_host)
     changed = False
@@ -270,7 +270,7 @@ def end_what_is_due(problem, state, grid, factor):
         number = grid.heap_id[0]
         take_out(grid, number)
         if number < cores:
-            if state.core_task[number] >= 0:  # not stopped at this very moment
+            if state.core_task[number] >= 0:  # not stopped at the same time
                 end_task(problem, state, grid, number, factor)
             continue
         move = number - cores
@@ -286,11 +286,11 @@ def end_what_is_due(problem, state, grid, factor):
 
 @entry
 def advance(problem, state, grid, until, results, wake, muted, check_balance):
-    """Run until all is done, a time is reached, the scheduler wants to be asked, or nothing can happen any more.
+    """Run until all is done, a time is reached, the scheduler must be called, or nothing more can happen.
 
-    See `core.transitions.wake` for `wake`. A scheduler that was just asked is not asked again before something has
-    happened (`muted`), but for one look whether what it placed left hosts idle (`check_balance`).
-    O(log of what is under way) for each end, plus what changes by it.
+    See `core.transitions.wake` for `wake`. With `muted`, the scheduler is not called again before an event occurs,
+    except for one check whether its assignments left hosts idle (`check_balance`). O(log of what is active) for each
+    completion, plus the cost of what it changes.
     """
     fair = problem.policy[CONTENTION] == FAIR
     tasks = len(state.done)

@@ -1,4 +1,4 @@
-"""What ends when: a heap with the place of every id, so that an end can be moved or taken out."""
+"""The event queue: an indexed heap of end times, so that an entry can be changed or removed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from headrace.arrays.compiling import inner
 
 @inner
 def earlier(grid, i, j):
-    """By time, ties by id."""
+    """Whether entry i comes before entry j: by time, ties by id."""
     a, b = grid.heap_time[i], grid.heap_time[j]
     return a < b or (a == b and grid.heap_id[i] < grid.heap_id[j])
 
@@ -47,7 +47,7 @@ def sink(grid, i):
 
 @inner
 def put(grid, id, time):
-    """Set or change when an id ends: O(log n)."""
+    """Set or change the end time of an id: O(log n)."""
     i = grid.heap_at[id]
     if i < 0:
         i = grid.heap_len[0]
@@ -64,7 +64,7 @@ def put(grid, id, time):
 
 @inner
 def take_out(grid, id):
-    """An id ends no more."""
+    """Remove an id from the queue: O(log n)."""
     i = grid.heap_at[id]
     if i < 0:
         return

@@ -1,4 +1,4 @@
-"""Transfers under way: alone on their links, or sharing them max-min fairly."""
+"""Active transfers: with exclusive use of their links, or sharing them max-min fairly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def bandwidth_at(grid, link, now):
 
 @inner
 def latency_at(problem, grid, pair, now):
-    """Latency of the way, with what the traces of its links add to their means."""
+    """Latency of the route, including what the traces of its links add to their means."""
     latency = problem.route_latency[pair]
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
         link = problem.route_links[k]
@@ -53,7 +53,7 @@ def step_after(problem, grid, pair, now):
 
 @inner
 def alone_until(problem, grid, pair, now, size):
-    """When a transfer that has its links to itself is over: piece by piece of their traces."""
+    """When a transfer with exclusive links finishes, piece by piece of their traces."""
     if size <= 0.0:
         return now
     if not traced(problem, grid, pair):
@@ -77,7 +77,7 @@ def alone_until(problem, grid, pair, now, size):
 
 @inner
 def sent_between(problem, grid, pair, start, end):
-    """Bytes that a transfer alone on its links sends in a span of time."""
+    """Bytes that a transfer with exclusive links sends in a time span."""
     if not traced(problem, grid, pair):
         return (end - start) / problem.route_seconds_per_byte[pair]
     sent = 0.0
@@ -90,7 +90,7 @@ def sent_between(problem, grid, pair, start, end):
 
 @inner
 def join_flow(problem, state, grid, move, pair):
-    """A transfer begins to share: it is over when each flow of its pair has got so much more."""
+    """Add a transfer to the flows of its pair of places; it finishes when each flow has sent that much more."""
     grid.flow_goal[move] = grid.pair_served[pair] + grid.transfer_left[move]
     if grid.pair_flows[pair] == 0:
         grid.active_at[pair] = grid.n_active[0]
@@ -137,7 +137,7 @@ def leave_flow(grid, move, pair):
 
 @inner
 def advance_flows(grid, now):
-    """Every flow gets its share since the last moment."""
+    """Credit every flow with the bytes sent since the last update."""
     passed = now - grid.flow_time[0]
     if passed > 0.0:
         for k in range(grid.n_active[0]):
@@ -148,9 +148,9 @@ def advance_flows(grid, now):
 
 @inner
 def share(problem, grid, now):
-    """Max-min fair rates by filling the most contended link first; O(rounds * active pairs * links of a way).
+    """Compute max-min fair rates by filling the most contended link first; O(rounds * active pairs * route length).
 
-    The next step of a trace among links in use is kept in flow_time[1].
+    The next step of a trace among links in use is stored in flow_time[1].
     """
     step = np.inf
     count = grid.n_active[0]
@@ -196,7 +196,7 @@ def share(problem, grid, now):
 
 @inner
 def next_flow_end(grid):
-    """When the first of the sharing transfers is over, if nothing changes."""
+    """When the first of the sharing transfers finishes if nothing changes."""
     first = np.inf
     for k in range(grid.n_active[0]):
         pair = grid.active[k]

@@ -1,4 +1,4 @@
-"""Traces in compiled loops: the value at a moment, the next step, the moment by which work is done."""
+"""Traces in compiled loops: the value at a time, the next step, and the time at which work is done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headrace.arrays.compiling import inner
 
 @inner
 def piece(table, trace, where):
-    """The piece of a trace that holds at a place of its series: O(log steps)."""
+    """The piece of a trace that holds at an offset into its series: O(log steps)."""
     low, high = table.ptr[trace], table.ptr[trace + 1]
     while high - low > 1:
         middle = (low + high) // 2
@@ -22,7 +22,7 @@ def piece(table, trace, where):
 
 @inner
 def place_of(table, trace, moment):
-    """Where in its series a trace is at a moment; inside the first round if it repeats."""
+    """The offset into its series at which a trace is at a given time; within one period if it repeats."""
     where = moment + table.offset[trace]
     length = table.length[trace]
     if length < np.inf:
@@ -37,7 +37,7 @@ def value_at(table, trace, moment):
 
 @inner
 def next_step(table, trace, moment):
-    """The first moment after this one at which a piece ends; inf if none does."""
+    """The first time after `moment` at which a piece ends; inf if none does."""
     where = place_of(table, trace, moment)
     at = piece(table, trace, where)
     if where < table.time[at]:
@@ -52,14 +52,14 @@ def next_step(table, trace, moment):
 
 @inner
 def upto(table, trace, where):
-    """Integral from the beginning of the series to a place in its first round."""
+    """Integral from the beginning of the series to an offset within its first period."""
     at = piece(table, trace, where)
     return table.area[at] + (where - table.time[at]) * table.value[at]
 
 
 @inner
 def finish(table, trace, start, amount):
-    """The first moment by which `amount` has been done since `start`; inf if it never is."""
+    """The earliest time by which `amount` has been done since `start`; inf if never."""
     if not amount > 0.0:
         return start
     base = place_of(table, trace, start)
