@@ -83,7 +83,7 @@ def test_an_option_that_a_scheduler_lacks_is_no_traceback(scheduler: str) -> Non
     if scheduler in ("best", "coschedule"):
         assert make_scheduler(scheduler, time=3.0).name
     else:
-        with pytest.raises(UsageError, match=r"takes no 'time' \(try: best"):
+        with pytest.raises(UsageError, match=r"does not accept 'time' \(try: best"):
             make_scheduler(scheduler, time=3.0)
 
 
