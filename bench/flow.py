@@ -11,7 +11,7 @@ from bench.generated.flows import flow_case
 from bench.generated.pipelines import mixed_machines
 from bench.tools import geometric_mean, print_rows
 from headrace.planners.pipeline.plan import deploy_lpsched
-from headrace.simulator.flow import simulate_deployment
+from headrace.simulator.pipeline.flow import simulate_deployment
 
 CASES = 50
 SIZES = ((1_000, 12, 12), (10_000, 40, 24))

@@ -16,8 +16,8 @@ from headrace.experiment.repeat import repeat
 from headrace.model.plan import Plan
 from headrace.model.platform import Contention, Host, Platform, Site
 from headrace.planners.registry import make
-from headrace.simulator.carry import PlanOnce
-from headrace.simulator.replay import Replayer
+from headrace.simulator.replay.plan_replay import PlanReplays
+from headrace.simulator.replay.replay import Replayer
 
 TASKS = 100_000
 WAYS: tuple[tuple[Contention, int | None], ...] = (
@@ -36,13 +36,13 @@ def many_hosts() -> Platform:
     return Platform((Site("a", hosts, bandwidth=125e6, latency=1e-4),))
 
 
-def speed(plan: Plan, ahead: int | None) -> tuple[float, float]:
+def speed(plan: Plan, depth: int | None) -> tuple[float, float]:
     """Least CPU seconds of three: from the plan on, and when what waits for what is known."""
     whole = again = float("inf")
-    Replayer.of(plan, ahead=ahead).times()
+    Replayer.of(plan, prefetch_depth=depth).times()
     for _ in range(3):
         began = time.process_time()
-        replayer = Replayer.of(plan, ahead=ahead)
+        replayer = Replayer.of(plan, prefetch_depth=depth)
         ready = time.process_time()
         replayer.times()
         ended = time.process_time()
@@ -57,16 +57,18 @@ def main() -> None:
     }
     rows: list[tuple[object, ...]] = []
     for name, plan in plans.items():
-        for contention, ahead in WAYS:
+        for contention, depth in WAYS:
             under = replace(plan, platform=replace(plan.platform, contention=contention))
-            whole, again = speed(under, ahead)
-            way = contention if ahead is None else f"{contention}, {ahead} ahead"
+            whole, again = speed(under, depth)
+            way = contention if depth is None else f"{contention}, prefetch {depth}"
             rows.append((name, len(plan.move_item), way, f"{TASKS / whole:,.0f}", f"{TASKS / again:,.0f}"))
     print_rows(("program", "transfers", "links", "tasks/CPU s", "carried out again"), rows)
     rows = []
     for name, plan in plans.items():
         for contention in ("none", "fair"):
-            once = PlanOnce(replace(plan, platform=replace(plan.platform, contention=contention)), error=0.2)
+            once = PlanReplays(
+                replace(plan, platform=replace(plan.platform, contention=contention)), error=0.2
+            )
             one, both = (repeat(once, RUNS, workers=workers).seconds for workers in (1, None))
             rows.append((name, contention, one, both, f"{RUNS * TASKS / both:,.0f}"))
     print_rows(("program", "links", f"{RUNS} runs, 1 worker, s", "all cores, s", "tasks/s"), rows)

@@ -25,7 +25,7 @@ import numpy as np
 from bench.simgrid_case import as_case, planned
 from bench.simgrid_memory import peak_megabytes
 from bench.tools import print_rows
-from headrace.simulator.replay import Replayer
+from headrace.simulator.replay.replay import Replayer
 
 CASES = (
     (400, 1_200_000),
@@ -78,12 +78,12 @@ def in_simgrid(python: Path, case: Path) -> Measured:
 
 def in_replay(tasks: int, shared: int) -> Measured:
     """To be called in a process of its own: memory is that of all of it, program and plan included."""
-    Replayer.of(planned(50, shared), ahead=AHEAD).times()  # loads the compiled loops
+    Replayer.of(planned(50, shared), prefetch_depth=AHEAD).times()  # loads the compiled loops
     plan = planned(tasks, shared)
     whole = again = float("inf")
     for _ in range(REPEATS):
         began = time.process_time()
-        replayer = Replayer.of(plan, ahead=AHEAD)
+        replayer = Replayer.of(plan, prefetch_depth=AHEAD)
         ready = time.process_time()
         _, finish = replayer.times()
         ended = time.process_time()

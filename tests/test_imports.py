@@ -22,9 +22,11 @@ ORDER = (
     "arrays",
     "core",
     "simulator",
+    "simulator.replay",
     "planners",
     "online",
     "simulator.events",
+    "simulator.pipeline",
     "runtime",
     "record",
     "experiment",
@@ -173,7 +175,9 @@ def test_layers_and_directions():
         None,
     ]
     assert points_down("model", "headrace.runtime.cluster")
-    assert points_down("simulator", "headrace.planners.list.heft")
-    assert not points_down("planners", "headrace.simulator.replay")
+    assert points_down("simulator.replay", "headrace.planners.list.heft")
+    assert points_down("planners", "headrace.simulator.events.backend")
+    assert not points_down("planners", "headrace.simulator.replay.replay")
+    assert not points_down("simulator.events", "headrace.planners.registry")
     assert not points_down("runtime", "headrace.runtime.files")
     assert not points_down("model", "numba")

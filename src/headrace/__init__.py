@@ -1,6 +1,6 @@
-"""Headrace plans, simulates and runs dataflow programs on machines that are not all alike.
+"""Headrace plans, simulates and runs dataflow programs on heterogeneous machines.
 
-Names are loaded when they are first used, so that `import headrace` costs nothing.
+Names are imported on first use, so `import headrace` is fast.
 
 >>> import headrace as hr
 >>> program = hr.Program("two")

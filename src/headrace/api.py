@@ -1,4 +1,4 @@
-"""What a user of the library calls: plan, simulate, replay, run, deploy, check."""
+"""Public functions on programs: plan, simulate and replay."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from headrace.planners.registry import DEFAULT, make
 
 if TYPE_CHECKING:
     from headrace.model.behaviour import GridScript
-    from headrace.simulator.carry import Simulation
     from headrace.simulator.events.config import SimulationConfig
     from headrace.simulator.events.run import SimulatedRun
+    from headrace.simulator.replay.plan_replay import Simulation
 
 _UNPLANNED = ("storage", "result", "release", "deadline", "cores", "more")
-"""Rules that most planners do not plan for: a plan that breaks only these is their limit, not a fault."""
+"""Rules that most planners ignore: breaking only these is a known limitation of the planner, not a bug."""
 
 
 def plan(
@@ -37,15 +37,17 @@ def plan(
     Parameters
     ----------
     scheduler
-        A name that `headrace schedulers` lists, `file.py:Class`, or an object. For a scheduler that decides while
-        a program runs, the plan is what it does on this platform when nothing changes.
+        A name listed by `headrace schedulers`, `file.py:Class`, or an object. For an online scheduler, the plan
+        is the schedule it produces on this platform when nothing changes.
+    seed
+        Random seed for planners that make random choices.
     options
         Passed to the scheduler's constructor, such as `time=10`.
 
     Raises
     ------
     NoPlan
-        If the scheduler finds no plan that keeps all rules.
+        If the scheduler finds no plan that satisfies all rules.
 
     >>> import headrace as hr
     >>> program = hr.Program()
@@ -53,13 +55,13 @@ def plan(
     >>> hr.plan(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)).makespan
     2.0
     """
-    from headrace.online.adapter import is_scheduler
+    from headrace.online.adapter import is_scheduler, make_scheduler
     from headrace.planners.timed import plan_with_bound
 
     graph = program.graph if isinstance(program, Program) else program
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
     if is_scheduler(chosen):
-        made = _what_it_does(graph, platform, chosen)  # type: ignore[arg-type]
+        made = _what_it_does(graph, platform, make_scheduler(chosen))
     else:
         made = plan_with_bound(chosen, Problem(graph, platform, seed=seed))  # type: ignore[arg-type]
     _require_plan(graph, platform, made, chosen.name)
@@ -67,7 +69,7 @@ def plan(
 
 
 def _what_it_does(graph: Graph, platform: Platform, scheduler: Scheduler) -> Plan:
-    """What a scheduler does when nothing changes, as a plan."""
+    """The schedule an online scheduler produces when nothing changes, as a plan."""
     from headrace.planners.bounds import lower_bound
     from headrace.simulator.events.backend import simulate_scheduler
 
@@ -79,13 +81,13 @@ def _require_plan(graph: Graph, platform: Platform, made: Plan, name: str) -> No
     broken = check(graph, platform, made, limit=3)
     if broken and all(violation.rule in _UNPLANNED for violation in broken):
         storage = broken[0].rule == "storage"
-        kept = "fits the storage" if storage else f"keeps the rule {broken[0].rule!r}"
+        kept = "fits the storage" if storage else f"satisfies the rule {broken[0].rule!r}"
         raise NoPlan(
             f"{name} found no plan that {kept}: {broken[0].message}",
             where=platform.name,
             hint="give the site more storage, or try another scheduler"
             if storage
-            else "the scheduler coschedule",
+            else "use the scheduler coschedule",
         )
     if broken:
         require_valid(graph, platform, made)
@@ -100,19 +102,19 @@ def simulate(
     seed: int = 0,
     **options: Any,
 ) -> SimulatedRun:
-    """Run a program in virtual time: the scheduler decides, as it would in a real run.
+    """Simulate a run in virtual time, with the scheduler making decisions as it would in a real run.
 
-    A planner's plan is carried out, and what is left is planned again as `config.policy` says. To repeat a plan
-    that exists, see `replay`.
+    With a planner, its plan is executed and the remaining tasks are replanned according to `config.policy`. To
+    execute an existing plan, use `replay`.
 
     Parameters
     ----------
     grid
-        A platform, or a grid description with what happens to its hosts and links.
+        A platform, or a grid description with scripted changes to its hosts and links.
     scheduler
-        A name that `headrace schedulers` lists, `file.py:Class`, or an object with `plan` or `react`.
+        A name listed by `headrace schedulers`, `file.py:Class`, or an object with `plan` or `react`.
     config
-        When to plan again, how queues are worked off, faults, errors of estimates.
+        When to replan, how queues are processed, faults, and estimation errors.
     options
         Passed to the scheduler's constructor, such as `time=10`.
 
@@ -128,12 +130,14 @@ def simulate(
 
 
 def replay(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:
-    """Carry a fixed plan out in virtual time: its hosts, orders, sources and routes; only times change.
+    """Execute a fixed plan in virtual time, keeping its hosts, task order, sources and routes; only times change.
 
     Parameters
     ----------
     error
-        Each run time is multiplied by a factor drawn evenly from 1 - error to 1 + error.
+        Each run time is multiplied by a factor drawn uniformly from 1 - error to 1 + error.
+    seed
+        Random seed for these factors.
 
     >>> import headrace as hr
     >>> program = hr.Program()
@@ -142,6 +146,6 @@ def replay(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:
     >>> hr.replay(plan).makespan, hr.replay(plan, error=0.2, seed=1).makespan == plan.makespan
     (2.0, False)
     """
-    from headrace.simulator.carry import simulate_plan
+    from headrace.simulator.replay.plan_replay import replay_plan
 
-    return simulate_plan(plan, error=error, seed=seed)
+    return replay_plan(plan, error=error, seed=seed)

@@ -1,4 +1,4 @@
-"""What a user of the library calls for pipelines: deploy."""
+"""Public function on pipelines: deploy."""
 
 from __future__ import annotations
 
@@ -25,11 +25,31 @@ def deploy(
     gap: float = 1e-4,
     tell: Callable[[str], None] | None = None,
 ) -> Deployment:
-    """How many copies of each filter, on which hosts, with which flows; the answer is checked.
+    """Choose the number of copies of each filter, their hosts and the flows between them; check the deployment.
 
-    `planner` is lpsched, trivial (one host a filter) or total (all hosts); `time` (seconds) and `gap` are
-    for lpsched: it stops at a proven relative gap, or answers with the best it has. `sources` and `knobs`
-    take the place of the pipeline's own, `loads` that of the platform's: shares of hosts that others use.
+    Parameters
+    ----------
+    planner
+        `lpsched`, `trivial` (one host per filter) or `total` (all hosts).
+    sources, knobs
+        Override those of the pipeline.
+    several_per_host
+        Filters may share a host, each with a share of its cores.
+    segments
+        Sites whose hosts share one medium, with its bandwidth in bytes/s.
+    loads
+        Override the load of hosts by name: the share of each core used by others, from 0 to 1.
+    time, gap
+        LPSched stops after `time` seconds, or when the relative gap to the bound is proven to be at most `gap`.
+    tell
+        Called with progress messages.
+
+    Raises
+    ------
+    UsageError
+        If a name is unknown or a value is out of range.
+    BadPlan
+        If the deployment breaks a restriction, which is a bug in the planner.
 
     >>> import headrace as hr
     >>> averager = hr.Pipeline("averager", [
@@ -47,7 +67,9 @@ def deploy(
     from headrace.planners.pipeline.plan import PLANNERS, deploy_lpsched
 
     if planner not in PLANNERS:
-        raise UsageError(f"there is no planner {planner!r} of deployments", hint=", ".join(PLANNERS))
+        raise UsageError(
+            f"there is no deployment planner {planner!r}", hint=f"use one of {', '.join(PLANNERS)}"
+        )
     if sources is not None:
         pipeline = pipeline.with_sources(sources)
     problem = PipelineProblem(
@@ -72,7 +94,7 @@ def deploy(
 
 
 def with_loads(platform: Platform, loads: Mapping[str, float]) -> Platform:
-    """The same platform, some hosts with another load.
+    """The same platform with the load of some hosts replaced.
 
     >>> with_loads(Platform.pairwise([1.0, 1.0], bandwidth=1e6), {"h1": 0.5}).hosts[1].load
     0.5
@@ -81,7 +103,7 @@ def with_loads(platform: Platform, loads: Mapping[str, float]) -> Platform:
     for name in loads:
         if name not in known:
             raise UsageError(
-                f"a load for {name!r}, which is no host", where=platform.name, hint="check names"
+                f"load given for unknown host {name!r}", where=platform.name, hint="check the host names"
             )
     if not loads:
         return platform

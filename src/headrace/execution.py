@@ -1,4 +1,4 @@
-"""Run a program for real: workers, predictions, a plan, the record, and the result files."""
+"""Execute a program on real workers: estimates, a plan, the record of the run, and result files."""
 
 from __future__ import annotations
 
@@ -34,40 +34,42 @@ if TYPE_CHECKING:
     from headrace.runtime.execute import Outcome
 
 ENGINE = "dask"
-"""The scheduler name that leaves the placing to the engine."""
+"""The scheduler name that leaves placement to the engine."""
 
 _PAUSE = 5.0
-"""Seconds between plans of a real run that surprises ask for: handing a plan out takes time as well."""
+"""Minimum seconds between replans triggered by deviations in a real run: distributing a plan also takes time."""
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What came of a real run."""
+    """The outcome of a real run."""
 
     id: str
-    """Its name in the record."""
+    """The run's id in the record."""
     scheduler: str
     """The scheduler that decided; "dask" when the engine did."""
     plan: Plan | None
-    """The plan the run started with; None for schedulers that make none."""
+    """The initial plan; None for schedulers that do not plan ahead."""
     outcome: Outcome
     graph: Graph
-    """The program as it was estimated before the run."""
+    """The program with run times and sizes as estimated before the run."""
     platform: Platform
     files: dict[str, Path]
-    """Where each result was written."""
+    """The file of each result."""
 
     @cached_property
     def bound(self) -> float | None:
-        """No placing of the tasks, as long as they were measured to be, takes less on these workers."""
-        rate = self.platform.rates(self.graph.kinds)
+        """Lower bound on the makespan, from measured run times; None if a task was not measured."""
+        rate = self.platform.rates(self.graph)
         number = {name: t for t, name in enumerate(self.graph.task_names)}
         host_number = {host.name: i for i, host in enumerate(self.platform.hosts)}
         work = np.full(self.graph.n_tasks, np.nan)
         for event in self.outcome.events:
             if isinstance(event, TaskFinished) and event.host in host_number:
                 t = number[event.task]
-                work[t] = (event.time - event.start) * rate[self.graph.kind[t], host_number[event.host]]
+                work[t] = (event.time - event.start) * rate[
+                    self.graph.speed_class[t], host_number[event.host]
+                ]
         if np.isnan(work).any():
             return None
         return lower_bound(Problem(self.graph.with_work(np.maximum(work, 0.0)), self.platform))
@@ -82,7 +84,7 @@ class Run:
 
     @property
     def failure(self) -> TaskFailed | None:
-        """Why the run ended early, as an error that can be raised."""
+        """Why the run ended early, as an exception that can be raised; None if it completed."""
         return self.outcome.failure
 
 
@@ -103,11 +105,42 @@ def run(
 ) -> Run:
     """Run a program on local workers, on a cluster at `tls://host:port`, or on an open `Cluster`.
 
-    The plan knows what earlier runs measured (`learn`), everything that happens goes to the record, and
-    results with a path are written relative to `output`, the others to the record's folder. A task that fails
-    does not raise: see `Run.failure`. `scheduler="dask"` leaves the placing to the engine. The
-    scheduler decides while the program runs, as in a simulation; a planner's plan is made first, and again when
-    hosts join or leave. `planned` hears the plan before the run, `observe` every event.
+    All events are written to the record. Results with a path are written relative to `output`, others to the
+    record's folder. A planner plans before the run and replans when hosts join or leave.
+
+    Parameters
+    ----------
+    on
+        `local`, `tls://host:port`, `tcp://127.0.0.1:port`, or an open `Cluster`, which stays open.
+    scheduler
+        A name listed by `headrace schedulers`, `file.py:Class`, or an object; `dask` leaves placement to the engine.
+    workers, speeds, stretch
+        For local runs: number of workers (default: one per core), emulated relative speeds, and a factor by which
+        tasks are slowed down.
+    tls
+        Certificate files for `tls://` addresses: `ca`, `cert` and `key`.
+    record
+        Folder of the record; by default $HEADRACE_HOME, or .headrace in the current folder.
+    learn
+        Estimate run times and sizes from earlier runs.
+    observe
+        Called with every event.
+    planned
+        Called with the initial plan before the run starts.
+
+    Returns
+    -------
+    Run
+        Results, measured times and files. A failing task does not raise: see `Run.failure`.
+
+    >>> import tempfile
+    >>> import headrace as hr
+    >>> program = hr.Program("two")
+    >>> first = program.task(lambda: 20, outputs=["x"])
+    >>> second = program.task(lambda x: x + 1, inputs=[first], outputs=["y"])
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
+    ...     hr.run(program, workers=2, record=folder, output=folder).results
+    {'y': 21}
     """
     from headrace.record import Record
     from headrace.runtime.results import write_results
@@ -142,7 +175,7 @@ def _cluster(
     stretch: float,
     tls: dict[str, Any] | None,
 ) -> Iterator[Cluster]:
-    """Workers for one run; those that were given stay open."""
+    """Workers for one run; a cluster passed in stays open."""
     from headrace.runtime.cluster import connect, open_local
 
     if not isinstance(on, str):
@@ -152,28 +185,31 @@ def _cluster(
             yield opened
     elif "://" in on:
         if workers is not None or speeds is not None:
-            raise UsageError("workers and speeds are for local runs", where=on, hint="leave them out")
+            raise UsageError("workers and speeds apply only to local runs", where=on, hint="leave them out")
         with connect(on, **(tls or {})) as joined:
             yield joined
     else:
-        raise UsageError(f"cannot run on {on!r}", hint="`local`, tls://host:port, or tcp://127.0.0.1:port")
+        raise UsageError(
+            f"cannot run on {on!r}", hint="use `local`, tls://host:port, or tcp://127.0.0.1:port"
+        )
 
 
 def _estimates(program: Program, platform: Platform, book: Record | None) -> tuple[Graph, Platform]:
-    """Run times and sizes as earlier runs measured them, where there were any."""
+    """Run times and sizes as measured in earlier runs, where available."""
     graph = program.graph
     if book is None:
         return graph, platform
     sizes = book.item_sizes(graph)
     if sizes:
-        graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, graph.size, strict=True)])
+        estimated = np.where(graph.unknown_size, np.nan, graph.size).tolist()
+        graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, estimated, strict=True)])
     return predict(graph, platform, book.measurements(graph.kinds))
 
 
 def _policy(
     scheduler: str | Planner | Scheduler, graph: Graph, platform: Platform
 ) -> tuple[Plan | None, Scheduler | None, str]:
-    """The plan to start with, if the scheduler is a planner; the scheduler; and its name."""
+    """The initial plan (None unless the scheduler is a planner), the scheduler, and its name."""
     if scheduler == ENGINE:
         return None, None, ENGINE
     policy = ReplanPolicy(pause=_PAUSE)
@@ -193,7 +229,7 @@ def _policy(
 def _keep(
     program: Program, results: dict[str, Any], written: dict[str, Path], folder: Path
 ) -> dict[str, Path]:
-    """Results without a path of their own go to the run's folder, if they can be files at all."""
+    """Write results without a path to the run's folder, if they can be encoded as files."""
     from headrace.formats.files import write_file
     from headrace.runtime.results import encode
 

@@ -182,7 +182,7 @@ def test_the_work_clock_stops_while_code_is_compiled():
 def test_compiling_is_said_once(monkeypatch):
     monkeypatch.setattr(compile_notice, "_told", False)
     said, shown = [], []
-    with compile_notice.compile_notice(compile_notice.Notice(said.append, shown.append, 20)):
+    with compile_notice.compile_notice(compile_notice.Notice(said.append, shown.append, expected_seconds=20)):
         compile_notice.notify_begin(1, 0.0)
         monkeypatch.setattr(compile_notice, "_shown_at", time.perf_counter() - 2)
         compile_notice.notify_begin(8, 2.2)

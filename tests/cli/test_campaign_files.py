@@ -30,13 +30,13 @@ def refused(tmp_path: Path, text: str) -> str:
 @pytest.mark.parametrize(
     ("head", "said"),
     [
-        ('schedulers = ["lheft"]\nevents = ["S1"]\n', "no scheduler of the campaign takes events"),
-        ('schedulers = ["lheft", "dheft"]\n[run]\nsubset = 5\n', "takes subset"),
+        ('schedulers = ["lheft"]\nevents = ["S1"]\n', "no scheduler of the campaign accepts events"),
+        ('schedulers = ["lheft", "dheft"]\n[run]\nsubset = 5\n', "accepts subset"),
         ('schedulers = ["minmin"]\n[run]\ntime = 5\n', "takes time"),
         ('schedulers = ["minmin"]\n[run]\nreduce = "random"\n', "add subset"),
         ('schedulers = ["minmin"]\n[run]\nreduce = "large"\nsubset = 5\n', "one of random, shared-file"),
         ('schedulers = ["minmin"]\n[run]\nerror = 1.5\n', "error is 1.5"),
-        ('schedulers = ["minmin"]\nevents = ["once:5"]\n', "once has no interval"),
+        ('schedulers = ["minmin"]\nevents = ["once:5"]\n', "once without an interval"),
         ('schedulers = ["minmin"]\nevents = ["S1:inf"]\n', "interval is inf"),
         ('schedulers = ["minmin"]\nevents = ["S1:x"]\n', "S1:60"),
         ('schedulers = ["minmin"]\nestimates = ["good"]\n', "user, history"),

@@ -94,7 +94,7 @@ def test_load_source_and_knobs(folder: Path) -> None:
         (("--load", "nowhere.csv"), "nowhere.csv"),
         (("--load", "forecast"), "no host of the platform has a trace"),
         (("--load", "record"), "the record has no repeated executions"),
-        (("--compare", "lpsched,best"), "no planner 'best'"),
+        (("--compare", "lpsched,best"), "no deployment planner 'best'"),
         (("--least", "2"), "W_MIN"),
         (("--time", "0"), "time 0"),
         (("--gap", "-1"), "gap -1"),

@@ -1,8 +1,9 @@
-"""`headrace simulate`: every option has an effect, or is refused with a word about which scheduler takes it."""
+"""Options of `simulate` that do not go together are refused, with a word about which scheduler takes them."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,60 +20,55 @@ from headrace.model.errors import UsageError
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
-from headrace.online.adapter import accepted_policy, make_scheduler, policy_fields
+from headrace.online.adapter import is_scheduler, make_scheduler, policy_fields
 from headrace.planners.list.heft import Heft
-from headrace.planners.registry import names
+from headrace.planners.registry import make, names
 from headrace.simulator.events.config import SimulationConfig
 from headrace.simulator.events.simulate import simulate_program
 
 PAIRS = Platform.pairwise([2.0, 1.0], bandwidth=1e6)
 SHARED = Platform((Site("s", (Host("a"), Host("b"))),), name="shared", contention="fifo")
+ONLINE = [name for name in names() if is_scheduler(make(name))]
 VALUES: dict[str, Any] = {
     "events": "S1",
     "interval": 10.0,
     "horizon": 2.0,
+    "keep": 2,
     "planning": 0.5,
     "subset": 5,
     "reduce": "random",
     "replan": "joins",
+    "misprediction": 3.0,
 }
-DECIDING = ("lheft", "dheft", "workqueue")
-"""Schedulers that decide by themselves while the program runs."""
+OPTION = {each.name: each.metadata["option"] for each in fields(ReplanPolicy) if "option" in each.metadata}
 
 
-def fits(
-    grid: Platform = SHARED,
-    source: SimulateSource | None = None,
-    execution: ExecutionPolicy | None = None,
-    error: float = 0.0,
-    **policy: Any,
-) -> None:
-    config = SimulationConfig(ReplanPolicy(**policy), execution or ExecutionPolicy(), error=error)
-    require_fitting(source or SimulateSource("heft"), config, grid)
+def test_every_option_of_the_policy_is_tried_here() -> None:
+    assert set(VALUES) == set(OPTION)
 
 
-def refused(*grid: Platform, **options: Any) -> str:
+def refused(source: SimulateSource | None = None, grid: Platform = SHARED, **config: Any) -> str:
     with pytest.raises(UsageError) as found:
-        fits(*grid, **options)
+        require_fitting(source or SimulateSource(), SimulationConfig(**config), grid)
     return str(found.value)
 
 
-@pytest.mark.parametrize("scheduler", DECIDING)
-@pytest.mark.parametrize("field", VALUES)
-def test_options_that_a_scheduler_does_not_accept_are_refused(scheduler: str, field: str) -> None:
-    given = {field: VALUES[field]} | ({"subset": 5} if field == "reduce" else {})
+@pytest.mark.parametrize("scheduler", ONLINE)
+@pytest.mark.parametrize("name", VALUES)
+def test_options_that_a_scheduler_does_not_accept_are_refused(scheduler: str, name: str) -> None:
+    policy = ReplanPolicy(**{name: VALUES[name]} | ({"subset": 5} if name == "reduce" else {}))
     source = SimulateSource(scheduler)
-    if field in policy_fields(scheduler):
-        require_fitting(source, SimulationConfig(ReplanPolicy(**given)), SHARED)
+    if name in policy_fields(scheduler):
+        require_fitting(source, SimulationConfig(policy), SHARED)
         return
-    said = refused(source=source, **given)
-    assert "does not accept" in said
-    assert f"--{field}" in said
-    assert ("accepts only --planning" in said) == (scheduler == "dheft")
+    said = refused(source, policy=policy)
+    assert f"{scheduler!r} decides by itself" in said
+    assert OPTION[name] in said
+    assert ("it accepts only --planning" in said) if scheduler == "dheft" else ("use a planner" in said)
 
 
-@pytest.mark.parametrize("scheduler", [n for n in names() if n not in DECIDING])
-def test_planners_accept_all_options(scheduler: str) -> None:
+@pytest.mark.parametrize("scheduler", [name for name in names() if name not in ONLINE])
+def test_planners_accept_the_whole_policy(scheduler: str) -> None:
     config = SimulationConfig(ReplanPolicy(**VALUES))
     require_fitting(SimulateSource(scheduler), config, SHARED)
     assert make_scheduler(scheduler, config.policy).name
@@ -83,58 +79,100 @@ def test_an_option_that_a_scheduler_lacks_is_no_traceback(scheduler: str) -> Non
     if scheduler in ("best", "coschedule"):
         assert make_scheduler(scheduler, time=3.0).name
     else:
-        with pytest.raises(UsageError, match=r"does not accept 'time' \(try: best"):
+        with pytest.raises(UsageError, match="does not accept 'time'"):
             make_scheduler(scheduler, time=3.0)
 
 
-def test_options_with_their_default_values_are_as_not_given() -> None:
-    assert changed_options(SimulationConfig()) == []
-    assert changed_options(SimulationConfig(ReplanPolicy(**VALUES))) == [f"--{name}" for name in VALUES]
-
-
-PLAN = SimulateSource(plan=Path("p"))
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ({"events": "once", "interval": 3.0}, "--interval has no effect"),
+        ({"events": "once", "horizon": 2.0}, "--horizon has no effect"),
+        ({"events": "S1", "interval": 3.0, "replan": "10%"}, "both say when"),
+        ({"reduce": "random"}, "--subset"),
+        ({"reduce": "random", "subset": 0}, "--subset"),
+    ],
+)
+def test_options_that_do_not_go_together(policy: dict[str, Any], said: str) -> None:
+    assert said in refused(policy=ReplanPolicy(**policy))
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("wrong", "said"),
     [
-        ({"interval": 3.0}, "--interval has no effect"),
-        ({"horizon": 2.0}, "--horizon has no effect"),
-        ({"interval": 3.0, "replan": "10%", "events": "S1"}, "both say when"),
-        ({"reduce": "random"}, "--subset"),
-        ({"reduce": "largest", "subset": 9}, "reduce is 'largest'"),
+        ({"reduce": "largest"}, "reduce is 'largest'"),
         ({"replan": "sometimes"}, "10%"),
-        ({"source": SimulateSource("heft", Path("p"))}, "--scheduler would let a scheduler decide"),
-        ({"source": SimulateSource(plan=Path("p"), time=2.0)}, "--time would let a scheduler decide"),
-        ({"source": PLAN, "subset": 3}, "--subset would let a scheduler decide"),
-        ({"error": 1.5}, "error is 1.5"),
+        ({"replan": "0%"}, "replan is '0%'"),
+        ({"replan": "inf%"}, "replan is 'inf%'"),
         ({"interval": 0.0}, "interval is 0"),
         ({"interval": float("inf")}, "interval is inf"),
         ({"interval": float("nan")}, "interval is nan"),
         ({"planning": float("inf")}, "planning is inf"),
         ({"horizon": float("nan")}, "horizon is nan"),
-        ({"horizon": -1.0}, "horizon is -1.0"),
-        ({"replan": "0%"}, "replan is '0%'"),
-        ({"replan": "inf%"}, "replan is 'inf%'"),
+        ({"horizon": -1.0}, "horizon is -1"),
+        ({"horizon": "x"}, "horizon is 'x'"),
+        ({"keep": -1}, "keep is -1"),
+        ({"misprediction": 1.0}, "misprediction is 1"),
+        ({"events": "S9"}, "events is 'S9'"),
     ],
 )
-def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> None:
-    assert said in refused(**options)
+def test_values_of_the_policy_are_checked(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as found:
+        ReplanPolicy(**wrong)
+    assert said in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"estimates": "good"}, "user, history, perfect"),
+        ({"error": 1.0}, "error is 1"),
+        ({"error": -0.1}, "error is -0.1"),
+    ],
+)
+def test_values_of_the_configuration_are_checked(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError) as found:
+        SimulationConfig(**wrong)
+    assert said in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "config", "said"),
+    [
+        ({"scheduler": "heft"}, {}, "--scheduler would let a scheduler decide"),
+        ({"time": 2.0}, {}, "--time would let a scheduler decide"),
+        ({}, {"faults": "kill=1@5"}, "--faults would let a scheduler decide"),
+        ({}, {"policy": ReplanPolicy("S1")}, "--events would let a scheduler decide"),
+        ({}, {"execution": ExecutionPolicy(routes="nearest")}, "--routes would let a scheduler decide"),
+    ],
+)
+def test_a_plan_from_a_file_is_replayed_as_it_is(
+    source: dict[str, Any], config: dict[str, Any], said: str
+) -> None:
+    plan = SimulateSource(plan=Path("p"), **source)
+    assert said in refused(plan, **config)
+    require_fitting(SimulateSource(plan=Path("p")), SimulationConfig(error=0.2), SHARED)
 
 
 def test_options_without_effect_on_a_grid() -> None:
     hybrid, steal = ExecutionPolicy(link_order="hybrid"), ExecutionPolicy(steal=True)
-    assert f"the contention of {PAIRS.name} is 'none'" in refused(PAIRS, execution=hybrid)
-    assert "keeps its own data" in refused(PAIRS, execution=steal)
-    both = ExecutionPolicy(link_order="hybrid", steal=True)
-    require_fitting(SimulateSource(), SimulationConfig(execution=both), SHARED)
+    assert f"the contention of {PAIRS.name} is 'none'" in refused(grid=PAIRS, execution=hybrid)
+    assert "keeps its own data" in refused(grid=PAIRS, execution=steal)
+    both = SimulationConfig(execution=ExecutionPolicy(link_order="hybrid", steal=True))
+    require_fitting(SimulateSource(), both, SHARED)
+
+
+def test_options_at_their_defaults_are_as_if_not_given() -> None:
+    assert changed_options(SimulationConfig()) == []
+    given = SimulationConfig(ReplanPolicy(events="once", keep=1), ExecutionPolicy(prefetch_depth=2))
+    require_fitting(SimulateSource("lheft"), given, SHARED)
 
 
 def test_from_python_too() -> None:
-    policy = ReplanPolicy(subset=5)
+    config = SimulationConfig(ReplanPolicy(subset=5))
     with pytest.raises(UsageError, match="'workqueue' does not accept subset"):
-        make_scheduler("workqueue", policy)
-    assert make_scheduler("workqueue", accepted_policy("workqueue", policy)).name == "workqueue"
+        make_scheduler("workqueue", config.policy)
+    assert make_scheduler("workqueue", config.accepted_by("workqueue").policy).name == "workqueue"
 
 
 class Seeds(Heft):
@@ -151,9 +189,10 @@ class Seeds(Heft):
 def test_planners_that_draw_get_the_seed_in_a_run() -> None:
     program = Program()
     program.task(None, work=1.0)
-    planner = Seeds()
-    simulate_program(program, PAIRS, Replan(planner, ReplanPolicy(), seed=7))
-    assert set(planner.seen) == {7}
+    for planner, make_it in ((Seeds(), None), (Seeds(), Replan)):
+        scheduler = planner if make_it is None else make_it(planner, ReplanPolicy(), seed=7)
+        simulate_program(program, PAIRS, scheduler, seed=7)
+        assert set(planner.seen) == {7}
 
 
 @pytest.fixture
@@ -185,7 +224,7 @@ class FirstHost:
 """
 
 
-def test_an_online_scheduler_of_ones_own(case: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_own_online_scheduler(case: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN)
     command = ("simulate", *case, "-s", "own.py:FirstHost", "--faults", "kill=h2@50%", "--json")
     ended = headrace(*command, cwd=tmp_path)
@@ -234,7 +273,7 @@ class Watching:
         return [Assign(view.graph.task_names[t], first, t) for t in view.ready()]
 
 
-def test_schedulers_of_ones_own_see_who_holds_what() -> None:
+def test_own_schedulers_see_who_holds_what() -> None:
     program = Program()
     made = program.task(None, work=1.0, inputs=[program.input("i", size=1.0)], outputs={"made": 5.0})
     program.task(None, work=1.0, inputs=[made], outputs={"more": 5.0})

@@ -158,6 +158,20 @@ def test_a_replica_of_what_does_not_exist_is_not_sent() -> None:
     assert run(finished("a", "h0")) == []
 
 
+def test_a_replica_goes_after_what_tasks_have_requested() -> None:
+    platform = Platform((Site("s", (Host("h0"), Host("h1")), bandwidth=10.0),), contention="fifo")
+    program = Program()
+    made = program.task(name="a", outputs={"x": 10.0, "y": 10.0, "z": 10.0}, work=1.0)
+    program.task(name="b", inputs=["y", "z"], work=1.0)
+    assert made
+    run = Run(program, platform)
+    run(START, Assign("a", "h0", 0))
+    assert run(finished("a", "h0"), Assign("b", "h1", 0)) == [SendItem("y", "h0", "h1")]
+    assert run(moved("x", "h1", "h0", 1.5), Replicate("x", "h1")) == []
+    assert run(moved("y", "h0", "h1", 2.0)) == [SendItem("z", "h0", "h1")]
+    assert run(moved("z", "h0", "h1", 3.0)) == [StartTask("b", "h1", 0), SendItem("x", "h0", "h1")]
+
+
 def test_a_spare_copy_is_removed_and_the_last_one_that_is_needed_is_not() -> None:
     run = Run(chain())
     run(START, Assign("a", "h0", 0))

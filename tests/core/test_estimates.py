@@ -76,7 +76,7 @@ def test_learning_in_a_run_is_learning_from_files(seed: int, reading: bool) -> N
     sizes = [float(graph.size[graph.reads_of(t)].sum()) for t in range(12)]
     history = [Measurement(graph.kinds[graph.kind[t]], f"h{h}", s, sizes[t]) for t, h, s in rows]
     told, machines = predict(graph, platform, history, alpha=0.7)
-    expected = told.work / machines.rates(told.kinds)[told.kind].T
+    expected = told.work / machines.rates(told)[told.speed_class].T
     assert all_seconds(learned, 3) == pytest.approx(expected)
 
 
@@ -146,7 +146,8 @@ def test_an_execution_of_no_time_gives_no_infinite_speed() -> None:
     learned = HistoryEstimates(tasks(0), Platform.pairwise([1.0, 1.0], 1.0))
     note(learned, [(0, 0, 0.0), (2, 1, 5.0)])
     assert np.isfinite(learned.rates(0.0)).all()
-    assert learned.rates(0.0)[0, 0] > 1e6 * learned.rates(0.0)[0, 1]
+    rates = learned.rates(0.0)[learned.graph.speed_class[0]]
+    assert rates[0] > 1e6 * rates[1]
 
 
 def test_a_change_is_told_at_once_and_a_host_that_stands_still_may_recover() -> None:
@@ -171,14 +172,17 @@ def test_run_times_and_sizes_are_as_good_as_the_information() -> None:
         kind=graph.kind,
         kinds=graph.kinds,
     )
-    done = np.zeros(graph.n_tasks, np.bool_)
+    done, made = np.zeros(graph.n_tasks, np.bool_), graph.producer >= 0
     perfect, foretold = ServiceEstimates(graph, LAB, real), ServiceEstimates(graph, LAB, real, "forecast")
     wrong = ServiceEstimates(graph, LAB, real, "bounded", error=0.2, seed=1)
     assert perfect.work.tolist() == real.work.tolist()
-    assert perfect.sizes(done).tolist() == real.size.tolist()
+    assert perfect.sizes(done, real.size).tolist() == real.size.tolist()
     assert foretold.work.tolist() == graph.work.tolist()
-    assert foretold.sizes(done).tolist() == graph.size.tolist()
+    assert foretold.sizes(done, real.size).tolist() == graph.size.tolist()
     assert 0 < np.abs(wrong.work / real.work - 1).max() <= 0.2
+    error = np.abs(wrong.sizes(done, real.size) / real.size - 1)
+    assert 0 < error.min() < error.max() <= 0.2
+    assert wrong.sizes(~done, real.size).tolist() == np.where(made, real.size, wrong.graph.size).tolist()
 
 
 def test_errors_of_hosts_and_links_are_drawn_apart() -> None:

@@ -49,7 +49,7 @@ class VirtualGrid:
         self.to_come = sorted(self.changes, key=lambda change: change.time)
         late = [t for t in range(self.graph.n_tasks) if self.graph.release[t] > 0]
         self.releases = sorted(late, key=lambda t: float(self.graph.release[t]))
-        self.rates = self.platform.rates(self.graph.kinds)
+        self.rates = self.platform.rates(self.graph)
         self.running: dict[tuple[str, str], tuple[float, int, float]] = {}
         """(task, host) -> end, core of the grid, start."""
         self.moving: dict[tuple[str, str], tuple[float, int, SendItem, float]] = {}
@@ -72,7 +72,6 @@ class VirtualGrid:
             if first <= other:
                 self.handle(self.ended())
             else:
-                self.view.time = self.now
                 self.handle([*self.due_releases(), *self.due_changes()])
         return self.rows
 
@@ -85,7 +84,7 @@ class VirtualGrid:
         )
 
     def handle(self, events: Sequence[Event]) -> None:
-        self.carry_out_all(self.coordinator.handle(events))
+        self.carry_out_all(self.coordinator.handle(events, self.now))
         self.coordinator.validate_state()
 
     def unblock(self) -> None:
@@ -106,7 +105,7 @@ class VirtualGrid:
     def carry_out(self, command: object) -> None:
         if isinstance(command, StartTask):
             task, host = self.view.task_number[command.task], self.view.host_number[command.host]
-            seconds = float(self.graph.work[task]) / float(self.rates[self.graph.kind[task], host])
+            seconds = float(self.graph.work[task]) / float(self.rates[self.graph.speed_class[task], host])
             core = int(self.view.static.core_ptr[host]) + command.core
             assert (command.task, command.host) not in self.running
             self.running[command.task, command.host] = (self.now + seconds, core, self.now)

@@ -15,7 +15,7 @@ from headrace.experiment.grids import ClusterSpec, GridSpec, generate_grid
 from headrace.model.errors import HeadraceError
 from headrace.model.platform import Pairs
 from headrace.model.trace import LinkTrace, Trace
-from headrace.simulator.carry import simulate_plan
+from headrace.simulator.replay.plan_replay import replay_plan
 
 RULES = (
     "events", "interval", "every", "horizon", "keep", "hold", "planning", "planning_fixed", "subset", "reduce",
@@ -52,8 +52,8 @@ def _plan(case: Case, program: Spec, platform: Spec) -> Answer:
 def _replay(case: Case, program: Spec, platform: Spec) -> Answer:
     made = hr.plan(_program(program), _platform(platform), case.scheduler)
     options = {("ahead" if k == "prefetch" else k): v for k, v in case.options.items()}
-    outcome = simulate_plan(made, **options)
-    return answer({"planned": made.makespan, "makespan": outcome.makespan}, _rows(outcome.happened))
+    outcome = replay_plan(made, **options)
+    return answer({"planned": made.makespan, "makespan": outcome.makespan}, _rows(outcome.executed))
 
 
 def _rows(plan: hr.Plan) -> list[Row]:

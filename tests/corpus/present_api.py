@@ -16,7 +16,7 @@ from headrace.formats.loading import load_grid, load_program
 from headrace.model.errors import HeadraceError
 from headrace.model.platform import Pairs
 from headrace.model.trace import LinkTrace, Trace
-from headrace.simulator.carry import simulate_plan
+from headrace.simulator.replay.plan_replay import replay_plan
 
 RULES = (
     "events", "interval", "horizon", "keep", "hold", "planning", "planning_fixed", "subset", "reduce",
@@ -55,9 +55,9 @@ def _plan(case: Case, program: Spec, platform: Spec) -> Answer:
 
 def _replay(case: Case, program: Spec, platform: Spec) -> Answer:
     made = hr.plan(_program(program), _platform(platform), case.scheduler)
-    options = {("ahead" if k == "prefetch" else k): v for k, v in case.options.items()}
-    outcome = simulate_plan(made, **options)
-    return answer({"planned": made.makespan, "makespan": outcome.makespan}, _rows(outcome.happened))
+    options = {("prefetch_depth" if k == "prefetch" else k): v for k, v in case.options.items()}
+    outcome = replay_plan(made, **options)
+    return answer({"planned": made.makespan, "makespan": outcome.makespan}, _rows(outcome.executed))
 
 
 def _rows(plan: hr.Plan) -> list[Row]:

@@ -13,6 +13,7 @@ from headrace.experiment.compare import compare, geometric_means
 from headrace.experiment.kept import Kept, KeptResults, key_of
 from headrace.model.sited import SiteLists
 from headrace.planners.registry import make
+from headrace.planners.timed import plan_with_bound
 from headrace.testing import random_platform, random_program
 
 GRAPH = random_program(3).graph
@@ -23,7 +24,7 @@ def test_rows_hold_what_the_planners_give(tmp_path: Path) -> None:
     with KeptResults(tmp_path) as kept:
         (row,) = compare({"p": GRAPH}, {"q": PLATFORM}, ["heft", "round-robin"], kept)
     for name in ("heft", "round-robin"):
-        plan = make(name).plan(Problem(GRAPH, PLATFORM))
+        plan = plan_with_bound(make(name), Problem(GRAPH, PLATFORM))
         result = row.results[name]
         assert isinstance(result, Kept)
         assert (result.makespan, result.bound) == (plan.makespan, plan.bound)

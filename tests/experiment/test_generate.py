@@ -100,7 +100,7 @@ def test_affinities() -> None:
     program = generate_sweep(SweepSpec(tasks=50, architectures=3, affinity=0.5), seed=0)
     script = generate_grid(GridSpec(tuple(ClusterSpec(1, arch=a) for a in range(3))), seed=0)
     graph = program.graph
-    times = graph.work[:, None] / script.platform.rates(graph.kinds)[graph.kind]
+    times = graph.work[:, None] / script.platform.rates(graph)[graph.speed_class]
     assert len({int(k) for k in times.argmin(axis=1)}) == 3
     assert times.min() >= 45
     assert times.max() <= 165

@@ -50,6 +50,6 @@ def test_only_what_has_ended_is_known() -> None:
     told = ServiceEstimates(program.graph, grid.platform, program.real, "forecast")
     made = program.graph.producer >= 0
     nobody = np.zeros(6, np.bool_)
-    assert told.sizes(nobody)[made].tolist() == [1e4] * 6
+    assert told.sizes(nobody, program.real.size)[made].tolist() == [1e4] * 6
     nobody[2] = True
-    assert told.sizes(nobody)[made].tolist() == [2e4] * 6
+    assert told.sizes(nobody, program.real.size)[made].tolist() == [2e4] * 6

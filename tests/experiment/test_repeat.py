@@ -12,7 +12,7 @@ from headrace.core.scheduler import Problem
 from headrace.experiment.repeat import Makespans, repeat
 from headrace.model.errors import NoPlan, UsageError
 from headrace.planners.list.heft import Heft
-from headrace.simulator.carry import PlanOnce, simulate_plan
+from headrace.simulator.replay.plan_replay import PlanReplays, replay_plan
 from headrace.testing.generate import cases
 
 
@@ -25,19 +25,19 @@ class Drawn:
 
 
 @pytest.fixture(scope="module")
-def once() -> PlanOnce:
+def once() -> PlanReplays:
     program, platform = next(cases(1, seed=4))
-    return PlanOnce(Heft().plan(Problem(program.graph, platform)), error=0.3)
+    return PlanReplays(Heft().plan(Problem(program.graph, platform)), error=0.3)
 
 
-def test_any_number_of_threads_gives_the_same_makespans(once: PlanOnce) -> None:
-    plain = [simulate_plan(once.replayer.plan, error=0.3, seed=seed).makespan for seed in range(5, 105)]
+def test_any_number_of_threads_gives_the_same_makespans(once: PlanReplays) -> None:
+    plain = [replay_plan(once.replayer.plan, error=0.3, seed=seed).makespan for seed in range(5, 105)]
     assert len(set(plain)) > 50
     for workers in (1, 2, 5):
         assert repeat(once, 100, 5, workers=workers).values.tolist() == plain
 
 
-def test_processes_give_the_same_makespans_as_threads(once: PlanOnce) -> None:
+def test_processes_give_the_same_makespans_as_threads(once: PlanReplays) -> None:
     for what in (Drawn(), once):
         threads = repeat(what, 40, 7, workers=2)
         processes = repeat(what, 40, 7, workers=2, processes=True)
@@ -67,7 +67,7 @@ def test_other_errors_come_through() -> None:
         repeat(simulate_once, 50, workers=3)
 
 
-def test_progress_counts_up_to_all_runs(once: PlanOnce) -> None:
+def test_progress_counts_up_to_all_runs(once: PlanReplays) -> None:
     told: list[int] = []
     repeat(once, 30, workers=2, tell=told.append)
     assert told == sorted(told)

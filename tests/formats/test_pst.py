@@ -38,7 +38,7 @@ def test_the_grid_of_the_appendix() -> None:
     changed = next(c for c in script.changes if c.what == "host-trace")
     assert isinstance(changed.behaviour, Trace)
     assert [changed.behaviour.at(t) for t in (553, 558, 563)] == [0.05, 0.3, 0.5], "from value 4, circular"
-    assert script.ignored == ("ChangeCluster at 1550 s: cluster 'cluster3' is not there",)
+    assert script.ignored == ("ChangeCluster at 1550 s: cluster 'cluster3' is not present",)
     assert [h.arch for h in script.platform.hosts[:2]] == [0, 1]
 
 
@@ -48,8 +48,8 @@ def test_the_application_of_the_appendix() -> None:
     assert (graph.n_tasks, graph.n_items, len(program.inputs()), len(program.results())) == (12, 22, 10, 12)
     hosts = (Host("a"), Host("b", arch=1), Host("c", arch=2))
     rates = Platform((Site("s", hosts),)).rates
-    estimated = graph.work[0] / rates(graph.kinds)[graph.kind[0]]
-    actual = real.work[0] / rates(real.kinds)[real.kind[0]]
+    estimated = graph.work[0] / rates(graph)[graph.speed_class[0]]
+    actual = real.work[0] / rates(real)[real.speed_class[0]]
     assert estimated.tolist() == pytest.approx([610, 503, 602])
     assert actual.tolist() == pytest.approx([600, 500, 600])
     assert real.size.tolist() == graph.size.tolist()
@@ -226,5 +226,5 @@ def test_a_grid_without_a_host_at_the_start_has_no_platform_to_plan_on(tmp_path:
         "GridDescription 1\n5:ADD_CLUSTER <c> <n> <0>\n5:ADD_HOST <c> <x> <h> <0> <0>\n"
     )
     assert read_grid(tmp_path / "g").present(5) == ("x",)
-    with pytest.raises(BadPlatform, match="no host is there at time 0"):
+    with pytest.raises(BadPlatform, match="no host is present at time 0"):
         load_platform(tmp_path / "g")

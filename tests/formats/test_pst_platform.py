@@ -83,12 +83,12 @@ def test_places_of_items_cannot_be_said(tmp_path: Path) -> None:
     ("event", "said"),
     [
         ("0:ADD_HOST <x> <h> <cpu> <0> <0>", "there is no cluster 'x' then"),
-        ("0:ADD_CLUSTER <c> <net> <0>", "cluster 'c' is there already"),
+        ("0:ADD_CLUSTER <c> <net> <0>", "cluster 'c' is already present"),
         ("0:ADD_CLUSTER <d> <cpu> <0>", "'cpu' describes a host"),
         ("9:CHANGE_HOST_BEHAVIOR <a> <net> <0>", "'net' describes a link"),
         ("9:REMOVE_HOST <x>", "there is no host 'x'"),
-        ("9:ADD_HOST <c> <a> <cpu> <0> <0>", "host 'a' is there already"),
-        ("0:ADD_CLUSTER <d> <dead> <0>", "bandwidth is 0 all the time"),
+        ("9:ADD_HOST <c> <a> <cpu> <0> <0>", "host 'a' is already present"),
+        ("0:ADD_CLUSTER <d> <dead> <0>", "bandwidth is always 0"),
     ],
 )
 def test_contradictions_are_told_by_line(tmp_path: Path, event: str, said: str) -> None:

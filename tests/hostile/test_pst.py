@@ -83,7 +83,7 @@ SCRIPTS = {
     "no host": ("GridDescription 1\n0:ADD_CLUSTER <c> <net> <0>\n", "no host is ever added"),
     "link for a host": (GRID + "9:CHANGE_HOST_BEHAVIOR <h> <net> <0>\n", "'net' describes a link"),
     "host for a link": (GRID + "9:CHANGE_CLUSTER_BEHAVIOR <c> <cpu> <0>\n", "'cpu' describes a host"),
-    "host twice": (GRID + "9:ADD_HOST <c> <h> <cpu> <0> <0>\n", "'h' is there already"),
+    "host twice": (GRID + "9:ADD_HOST <c> <h> <cpu> <0> <0>\n", "'h' is already present"),
     "host of nobody": (GRID + "9:REMOVE_HOST <g>\n", "no host 'g'"),
     "host and cluster of one name": (GRID + "9:ADD_HOST <c> <c> <cpu> <0> <0>\n", "'c' is used 2 times"),
     "never available": (GRID + "9:ADD_HOST <c> <g> <off> <0> <0>\n", "0 all the time"),

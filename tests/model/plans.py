@@ -65,7 +65,7 @@ def serial_plan(graph: Graph, platform: Platform, host: int, core: int = 0) -> P
     """Inputs come one after another, then all tasks run on one core, then results return one by one."""
     network = platform.network
     place, origin = int(network.host_place[host]), network.origin
-    rate = platform.rates(graph.kinds)[:, host]
+    rate = platform.rates(graph)[:, host]
     clock = 0.0
     moves: list[tuple[int, int, int, float, float]] = []
 
@@ -82,7 +82,7 @@ def serial_plan(graph: Graph, platform: Platform, host: int, core: int = 0) -> P
         move([i for i in read if graph.producer[i] < 0 and graph.size[i] > 0], origin, place)
     start, finish = np.empty(graph.n_tasks), np.empty(graph.n_tasks)
     for t in graph.order.tolist():
-        start[t], clock = clock, clock + graph.work[t] / rate[graph.kind[t]]
+        start[t], clock = clock, clock + graph.work[t] / rate[graph.speed_class[t]]
         finish[t] = clock
     if away:
         wanted = graph.result & (graph.producer >= 0) & (graph.size > 0)
@@ -99,7 +99,7 @@ def eager_plan(graph: Graph, platform: Platform, seed: int) -> Plan:
     """
     rng = np.random.default_rng(seed)
     network = platform.network
-    rates = platform.rates(graph.kinds)
+    rates = platform.rates(graph)
     copies: dict[int, dict[int, float]] = {i: {} for i in range(graph.n_items)}
     for item in np.flatnonzero(graph.producer < 0).tolist():
         everywhere = range(network.n_places) if network.origin == EVERYWHERE else [network.origin]
@@ -136,7 +136,7 @@ def eager_plan(graph: Graph, platform: Platform, seed: int) -> Plan:
                 ready.append(rows[maker][3])
         core = free_core[host].index(min(free_core[host]))
         start = max(*ready, free_core[host][core])
-        end = start + float(graph.work[t] / rates[graph.kind[t], host])
+        end = start + float(graph.work[t] / rates[graph.speed_class[t], host])
         free_core[host][core] = end
         rows[t] = (host, core, start, end)
         for item in graph.writes_of(t).tolist():

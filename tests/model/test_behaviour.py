@@ -16,6 +16,7 @@ from headrace.model.behaviour import (
 )
 from headrace.model.errors import BadPlatform
 from headrace.model.graph import make_graph
+from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 
 NET = LinkTrace(Trace.steps([1e4, 3e4], 5.0), Trace.constant(0.05))
@@ -92,7 +93,7 @@ def test_changes_of_what_has_left_are_noted_and_have_no_effect() -> None:
         [*BASE, RemoveCluster(5, "a"), ChangeCluster(9, "a", "net"), RemoveHost(9, "a1")], BEHAVIOURS
     )
     assert len(script.ignored) == 2
-    assert "'a' is not there" in script.ignored[0]
+    assert "'a' is not present" in script.ignored[0]
     assert script.changes[-1].time == 5
 
 
@@ -100,13 +101,13 @@ def test_changes_of_what_has_left_are_noted_and_have_no_effect() -> None:
     ("events", "words"),
     [
         ([AddHost(0, "x", "h", "cpu")], "no cluster 'x'"),
-        ([*BASE, AddCluster(1, "a", "net")], "there already"),
-        ([*BASE, AddHost(1, "a", "a1", "cpu")], "there already"),
+        ([*BASE, AddCluster(1, "a", "net")], "already present"),
+        ([*BASE, AddHost(1, "a", "a1", "cpu")], "already present"),
         ([*BASE, RemoveHost(1, "nobody")], "no host 'nobody'"),
         ([*BASE, ChangeHost(1, "a1", "net")], "describes a link"),
         ([*BASE, ChangeCluster(1, "a", "cpu")], "describes a host"),
         ([*BASE, ChangeHost(1, "a1", "missing")], "no behaviour 'missing'"),
-        ([*BASE, AddHost(1, "a", "h", "off")], "0 all the time"),
+        ([*BASE, AddHost(1, "a", "h", "off")], "always 0"),
         ([*BASE, AddHost(1, "a", "h", "hot")], "> 1"),
         ([*BASE, AddHost(1, "a", "h", "cpu", -1)], "offset is -1"),
         ([*BASE, AddHost(1, "a", "h", "cpu", 0, -1)], "architecture is -1"),
@@ -120,16 +121,28 @@ def test_inconsistent_scripts_are_refused(events: list[GridEvent], words: str) -
 
 
 def test_run_times_by_architecture_are_rates() -> None:
-    from headrace.model.architecture import arch_kind
-
     script = grid_script(BASE, {**BEHAVIOURS, "cpu": Trace.constant(1.0)})
-    work, kind = arch_kind([600, 500, 300])
-    rates = script.platform.rates([kind, "other"])
-    assert (work / rates[0]).tolist() == [600.0, 300.0]
+    program = Program("p")
+    program.task(None, name="a", work=[600, 500, 300])
+    program.task(None, name="b", work=2.0)
+    program.task(None, name="c", work=["1 min", "50 s", "30 s"])
+    graph = program.graph
+    assert graph.kind.tolist() == [0, 0, 0]
+    assert graph.speed_class.tolist() == [0, 1, 0], "a and c are as fast as each other everywhere"
+    rates = script.platform.rates(graph)
+    assert (graph.work[0] / rates[0]).tolist() == [600.0, 300.0]
     assert rates[1].tolist() == [1.0, 1.0]
-    assert script.platform.hosts[1].speed_for(kind) == rates[0, 1]
-    with pytest.raises(BadPlatform, match="architecture 2"):
-        script.platform.rates(["arch:1.0,2.0"])
+    program.task(None, name="d", work=[2, 1])
+    with pytest.raises(BadPlatform, match="architecture 2, but the program has run times only for 0 to 1"):
+        script.platform.rates(program.graph)
+
+
+def test_speeds_for_a_kind_and_for_an_architecture_multiply() -> None:
+    host = Host("a", speed=2.0, kinds={"fft": 3.0}, load=0.5, arch=1)
+    program = Program("p")
+    program.task(None, work=[8, 4], kind="fft")
+    program.task(None, work=[8, 4])
+    assert Platform((Site("s", (host,)),)).rates(program.graph).tolist() == [[3.0], [2.0]]
 
 
 def test_what_is_real_is_kept_beside_the_estimates() -> None:

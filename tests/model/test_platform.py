@@ -12,7 +12,7 @@ LAB = Site("lab", (Host("a"), Host("b")))
 def test_rates_take_kinds_and_load_into_account():
     fast = Host("a", speed=4.0, kinds={"fft": 10.0}, load=0.5)
     platform = Platform((Site("s", (fast, Host("b", speed=3.0))),))
-    assert platform.rates(["", "fft", "other"]).tolist() == [[2.0, 3.0], [5.0, 3.0], [2.0, 3.0]]
+    assert platform.speeds(["", "fft", "other"]).tolist() == [[2.0, 3.0], [5.0, 3.0], [2.0, 3.0]]
 
 
 def test_without_keeps_the_other_hosts_and_their_links():
@@ -68,7 +68,7 @@ def pairs(matrix: object, **more: object) -> dict[str, object]:
         ),
         ({"sites": (Site("s", (Host("a"),), storage=-1.0),)}, ["site 's'", "storage is -1.0"]),
         ({"sites": (LAB,), "links": (Link("lab", "moon", 1.0),)}, ["no site 'moon'"]),
-        ({"sites": (LAB,), "links": (Link("lab", "lab", 1.0),)}, ["joins a site to itself"]),
+        ({"sites": (LAB,), "links": (Link("lab", "lab", 1.0),)}, ["connects a site to itself"]),
         ({"sites": (LAB, Site("b2")), "links": (Link("lab", "b2", 0.0),)}, ["bandwidth is 0.0"]),
         ({"sites": (LAB, Site("b2")), "links": (Link("lab", "b2", 1.0, -1.0),)}, ["latency -1.0"]),
         ({"sites": (LAB,), "origin": "moon"}, ["origin 'moon'"]),
@@ -78,7 +78,7 @@ def pairs(matrix: object, **more: object) -> dict[str, object]:
         (pairs([[1, 1], [1, 1]], latency=-1.0), ["latency"]),
         (
             {"sites": (Site("s", (Host("a"),), bandwidth=1.0),), "pairs": Pairs(np.ones((1, 1)))},
-            ["pairwise network together"],
+            ["pairwise network cannot be combined"],
         ),
     ],
 )

@@ -18,7 +18,7 @@ class _Search:
         self.graph = problem.graph
         self.network = problem.platform.network
         self.hosts = problem.platform.hosts
-        self.rates = problem.platform.rates(self.graph.kinds)
+        self.rates = problem.platform.rates(self.graph)
         self.found = float("inf")
         self.finish: dict[int, float] = {}
         self.at: dict[int, int] = {}
@@ -46,7 +46,7 @@ class _Search:
         ready = max((self._arrival(i, place) for i in self.graph.reads_of(task).tolist()), default=0.0)
         core = min(range(len(free[host])), key=lambda c: free[host][c])
         before = free[host][core]
-        end = max(ready, before) + self.graph.work[task] / self.rates[self.graph.kind[task], host]
+        end = max(ready, before) + self.graph.work[task] / self.rates[self.graph.speed_class[task], host]
         back = end
         for item in self.graph.writes_of(task).tolist():
             if self.graph.result[item] and self.network.origin != EVERYWHERE:

@@ -12,7 +12,8 @@ from headrace.core.scheduler import Problem
 from headrace.planners.registry import entries, make
 from headrace.testing.generate import random_platform, random_program
 
-names = [e.name for e in entries() if e.module.startswith("headrace.planners.") and e.module.count(".") == 2]
+folders = ("headrace.planners.list.", "headrace.planners.batch.", "headrace.planners.search.")
+names = [e.name for e in entries() if e.module.startswith(folders)]
 options = {"best": {"time": 0.05}} | {name: {"tolerance": 0.3} for name in names if name.startswith("random-")}
 for name in names:
     digest = hashlib.sha256()
@@ -37,7 +38,7 @@ def test_plans_do_not_depend_on_hashes() -> None:
             [sys.executable, "-c", SCRIPT], env=environment, check=True, capture_output=True, text=True
         )
         found.append(done.stdout.splitlines())
-    assert len(found[0]) >= 20
+    assert len(found[0]) >= 19
     assert len({line.split()[1] for line in found[0]}) > 5
     for other in found[1:]:
         assert other == found[0]

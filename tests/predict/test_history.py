@@ -46,7 +46,7 @@ def platform_of(speeds: list[float], loads: list[float] | None = None) -> Platfo
 
 def durations(graph: Graph, platform: Platform) -> np.ndarray:
     """[tasks, hosts] as every algorithm computes them."""
-    return graph.work[:, None] / platform.rates(graph.kinds)[graph.kind]
+    return graph.work[:, None] / platform.rates(graph)[graph.speed_class]
 
 
 @given(

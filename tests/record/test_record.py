@@ -294,13 +294,13 @@ def test_a_row_that_makes_no_sense_is_a_typed_error(tmp_path):
         other.execute("UPDATE tasks SET input_bytes = 'many'")
         other.commit()
         other.close()
-        with pytest.raises(BadFile, match="makes no sense"):
+        with pytest.raises(BadFile, match="invalid row"):
             record.measurements()
 
 
 def test_a_folder_that_cannot_be_made_is_a_typed_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(BadFile, match="folder cannot be made"):
+    with pytest.raises(BadFile, match="folder cannot be created"):
         Record.open(tmp_path / "file")
 
 

@@ -13,7 +13,7 @@ from headrace.model.pipeline import FilterProfile, Pipeline, PipelineProblem, So
 from headrace.model.platform import Host, Link, Platform, Site
 from headrace.report.deployment import deployment_svg, write_deployment
 from headrace.report.deployment_cells import content
-from simulator.deployments import chain, deployed, lab
+from simulator.pipeline.deployments import chain, deployed, lab
 
 SVG = "{http://www.w3.org/2000/svg}"
 ALARM = "#bb2200"

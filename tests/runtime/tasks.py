@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from headrace.core.coordinator import State
-from headrace.core.scheduler import Assign
+from headrace.core.scheduler import EVERY_EVENT, ON_GRID_CHANGES, Assign, WakeConditions
+from headrace.core.view import RunView
 from headrace.model.events import Event, HostJoined, HostLeft, Started, TaskFinished
 from headrace.model.program import Program
 
@@ -19,11 +19,12 @@ class RoundRobin:
     """Pins tasks to hosts in turn; plans again when a host leaves or joins."""
 
     name = "round robin"
+    wake = ON_GRID_CHANGES
 
-    def react(self, state: State, events: Sequence[Event]) -> list[Assign]:
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
         if not any(isinstance(e, Started | HostLeft | HostJoined) for e in events):
             return []
-        problem = state.problem()
+        problem = view.problem()
         hosts = [host.name for host in problem.platform.hosts]
         order = problem.graph.order.tolist()
         return [
@@ -36,30 +37,32 @@ class OneHost:
     """Everything on one host; ranks as given, by task name."""
 
     name = "one host"
+    wake = ON_GRID_CHANGES
 
     def __init__(self, host: str, ranks: dict[str, float]) -> None:
         self.host = host
         self.ranks = ranks
 
-    def react(self, state: State, events: Sequence[Event]) -> list[Assign]:
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
         if not any(isinstance(e, Started) for e in events):
             return []
-        return [Assign(task, self.host, self.ranks.get(task, 0.0)) for task in state.graph.task_names]
+        return [Assign(task, self.host, self.ranks.get(task, 0.0)) for task in view.graph.task_names]
 
 
 class Online:
     """Decides only when a task becomes ready: always the last host."""
 
     name = "online"
+    wake = EVERY_EVENT
 
-    def react(self, state: State, events: Sequence[Event]) -> list[Assign]:
-        graph = state.graph
-        host = [h.name for h in state.platform.hosts if h.name not in state.down][-1]
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
+        graph = view.graph
+        host = [h.name for h in view.platform.hosts if h.name not in view.down][-1]
         ready = [
             t
             for t in range(graph.n_tasks)
-            if not state.done[t]
-            and all(graph.producer[i] < 0 or state.done[graph.producer[i]] for i in graph.reads_of(t))
+            if not view.done[t]
+            and all(graph.producer[i] < 0 or view.done[graph.producer[i]] for i in graph.reads_of(t))
         ]
         return [Assign(graph.task_names[t], host, float(t)) for t in ready]
 
@@ -69,8 +72,24 @@ class Lazy(Online):
 
     name = "lazy"
 
-    def react(self, state: State, events: Sequence[Event]) -> list[Assign]:
-        return super().react(state, events) if isinstance(events[0], Started) else []
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
+        return super().react(view, events) if isinstance(events[0], Started) else []
+
+
+class Later:
+    """Places a task every fifth of a second, by the clock alone."""
+
+    name = "later"
+
+    def __init__(self) -> None:
+        self.wake = WakeConditions(at=0.2)
+
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
+        if view.time < self.wake.at:
+            return []
+        self.wake = WakeConditions(at=view.time + 0.2)
+        host = view.platform.hosts[0].name
+        return [Assign(view.graph.task_names[t], host, float(t)) for t in view.ready().tolist()[:1]]
 
 
 def one() -> int:

@@ -67,7 +67,7 @@ def test_values_become_files() -> None:
 
 
 def test_other_values_are_refused() -> None:
-    with pytest.raises(TaskFailed, match="item 'x': a dict cannot be given to a command"):
+    with pytest.raises(TaskFailed, match="item 'x': a dict cannot be passed to a command"):
         run(Command(("cat", "{x}")), {"x": {}}, ("y",))
 
 

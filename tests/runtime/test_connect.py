@@ -23,6 +23,7 @@ from headrace.model.errors import UsageError
 from headrace.model.events import Event, HostJoined, HostLeft, TaskFinished
 from headrace.model.program import Program
 from headrace.runtime.cluster import Cluster, connect
+from headrace.testing.conformance import check_backend
 
 from .tasks import RoundRobin, finished, layered, wait_for_file
 
@@ -120,6 +121,11 @@ def join(tls: tuple[str, Path]) -> Cluster:
             cluster.close()
         assert time.monotonic() < end
         time.sleep(0.2)
+
+
+def test_a_dask_cluster_conforms(tls: tuple[str, Path]) -> None:
+    with join(tls) as cluster:
+        check_backend(cluster, seeds=(3, 4))
 
 
 def test_tls_cluster_runs_a_program_and_takes_back_a_lost_worker(

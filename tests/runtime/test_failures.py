@@ -79,5 +79,5 @@ def test_a_missing_input_file_is_named(cluster: Cluster) -> None:
 def test_time_is_limited(cluster: Cluster) -> None:
     program = Program("long")
     program.task(nap, inputs=[program.input("pause", value=2.0)], outputs=["x"])
-    with pytest.raises(RunStopped, match="time allowed"):
+    with pytest.raises(RunStopped, match="time limit"):
         cluster.execute(program, RoundRobin(), timeout=0.3)

@@ -94,7 +94,7 @@ def test_order_puts_producers_first_and_finds_circles():
     app.stream("c", "b")
     assert app.order == ("c", "b", "a")
     app.stream("a", "b")
-    with pytest.raises(BadProgram, match="circle through or before a, b"):
+    with pytest.raises(BadProgram, match="cycle through or before a, b"):
         _ = app.order
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 
 import pytest
 
+from headrace.core.scheduler import Assign
+from headrace.core.view import RunView
 from headrace.model.errors import NoPlan
-from headrace.model.events import HostLeft
+from headrace.model.events import Event, HostLeft
 from headrace.model.program import Program
 from headrace.runtime.cluster import open_local
 
@@ -62,9 +65,9 @@ class _Fixed(RoundRobin):
     def __init__(self, hosts: dict[str, str]) -> None:
         self.hosts = hosts
 
-    def react(self, state, events):  # type: ignore[no-untyped-def]
-        answer = super().react(state, events)
-        there = {h.name for h in state.platform.hosts} - state.down
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
+        answer = super().react(view, events)
+        there = {h.name for h in view.platform.hosts} - view.down
         return [type(a)(a.task, h if (h := self.hosts[a.task]) in there else a.host, a.rank) for a in answer]
 
 

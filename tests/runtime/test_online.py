@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy
 from headrace.model.events import HostLeft
+from headrace.model.program import Program
 from headrace.online.dheft import DHeft
 from headrace.online.lheft import LHeft
 from headrace.online.workqueue import Workqueue
@@ -14,7 +17,7 @@ from headrace.planners.registry import make
 from headrace.runtime.cluster import open_local
 from headrace.simulator.events.simulate import simulate_program
 
-from .tasks import finished, killer, layered
+from .tasks import Later, finished, killer, layered, one
 
 
 def schedulers():
@@ -47,4 +50,16 @@ def test_the_same_object_runs_in_simulation_and_for_real():
         simulated = simulate_program(program, cluster.platform, scheduler)
         outcome = cluster.execute(program, scheduler, timeout=120)
     assert outcome.results == {"answer": answer}
-    assert len(simulated.happened.start) == len(program.tasks)
+    assert len(simulated.executed.start) == len(program.tasks)
+
+
+def test_a_scheduler_is_asked_at_the_time_it_names():
+    """Nothing else happens between the placing of one task and the next."""
+    program = Program("later")
+    for k in range(3):
+        program.task(one, outputs=[f"x{k}"], name=f"t{k}")
+    with open_local(1) as cluster:
+        outcome = cluster.execute(program, Later(), timeout=60)
+    assert sum(outcome.results.values()) == 3
+    starts = sorted(event.start for event in finished(outcome.events))
+    assert min(starts[0], *(after - before for before, after in pairwise(starts))) > 0.15

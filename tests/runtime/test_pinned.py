@@ -89,7 +89,7 @@ def test_a_wrong_number_of_outputs_is_an_error(cluster: Cluster) -> None:
     program = Program("three")
     program.task(split, inputs=[program.input("t", value="a b")], outputs=["x", "y", "z"], name="s")
     outcome = cluster.execute(program, RoundRobin(), timeout=60)
-    assert "returned 2 values for 3 outputs" in outcome.errors[0].error
+    assert "returned 2 values, but has 3 outputs" in outcome.errors[0].error
 
 
 def test_after_orders_without_data(cluster: Cluster) -> None:
@@ -129,7 +129,7 @@ def test_an_empty_program_has_an_outcome(cluster: Cluster) -> None:
 
 def test_a_scheduler_that_leaves_tasks_without_host_ends_the_run(cluster: Cluster) -> None:
     program, _ = layered(2, 3, 0.0)
-    with pytest.raises(NoPlan, match="ready and have no host"):
+    with pytest.raises(NoPlan, match="ready tasks have no host"):
         cluster.execute(program, Lazy(), timeout=60)
 
 
@@ -142,7 +142,7 @@ def test_an_unknown_host_ends_the_run(cluster: Cluster) -> None:
 def test_bare_numbers_cannot_run(cluster: Cluster) -> None:
     program = Program("numbers")
     program.task(work=1.0, name="t")
-    with pytest.raises(UsageError, match=r"nothing to execute.*emulate"):
+    with pytest.raises(UsageError, match=r"no function or command.*emulate"):
         cluster.execute(program, RoundRobin())
     program = Program("sizes")
     program.task(add, inputs=[program.input("x", size=10)], outputs=["y"])

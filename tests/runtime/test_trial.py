@@ -161,7 +161,7 @@ def broken(kind: type[Filter]) -> App:
     ("app", "options", "message"),
     [
         (broken(Breaks), {}, "filter 'breaks'.*raised.*(?s:.*)ValueError: cannot digest this"),
-        (broken(Dies), {}, "filter 'breaks'.*ended with 7"),
+        (broken(Dies), {}, "filter 'breaks'.*exited with 7"),
         (three(), {"spool": 100_000}, "filter 'bytes'.*more than 100 kB"),
     ],
 )

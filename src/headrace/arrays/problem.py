@@ -29,7 +29,8 @@ class TaskArrays(NamedTuple):
     """Length of the longest path, in edges, from a task without predecessors to each task."""
     work: Floats
     """Seconds of each task on a host of speed 1."""
-    kind: Ints
+    speed_class: Ints
+    """The row of `rate` for each task."""
     read_ptr: Ints
     reads: Ints
     """The items that each task reads."""
@@ -61,7 +62,7 @@ class InitialCopies(NamedTuple):
 
 class HostArrays(NamedTuple):
     rate: Floats
-    """[kinds, hosts] a task of this kind takes work / rate seconds."""
+    """[classes, hosts] a task of this speed class takes work / rate seconds."""
     free_at: Floats
     """When each host becomes available."""
     core_ptr: Int64s
@@ -87,7 +88,7 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
         order=graph.order,
         level=graph.level,
         work=graph.work,
-        kind=graph.kind,
+        speed_class=graph.speed_class,
         read_ptr=graph.read_ptr,
         reads=graph.reads,
         write_ptr=graph.write_ptr,
@@ -100,7 +101,7 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
         everywhere=everywhere,
     )
     hosts = HostArrays(
-        rate=platform.rates(graph.kinds),
+        rate=platform.rates(graph),
         free_at=_from_zero(problem.free_at, len(platform.hosts)),
         core_ptr=np.concatenate(([0], np.cumsum([h.cores for h in platform.hosts]))),
         place=platform.network.host_place.astype(np.int64),

@@ -29,7 +29,7 @@ def campaign(
 ) -> None:
     """Run the campaign and print a row for each group of runs that differ only in the seed."""
     require_outputs(plot)
-    with computing(f"running {file}") as say:
+    with computing(f"running {file}", 60) as say:
         read, done = run_campaign_file(file, workers, plot, say)
     with results_beside(plot):
         if as_json:

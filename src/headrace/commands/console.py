@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +70,11 @@ def progress(what: str) -> Iterator[Say]:
 
 
 @contextmanager
-def computing(what: str) -> Iterator[Say]:
-    """Like `progress`; also says when code has to be compiled first."""
+def computing(what: str, compile_seconds: int = 30) -> Iterator[Say]:
+    """Like `progress`; also says when code has to be compiled first, and how long that takes."""
     from headrace.arrays.compile_notice import Notice, compile_notice
 
     with progress(what) as say:
         notice = Notice(tell=say, progress=say) if sys.stderr.isatty() else Notice()
-        with compile_notice(notice):
+        with compile_notice(replace(notice, expected_seconds=compile_seconds)):
             yield say

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.model.deployment import Deployment
 from headrace.model.errors import NoPlan
-from headrace.simulator.flow import ROUTINGS, FlowOutcome, simulate_deployment
+from headrace.simulator.pipeline.flow import ROUTINGS, FlowOutcome, simulate_deployment
 
 Outcomes = Mapping[str, FlowOutcome]
 """By routing."""

@@ -34,7 +34,7 @@ def reproduce(
     if figure is None:
         _list_figures(as_json)
         return
-    with computing(f"reproducing {figure}") as say:
+    with computing(f"reproducing {figure}", 60) as say:
         made = reproduce_figure(figure, seeds, plot, say)
     with results_beside(plot):
         if as_json:

@@ -116,7 +116,7 @@ def _simulate_once(case: SimulateCase, log: Path | None, pictures: Pictures) -> 
 
     if log is not None and case.source.plan is not None:
         raise UsageError("a replayed plan has no log", where="--log", hint="leave --plan out, or see --json")
-    with computing(f"simulating {len(case.program.tasks):,} tasks") as say:
+    with computing(f"simulating {len(case.program.tasks):,} tasks", 60) as say:
         outcome = simulate_case(case, say)
     if log is not None and outcome.run is not None:
         write_file(log, ("\n".join(outcome.run.log_lines()) + "\n").encode())
@@ -135,7 +135,7 @@ def _simulate_repeatedly(case: SimulateCase, output: SimulateOutput, pictures: P
     from headrace.commands.simulate_runs import median_run, simulate_runs
 
     runs = output.runs or 1
-    with computing(f"simulating {len(case.program.tasks):,} tasks {runs:,} times") as say:
+    with computing(f"simulating {len(case.program.tasks):,} tasks {runs:,} times", 60) as say:
         repeated = simulate_runs(case, runs, say)
     if output.plot is not None:
         repeated.plot(output.plot, f"{case.program.name} under {repeated.scheduler}")
@@ -242,10 +242,10 @@ def _rows(run: SimulatedRun, planner: bool) -> list[list[str]]:
 
 
 def _replay(case: SimulateCase) -> Simulated:
-    from headrace.simulator.carry import simulate_plan
+    from headrace.simulator.replay.plan_replay import replay_plan
 
     plan = case.plan()
-    outcome = simulate_plan(plan, error=case.config.error, seed=case.source.seed)
+    outcome = replay_plan(plan, error=case.config.error, seed=case.source.seed)
     facts = {"planned": plan.makespan, "events": outcome.events, "seconds": outcome.seconds}
     rows = [
         ["scheduler", plan.scheduler],
@@ -254,4 +254,4 @@ def _replay(case: SimulateCase) -> Simulated:
         ["lower bound", show_time(plan.bound)],
         ["events", f"{outcome.events:,} in {show_time(outcome.seconds)}"],
     ]
-    return Simulated(outcome.happened, facts, rows)
+    return Simulated(outcome.executed, facts, rows)

@@ -94,14 +94,14 @@ def _scheduled(case: SimulateCase) -> SimulateOnce:
 
 
 def _replayed(case: SimulateCase, runs: int) -> tuple[Plan, SimulateOnce]:
-    from headrace.simulator.carry import PlanOnce
+    from headrace.simulator.replay.plan_replay import PlanReplays
 
     if case.config.error == 0.0:
         raise UsageError(
             f"{runs} replays of one plan without --error are all the same", hint="add --error 0.2"
         )
     plan = case.plan()
-    return plan, PlanOnce(plan, error=case.config.error)
+    return plan, PlanReplays(plan, error=case.config.error)
 
 
 def _once_a_second(runs: int, say: Callable[[str], None]) -> Callable[[int], None]:
@@ -121,6 +121,6 @@ def median_run(case: SimulateCase, repeated: RepeatedSimulation) -> Simulated:
     seed = repeated.makespans.seed_at(0.5)
     if repeated.plan is None:
         return simulate_case(replace(case, source=replace(case.source, seed=seed)), lambda text: None)
-    from headrace.simulator.carry import simulate_plan
+    from headrace.simulator.replay.plan_replay import replay_plan
 
-    return Simulated(simulate_plan(repeated.plan, error=case.config.error, seed=seed).happened, {})
+    return Simulated(replay_plan(repeated.plan, error=case.config.error, seed=seed).executed, {})

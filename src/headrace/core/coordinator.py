@@ -125,17 +125,7 @@ class Coordinator:
 
     `estimates` default to the figures of the program and the platform. With `workers_queue` the workers keep their own
     queues and fetch data themselves, so `handle` returns assignments instead of starts and transfers.
-
-    Raises NoPlan if a task needs more cores than any host has.
-
-    >>> import headrace as hr
-    >>> from headrace.online.workqueue import Workqueue
-    >>> program = hr.Program()
-    >>> task = program.task(None, work=1.0, name="only")
-    >>> lab = hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)
-    >>> coordinator = Coordinator(Workqueue(), program.graph, lab)
-    >>> coordinator.handle([Started(0.0)])
-    [StartTask(task='only', host='h0', core=0)]
+    `measured` are the real sizes of items, of which those of inputs are known from the start.
     """
 
     def __init__(
@@ -147,6 +137,7 @@ class Coordinator:
         policy: ExecutionPolicy | None = None,
         estimates: Estimates | None = None,
         workers_queue: bool = False,
+        measured: Floats | None = None,
     ) -> None:
         widest = max(host.cores for host in platform.hosts)
         if (graph.cores > widest).any():
@@ -160,7 +151,7 @@ class Coordinator:
         self.policy = policy or ExecutionPolicy()
         self.workers_queue = workers_queue
         problem = make_static_problem(graph, platform, self.policy)
-        self.records = RunRecords(problem, make_state(graph, platform, problem))
+        self.records = RunRecords(problem, make_state(graph, platform, problem, measured))
         self.estimates = estimates or Estimates(graph, platform)
         self.view = RunView(
             graph, platform, self.records, self.estimates, policy=self.policy, starts_known=not workers_queue
@@ -178,13 +169,15 @@ class Coordinator:
 
     # Events.
 
-    def handle(self, events: Sequence[Event]) -> list[BackendCommand | Command]:
-        """Record events, call the scheduler if a wake condition holds, and return the commands that result.
+    def handle(self, events: Sequence[Event], now: float = 0.0) -> list[BackendCommand | Command]:
+        """Take note of events, ask the scheduler if it wants to be asked, and say what follows.
 
-        Returns a list of `BackendCommand`. For workers with their own queues the list holds an `Assign` or a `Requeue`
-        for each task whose host changed, and the scheduler's commands about data.
+        `now` is for back ends that call at the time named by `WakeConditions.at`, with nothing else to tell.
+        The answer is a list of `BackendCommand`; for workers with queues of their own it is a list of
+        `Assign` and `Requeue`, for tasks that got another host or none, and of what the scheduler said about data.
         """
         before = self.records.state.assigned.copy()
+        self.view.time = max(self.view.time, now)
         for event in events:
             self.note(event)
         answer = self._backend_commands()
@@ -290,6 +283,10 @@ class Coordinator:
         expected, factor = float(state.predicted[task]), self.scheduler.wake.misprediction
         if factor < np.inf and (took > factor * expected or factor * took < expected):
             state.counters[s.MISPREDICTED] += 1
+        for item, size in event.sizes:
+            number = view.item_number[item]
+            if not state.exists[number]:  # all copies count as large as the first
+                state.size[number] = size
         task_finished(*self.refs, task, host, event.time)
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
         self.estimates.note(event.time, *one)
@@ -312,7 +309,7 @@ class Coordinator:
         if self._wake is not None and self._wake[0] is self.scheduler.wake and self._wake[1] is rates:
             return self._wake[2]
         wake = compiled_wake(
-            self.scheduler.wake, estimates.work, estimates.graph.kind, rates, estimates.fixed
+            self.scheduler.wake, estimates.work, estimates.graph.speed_class, rates, estimates.fixed
         )
         self._wake = (self.scheduler.wake, rates, wake)
         return wake

@@ -13,7 +13,7 @@ from headrace.model.behaviour import Behaviour
 from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Host, Pairs, Platform
 from headrace.model.trace import LinkTrace, Trace
-from headrace.predict.information import INTERVAL, Information, Quality, told_work
+from headrace.predict.information import INTERVAL, Information, Quality, told_sizes, told_work
 from headrace.predict.outputs import predicted_sizes
 from headrace.predict.remaining import OVERDUE_SHARE, left_by_load, work_had
 
@@ -22,10 +22,10 @@ _LEAST = 1e-3
 
 
 class ServiceEstimates(Estimates):
-    """Estimates of an information service that observes traces; values are refreshed every ten seconds.
+    """What an information service tells about traces; figures are renewed every ten seconds.
 
-    With perfect and bounded information, run times are the real ones (plus the error, if any); otherwise they are the
-    user's. Hosts and links without a trace have the figures of the platform.
+    With perfect and bounded information run times of tasks and sizes of items are the real ones (with the error); else
+    the user's. Hosts and links without a trace are as the platform says.
     """
 
     fixed = False
@@ -41,12 +41,14 @@ class ServiceEstimates(Estimates):
         seed: int = 0,
     ) -> None:
         real = real or graph
-        told = real if quality in ("perfect", "bounded") else graph
+        if quality in ("perfect", "bounded"):
+            told = real.with_size(told_sizes(real.size, error=error, seed=seed))
+        else:
+            told = graph.moving_as(real)
         super().__init__(told, platform)
         self.work = told_work(graph.work, real.work, quality, error=error, seed=seed)
         self.quality = quality
-        self._real_size = real.size
-        self._sizes_differ = not np.array_equal(told.size, real.size)
+        self._sizes_differ = told.unknown_size.any() or not np.array_equal(told.size, real.size)
         shares = [host.trace or Trace.constant(1.0 - host.load) for host in platform.hosts]
         self._measured = [[(0.0, share)] for share in shares]
         """Measured availability of each host, each value with the time from which it holds."""
@@ -78,17 +80,21 @@ class ServiceEstimates(Estimates):
         self._renew(now)
         return self._platform
 
-    def sizes(self, done: Bools) -> Floats:
-        """Measured sizes where the producer has finished; the others are predicted from those by regression."""
+    def sizes(self, done: Bools, measured: Floats) -> Floats:
+        """Measured where the maker has ended. With perfect and bounded information the rest is as told, else what is
+        still to be made is predicted by regression over what was measured."""
+        if self.quality in ("perfect", "bounded"):
+            made = (self.graph.producer >= 0) & done[self.graph.producer]
+            return np.where(made, measured, self.graph.size)
         if not self._sizes_differ:
             return self.graph.size
-        return predicted_sizes(self.graph, done, self._real_size)
+        return predicted_sizes(self.graph, done, measured)
 
     def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
         """Uses the load measured since each task started, and the load known or predicted for the future."""
         left = np.zeros(len(tasks))
         for k, (task, host) in enumerate(zip(tasks.tolist(), hosts.tolist(), strict=True)):
-            needs = float(self.work[task]) / float(self._full[self.graph.kind[task], host])
+            needs = float(self.work[task]) / float(self._full[self.graph.speed_class[task], host])
             had = work_had(float(started[k]), now, self._measured[host])
             overdue = OVERDUE_SHARE * float(expected[k])
             left[k] = left_by_load(needs, had, partial(self._takes, now, host), overdue)

@@ -11,10 +11,9 @@ from headrace.model.behaviour import Behaviour
 from headrace.model.errors import UsageError
 from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Host, Platform
+from headrace.predict.history import LEAST_SHARE, kind_rates, sharing_hosts, work_elsewhere
+from headrace.predict.outputs import predicted_sizes
 from headrace.predict.remaining import left_on_time
-
-_LEAST_SHARE = 1e-9
-"""Minimum time on a host, as a share of the slowest host's, so that a zero run time gives no infinite speed."""
 
 
 class Estimates:
@@ -27,7 +26,7 @@ class Estimates:
         self.graph = graph
         self.base = platform
         self.work = graph.work
-        self._rates = read_only(platform.rates(graph.kinds))
+        self._rates = read_only(platform.rates(graph))
 
     def note(self, now: float, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
         """Record that these tasks finished on these hosts, and the run time of each in seconds."""
@@ -36,7 +35,7 @@ class Estimates:
         """Record that a "host" or "link" behaves differently from now on; only measuring estimates use this."""
 
     def rates(self, now: float) -> Floats:
-        """Estimated speed for each kind of task on each host: [kinds, hosts]."""
+        """Believed speed for each speed class of tasks on each host: [classes, hosts]."""
         return self._rates
 
     def platform(self, now: float) -> Platform:
@@ -46,12 +45,18 @@ class Estimates:
     def seconds(self, now: float, tasks: Ints, hosts: Ints) -> Floats:
         """Seconds that these tasks are expected to take on these hosts."""
         rates = self.rates(now)  # first: in learning estimates this call also updates the run times
-        expected: Floats = self.work[tasks] / rates[self.graph.kind[tasks], hosts]
+        expected: Floats = self.work[tasks] / rates[self.graph.speed_class[tasks], hosts]
         return expected
 
-    def sizes(self, done: Bools) -> Floats:
-        """Estimated bytes of each item, given the tasks that are done."""
-        return self.graph.size
+    def sizes(self, done: Bools, measured: Floats) -> Floats:
+        """Believed bytes of each item, when these tasks have ended and items that exist are as large as measured.
+
+        Sizes that are unknown are predicted by regression over those that tasks of the same kind made.
+        """
+        if not self.graph.unknown_size.any():
+            return self.graph.size
+        predicted = predicted_sizes(self.graph, done, measured)
+        return np.where(self.graph.unknown_size, predicted, self.graph.size)
 
     def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
         """Seconds until running tasks finish; an overdue task is expected to need another tenth of its estimate."""
@@ -65,32 +70,33 @@ def read_only(rates: Floats) -> Floats:
 
 
 class HistoryEstimates(Estimates):
-    """Run times learned from past executions (equations 1 and 2 of the macro-dataflow paper); initially the user's.
+    """Equations 1 and 2 of the macro-dataflow paper over what has run so far; at first the user's figures.
 
-    For a host that has executed a kind of task, the time per input byte is the weighted mean of its own executions,
-    where the latest has weight alpha. For a host that has not, it is the mean over the hosts that have, scaled by
-    speed. For kinds without input bytes, the time per execution is used.
+    A host that ran a kind of task is believed to take, per input byte, the weighted mean of its own
+    executions (alpha for the latest); one that did not, the mean over those that did, scaled by speed. If the user's
+    figures depend on the architecture, that mean is over the hosts of the same architecture where any of them ran it.
+    In a kind that reads no bytes each execution counts alike.
+
+    Once a kind has history, all of its tasks are in one speed class: its own row of `rates` after those of the program.
     """
 
     fixed = False
 
     def __init__(self, graph: Graph, platform: Platform, alpha: float = 0.9) -> None:
-        super().__init__(graph, platform)
         if not 0 < alpha <= 1:
             raise UsageError(f"alpha is {alpha}", where="history", hint="use a number above 0 and at most 1")
+        super().__init__(graph.with_plain_classes(), platform)
         self.alpha = alpha
-        reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
-        size = np.bincount(reader, weights=graph.size[graph.reads], minlength=graph.n_tasks)
-        by_kind = np.bincount(graph.kind, weights=size, minlength=len(graph.kinds))
-        count = np.maximum(np.bincount(graph.kind, minlength=len(graph.kinds)), 1)
-        mean = (by_kind / count)[graph.kind]
-        self.unit = np.where(size > 0, size, np.where(mean > 0, mean, 1.0))
-        shape = self._rates.shape
+        self.unit = _units(graph)
+        self._user = kind_rates(graph, platform.rates(graph))
+        self._groups = sharing_hosts(graph, platform)
+        shape = self._user.shape
         self.total, self.weight = np.zeros(shape), np.zeros(shape)
-        self._user = self._rates
         self._platform: Platform | None = None
         self.work = graph.work.copy()
         self._changed: set[int] = set()
+        self._learned: dict[int, bool] = {}
+        """Kinds with history, and whether they take any time."""
 
     def note(self, now: float, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
         alpha, total, weight = self.alpha, self.total, self.weight
@@ -105,37 +111,55 @@ class HistoryEstimates(Estimates):
         if self._changed:
             self._rates = self._rates.copy()
             for kind in sorted(self._changed):
-                own = self.weight[kind] > 0
-                mean = np.where(own, self.total[kind] / np.where(own, self.weight[kind], 1.0), 0.0)
-                at_speed_one = float((mean[own] * self._user[kind][own]).mean())
-                per_unit = np.where(own, mean, at_speed_one / self._user[kind])
-                of_kind = self.graph.kind == kind
-                if per_unit.max() > 0:
-                    self._rates[kind] = 1.0 / np.maximum(per_unit, _LEAST_SHARE * per_unit.max())
-                    self.work[of_kind] = self.unit[of_kind]
-                else:
-                    self._rates[kind] = self._user[kind]
-                    self.work[of_kind] = 0.0
+                self._learn(kind)
             self._rates = read_only(self._rates)
             self._changed.clear()
             self._platform = None
         return self._rates
 
+    def _learn(self, kind: int) -> None:
+        """Bring the speeds for a kind, and the work of its tasks, up to date with what was noted."""
+        own, user = self.weight[kind] > 0, self._user[kind]
+        mean = np.where(own, self.total[kind] / np.where(own, self.weight[kind], 1.0), 0.0)
+        per_unit = np.where(own, mean, work_elsewhere(mean * user, own, self._groups[kind]) / user)
+        row = len(self.graph.class_kind) - len(self.graph.kinds) + kind
+        slowest = float(per_unit.max())
+        self._rates[row] = 1.0 / np.maximum(per_unit, LEAST_SHARE * slowest) if slowest > 0 else user
+        if self._learned.get(kind) is not (slowest > 0):
+            of_kind = self.graph.kind == kind
+            self.graph.speed_class[of_kind] = row
+            self.work[of_kind] = self.unit[of_kind] if slowest > 0 else 0.0
+            self._learned[kind] = slowest > 0
+
     def platform(self, now: float) -> Platform:
         rates = self.rates(now)
         if self._platform is None:
-            self._platform = with_rates(self.base, self.graph.kinds, rates)
+            kinds = self.graph.kinds
+            net = self.base.speeds(kinds)
+            for kind in self._learned:
+                net[kind] = rates[len(rates) - len(kinds) + kind]
+            self._platform = with_speeds(self.base, kinds, net)
         return self._platform
 
 
-def with_rates(platform: Platform, kinds: tuple[str, ...], rates: Floats) -> Platform:
+def _units(graph: Graph) -> Floats:
+    """What the time of each task is proportional to: the bytes it reads, or else the mean of its kind, or else 1."""
+    reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
+    size = np.bincount(reader, weights=graph.known_size[graph.reads], minlength=graph.n_tasks)
+    by_kind = np.bincount(graph.kind, weights=size, minlength=len(graph.kinds))
+    count = np.maximum(np.bincount(graph.kind, minlength=len(graph.kinds)), 1)
+    mean = (by_kind / count)[graph.kind]
+    return np.where(size > 0, size, np.where(mean > 0, mean, 1.0))
+
+
+def with_speeds(platform: Platform, kinds: tuple[str, ...], speeds: Floats) -> Platform:
     """The platform with these effective speeds, [kinds, hosts], which already account for load."""
     plain = kinds.index("") if "" in kinds else -1
 
     def changed(number: int, host: Host) -> Host:
-        speeds = {kind: float(rates[k, number]) for k, kind in enumerate(kinds) if kind}
-        speed = float(rates[plain, number]) if plain >= 0 else host.speed
-        return replace(host, speed=speed, kinds=speeds, load=0.0, trace=None)
+        named = {kind: float(speeds[k, number]) for k, kind in enumerate(kinds) if kind}
+        speed = float(speeds[plain, number]) if plain >= 0 else host.speed
+        return replace(host, speed=speed, kinds=named, load=0.0, trace=None)
 
     return with_hosts(platform, changed)
 

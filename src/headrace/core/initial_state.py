@@ -59,7 +59,6 @@ def make_static_problem(graph: Graph, platform: Platform, policy: ExecutionPolic
         reader_ptr=graph.reader_ptr,
         readers=graph.readers,
         producer=graph.producer,
-        size=graph.size,
         level=graph.level,
         cores=graph.cores,
         destination=destination,
@@ -202,7 +201,7 @@ class _InitialCopies(NamedTuple):
     storage_used: Floats
 
 
-def _initial_copies(graph: Graph, platform: Platform, problem: StaticProblem) -> _InitialCopies:
+def _initial_copies(graph: Graph, platform: Platform, problem: StaticProblem, size: Floats) -> _InitialCopies:
     """Items from outside are at the origin, or at the initial locations that the program names."""
     moves = (graph.producer == OUTSIDE) & ~problem.no_transfer
     named = graph.homes.places_by_item(graph, platform)
@@ -218,7 +217,7 @@ def _initial_copies(graph: Graph, platform: Platform, problem: StaticProblem) ->
     items, place = np.concatenate(lists), np.concatenate(places)
     holder = np.full(graph.n_items, -1, np.int32)
     holder[items[::-1]] = place[::-1]  # the first named place
-    used = np.bincount(problem.place_site[place], graph.size[items], minlength=len(problem.storage))
+    used = np.bincount(problem.place_site[place], size[items], minlength=len(problem.storage))
     return _InitialCopies(
         items,
         place,
@@ -228,13 +227,19 @@ def _initial_copies(graph: Graph, platform: Platform, problem: StaticProblem) ->
     )
 
 
-def make_state(graph: Graph, platform: Platform, problem: StaticProblem) -> CoordinatorState:
-    """The initial state: nothing is assigned, inputs are at their initial locations, every host is up."""
+def make_state(
+    graph: Graph, platform: Platform, problem: StaticProblem, measured: Floats | None = None
+) -> CoordinatorState:
+    """The start of a run: nothing is assigned, inputs are in their initial locations, every host is up.
+
+    `measured` are the real sizes of items, of which those of inputs are known from the start.
+    """
+    size = graph.size.copy() if measured is None else np.where(graph.producer < 0, measured, graph.size)
     n, m = graph.n_tasks, graph.n_items
     hosts, links = len(platform.hosts), platform.network.n_links
     requests = len(graph.reads) + 2 * m + 16
     cores = int(problem.core_ptr[-1])
-    first = _initial_copies(graph, platform, problem)
+    first = _initial_copies(graph, platform, problem, size)
     exists = (graph.producer == OUTSIDE).astype(np.uint8)
     reader = np.repeat(np.arange(n), np.diff(graph.read_ptr))
     missing = np.bincount(reader[exists[graph.reads] == 0], minlength=n).astype(np.int32)
@@ -246,6 +251,7 @@ def make_state(graph: Graph, platform: Platform, problem: StaticProblem) -> Coor
         assigned=_ints(n),
         done=_flags(n),
         rank=np.zeros(n),
+        reserved=np.zeros(n),
         in_order=_flags(n),
         inputs_requested=_flags(n),
         predicted=np.zeros(n),
@@ -278,6 +284,7 @@ def make_state(graph: Graph, platform: Platform, problem: StaticProblem) -> Coor
         pending_readers=np.diff(graph.reader_ptr).astype(np.int32),
         delivered=_flags(m),
         replica=_ints(m),
+        size=size,
         **records,
         place_up=np.ones(platform.network.n_places, np.uint8),
         storage_used=first.storage_used,

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def in_order_of_start(plan: Plan) -> Ints:
-    """All tasks by planned start; tasks of zero duration come before the tasks that depend on them."""
-    instant = bool((plan.finish <= plan.start).any())
-    tie = plan.graph.level if instant else np.zeros(len(plan.start), np.int32)
-    return np.lexsort((np.arange(len(plan.start)), tie, plan.start)).astype(np.int32)
+    """All tasks by planned start; at the same moment, those that take no time come first, by level."""
+    takes_time = plan.finish > plan.start
+    tie = np.zeros(len(plan.start), np.int32) if takes_time.all() else plan.graph.level
+    return np.lexsort((np.arange(len(plan.start)), tie, takes_time, plan.start)).astype(np.int32)
 
 
 def up_to(plan: Plan, order: Ints, limit: float) -> Ints:
@@ -142,12 +142,12 @@ def on_wide_hosts(plan: Plan) -> Plan:
     narrow = np.flatnonzero(graph.cores > cores[plan.host])
     if not len(narrow):
         return plan
-    rates, host = plan.platform.rates(graph.kinds), plan.host.copy()
+    rates, host = plan.platform.rates(graph), plan.host.copy()
     ends = np.zeros(len(cores))
     np.maximum.at(ends, plan.host, plan.finish)
     for task in narrow[np.argsort(plan.start[narrow], kind="stable")].tolist():
         wide = np.flatnonzero(cores >= graph.cores[task])
-        after = ends[wide] + graph.work[task] / rates[graph.kind[task], wide]
+        after = ends[wide] + graph.work[task] / rates[graph.speed_class[task], wide]
         if len(wide):
             host[task] = wide[np.argmin(after)]
             ends[host[task]] = after.min()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints, make_graph
+from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints, SpeedClasses, make_graph
 
 
 def remaining_graph(
@@ -29,7 +29,7 @@ def remaining_graph(
     producer = np.where(graph.producer >= 0, renumber[graph.producer], OUTSIDE).astype(np.int32)
     rest = make_graph(
         work=(graph.work if work is None else work)[old],
-        size=graph.size if size is None else size,
+        size=np.where(graph.unknown_size, np.nan, graph.size) if size is None else size,
         producer=producer,
         read_ptr=ptr,
         reads=graph.reads[at],
@@ -44,5 +44,6 @@ def remaining_graph(
         deadline=graph.deadline[old],
         homes=graph.homes,
         goals=graph.goals,
+        classes=SpeedClasses(graph.speed_class[old], graph.class_kind, graph.arch_speeds),
     )
     return rest, old

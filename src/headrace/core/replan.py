@@ -125,7 +125,9 @@ class Replan:
         if self.policy.interval is not None and self.policy.interval > 0:
             return self.policy.interval
         work, rates = view.estimates.work, view.rates()
-        mean = float((work / rates.mean(axis=1)[view.estimates.graph.kind]).mean()) if len(work) else 1.0
+        mean = (
+            float((work / rates.mean(axis=1)[view.estimates.graph.speed_class]).mean()) if len(work) else 1.0
+        )
         return max(4.0 * mean, 1e-3)
 
     def _plan(self, view: RunView) -> list[Command]:

@@ -38,8 +38,8 @@ class Problem:
     seed: int = 0
     since: Mapping[tuple[int, int], float] = field(default_factory=dict)
     link_free_at: Mapping[int, float] = field(default_factory=dict)
-    ahead: int | None = None
-    """Number of tasks of each queue whose inputs are prefetched; None: all inputs that can be sent."""
+    prefetch_depth: int | None = None
+    """The run sends inputs for this many tasks of each queue; None: all that can be sent."""
 
     def __post_init__(self) -> None:
         if len(self.graph.homes.index):

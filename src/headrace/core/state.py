@@ -81,7 +81,6 @@ class StaticProblem(NamedTuple):
     reader_ptr: Ints
     readers: Ints
     producer: Ints
-    size: Floats
     level: Ints
     cores: Ints
     """Number of cores that each task occupies."""
@@ -126,6 +125,8 @@ class CoordinatorState(NamedTuple):
     """The host on which a task is queued; -1 for none."""
     done: Bytes
     rank: Floats
+    reserved: Floats
+    """Bytes that a running task keeps free for its outputs at its host."""
     in_order: Bytes
     """Whether a task may start only as the head of its queue, to follow the planned order."""
     inputs_requested: Bytes
@@ -169,6 +170,8 @@ class CoordinatorState(NamedTuple):
     """Tasks that read an item and have not started."""
     delivered: Bytes
     replica: Ints
+    size: Floats
+    """Bytes of each item: measured if it exists, else estimated."""
     item_copies: Ints
     """The first copy record of each item; -1 for none."""
     # Copy records.

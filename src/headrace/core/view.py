@@ -190,12 +190,16 @@ class RunView:
         return items[order], places[order]
 
     def rates(self) -> Floats:
-        """Current estimated speed of each host for each kind of task: [kinds, hosts]."""
+        """Estimated speed of each host for each speed class of tasks now: [classes, hosts]."""
         return self.estimates.rates(self.time)
+
+    def sizes(self) -> Floats:
+        """Estimated bytes of each item now."""
+        return self.estimates.sizes(self.done, self.state.size)
 
     def in_flight(self, keep: int = 0) -> InFlight:
         """Transfers in flight, and queued ones that the first `keep` tasks of each queue need."""
-        return in_flight(self, keep, self.estimates.sizes(self.done))
+        return in_flight(self, keep, self.sizes())
 
     def timetable(self, keep: int = 0) -> Timetable:
         """Expected starts and ends of running tasks and of the first `keep` tasks of each queue."""
@@ -243,7 +247,7 @@ class RunView:
         if chosen is not None:
             wanted &= chosen
         wanted[self.kept(keep)] = False
-        estimates, sizes = self.estimates, self.estimates.sizes(self.done)
+        estimates, sizes = self.estimates, self.sizes()
         rest, _ = remaining_graph(estimates.graph, wanted, estimates.work, sizes)
         if self.time > 0 and ((rest.release > 0).any() or np.isfinite(rest.deadline).any()):
             later = np.maximum(rest.release - self.time, 0.0)
@@ -258,7 +262,7 @@ class RunView:
             _by_name(table.free, names, [host.name for host in platform.hosts]),
             since=since,
             link_free_at=_links_by_name(moving.link_free, self.platform.network, platform.network),
-            ahead=int(self.static.policy[PREFETCH]),
+            prefetch_depth=int(self.static.policy[PREFETCH]),
         )
 
     def _holders(

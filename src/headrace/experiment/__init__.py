@@ -1,1 +1,1 @@
-"""Many plans side by side, none computed twice."""
+"""Comparisons and campaigns of many plans and simulations, with cached results."""

@@ -1,4 +1,4 @@
-"""Campaigns: every combination of applications, grids, schedulers and settings simulated once, and kept."""
+"""Campaigns: simulate every combination of applications, grids, schedulers and settings, and cache results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from headrace.simulator.events.simulate import simulate_program
 
 
 class Outcome(NamedTuple):
-    """What is kept of a simulated run; `error` says why there is none."""
+    """The cached outcome of a simulated run; `error` says why it has no makespan."""
 
     makespan: float = math.nan
     bound: float = 0.0
@@ -53,7 +53,7 @@ class Outcome(NamedTuple):
     redone: int = 0
     log_events: int = 0
     deciding: float = 0.0
-    """Seconds of this machine that the scheduler took."""
+    """CPU seconds spent in the scheduler on this machine."""
     error: str = ""
 
 
@@ -72,7 +72,7 @@ class Combination:
 
 @dataclass(frozen=True)
 class Done:
-    """A combination and what came of it; `kept`: it was known from before."""
+    """A combination and its outcome; `kept`: it was already cached."""
 
     run: Combination
     outcome: Outcome
@@ -91,14 +91,14 @@ class _Job:
 
 
 def combine(campaign: CampaignFile) -> Iterator[Combination]:
-    """Every combination, those of one program and grid next to each other."""
+    """Every combination; those of the same program and grid are consecutive."""
     for application, grid, seed in product(campaign.applications, campaign.grids, campaign.seeds):
         for rest in product(campaign.schedulers, campaign.events, campaign.estimates, campaign.faults):
             yield Combination(application, grid, *rest, seed)
 
 
 def check_campaign(campaign: CampaignFile) -> None:
-    """Find what is wrong before anything runs: names, options, files."""
+    """Check names, options and files before anything runs."""
     for entry in (*campaign.applications, *campaign.grids):
         try:
             _check_entry(entry)
@@ -115,13 +115,13 @@ def check_campaign(campaign: CampaignFile) -> None:
 
 
 def _for_planner(campaign: CampaignFile, scheduler: str) -> dict[str, Any]:
-    """What the constructor of a scheduler gets: the time to search, if it takes one."""
+    """Constructor arguments of a scheduler: the search time, if it accepts one."""
     given = "time" in campaign.run and "time" in options_taken(scheduler)
     return {"time": campaign.run["time"]} if given else {}
 
 
 def _check_rules(campaign: CampaignFile) -> None:
-    """Refuse planning rules that none of the schedulers takes."""
+    """Reject planning options that no scheduler accepts."""
     taken = {rule for scheduler in campaign.schedulers for rule in policy_fields(scheduler)}
     given = [key for key in campaign.run if key in RULES and key not in taken]
     if campaign.events != ("S2",) and "events" not in taken:
@@ -130,20 +130,20 @@ def _check_rules(campaign: CampaignFile) -> None:
         given.append("time")
     if given:
         raise UsageError(
-            f"no scheduler of the campaign takes {', '.join(given)}",
+            f"no scheduler of the campaign accepts {', '.join(given)}",
             where=campaign.name,
             hint="leave it out, or add a planner such as minmin",
         )
     if "reduce" in campaign.run and not campaign.run.get("subset"):
         raise UsageError(
-            "reduce says which tasks to plan for where not all are",
+            "reduce selects the tasks of partial plans, but subset is not set",
             where=f"{campaign.name}: [run]",
-            hint="add subset = 100, or so",
+            hint="add, for example, subset = 100",
         )
 
 
 def _check_entry(entry: Entry) -> None:
-    """Refuse what cannot be made; nothing large is made for it, but files are read."""
+    """Reject entries that cannot be created; reads files, but generates nothing large."""
     if entry.form == "sweep":
         require_sweep_size(sweep_spec(entry))
     elif entry.form == "grid":
@@ -160,10 +160,10 @@ def run_campaign(
     workers: int | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Done]:
-    """Simulate what is not kept yet, on all cores, and keep each result as soon as it is there.
+    """Simulate combinations that are not cached yet, on all cores, and cache each result immediately.
 
-    Combinations that must give the same (online schedulers do not ask for planning events) run once. A run that
-    fails is reported and not kept. When it is interrupted, what was finished is kept.
+    Equivalent combinations (online schedulers ignore planning events) run once. A run that
+    fails is reported and not cached. After an interruption, finished results stay cached.
     """
     check_campaign(campaign)
     runs = list(combine(campaign))
@@ -201,7 +201,7 @@ def _jobs(campaign: CampaignFile, runs: Sequence[Combination]) -> Iterator[_Job]
 def _simulated(
     jobs: Sequence[_Job], workers: int, tell: Callable[[str], None]
 ) -> Iterator[tuple[_Job, Outcome]]:
-    """Outcomes as they come; in this process if there is no more than one worker or job."""
+    """Outcomes as they complete; computed in this process if there is at most one worker or job."""
     if min(workers, len(jobs)) <= 1:
         yield from ((job, simulate_job(job)) for job in jobs)
         return
@@ -229,13 +229,13 @@ def _simulated(
 
 
 def _begin_worker(compiling: Event) -> None:
-    """Leave interrupts to the parent, and let it know when loops are compiled here."""
+    """Leave interrupts to the parent process, and report compilation to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     set_notice(Notice(tell=lambda text: compiling.set(), progress=lambda text: None))
 
 
 def simulate_job(job: _Job) -> Outcome:
-    """One run; a run that cannot end says why."""
+    """Simulate one run; if it cannot complete, the outcome says why."""
     program, grid = _made(job)
     try:
         run = simulate_program(program, grid, job.scheduler, job.setting, seed=job.seed, **job.options)
@@ -253,7 +253,7 @@ def simulate_job(job: _Job) -> Outcome:
 
 
 _recent: dict[tuple[str, str, int], tuple[Program, GridScript | Platform]] = {}
-"""The program and grid of the latest job: its neighbours have the same."""
+"""The program and grid of the latest job; consecutive jobs often share them."""
 
 
 def _made(job: _Job) -> tuple[Program, GridScript | Platform]:
@@ -266,7 +266,7 @@ def _made(job: _Job) -> tuple[Program, GridScript | Platform]:
 
 
 class _Progress:
-    """Says how far it is, at most once a second."""
+    """Reports progress, at most once a second."""
 
     def __init__(self, total: int, tell: Callable[[str], None]) -> None:
         self.total, self.tell = total, tell
@@ -283,7 +283,7 @@ class _Progress:
 
 
 class KeptRuns:
-    """Outcomes of simulated runs in the record's folder: $HEADRACE_HOME, or else .headrace here."""
+    """Cached outcomes of simulated runs in the record's folder ($HEADRACE_HOME or ./.headrace)."""
 
     def __init__(self, folder: Path | None = None) -> None:
         table = "runs (key TEXT PRIMARY KEY, campaign TEXT, outcome TEXT)"

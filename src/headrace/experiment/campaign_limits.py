@@ -1,4 +1,4 @@
-"""How large what a campaign generates may be: told from its numbers, before anything is made."""
+"""Size limits of generated programs and grids, checked before anything is generated."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from headrace.model.errors import UsageError
 
 MAX_TASKS = 1_000_000
 MAX_USES = 20_000_000
-"""Of files by tasks."""
+"""Maximum number of uses of files by tasks."""
 MAX_HOSTS = 100_000
 MAX_STEPS = 20_000_000
-"""Values of all series of a grid together."""
+"""Maximum total number of values in the series of a grid."""
 MAX_EVENTS = 1_000_000
 _DATAFLOW = {"iterations": 10, "pieces": 64, "blocks": 16, "streams": 2}
-"""Defaults of the task graphs; those of the numbers that decide how large they are."""
+"""Default values of the parameters that determine the size of task graphs."""
 
 
 def require_sweep_size(spec: SweepSpec) -> None:
-    """Refuse sweeps that would not fit.
+    """Reject sweeps that exceed the limits.
 
     >>> require_sweep_size(SweepSpec(tasks=10**9))
     Traceback (most recent call last):
@@ -35,7 +35,7 @@ def require_sweep_size(spec: SweepSpec) -> None:
 
 
 def require_graph_size(entry: Entry) -> None:
-    """Refuse task graphs (jacobi, fft, matmul) that would not fit."""
+    """Reject task graphs (jacobi, fft, matmul) that exceed the limits."""
     number = _whole(entry.options)
     tasks, uses = {
         "jacobi": (number["iterations"] * number["pieces"], 5 * number["iterations"] * number["pieces"]),
@@ -52,7 +52,7 @@ def _whole(options: Mapping[str, Value]) -> dict[str, int]:
 
 
 def require_grid_size(spec: GridSpec) -> None:
-    """Refuse grids that would not fit."""
+    """Reject grids that exceed the limits."""
     hosts = sum(cluster.hosts for cluster in spec.clusters)
     _limit("grid", "hosts", hosts, MAX_HOSTS)
     series = sum(

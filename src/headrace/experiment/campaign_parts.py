@@ -1,4 +1,4 @@
-"""The parts of a campaign made real: programs, grids and settings of its entries, and what tells them apart."""
+"""The parts of a campaign: programs, grids and settings of its entries, and their digests."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def make_grid(entry: Entry, seed: int) -> GridScript | Platform:
 
 
 def sweep_spec(entry: Entry) -> SweepSpec:
-    """What an entry says about a sweep."""
+    """The sweep specification of an entry."""
     return SweepSpec(**{key: _drawn(value) for key, value in entry.options.items()})
 
 
 def grid_spec(entry: Entry) -> GridSpec:
-    """What an entry says about a grid; without clusters, those of the parameter-sweep paper's figure 11."""
+    """The grid specification of an entry; by default the clusters of figure 11 of the parameter-sweep paper."""
     options: dict[str, Any] = dict(entry.options)
     if entry.clusters:
         options["clusters"] = tuple(
@@ -90,16 +90,16 @@ def _series(value: Value) -> Any:
 
 
 def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: str) -> SimulationConfig:
-    """How a run goes: planning events as S1, S1:60 (seconds), S2, S3 or once; the rest as the campaign says."""
+    """Simulation settings: planning events as S1, S1:60 (seconds), S2, S3 or once; the rest from the campaign."""
     name, _, interval = events.partition(":")
     try:
         seconds = float(interval) if interval else None
     except ValueError:
         raise UsageError(
-            f"events are {events!r}", where=campaign.name, hint="S1, S1:60 (every 60 s), S2, S3 or once"
+            f"events are {events!r}", where=campaign.name, hint="use S1, S1:60 (every 60 s), S2, S3 or once"
         ) from None
     if interval and name == "once":
-        raise UsageError(f"events are {events!r}", where=campaign.name, hint="once has no interval: once")
+        raise UsageError(f"events are {events!r}", where=campaign.name, hint="write once without an interval")
     run: dict[str, Any] = dict(campaign.run)
     return SimulationConfig(
         policy=ReplanPolicy(
@@ -113,7 +113,7 @@ def make_setting(campaign: CampaignFile, events: str, estimates: str, faults: st
 
 
 def entry_digest(entry: Entry, what: str) -> str:
-    """The same for two entries that make the same program or grid of a seed, whatever they are called."""
+    """A digest that is equal for entries that give the same program or grid, whatever their names."""
     digest = hashlib.sha256()
     if entry.file is None:
         words = (entry.form, sorted(entry.options.items()), [sorted(c.items()) for c in entry.clusters])
@@ -132,7 +132,10 @@ def _add_graph(digest: Any, graph: Graph, items: Iterable[Data]) -> None:
     for array in (
         graph.work,
         graph.kind,
+        graph.speed_class,
+        graph.arch_speeds,
         graph.size,
+        graph.unknown_size,
         graph.producer,
         graph.read_ptr,
         graph.reads,
@@ -146,7 +149,7 @@ def _add_graph(digest: Any, graph: Graph, items: Iterable[Data]) -> None:
 
 
 def _add_grid(digest: Any, grid: GridScript | Platform) -> None:
-    """Everything that a grid holds: its traces as numbers, the rest as text."""
+    """The whole content of a grid: traces as numbers, the rest as text."""
     platform = grid if isinstance(grid, Platform) else grid.platform
     changes = () if isinstance(grid, Platform) else grid.changes
     traces = [host.trace for host in platform.hosts]

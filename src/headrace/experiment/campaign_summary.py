@@ -1,4 +1,4 @@
-"""What a campaign found: means over seeds, schedulers next to each other, and pictures."""
+"""Summary of a campaign: means over seeds, scheduler comparison, and plots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SIZES = ("shared", "private_size", "output_size")
 
 
 class Group(NamedTuple):
-    """What runs of one row have in common, beside the seed."""
+    """The settings shared by the runs of one row, which differ only in the seed."""
 
     application: str
     grid: str
@@ -34,10 +34,10 @@ class Summary:
     runs: int
     failed: int
     makespan: float | None
-    """Mean; None if no run ended."""
+    """Mean; None if no run completed."""
     deviation: float | None
     relative: float | None
-    """Mean of makespan over the least makespan of any scheduler with the same everything else."""
+    """Mean ratio of the makespan to the best makespan of any scheduler with otherwise equal settings."""
     bytes_moved: float | None
     deciding: float | None
 
@@ -48,7 +48,7 @@ class Summary:
 
 
 def summaries(done: Sequence[Done]) -> list[Summary]:
-    """One for each group, in the order of the campaign: O(runs)."""
+    """One summary per group, in the order of the campaign: O(runs)."""
     best: dict[tuple[object, ...], float] = {}
     groups: dict[Group, list[Done]] = {}
     for one in done:
@@ -87,9 +87,9 @@ def _rivals(run: Combination) -> tuple[object, ...]:
 
 
 def pictures(applications: Sequence[Entry], found: Sequence[Summary]) -> list[Diagram]:
-    """A picture for each grid and setting: a curve or colour for each scheduler.
+    """A plot for each grid and setting, with a curve or colour for each scheduler.
 
-    Where the applications differ in one number only, it is the x axis; else each application has its bars.
+    If the applications differ in one number only, it is the x axis; otherwise each application has its bars.
     """
     axis = _axis(applications)
     names = [entry.name for entry in applications]
@@ -141,7 +141,7 @@ def _axis(applications: Sequence[Entry]) -> tuple[str, dict[str, float]] | None:
 
 
 def _scaled(key: str, places: dict[str, float]) -> tuple[str, dict[str, float]]:
-    """Sizes in the largest unit in which the largest of them is at least 1."""
+    """Sizes in the largest unit in which the largest size is at least 1."""
     largest = max(places.values())
     factor, unit = next(
         ((f, u) for f, u in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")) if largest >= f), (1.0, "B")

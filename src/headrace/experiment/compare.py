@@ -1,4 +1,4 @@
-"""Schedulers side by side over many programs and platforms."""
+"""Comparison of schedulers over many programs and platforms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headrace.planners.timed import plan_with_bound
 
 @dataclass(frozen=True)
 class Row:
-    """One program on one platform: what each scheduler made of it, or why it could not."""
+    """One program on one platform: the result of each scheduler, or why it found no plan."""
 
     program: str
     platform: str
@@ -38,7 +38,7 @@ def compare(
     seed: int = 0,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Row]:
-    """Plan every program on every platform with every scheduler; what is kept is not planned again.
+    """Plan every program on every platform with every scheduler; cached results are reused.
 
     Every plan passes `check`. `options` gives the constructors' arguments by scheduler.
     """

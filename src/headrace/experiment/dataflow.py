@@ -20,13 +20,13 @@ def jacobi(
     ratio: float = 6.0,
     bandwidth: float = GIGABIT,
 ) -> Program:
-    """Jacobi iteration on a matrix that is cut by rows: `iterations * pieces` tasks of one kind.
+    """Jacobi iteration on a matrix partitioned by rows: `iterations * pieces` tasks of one kind.
 
-    In each round a piece needs itself and the neighbouring rows of the pieces above and below, as the round
-    before left them. A task therefore writes its piece and its first and last row as items of their own: 64
-    pieces and 10 rounds are the 640 tasks of the paper, 100 rounds its 6,400. Elements have 8 bytes.
+    In each iteration a piece needs itself and the adjacent rows of the pieces above and below, from the previous
+    iteration. A task therefore writes its piece and its first and last row as separate items: 64
+    pieces and 10 iterations give the 640 tasks of the paper, 100 iterations its 6,400. Elements have 8 bytes.
 
-    `ratio` is computation to communication: a task's seconds over those that all its inputs would take on a
+    `ratio` is computation to communication: a task's seconds divided by those that all its inputs would take on a
     link of `bandwidth`.
 
     >>> jacobi(10).graph.n_tasks, jacobi(2, pieces=4, order=64).graph.level.tolist()
@@ -45,14 +45,14 @@ def jacobi(
             near = [f"piece{i - 1}.{p}"]
             near += [f"bottom{i - 1}.{p - 1}"] * (p > 0) + [f"top{i - 1}.{p + 1}"] * (p < pieces - 1)
             made = _jacobi_items(i, p, pieces, piece, row)
-            if i == iterations:  # nobody reads the rows of the last round
+            if i == iterations:  # no task reads the rows of the last iteration
                 made = {f"piece{i}.{p}": piece}
             program.task(name=f"jacobi{i}.{p}", kind="jacobi", inputs=near, outputs=made, work=work)
     return program
 
 
 def _jacobi_items(i: int, p: int, pieces: int, piece: float, row: float) -> dict[str, float]:
-    """What round i leaves of piece p: itself, and the rows that its neighbours need."""
+    """The items of piece p after iteration i: the piece, and the rows that its neighbours need."""
     made = {f"piece{i}.{p}": piece}
     if p > 0:
         made[f"top{i}.{p}"] = row
@@ -65,11 +65,11 @@ def fft(points: int = 2**24, pieces: int = 64, *, ratio: float = 3.0, bandwidth:
     """A fast Fourier transform of `points` complex numbers in `pieces` pieces; both are powers of two.
 
     One level reorders the input, log2(points) levels are butterflies, and one scales and writes the result, each
-    with a task a piece: 2^24 points in 64 pieces make the paper's 26 * 64 = 1,664 tasks. The first butterflies
-    stay within a piece; in each of the last log2(pieces) a piece also needs that of its partner, which is 1, 2,
-    4, ... pieces away. Complex numbers have 16 bytes.
+    with one task per piece: 2^24 points in 64 pieces give the paper's 26 * 64 = 1,664 tasks. The first butterflies
+    stay within a piece; in each of the last log2(pieces) levels a piece also needs that of its partner, which is
+    1, 2, 4, ... pieces away. Complex numbers have 16 bytes.
 
-    `ratio` is computation to communication: a task's seconds over those that two pieces take on a link of
+    `ratio` is computation to communication: a task's seconds divided by those that two pieces take on a link of
     `bandwidth`.
 
     >>> fft().graph.n_tasks, int(fft(16, 4).graph.level.max()) + 1
@@ -120,13 +120,13 @@ def matmul(
     ratio: float = 6.0,
     bandwidth: float = GIGABIT,
 ) -> Program:
-    """The product of two square matrices in blocks by blocks pieces: a task for each piece of the result.
+    """The product of two square matrices of `blocks` by `blocks` pieces: one task per piece of the result.
 
-    A task reads a row of pieces of the first matrix and a column of the second. A piece travels as `streams`
-    items: with 16 by 16 pieces of 250 by 250 integers of 4 bytes, two of 125 kB each make the paper's 1,024
+    A task reads a row of pieces of the first matrix and a column of the second. A piece consists of `streams`
+    items: with 16 by 16 pieces of 250 by 250 integers of 4 bytes, two of 125 kB each give the paper's 1,024
     initial and 512 result streams (it calls them 128 kB).
 
-    `ratio` is computation to communication: a task's seconds over those that all its inputs would take on a
+    `ratio` is computation to communication: a task's seconds divided by those that all its inputs would take on a
     link of `bandwidth`.
 
     >>> program = matmul()

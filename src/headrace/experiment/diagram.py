@@ -1,4 +1,4 @@
-"""What is drawn over an axis: curves, points or bars, with their uncertainty."""
+"""The content of a plot: curves, points or bars, with error bars."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 class Diagram:
     """Curves, points or groups of bars over the same x values; None leaves a gap.
 
-    `errors` are standard errors of the values, drawn as bars of one standard error either way. Values below
+    `errors` are standard errors of the values, drawn as error bars in both directions. Values below
     `floor` are drawn at the floor and marked as cut off.
     """
 

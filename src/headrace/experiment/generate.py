@@ -1,4 +1,4 @@
-"""Sweeps for campaigns: who shares which files, how large they are, how long tasks run, how wrong estimates are."""
+"""Generated parameter sweeps for campaigns: file sharing, sizes, run times, and estimation errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from headrace.experiment.distribution import Distribution, constant, uniform
-from headrace.model.architecture import arch_kind
 from headrace.model.errors import UsageError
 from headrace.model.graph import Floats
 from headrace.model.program import Program
@@ -17,21 +16,21 @@ from headrace.model.program import Program
 Pattern: TypeAlias = Literal["none", "all-to-one", "chunks", "random", "pairwise", "window"]
 PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 _SHARED, _SMALL, _TIME = constant(1.2e6), uniform(8e3, 12e3), uniform(90.0, 110.0)
-"""The sizes and times of the parameter-sweep paper's figure 11."""
+"""The sizes and times of figure 11 of the parameter-sweep paper."""
 _ESTIMATES, _REALITY = 31, 32
-"""Streams of random numbers: real values do not change what is estimated."""
+"""Random streams: drawing real values does not change the estimates."""
 
 
 @dataclass(frozen=True)
 class SweepSpec:
     """A sweep to be generated: independent tasks with shared and private inputs and outputs.
 
-    Who reads which of the `files` shared files, by `pattern`:
-    - none: nobody; all-to-one: all tasks read one file (`files` is 1);
-    - chunks: tasks in as many equal groups as there are files, each with its own file;
+    `pattern` determines which of the `files` shared files each task reads:
+    - none: no file; all-to-one: all tasks read one file (`files` is 1);
+    - chunks: tasks form as many equal groups as there are files, each with its own file;
     - random: `reads` different files, drawn for each task;
-    - pairwise: two files; all pairs come in turn;
-    - window: `reads` neighbouring files, the window moving on with the task, round at the end.
+    - pairwise: two files, cycling through all pairs;
+    - window: `reads` consecutive files; the window moves with the task and wraps around.
     """
 
     tasks: int = 400
@@ -39,36 +38,36 @@ class SweepSpec:
     files: int = 8
     reads: int = 2
     shared: Distribution = _SHARED
-    """Bytes of a shared file."""
+    """Size of a shared file in bytes."""
     private: int = 2
-    """Inputs of its own that each task has."""
+    """Private inputs of each task."""
     private_size: Distribution = _SMALL
     outputs: int = 1
     output_size: Distribution = _SMALL
     time: Distribution = _TIME
     """Seconds of a task on a host of speed 1."""
     perturb: float = 0.0
-    """Share of the tasks whose shared files are drawn at random, against the pattern."""
+    """Share of the tasks whose shared files are drawn at random instead of following the pattern."""
     shuffle: bool = False
-    """Mix the order of tasks."""
+    """Shuffle the order of tasks."""
     time_error: Distribution | None = None
-    """Real times are estimates times a factor from this; None: estimates are right."""
+    """Real times are estimates times a factor drawn from this; None: estimates are exact."""
     size_error: Distribution | None = None
     """The same for sizes of outputs."""
     ccr: float | None = None
-    """Scale all sizes so that the work of all tasks is this many times the time of moving every file once
+    """Scale all sizes so that the total work is this many times the time to transfer every file once
     over a link of `bandwidth`."""
     bandwidth: float = 1e4
     architectures: int = 1
     affinity: float = 0.0
-    """With several architectures, a task's time on each is its time by a factor from 1 - affinity to 1 + affinity."""
+    """With several architectures, a task's time on each is multiplied by a factor from 1 - affinity to 1 + affinity."""
 
     def __post_init__(self) -> None:
         _check(self)
 
 
 def generate_sweep(spec: SweepSpec, seed: int, name: str = "sweep") -> Program:
-    """A program by the specification: O(tasks * inputs). The same seed gives the same program.
+    """A program according to the specification: O(tasks * inputs). The same seed gives the same program.
 
     >>> program = generate_sweep(SweepSpec(tasks=6, files=2, private=1), seed=0)
     >>> [task.inputs for task in program.tasks.values()][::3]
@@ -89,20 +88,14 @@ def generate_sweep(spec: SweepSpec, seed: int, name: str = "sweep") -> Program:
     files = [program.input(f"shared{i}", size=float(size)).name for i, size in enumerate(shared)]
     for t in range(spec.tasks):
         own = [program.input(f"in{t}.{i}", size=float(private[t, i])).name for i in range(spec.private)]
-        work, kind = _work_and_kind(times[t])
         program.task(
             name=f"t{t}",
             inputs=[*(files[f] for f in reads[t]), *own],
             outputs={f"out{t}.{i}": float(outputs[t, i]) for i in range(spec.outputs)},
-            work=work,
-            kind=kind,
+            work=times[t].tolist() if spec.architectures > 1 else float(times[t, 0]),
         )
     _set_reality(program, spec, seed)
     return program
-
-
-def _work_and_kind(times: Floats) -> tuple[float, str]:
-    return (float(times[0]), "") if len(times) == 1 else arch_kind(times.tolist())
 
 
 def _times(spec: SweepSpec, time: Floats, rng: np.random.Generator) -> Floats:
@@ -114,7 +107,7 @@ def _times(spec: SweepSpec, time: Floats, rng: np.random.Generator) -> Floats:
 
 
 def _set_reality(program: Program, spec: SweepSpec, seed: int) -> None:
-    """Real times and sizes of outputs, where they are to differ from the estimates."""
+    """Real times and output sizes, where they differ from the estimates."""
     if spec.time_error is None and spec.size_error is None:
         return
     rng = np.random.default_rng([seed, _REALITY])
@@ -154,7 +147,7 @@ def _random(spec: SweepSpec, task: int, rng: np.random.Generator) -> list[int]:
 
 
 def _pairwise(spec: SweepSpec, task: int, rng: np.random.Generator) -> list[int]:
-    """Pair number `task` of (0, 1), (0, 2), (1, 2), (0, 3), ..., from the beginning again when all have come."""
+    """Pair number `task` of (0, 1), (0, 2), (1, 2), (0, 3), ..., cycling when all pairs are used."""
     number = task % (spec.files * (spec.files - 1) // 2)
     second = int((1 + np.sqrt(1 + 8 * number)) / 2)
     second -= second * (second - 1) // 2 > number
@@ -181,7 +174,7 @@ def _check(spec: SweepSpec) -> None:
         return UsageError(problem, where="sweep", hint=hint)
 
     if spec.pattern not in PATTERNS:
-        raise wrong(f"pattern is {spec.pattern!r}", f"one of {', '.join(PATTERNS)}")
+        raise wrong(f"pattern is {spec.pattern!r}", f"use one of {', '.join(PATTERNS)}")
     for what, number, least in (
         ("tasks", spec.tasks, 1),
         ("files", spec.files, 1),

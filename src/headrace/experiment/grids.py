@@ -1,4 +1,4 @@
-"""Grids for campaigns: clusters behind links, hosts whose availability follows made-up series, churn."""
+"""Generated grids for campaigns: clusters behind links, synthetic availability, and churn."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Series: TypeAlias = Literal["stable", "loaded", "periodic", "walk", "onoff"]
 SERIES: tuple[Series, ...] = get_args(Series)
 INTERVAL = 5.0
 _LEAST = 0.02
-"""No series but onoff falls below this share of its mean: what stops is removed instead."""
+"""No series except onoff falls below this share of its mean: a resource that stops is removed instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeriesSpec:
-    """How a quantity goes over time, as shares of its mean.
+    """How a quantity varies over time, relative to its mean.
 
     - stable: always the mean;
-    - loaded: the mean, but in bursts of `period` seconds it falls to 1 - `spread` of it, half of the time;
+    - loaded: the mean, but half of the time, in bursts of `period` seconds, 1 - `spread` of it;
     - periodic: a sine around the mean with amplitude `spread` and this `period`;
-    - walk: a random walk that is drawn back to the mean, with deviation `spread` over a `period`;
-    - onoff: on and off for times drawn with mean `period`; off as large a share of the time as `spread`.
+    - walk: a mean-reverting random walk with deviation `spread` over a `period`;
+    - onoff: on and off for times drawn with mean `period`; off for a share `spread` of the time.
     """
 
     series: Series = "stable"
@@ -45,7 +45,7 @@ class SeriesSpec:
 
     def __post_init__(self) -> None:
         if self.series not in SERIES:
-            raise UsageError(f"the series is {self.series!r}", hint=f"one of {', '.join(SERIES)}")
+            raise UsageError(f"the series is {self.series!r}", hint=f"use one of {', '.join(SERIES)}")
         if not (0 <= self.spread < 1 and self.period >= 2 * INTERVAL):
             raise UsageError(
                 f"spread is {self.spread}, period {self.period}",
@@ -63,18 +63,18 @@ class ClusterSpec:
     bandwidth: float = 1e4
     latency: float = 0.0
     load: SeriesSpec = SeriesSpec()
-    """How the availability of each host goes; each has a series of its own."""
+    """How the availability of hosts varies; each host has its own series."""
     traffic: SeriesSpec = SeriesSpec()
-    """How the bandwidth goes."""
+    """How the bandwidth varies."""
     arch: int = 0
 
 
 @dataclass(frozen=True)
 class GridSpec:
-    """Clusters, and how often hosts leave and come back.
+    """Clusters, and how often hosts leave and return.
 
-    Each host stays for times drawn with mean `up` seconds and is away for times with mean `down`; the first
-    host of the grid always stays, so that every program ends.
+    Each host is present for times drawn with mean `up` seconds and absent for times with mean `down`; the first
+    host of the grid always stays, so that every program can complete.
     """
 
     clusters: tuple[ClusterSpec, ...] = field(
@@ -83,11 +83,11 @@ class GridSpec:
     up: float | None = None
     down: float = 600.0
     until: float = 86_400.0
-    """Nothing joins or leaves after this moment; series repeat after it."""
+    """Nothing joins or leaves after this time; series repeat after it."""
 
     def __post_init__(self) -> None:
         if not self.clusters or any(c.hosts < 1 for c in self.clusters):
-            raise UsageError("a cluster without hosts", where="grid", hint="give each cluster 1 host or more")
+            raise UsageError("a cluster has no hosts", where="grid", hint="give each cluster 1 host or more")
         for c in self.clusters:
             if not (0 < c.availability <= 1 and c.bandwidth > 0 and c.latency >= 0 and c.arch >= 0):
                 raise UsageError(
@@ -104,7 +104,7 @@ class GridSpec:
 
 
 def generate_grid(spec: GridSpec, seed: int, name: str = "grid") -> GridScript:
-    """A grid by the specification; the same seed gives the same grid: O(hosts * steps).
+    """A grid according to the specification; the same seed gives the same grid: O(hosts * steps).
 
     >>> grid = generate_grid(GridSpec((ClusterSpec(2), ClusterSpec(1, 0.5))), seed=0)
     >>> [h.name for h in grid.start().hosts], grid.start().hosts[2].load
@@ -143,7 +143,7 @@ def _churn(spec: GridSpec, cluster: ClusterSpec, c: int, host: str, seed: list[i
 
 
 def make_series(spec: SeriesSpec, mean: float, length: float, seed: list[int]) -> Trace:
-    """A series of about this mean, with a value every 5 seconds (onoff: when it changes), round after `length`.
+    """A series of about this mean, with a value every 5 s (onoff: when it changes), repeating after `length`.
 
     >>> make_series(SeriesSpec("onoff", 0.5, 100.0), 1.0, 3600.0, [1]).value[:4].tolist()
     [1.0, 0.0, 1.0, 0.0]
@@ -170,7 +170,7 @@ def _periodic(spec: SeriesSpec, times: Floats, rng: np.random.Generator) -> Floa
 
 
 def _walk(spec: SeriesSpec, times: Floats, rng: np.random.Generator) -> Floats:
-    """An autoregressive series whose memory fades over the period."""
+    """An autoregressive series whose correlation decays over the period."""
     keep = np.exp(-INTERVAL / spec.period)
     shocks = rng.normal(0.0, spec.spread * np.sqrt(1 - keep * keep), len(times))
     values = np.empty(len(times))
@@ -182,7 +182,7 @@ def _walk(spec: SeriesSpec, times: Floats, rng: np.random.Generator) -> Floats:
 
 
 def _onoff(spec: SeriesSpec, mean: float, length: float, rng: np.random.Generator) -> Trace:
-    """Alternating pieces, on first; their mean lengths are period * (1 - spread) and period * spread, times two."""
+    """Alternating pieces, on first, of mean lengths 2 * period * (1 - spread) and 2 * period * spread."""
     ends: list[float] = [0.0]
     while ends[-1] < length:
         share = (1 - spec.spread, spec.spread)[len(ends) % 2 == 0]

@@ -1,4 +1,4 @@
-"""Results of planning, kept by what they depend on."""
+"""A cache of planning results, keyed by everything they depend on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headrace.model.platform import Platform
 
 
 class Kept(NamedTuple):
-    """What is worth knowing of a plan afterwards."""
+    """The cached result of a plan."""
 
     makespan: float
     bound: float
@@ -26,7 +26,7 @@ class Kept(NamedTuple):
 
 
 class KeptResults:
-    """A file of results in the record's folder: $HEADRACE_HOME, or else .headrace here."""
+    """The cache file in the record's folder ($HEADRACE_HOME or ./.headrace)."""
 
     def __init__(self, folder: Path | None = None) -> None:
         table = "plans (key TEXT PRIMARY KEY, makespan REAL, bound REAL, seconds REAL)"
@@ -52,7 +52,7 @@ class KeptResults:
 
 
 def open_kept(folder: Path | None, file: str, table: str) -> sqlite3.Connection:
-    """A file of results in the record's folder, with its one table."""
+    """Open a cache file with one table in the record's folder."""
     path = Path(folder or os.environ.get("HEADRACE_HOME") or ".headrace").absolute() / file
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,7 +60,7 @@ def open_kept(folder: Path | None, file: str, table: str) -> sqlite3.Connection:
         connection.execute(f"CREATE TABLE IF NOT EXISTS {table}")
     except (OSError, sqlite3.Error) as error:
         raise BadFile(
-            f"kept results cannot be read: {error}",
+            f"cached results cannot be read: {error}",
             where=str(path),
             hint="move the file away, or set HEADRACE_HOME",
         ) from None
@@ -68,12 +68,13 @@ def open_kept(folder: Path | None, file: str, table: str) -> sqlite3.Connection:
 
 
 def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, object], seed: int) -> str:
-    """The same for two calls that must give the same plan."""
+    """A key that is equal for calls that must give the same plan."""
     digest = hashlib.sha256()
     for array in (
         graph.work,
-        graph.kind,
+        graph.speed_class,
         graph.size,
+        graph.unknown_size,
         graph.producer,
         graph.read_ptr,
         graph.reads,
@@ -89,7 +90,7 @@ def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, 
         digest.update(np.ascontiguousarray(array).tobytes() + b"|")
     network = platform.network
     for array in (
-        platform.rates(graph.kinds),
+        platform.rates(graph),
         np.array([h.cores for h in platform.hosts]),
         network.host_place,
         network.zone,
@@ -121,6 +122,6 @@ def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, 
 
 
 def file_digest(scheduler: str) -> str:
-    """What the file of a scheduler of one's own holds; a changed one gives other results."""
+    """A digest of a user-defined scheduler's file, so that a changed file invalidates cached results."""
     path, colon, _ = scheduler.partition(".py:")
     return hashlib.sha256(Path(f"{path}.py").read_bytes()).hexdigest() if colon else ""

@@ -1,4 +1,4 @@
-"""One simulation many times, each with a seed of its own: the makespans it gives."""
+"""Repeat a simulation with different seeds and collect the makespans."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Floats
 
 SimulateOnce: TypeAlias = Callable[[int], float]
-"""From a seed to the makespan of the run that it gives; NoPlan if that run never ends."""
+"""Maps a seed to the makespan of its run; raises NoPlan if that run never ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Makespans:
     values: Floats
     seed: int
     seconds: float = 0.0
-    """Time all runs took together."""
+    """Total time of all runs."""
 
     @property
     def runs(self) -> int:
@@ -48,7 +48,7 @@ class Makespans:
         return int(np.isinf(self.values).sum())
 
     def at(self, share: float) -> float:
-        """The least makespan that at least this share of the runs did not exceed; one that did happen."""
+        """The quantile of the makespan: the smallest observed value that this share of the runs did not exceed."""
         return float(np.sort(self.values)[self._rank(share)])
 
     def seed_at(self, share: float) -> int:
@@ -84,10 +84,10 @@ def repeat(
     processes: bool = False,
     tell: Callable[[int], None] = lambda done: None,
 ) -> Makespans:
-    """Simulate with seeds `seed`, `seed` + 1, ... on all cores; `tell` hears how many runs are done.
+    """Simulate with seeds `seed`, `seed` + 1, ... on all cores; `tell` is called with the number of completed runs.
 
-    The makespans do not depend on the number of workers. Workers are threads, which suits simulations that spend
-    their time in compiled code, or `processes`, to which `simulate_once` must be picklable.
+    The makespans do not depend on the number of workers. Workers are threads, for simulations that spend
+    their time in compiled code, or `processes`, for which `simulate_once` must be picklable.
 
     >>> repeat(lambda seed: seed % 3 + 1.0, runs=4, seed=10, workers=2).values.tolist()
     [2.0, 3.0, 1.0, 2.0]
@@ -97,7 +97,7 @@ def repeat(
     began = work_clock()
     workers = min(workers or os.cpu_count() or 1, runs)
     values = np.empty(runs)
-    # The first run is made here: what has to be compiled is compiled once, and what is wrong is said at once.
+    # The first run is done here: code is compiled once, and errors are reported immediately.
     values[0] = _makespans(simulate_once, seed, seed + 1)[0]
     step = max(1, min(100, math.ceil((runs - 1) / (8 * workers))))
     parts = [(at, min(at + step, runs)) for at in range(1, runs, step)]
@@ -113,7 +113,7 @@ def repeat(
 
 
 def _makespans(simulate_once: SimulateOnce, first: int, last: int) -> list[float]:
-    """Of the seeds from the first up to, not including, the last."""
+    """Makespans of the seeds from `first` up to, but not including, `last`."""
     made = []
     for seed in range(first, last):
         try:
@@ -127,7 +127,7 @@ def _makespans(simulate_once: SimulateOnce, first: int, last: int) -> list[float
 def _workers(
     simulate_once: SimulateOnce, workers: int, processes: bool
 ) -> Iterator[Callable[[int, int], Future[list[float]]]]:
-    """What gives a stretch of seeds to a worker; when it is left early, what has not begun is dropped."""
+    """An executor for ranges of seeds; on early exit, ranges that have not started are dropped."""
     pool: Executor
     if processes:
         context = multiprocessing.get_context("spawn")
@@ -144,7 +144,7 @@ def _workers(
 
 
 _held: list[SimulateOnce] = []
-"""In a worker process: what to simulate. It is sent once, not with each stretch of seeds."""
+"""In a worker process: the function to simulate, sent once and not with each range of seeds."""
 
 
 def _hold(simulate_once: SimulateOnce) -> None:

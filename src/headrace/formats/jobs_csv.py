@@ -2,7 +2,7 @@
 
 Columns, in any order: `duration`; `input_size`, `sources`; `output_size`, `destinations`; optionally `name`, `input`
 (file names: jobs that name the same file share it), `kind`, `cores`, `release`, `deadline`. Separate multiple inputs
-with `;` and multiple sites with `|`. Sizes and times may have units.
+with `;` and multiple sites with `|`. Sizes and times may have units; `?` is an unknown size.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ KNOWN = (
     "name", "kind", "duration", "input", "input_size", "sources", "output_size", "destinations",
     "cores", "release", "deadline",
 )  # fmt: skip
+UNKNOWN = "?"
+"""A size that is not known."""
 _MARKS = ("input_size", "output_size", "sources", "destinations")
 
 
@@ -90,6 +92,12 @@ def write_jobs(program: Program, path: str | Path) -> None:
                 where=str(path),
                 hint="write WfFormat instead",
             )
+        if task.arch_speeds:
+            raise BadProgram(
+                f"task {task.name!r} has several run times, one for each architecture",
+                where=str(path),
+                hint="write PST or WfFormat instead",
+            )
         inputs = [program.data[name] for name in task.inputs]
         output = program.data[task.outputs[0]]
         table.writerow(
@@ -98,9 +106,9 @@ def write_jobs(program: Program, path: str | Path) -> None:
                 task.kind,
                 repr(task.work),
                 ";".join(item.name for item in inputs),
-                ";".join(repr(item.size) for item in inputs),
+                ";".join(_written(item.size) for item in inputs),
                 ";".join("|".join(item.homes) for item in inputs),
-                repr(output.size),
+                _written(output.size),
                 "|".join(output.goals),
                 task.cores,
                 repr(task.release),
@@ -131,7 +139,7 @@ def _add_job(program: Program, row: dict[str, str], cells: int, columns: int, nu
     made = program.task(
         None,
         inputs=_inputs(program, cell, name),
-        outputs={f"{name}.out": _amount(cell.get("output_size", ""), "size", "output_size")},
+        outputs={f"{name}.out": _size(cell.get("output_size", ""), "output_size")},
         work=_amount(cell["duration"], "time", "duration", needed=True),
         name=name,
         kind=cell.get("kind", ""),
@@ -159,7 +167,7 @@ def _inputs(program: Program, cell: dict[str, str], job: str) -> list[str]:
             hint="give one of each per input, separated by ;",
         )
     for k, item in enumerate(names):
-        size = _amount(sizes[k if len(sizes) > 1 else 0] if sizes else "", "size", "input_size")
+        size = _size(sizes[k if len(sizes) > 1 else 0] if sizes else "", "input_size")
         homes = tuple(_names(sources[k if len(sources) > 1 else 0], "|"))
         if item not in program.data:
             program.input(item, size=size, sites=homes)
@@ -173,6 +181,14 @@ def _inputs(program: Program, cell: dict[str, str], job: str) -> list[str]:
 
 def _names(text: str, mark: str) -> list[str]:
     return [part.strip() for part in text.split(mark) if part.strip()]
+
+
+def _size(text: str, column: str) -> float | None:
+    return None if text == UNKNOWN else _amount(text, "size", column)
+
+
+def _written(size: float | None) -> str:
+    return UNKNOWN if size is None else repr(size)
 
 
 def _amount(text: str, what: str, column: str, *, needed: bool = False) -> float:

@@ -13,7 +13,7 @@ from headrace.formats.files import encode_text, write_file
 from headrace.formats.format import Format
 from headrace.formats.pst import Line, header, pst_kind, read_lines, written
 from headrace.formats.shapes import shorten
-from headrace.model.architecture import arch_kind, arch_speeds
+from headrace.model.architecture import arch_speeds, speed_classes
 from headrace.model.errors import BadFile, BadProgram
 from headrace.model.graph import Graph
 from headrace.model.program import Program
@@ -39,14 +39,17 @@ class _Read:
 class _Work:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    real: tuple[float, str]
-    """Work and kind."""
-    estimated: tuple[float, str]
+    real: tuple[float, tuple[float, ...]]
+    """Work, and the speed on each architecture."""
+    estimated: tuple[float, ...]
+    """Seconds on each architecture."""
 
 
 def read_work(path: str | Path) -> Program:
     """Read an application: O(bytes). Estimates make the program, real values its `reality`.
 
+    All tasks are of one kind, named after the application: they run the same program. An estimated size of 0 of a file
+    that is not empty means that its size is unknown.
     Files that a task writes are results. Tasks are named work0, work1, ...; items are named after their files, with
     the id where names repeat.
     """
@@ -109,7 +112,8 @@ def _work(line: Line, fields: list[str], count: int, got: _Read) -> None:
             f"{len(real)} run times and {len(estimated)} estimated ones", "give both for every architecture"
         )
     try:
-        got.works[number] = _Work(inputs, outputs, arch_kind(real), arch_kind(estimated))
+        _ = arch_speeds(estimated)
+        got.works[number] = _Work(inputs, outputs, arch_speeds(real), tuple(estimated))
     except BadProgram as error:
         raise line.wrong(error.problem, error.hint) from None
 
@@ -153,16 +157,17 @@ def _program(got: _Read, name: str) -> Program:
     for i, (file, _, _) in sorted(got.files.items()):
         names[i] = file if used[file] == 1 else _free(f"{file}#{i}", taken)
     program = Program(name)
+    size = {i: None if estimated == 0 < real else estimated for i, (_, real, estimated) in got.files.items()}
     for i in sorted(set(got.files) - set(got.writer)):
-        program.input(names[i], size=got.files[i][2])
+        program.input(names[i], size=size[i])
     for t, work in sorted(got.works.items()):
-        made = {names[i]: got.files[i][2] for i in work.outputs}
+        made = {names[i]: size[i] for i in work.outputs}
         program.task(
             name=f"work{t}",
             inputs=[names[i] for i in work.inputs],
             outputs=made,
-            work=work.estimated[0],
-            kind=work.estimated[1],
+            work=work.estimated,
+            kind=name,
         )
         for item in made:
             program.output(item)
@@ -180,24 +185,23 @@ def _free(name: str, taken: set[str]) -> str:
 def _reality(graph: Graph, got: _Read, real_size: dict[str, float]) -> Graph | None:
     """The same graph with real sizes and run times; None if the estimates are exact."""
     works = [got.works[t] for t in sorted(got.works)]
-    kinds: dict[str, int] = {}
-    kind = np.array([kinds.setdefault(w.real[1], len(kinds)) for w in works], np.int32)
-    work = np.array([w.real[0] for w in works], np.float64)
+    work = np.array([work.real[0] for work in works], np.float64)
     size = np.array([real_size.get(name, 0.0) for name in graph.item_names], np.float64)
-    right = all(w.real == w.estimated for w in works) and np.array_equal(size, graph.size)
-    if right:
+    right = all(work.real == arch_speeds(work.estimated) for work in works)
+    if right and np.array_equal(size, graph.size) and not graph.unknown_size.any():
         return None
-    return replace(graph, work=work, size=size, kind=kind, kinds=tuple(kinds) or ("",))
+    classes = speed_classes(graph.kind.tolist(), [work.real[1] for work in works])
+    return replace(graph.with_size(size), work=work, **({} if classes is None else classes._asdict()))
 
 
 def write_work(program: Program, path: str | Path) -> None:
     """Write a program: O(tasks + items). Numbers have 15 digits.
 
-    This format cannot express orderings without data (`after`). Run times are written for as many architectures as
-    the task kinds list, or for one if they list none.
+    This format cannot express orderings without data (`after`), and has no kinds. Run times are written for as many
+    architectures as the tasks have, or for one if they have none. An unknown size is written as an estimate of 0.
     """
     real, graph = program.real, program.graph
-    archs = max([1, *(len(arch_speeds(k) or ()) for k in (*graph.kinds, *real.kinds))])
+    archs = max(1, graph.arch_speeds.shape[1], real.arch_speeds.shape[1])
     _require_plain(program, str(path))
     files, lines = _file_lines(program)
     for t, task in enumerate(program.tasks.values()):
@@ -247,7 +251,7 @@ def _file_lines(program: Program) -> tuple[dict[str, int], list[str]]:
             raise BadFile(f"the name {item.name!r} cannot be written", hint="use names without < and >")
         files[item.name] = len(files)
         lines.append(
-            f"File: <{files[item.name]}> <{item.name}> <{written(real_size)}> <{written(item.size)}>"
+            f"File: <{files[item.name]}> <{item.name}> <{written(real_size)}> <{written(item.size or 0.0)}>"
         )
     return files, lines
 
@@ -257,7 +261,8 @@ def _ids(numbers: list[int]) -> str:
 
 
 def _seconds(graph: Graph, task: int, archs: int) -> str:
-    speeds = arch_speeds(graph.kinds[graph.kind[task]]) or (1.0,) * archs
+    row = graph.arch_speeds[graph.speed_class[task]]
+    speeds = row[~np.isnan(row)].tolist() or [1.0] * archs
     times = (written(float(graph.work[task]) / speed) for speed in speeds)
     return f"<{len(speeds)} : {' '.join(times)}>"
 

@@ -20,7 +20,7 @@ class TaskEdge(NamedTuple):
 
 
 def task_edges(program: Program) -> Iterator[TaskEdge]:
-    """One edge for every pair of dependent tasks, in program order: O(reads).
+    """One edge for every pair of dependent tasks, in program order: O(reads). Unknown sizes do not count.
 
     >>> p = Program()
     >>> a = p.task(name="a", outputs={"x": 5, "y": 7})
@@ -36,5 +36,5 @@ def task_edges(program: Program) -> Iterator[TaskEdge]:
         for before in task.after:
             handed.setdefault(before, [])
         for source, items in handed.items():
-            size = sum((program.data[item].size for item in items), 0.0)
+            size = sum((program.data[item].size or 0.0 for item in items), 0.0)
             yield TaskEdge(source, task.name, size, tuple(items))

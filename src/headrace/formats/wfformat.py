@@ -48,7 +48,8 @@ def write_program(program: Program, path: str | Path) -> None:
 
     Of Python functions only the kind is written. Kinds that are not a single word go to `category` instead of
     `command.program`. Headrace's own keys, which other readers ignore: `"result": true` marks a declared result,
-    `sites` of a file lists its locations or destinations, and tasks may have `cores`, `release` and `deadline`.
+    `sites` of a file lists its locations or destinations, `"unknown": true` marks a file of unknown size (written as
+    0), and tasks may have `cores`, `release`, `deadline` and `archSpeeds`.
     """
     text = json.dumps(_document(program), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_file(path, encode_text(text + "\n", str(path)))
@@ -68,6 +69,7 @@ class _Row:
     cores: int = 1
     release: float = 0.0
     deadline: float = math.inf
+    arch_speeds: tuple[float, ...] = ()
 
 
 @dataclass(slots=True)
@@ -134,7 +136,7 @@ def _split_parts(workflow: Workflow) -> _Parts:
             raise _twice("file", file.id, f"workflow.specification.files[{i}].id")
         if file.sites:
             sited[file.id] = tuple(file.sites)
-        items[file.id] = Data(file.id, file.size, result=file.result)
+        items[file.id] = Data(file.id, None if file.unknown else file.size, result=file.result)
     rows = []
     for i, task in enumerate(specification.tasks):
         run = executed.get(task.id)
@@ -147,7 +149,7 @@ def _split_parts(workflow: Workflow) -> _Parts:
         command = run.command.program if run.command else None
         kind = _kind(command, task.category, task.name or task.id)
         row = _Row(task.id, kind, run.runtime, task.inputs, task.outputs, task.parents, task.children)
-        row.cores, row.release = task.cores, task.release
+        row.cores, row.release, row.arch_speeds = task.cores, task.release, tuple(task.arch_speeds)
         row.deadline = math.inf if task.deadline is None else task.deadline
         rows.append(row)
     written = {item for row in rows for item in row.outputs}
@@ -225,8 +227,9 @@ def _add_tasks(program: Program, parts: _Parts) -> None:
         after = tuple(task for task in before[i] if task not in makers)
         outputs = tuple(dict.fromkeys(name_of[item] for item in row.outputs))
         program.tasks[row.name] = Task(
-            row.name, row.work, inputs, outputs, row.kind, None, after, row.cores, row.release, row.deadline
-        )
+            row.name, row.work, inputs, outputs, row.kind, None, after, row.cores, row.release, row.deadline,
+            row.arch_speeds,
+        )  # fmt: skip
 
 
 def _listed_edges(parts: _Parts) -> list[dict[str, None]]:
@@ -295,7 +298,8 @@ def _document(program: Program) -> dict[str, Any]:
         for task in program.tasks.values()
     ]
     files = [
-        {"id": item.name, "sizeInBytes": int(item.size) if item.size.is_integer() else item.size}
+        {"id": item.name, "sizeInBytes": _plain(item.size or 0.0)}
+        | ({"unknown": True} if item.size is None else {})
         | ({"result": True} if item.result else {})
         | ({"sites": list(item.homes or item.goals)} if item.homes or item.goals else {})
         for item in program.data.values()
@@ -313,10 +317,16 @@ def _document(program: Program) -> dict[str, Any]:
     }
 
 
+def _plain(size: float) -> float:
+    """A whole number without a decimal point."""
+    return int(size) if size.is_integer() else size
+
+
 def _asked(task: Task) -> dict[str, Any]:
     """The requirements of a task other than one core at any time."""
     asked: dict[str, Any] = {"cores": task.cores} if task.cores > 1 else {}
     asked |= {"release": task.release} if task.release > 0 else {}
+    asked |= {"archSpeeds": list(task.arch_speeds)} if task.arch_speeds else {}
     return asked | ({"deadline": task.deadline} if math.isfinite(task.deadline) else {})
 
 

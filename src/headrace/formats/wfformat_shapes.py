@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, FailFast, Field, TypeAdapter
 
-from headrace.formats.shapes import STRICT, Amount, Name, Names
+from headrace.formats.shapes import MAX_NUMBER, STRICT, Amount, Name, Names
 
 
 @dataclass(slots=True)
@@ -35,6 +35,10 @@ class SplitTask:
     """Headrace's own: cores of one host, earliest start and latest end."""
     release: Amount = 0.0
     deadline: Amount | None = None
+    arch_speeds: Annotated[list[Annotated[float, Field(gt=0, le=MAX_NUMBER)]], Field(alias="archSpeeds")] = (
+        field(default_factory=list)
+    )
+    """Headrace's own: its speed on each architecture, next to the first."""
 
 
 @dataclass(slots=True)
@@ -45,6 +49,8 @@ class SplitFile:
     """Headrace's own mark of a declared result."""
     sites: Names = field(default_factory=list)
     """Headrace's own: where a file from outside lies, or where a result must come to one of."""
+    unknown: bool = False
+    """Headrace's own: the size is not known, whatever `sizeInBytes` says."""
 
 
 @dataclass(slots=True)

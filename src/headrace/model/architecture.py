@@ -1,7 +1,7 @@
-"""Run times that a program gives for each architecture of a grid, as kinds of tasks.
+"""Run times that a program gives for each architecture of a platform.
 
-A task with times (600, 500, 600) has work 600 and the kind `arch:1.0,1.2,1.0`: its speed on each
-architecture, next to the first. The name says it all, so it survives every format that knows kinds.
+A task with times (600, 500, 600) has work 600 and the speeds (1.0, 1.2, 1.0): on each architecture, next to the first.
+Tasks of one kind with the same speeds form a speed class; each class is a row of `Platform.rates`.
 """
 
 from __future__ import annotations
@@ -9,52 +9,38 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from headrace.model.errors import BadPlatform, BadProgram
+import numpy as np
 
-PREFIX = "arch:"
+from headrace.model.errors import BadProgram
+from headrace.model.graph import SpeedClasses
 
 
-def arch_kind(times: Sequence[float]) -> tuple[float, str]:
-    """Work and kind of a task with these run times, one for each architecture.
+def arch_speeds(times: Sequence[float]) -> tuple[float, tuple[float, ...]]:
+    """Work and speeds of a task with these run times, one for each architecture.
 
-    >>> arch_kind([600, 500, 600]), arch_kind([90.0])
-    ((600.0, 'arch:1.0,1.2,1.0'), (90.0, 'arch:1.0'))
+    >>> arch_speeds([600, 500, 600]), arch_speeds([90.0])
+    ((600.0, (1.0, 1.2, 1.0)), (90.0, (1.0,)))
     """
     if not all(math.isfinite(t) and t >= 0 for t in times) or not times:
         raise BadProgram(f"run times are {list(times)[:8]}", hint="give seconds of 0 or more, at least one")
     first = float(times[0])
     if any((t == 0) != (first == 0) for t in times):
         raise BadProgram(f"run times are {list(times)[:8]}", hint="give times above 0, or 0 for all of them")
-    return first, PREFIX + ",".join(repr(first / t if t > 0 else 1.0) for t in times)
+    return first, tuple(first / t if t > 0 else 1.0 for t in times)
 
 
-def arch_speeds(kind: str) -> tuple[float, ...] | None:
-    """The speed on each architecture; None for a kind that does not name any.
+def speed_classes(kind: Sequence[int], speeds: Sequence[tuple[float, ...]]) -> SpeedClasses | None:
+    """Tasks of one kind and with the same speeds form a class; None if no task has any: O(tasks * architectures).
 
-    >>> arch_speeds("arch:1.0,1.2"), arch_speeds("fft")
-    ((1.0, 1.2), None)
+    >>> speed_classes([0, 0, 1], [(1.0, 2.0), (), (1.0, 2.0)]).class_kind.tolist()
+    [0, 0, 1]
     """
-    if not kind.startswith(PREFIX):
+    width = max(map(len, speeds), default=0)
+    if width == 0:
         return None
-    try:
-        speeds = tuple(float(part) for part in kind[len(PREFIX) :].split(","))
-    except ValueError:
-        return None
-    return speeds if all(math.isfinite(s) and s > 0 for s in speeds) else None
-
-
-def arch_speed(kind: str, arch: int) -> float:
-    """Speed of a host of architecture `arch` for a kind, next to architecture 0; 1 if the kind names none.
-
-    >>> arch_speed("arch:1.0,1.2", 1), arch_speed("fft", 1)
-    (1.2, 1.0)
-    """
-    speeds = arch_speeds(kind)
-    if speeds is None:
-        return 1.0
-    if arch >= len(speeds):
-        raise BadPlatform(
-            f"there is a host of architecture {arch}, and the program has run times for 0 to {len(speeds) - 1}",
-            hint="give a run time for each architecture of the platform",
-        )
-    return speeds[arch]
+    classes: dict[tuple[int, tuple[float, ...]], int] = {}
+    of_task = [classes.setdefault(pair, len(classes)) for pair in zip(kind, speeds, strict=True)]
+    table = np.full((len(classes), width), np.nan)
+    for row, (_, given) in enumerate(classes):
+        table[row, : len(given)] = given
+    return SpeedClasses(np.array(of_task, np.int32), np.array([k for k, _ in classes], np.int32), table)

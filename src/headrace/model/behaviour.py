@@ -1,4 +1,4 @@
-"""A grid that changes while a program runs: what comes, what goes, and how it behaves over time."""
+"""A grid that changes during a run: resources that join and leave, and their behaviour over time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Behaviour: TypeAlias = Trace | LinkTrace
-"""Of a host its availability, as a share of each core from 0 to 1; of a cluster its link."""
+"""For a host, its availability as a share of each core from 0 to 1; for a cluster, its link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class AddCluster:
 
 @dataclass(frozen=True, slots=True)
 class AddHost:
-    """A host joins a cluster that is there."""
+    """A host joins a cluster that is present."""
 
     time: float
     cluster: str
@@ -53,12 +53,12 @@ class AddHost:
     behaviour: str
     offset: int = 0
     arch: int = 0
-    """Its architecture: which of a task's run times counts."""
+    """Its architecture: the index of the run time that applies, for tasks with several."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveCluster:
-    """A cluster leaves with all its hosts. Its files are out of reach until it is added again."""
+    """A cluster leaves with all its hosts. Its files are unreachable until it is added again."""
 
     time: float
     cluster: str
@@ -66,7 +66,7 @@ class RemoveCluster:
 
 @dataclass(frozen=True, slots=True)
 class RemoveHost:
-    """A host leaves; what ran there has failed. The files of its cluster stay."""
+    """A host leaves; tasks running there fail. The files of its cluster stay."""
 
     time: float
     host: str
@@ -74,7 +74,7 @@ class RemoveHost:
 
 @dataclass(frozen=True, slots=True)
 class ChangeHost:
-    """A host behaves otherwise from now on."""
+    """The behaviour of a host changes."""
 
     time: float
     host: str
@@ -84,7 +84,7 @@ class ChangeHost:
 
 @dataclass(frozen=True, slots=True)
 class ChangeCluster:
-    """The link of a cluster behaves otherwise from now on."""
+    """The behaviour of a cluster's link changes."""
 
     time: float
     cluster: str
@@ -96,9 +96,9 @@ GridEvent: TypeAlias = AddCluster | AddHost | RemoveCluster | RemoveHost | Chang
 
 
 class Change(NamedTuple):
-    """One thing that happens to one resource, with its series set to the moment it begins.
+    """One change to one resource, with its trace aligned to the time of the change.
 
-    `name` is a host, or for links a cluster (site). up and trace carry a series, down none.
+    `name` is a host, or for links a cluster (site). `up` and `trace` carry a trace, `down` does not.
     """
 
     time: float
@@ -109,12 +109,12 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GridScript:
-    """A platform with everything that ever joins it, and when what joins, leaves and changes.
+    """A platform with every resource that ever joins it, and the events by which they join, leave and change.
 
     `platform` numbers sites and hosts for the whole run: clusters in order of their first appearance,
     then hosts within them. Speeds, loads and bandwidths in it are means of the first behaviour of each
-    resource, for planners that look once. `events` are by time, at one time in the order given.
-    `ignored` says which events have no effect, and why.
+    resource, for static planners. `events` are sorted by time, simultaneous ones in the order given.
+    `ignored` lists the events without effect, and why.
     """
 
     platform: Platform
@@ -122,10 +122,10 @@ class GridScript:
     behaviours: Mapping[str, Behaviour]
     ignored: tuple[str, ...] = ()
     changes: tuple[Change, ...] = field(default=(), repr=False)
-    """The events resource by resource; those without effect are left out."""
+    """The events per resource; events without effect are omitted."""
 
     def present(self, time: float) -> tuple[str, ...]:
-        """Hosts that are there just after everything that happens at `time`, in platform order."""
+        """Hosts present just after all events at `time`, in platform order."""
         up: set[str] = set()
         for change in self.changes:
             if change.time > time:
@@ -137,11 +137,11 @@ class GridScript:
         return tuple(host.name for host in self.platform.hosts if host.name in up)
 
     def start(self) -> Platform:
-        """The platform as it is at time 0: what somebody sees who plans once and ahead."""
+        """The platform at time 0, as a static planner sees it."""
         here = set(self.present(0.0))
         if not here:
             raise BadPlatform(
-                "no host is there at time 0", where=self.platform.name, hint="add one at time 0"
+                "no host is present at time 0", where=self.platform.name, hint="add one at time 0"
             )
         gone = [host.name for host in self.platform.hosts if host.name not in here]
         return self.platform.without(gone) if gone else self.platform
@@ -157,12 +157,12 @@ def grid_script(
     name: str = "grid",
     places: Sequence[str] = (),
 ) -> GridScript:
-    """Check events against each other and derive the platform: O(events log events).
+    """Check the consistency of events and derive the platform: O(events log events).
 
-    `places` say for errors where each event was read.
+    `places` gives the file position of each event, for error messages.
 
-    The origin is a site of its own that holds data only; each cluster shares one file system and has
-    one link to it, one transfer at a time.
+    The origin is a separate site that only holds data; each cluster shares one file system and has
+    one link to the origin, which carries one transfer at a time.
 
     >>> grid = grid_script(
     ...     [AddCluster(0, "c", "net"), AddHost(0, "c", "h", "cpu"), RemoveHost(9, "h")],
@@ -183,18 +183,18 @@ def grid_script(
 
 
 class _Ledger:
-    """Which resource exists, which is there now, and what each event does to it."""
+    """Which resources exist and which are present, and the effect of each event."""
 
     def __init__(self, behaviours: Mapping[str, Behaviour], name: str) -> None:
         self.behaviours = behaviours
         self.name = name
         self.place = name
-        """Where the event that is noted was read."""
+        """File position of the current event."""
         self.first_link: dict[str, LinkTrace] = {}
         self.first_host: dict[str, Host] = {}
         self.cluster_of: dict[str, str] = {}
         self.up: dict[str, dict[str, None]] = {}
-        """Clusters that are there, each with its hosts that are."""
+        """Clusters that are present, each with its present hosts."""
         self.changes: list[Change] = []
         self.ignored: list[str] = []
 
@@ -253,7 +253,7 @@ class _Ledger:
     def _add_cluster(self, event: AddCluster) -> None:
         link = self._link_trace(event)
         if event.cluster in self.up:
-            raise self.wrong(event, f"cluster {event.cluster!r} is there already", "remove it first")
+            raise self.wrong(event, f"cluster {event.cluster!r} is already present", "remove it first")
         if event.cluster not in self.first_link:
             self._positive(event, link.bandwidth.mean, "bandwidth")
             self.first_link[event.cluster] = link.starting(event.time, event.offset)
@@ -263,9 +263,11 @@ class _Ledger:
     def _add_host(self, event: AddHost) -> None:
         trace = self._host_trace(event)
         if event.cluster not in self.up:
-            raise self.wrong(event, f"there is no cluster {event.cluster!r} then", "add the cluster first")
+            raise self.wrong(
+                event, f"there is no cluster {event.cluster!r} at that time", "add the cluster first"
+            )
         if self._host_up(event.host):
-            raise self.wrong(event, f"host {event.host!r} is there already", "remove it first")
+            raise self.wrong(event, f"host {event.host!r} is already present", "remove it first")
         if event.arch < 0:
             raise self.wrong(event, f"its architecture is {event.arch}", "give a number of 0 or more")
         known = self.first_host.get(event.host)
@@ -280,7 +282,7 @@ class _Ledger:
             raise self.wrong(
                 event,
                 f"host {event.host!r} was in cluster {self.cluster_of[event.host]!r}, architecture {known.arch}",
-                "let it return as it was, or give another name",
+                "add it back unchanged, or use another name",
             )
         self.up[event.cluster][event.host] = None
         self._change(event, "host-up", event.host, trace.starting(event.time, event.offset))
@@ -289,16 +291,16 @@ class _Ledger:
         return host in self.up.get(self.cluster_of.get(host, ""), ())
 
     def _there(self, event: GridEvent, up: bool, known: bool, what: str, name: str) -> bool:
-        """Whether the event has an effect; a name that was never there is a mistake."""
+        """Whether the event has an effect; a name that was never added is an error."""
         if not known:
-            raise self.wrong(event, f"there is no {what} {name!r}", f"add the {what} before")
+            raise self.wrong(event, f"there is no {what} {name!r}", f"add the {what} first")
         if not up:
-            self.ignored.append(f"{type(event).__name__} at {event.time:g} s: {what} {name!r} is not there")
+            self.ignored.append(f"{type(event).__name__} at {event.time:g} s: {what} {name!r} is not present")
         return up
 
     def _positive(self, event: GridEvent, mean: float, what: str) -> None:
         if not mean > 0:
-            raise self.wrong(event, f"its {what} is 0 all the time", "add it when it can be used")
+            raise self.wrong(event, f"its {what} is always 0", "add it when it can be used")
 
     def _host_trace(self, event: AddHost | ChangeHost) -> Trace:
         found = self._behaviour(event)

@@ -1,6 +1,6 @@
-"""The judge of a plan: every rule, from the definitions of program, platform and network alone.
+"""Check a plan against every rule, using only the definitions of program, platform and network.
 
-It shares no code with planners or simulators, so that an error of theirs cannot hide here.
+The check shares no code with planners or simulators, so their bugs cannot hide here.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = ["ABSOLUTE", "RELATIVE", "Violation", "check", "require_valid"]
 
 
 def check(graph: Graph | Program, platform: Platform, plan: Plan, *, limit: int = 1000) -> list[Violation]:
-    """Every rule that the plan breaks; an empty list means that the plan can be carried out as it stands.
+    """List every rule violation of a plan; an empty list means that the plan is valid.
 
-    After `limit` violations one more entry says how many were left out. Overlaps are reported once for
+    After `limit` violations, one more entry gives the number omitted. Overlaps are reported once for
     each task or transfer that starts too early, not for every pair.
 
     O(x log x) array operations, x = tasks + reads + links used by transfers. Fair contention is
-    recomputed by an event loop, O(transfers * those that then share links with them).
+    recomputed by an event loop, O(transfers * concurrent transfers that share links).
 
     >>> from headrace.model.graph import make_graph
     >>> from headrace.model.plan import NO_MOVES
@@ -56,7 +56,7 @@ def check(graph: Graph | Program, platform: Platform, plan: Plan, *, limit: int 
 
 
 def require_valid(graph: Graph | Program, platform: Platform, plan: Plan) -> None:
-    """Raise BadPlan, with the first three violations and their number, unless the plan is valid."""
+    """Raise BadPlan, with the number of violations and the first three, unless the plan is valid."""
     findings = _judge(graph, platform, plan, limit=3)
     if findings.total:
         raise BadPlan(
@@ -73,7 +73,7 @@ def _judge(graph: Graph | Program, platform: Platform, plan: Plan, limit: int) -
     check_shapes(graph, plan, findings)
     if findings.total:
         return findings
-    with np.errstate(invalid="ignore"):  # times that are not finite are found, then left out
+    with np.errstate(invalid="ignore"):  # non-finite times are reported, then ignored
         case = usable(graph, platform, plan, findings)
         check_durations(case, findings)
         check_cores(case, findings)

@@ -1,4 +1,4 @@
-"""What the rules for plans share: tolerances, findings, and a plan made ready to be judged."""
+"""Shared by all plan checks: tolerances, findings, and a plan prepared for checking."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 
 RELATIVE = 1e-6
-"""A duration may be wrong by this share of itself ..."""
+"""Relative tolerance of a duration ..."""
 ABSOLUTE = 1e-9
-"""... plus this many seconds. Two moments closer than this are the same moment."""
+"""... plus this absolute tolerance in seconds. Times closer than this are considered equal."""
 ROUNDING = 1e-12
-"""Share of a moment that summing many durations up to it may have lost."""
+"""Relative tolerance of a time, for rounding errors in summing many durations."""
 EXCESS = 1e-9
-"""Share by which a sum of bytes may pass a capacity, or a bound the makespan, through rounding."""
+"""Relative tolerance for a sum of bytes above a capacity, or a bound above the makespan."""
 
 Numbers: TypeAlias = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken rule; the message holds the values.
+    """A broken rule; the message includes the offending values.
 
     Rules: shape, finite, host, core, start, release, deadline, duration, overlap, cores, order, input, item,
-    place, route, source, twice, transfer, link, storage, result, bound; `more` only counts what was left out.
+    place, route, source, twice, transfer, link, storage, result, bound; `more` gives the number omitted.
     """
 
     rule: str
@@ -42,7 +42,7 @@ class Violation:
 
 
 class Findings:
-    """Violations, counted all and kept up to a limit."""
+    """Violations: all are counted, and those up to a limit are stored."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -50,7 +50,7 @@ class Findings:
         self.total = 0
 
     def add(self, rule: str, which: Bools | Numbers, message: Callable[[int], str]) -> None:
-        """One violation for each index (or true entry of a mask), told by `message`."""
+        """Add a violation for each index (or true entry of a mask), described by `message`."""
         indices = np.flatnonzero(which) if which.dtype == np.bool_ else which
         self.total += len(indices)
         room = max(0, self.limit - len(self.found))
@@ -62,23 +62,23 @@ class Findings:
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A plan with its arrays in known types, and which of its entries can be judged further."""
+    """A plan with arrays of known types, and masks of the entries that can be checked further."""
 
     graph: Graph
     platform: Platform
     network: Network
     plan: Plan
     task_ok: Bools
-    """Host exists, times are finite."""
+    """Per task: the host exists and times are finite."""
     core_ok: Bools
     place: Numbers
-    """Of each task; 0 where the host does not exist."""
+    """Per task; 0 where the host does not exist."""
     move_ok: Bools
-    """Item and places exist, a route joins them, times are finite."""
+    """Per transfer: item, places and route exist, and times are finite."""
     move_size: Floats
-    """Of each transfer; 0 where the item does not exist."""
+    """Per transfer; 0 where the item does not exist."""
     maker_ok: Bools
-    """Of each item: it comes from outside, or from a task that can be judged."""
+    """Per item: it is an external input, or its producer can be checked."""
     reader: Numbers
     """The task of each entry of graph.reads."""
     home_place: Numbers
@@ -107,28 +107,28 @@ class Case:
 
 
 def slack(moment: Floats) -> Floats:
-    """How far from this moment another may lie and still be the same."""
+    """Tolerance within which another time is considered equal to this one."""
     return ABSOLUTE + ROUNDING * np.abs(moment)
 
 
 def makespan_of(case: Case) -> float:
-    """The last end of all that has a finite one."""
+    """The latest finite finish time."""
     plan = case.plan
     ends = np.concatenate((plan.finish, plan.move_finish))
     return float(ends[np.isfinite(ends)].max(initial=0.0))
 
 
 def differs(start: Floats, finish: Floats, right: Floats) -> Bools:
-    """Whether finish - start is not the right duration."""
+    """Whether finish - start differs from the correct duration."""
     wrong: Bools = np.abs((finish - start) - right) > RELATIVE * right + slack(finish)
     return wrong
 
 
 def overlaps(group: Numbers, start: Floats, finish: Floats) -> tuple[Numbers, Numbers]:
-    """Entries that start while an earlier one of their group still goes on: (that one, they).
+    """Entries that start while an earlier one of their group is still running: (earlier entries, those entries).
 
-    Entries are held against the one of longest duration so far, by rank so that no precision is lost.
-    An entry without duration may lie at the edge of another, not inside. O(n log n).
+    Each entry is compared with the one that finishes last so far, by rank so that no precision is lost.
+    An entry of zero duration may touch the edge of another, but not lie inside it. O(n log n).
     """
     n = len(group)
     order = np.lexsort((finish, start, group))

@@ -1,4 +1,4 @@
-"""Rules for plans: which data is where and when, results, storage."""
+"""Plan checks: location and availability of data, results, and storage."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from headrace.model.network import EVERYWHERE
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """Which item is at which place from when on; one entry for each item and place, sorted by key."""
+    """When each item is available at each place; one entry per item and place, sorted by key."""
 
     places: int
     key: Numbers
     """item * places + place"""
     since: Floats
-    """When the copy begins to take room."""
+    """When the copy starts to occupy storage."""
     ready: Floats
     """When it can be used."""
     move: Numbers
-    """The transfer that brings it; -1 where it is made, or lies from the beginning."""
+    """The transfer that delivers it; -1 where it is produced or initially present."""
 
     def find(self, item: Numbers, place: Numbers) -> Numbers:
         """The entry of each item and place; -1 where there is none."""
@@ -35,7 +35,7 @@ class Copies:
 
 
 def find_copies(case: Case, findings: Findings) -> Copies:
-    """All copies: made by tasks, at their homes or the origin from the beginning, brought by transfers."""
+    """All copies: produced by tasks, initially present, or delivered by transfers."""
     graph, plan, network = case.graph, case.plan, case.network
     made = np.flatnonzero((graph.producer >= 0) & case.maker_ok)
     maker = graph.producer[made]
@@ -57,20 +57,22 @@ def find_copies(case: Case, findings: Findings) -> Copies:
     first = np.ones(len(key), np.bool_)
     first[1:] = key[1:] != key[:-1]
     again = move[order[~first]]
-    findings.add("twice", np.sort(again), lambda k: f"{case.move(k)}: the item comes to this place twice")
+    findings.add(
+        "twice", np.sort(again), lambda k: f"{case.move(k)}: the item is delivered to this place twice"
+    )
     keep = order[first]
     return Copies(network.n_places, key[first], since[keep], ready[keep], move[keep])
 
 
 def _needs_copy(case: Case, item: Numbers) -> Bools:
-    """Whether an item must be at a place to be used there: it has bytes and is not everywhere anyway."""
+    """Whether an item needs a copy where it is used: it has bytes and is not available everywhere."""
     graph = case.graph
     everywhere = (graph.producer[item] < 0) & (case.network.origin == EVERYWHERE) & ~graph.homes.given[item]
     return (graph.size[item] > 0) & ~everywhere
 
 
 def check_inputs(case: Case, copies: Copies, findings: Findings) -> None:
-    """Nothing before its producer, and every input at the task's place by its start."""
+    """A task starts after its predecessors finish, with every input present at its place."""
     graph, plan = case.graph, case.plan
     task, item = case.reader, graph.reads
     maker = graph.producer[item]
@@ -89,7 +91,7 @@ def check_inputs(case: Case, copies: Copies, findings: Findings) -> None:
         needed & (at < 0),
         lambda r: (
             f"{case.task(task[r])}: its input {graph.item_names[item[r]]!r} "
-            f"never comes to {case.place_name(case.place[task[r]])}"
+            f"never arrives at {case.place_name(case.place[task[r]])}"
         ),
     )
     there = needed & (at >= 0) & ~early
@@ -105,7 +107,7 @@ def check_inputs(case: Case, copies: Copies, findings: Findings) -> None:
 
 
 def check_sources(case: Case, copies: Copies, findings: Findings) -> None:
-    """What a transfer takes must be at its source by its start, and come from its maker in the end."""
+    """A transferred item must be at the source by the start, and originate from its producer."""
     plan, graph = case.plan, case.graph
     item = np.where(case.move_ok, plan.move_item, 0)
     start = plan.move_start
@@ -130,12 +132,14 @@ def check_sources(case: Case, copies: Copies, findings: Findings) -> None:
     findings.add(
         "source",
         circular & needed & ~missing & ~late,
-        lambda k: f"{case.move(k)}: the item comes round in a circle of transfers, from nobody who made it",
+        lambda k: (
+            f"{case.move(k)}: the item travels in a cycle of transfers that does not start at its producer"
+        ),
     )
 
 
 def _without_beginning(feeder: Numbers) -> Bools:
-    """Transfers whose chain of feeding transfers never ends: pointer doubling, O(n log n)."""
+    """Transfers whose chain of preceding transfers is cyclic: pointer doubling, O(n log n)."""
     n = len(feeder)
     jump = np.append(np.where(feeder >= 0, feeder, n), n)
     for _ in range(n.bit_length()):
@@ -145,7 +149,7 @@ def _without_beginning(feeder: Numbers) -> Bools:
 
 
 def check_results(case: Case, copies: Copies, findings: Findings) -> None:
-    """Every result that a task makes is at one of its goals in the end, or at the origin, if there is one."""
+    """Every result a task produces reaches one of its destinations, or the origin if there is one."""
     graph, origin = case.graph, case.network.origin
     _check_goals(case, copies, findings)
     if origin == EVERYWHERE:
@@ -156,12 +160,12 @@ def check_results(case: Case, copies: Copies, findings: Findings) -> None:
     findings.add(
         "result",
         absent,
-        lambda i: f"result {graph.item_names[i]!r} never comes to the origin, {case.place_name(origin)}",
+        lambda i: f"result {graph.item_names[i]!r} never arrives at the origin, {case.place_name(origin)}",
     )
 
 
 def _check_goals(case: Case, copies: Copies, findings: Findings) -> None:
-    """Items with goals come to one of them, by the deadline of the task that makes them."""
+    """Items with destinations reach one of them by the deadline of their producer."""
     graph, plan = case.graph, case.plan
     items = np.flatnonzero(graph.goals.given & (graph.size > 0) & case.maker_ok)
     kept = _kept_at_goals(case, copies)
@@ -172,7 +176,7 @@ def _check_goals(case: Case, copies: Copies, findings: Findings) -> None:
         "result",
         items[~reached[items]],
         lambda i: (
-            f"result {graph.item_names[i]!r} never comes to {' or '.join(map(repr, graph.goals.of(i)))}"
+            f"result {graph.item_names[i]!r} never arrives at {' or '.join(map(repr, graph.goals.of(i)))}"
         ),
     )
     ready = copies.ready[kept]
@@ -191,7 +195,7 @@ def _check_goals(case: Case, copies: Copies, findings: Findings) -> None:
 
 
 def _kept_at_goals(case: Case, copies: Copies) -> Numbers:
-    """For each item with goals that comes to one, the copy at the goal where it is first; ties: lower place."""
+    """For each item that reaches a destination, its earliest copy at one; ties: lower place."""
     graph = case.graph
     item = np.repeat(np.arange(graph.n_items), np.diff(graph.goals.ptr))
     at = copies.find(item, case.goal_place)
@@ -203,14 +207,14 @@ def _kept_at_goals(case: Case, copies: Copies) -> Numbers:
 
 
 def check_storage(case: Case, copies: Copies, findings: Findings) -> None:
-    """No site holds more than its storage; one violation for each stretch of time over it."""
+    """No site holds more than its storage; one violation for each interval above it."""
     network = case.network
     if not np.isfinite(network.storage).any():
         return
     item, place = np.divmod(copies.key, network.n_places)
     until = _held_until(case, copies, item, place)
     size = case.graph.size[item]
-    # A copy that ends within rounding of another's beginning does not lie beside it.
+    # Copies whose lifetimes only touch, within rounding, do not coexist.
     until = until - slack(until)
     counts = _needs_copy(case, item) & (until > copies.since)
     for site in np.flatnonzero(np.isfinite(network.storage)).tolist():
@@ -229,7 +233,7 @@ def check_storage(case: Case, copies: Copies, findings: Findings) -> None:
 
 
 def _peaks(moment: Floats, used: Floats, capacity: float) -> list[int]:
-    """The highest point of each stretch of time over the capacity; a dip of no duration parts none."""
+    """The peak of each interval above the capacity; a dip of zero duration does not split one."""
     over = np.flatnonzero(used > capacity * (1 + EXCESS))
     if not len(over):
         return []
@@ -239,7 +243,7 @@ def _peaks(moment: Floats, used: Floats, capacity: float) -> list[int]:
 
 
 def _held_until(case: Case, copies: Copies, item: Numbers, place: Numbers) -> Floats:
-    """When each copy is last used: by a transfer out, a task there, or as a result at its goal or the origin."""
+    """When each copy is last used: by a transfer out, a task there, or as a result at its destination or the origin."""
     graph, plan, network = case.graph, case.plan, case.network
     until = copies.ready.copy()
     moves = np.flatnonzero(case.move_ok)

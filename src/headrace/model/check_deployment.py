@@ -1,7 +1,7 @@
-"""The judge of a deployment: every restriction on pairs of hosts, from the definitions alone.
+"""Check a deployment against every restriction, using only the definitions.
 
-It shares no code with the planners: it walks over placements and flows and adds up. The numbers are those of
-the restrictions in docs/guide-deploy.md. Sums may be off by one part in a million.
+The check shares no code with the planners: it sums over placements and flows. Rule numbers are those of
+the restrictions in docs/guide-deploy.md. The relative tolerance of sums is one part in a million.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ABSOLUTE = 1e-9
 
 
 def check_deployment(deployment: Deployment) -> list[Violation]:
-    """Every restriction that is broken: O(placements + flows * links of a route)."""
+    """List every violated restriction: O(placements + flows * links of a route)."""
     judge = _Judge(deployment)
     judge.names()
     if judge.found:
@@ -61,7 +61,7 @@ class _Judge:
         self.found.append(Violation(rule, message))
 
     def names(self) -> None:
-        """Everything exists, once, and is a number; only then the rest can be judged."""
+        """All names exist and are unique, and values are finite; the other checks rely on this."""
         deployment, known = self.deployment, self.pipeline.index
         if deployment.source not in {s.name for s in self.problem.sources}:
             self.say("source", f"there is no source {deployment.source!r}")
@@ -99,14 +99,14 @@ class _Judge:
             can = reader.volume / reader.seconds * self.problem.power(reader.name, host) / reader.power
             full = min(full, can / option.shares[host])
             if _above(p.rate, can):
-                self.say("5'", f"{host} reads {p.rate:.9g} MB/s and can read {can:.9g}")
+                self.say("5'", f"{host} reads {p.rate:.9g} MB/s but can read at most {can:.9g}")
             if _differ(p.rate, option.shares[host] * self.deployment.throughput):
                 self.say("6", f"{host} reads {p.rate:.9g} MB/s, not its share of the throughput")
         if self.deployment.form == "strict" and _differ(self.deployment.throughput, full):
             self.say("5'", f"throughput {self.deployment.throughput:.9g} MB/s, the reader's is {full:.9g}")
 
     def shares(self) -> None:
-        """7, and what a share is: of all that goes into a filter."""
+        """7, and the definition of a share: the part of a filter's total input."""
         for f in self.pipeline.filters:
             here = self.deployment.of(f.name)
             if not here:
@@ -119,7 +119,7 @@ class _Judge:
                     self.say("share", f"{f.name!r} on {p.host}: rate {p.rate:.9g} is not its share")
 
     def balance(self) -> None:
-        """6, 8 and 9: each host sends and receives on every stream what its share of the work asks for."""
+        """6, 8 and 9: on every stream each host sends and receives what its share of the work requires."""
         sent: dict[tuple[str, str, str], float] = defaultdict(float)
         received: dict[tuple[str, str, str], float] = defaultdict(float)
         for flow in self.deployment.flows:
@@ -134,11 +134,11 @@ class _Judge:
                         self.say(
                             "9",
                             f"{p.host} {verb} {has:.9g} MB/s on {stream.source!r} -> {stream.target!r}, "
-                            f"its share asks for {p.share * whole:.9g}",
+                            f"its share requires {p.share * whole:.9g}",
                         )
 
     def processors(self) -> None:
-        """10, 11, 14 and 15: what hosts can do, and what they must."""
+        """10, 11, 14 and 15: maximum and minimum load of hosts."""
         problem, form = self.problem, self.deployment.form
         reader = self.pipeline.reader
         most = max(problem.readable(s) for s in problem.sources)
@@ -161,18 +161,18 @@ class _Judge:
                 if _differ(p.busy, done / one):
                     self.say(
                         "10",
-                        f"{f.name!r} on {p.host}: {p.busy:.9g} cores busy, but its share takes {done / one:.9g}",
+                        f"{f.name!r} on {p.host}: {p.busy:.9g} cores busy, but its share requires {done / one:.9g}",
                     )
                 if _above(done, one * p.copies):
                     copies = plural(p.copies, "copy")
                     self.say(
                         "10",
-                        f"{f.name!r} on {p.host}: its share takes {done / one:.9g} cores, it has {copies}",
+                        f"{f.name!r} on {p.host}: its share requires {done / one:.9g} cores, but it has {copies}",
                     )
                 least = problem.knobs.least_share(f.name) * min(one * cores, most)
                 spared = f is reader or len(here) == 1 or form not in ("strict", "first relaxation")
                 if not spared and _above(least, done):
-                    self.say("14", f"{f.name!r} on {p.host} does {done:.9g}, the least is {least:.9g}")
+                    self.say("14", f"{f.name!r} on {p.host} does {done:.9g}, but the minimum is {least:.9g}")
             need = (1.0 + problem.knobs.spare) * self.deployment.throughput
             if form == "strict" and f is not reader and _above(need, together):
                 self.say("11", f"the hosts of {f.name!r} can do {together:.9g} of {need:.9g} MB/s")
@@ -183,7 +183,7 @@ class _Judge:
                 self.say("15", f"{host} is busy {busy[host]:.9g} with {problem.hosts[host].cores} cores")
 
     def network(self) -> None:
-        """12: ports, links and segments carry no more than they can."""
+        """12: ports, links and segments do not exceed their capacity."""
         platform = self.problem.platform
         network = platform.network
         place = {h.name: int(network.host_place[j]) for j, h in enumerate(platform.hosts)}
@@ -204,13 +204,15 @@ class _Judge:
         for link, rate in load.items():
             if _above(rate, network.link_bandwidth[link] / MEGABYTE):
                 name = network.link_names[link] if network.link_names else link
-                self.say("12", f"{name}: {rate:.9g} MB/s on {network.link_bandwidth[link] / MEGABYTE:.9g}")
+                self.say(
+                    "12", f"{name}: {rate:.9g} MB/s exceeds {network.link_bandwidth[link] / MEGABYTE:.9g}"
+                )
         for site, bandwidth in self.problem.segments.items():
             if _above(segment[site], bandwidth / MEGABYTE):
                 self.say("12", f"segment of {site}: {segment[site]:.9g} MB/s on {bandwidth / MEGABYTE:.9g}")
 
     def value(self) -> None:
-        """3: the objective is what it says, and not above its bound."""
+        """3: the objective matches its definition and does not exceed its bound."""
         knobs, cluster = self.problem.knobs, self.problem.cluster
         flow = sum(knobs.weight(cluster[f.source], cluster[f.target]) * f.rate for f in self.deployment.flows)
         value = flow - knobs.host_cost * len(self.deployment.hosts_used)

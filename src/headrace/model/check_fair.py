@@ -1,4 +1,4 @@
-"""The judge's own account of fair contention: links shared max-min fairly as flows come and go."""
+"""The checker's own model of fair contention: links shared max-min fairly as flows start and end."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from headrace.model.graph import Floats
 
 
 def fair_finishes(begin: Floats, size: Floats, owner: Numbers, link: Numbers, bandwidth: Floats) -> Floats:
-    """When flows that begin at these moments end, if they share all links max-min fairly.
+    """Finish times of flows with these start times, if they share all links max-min fairly.
 
-    Links of endless bandwidth hold nobody back; a flow that is held back by none ends as it begins.
+    Links of infinite bandwidth do not limit flows; an unlimited flow ends as soon as it starts.
     """
     holds = np.isfinite(bandwidth[link])
     routes: list[list[int]] = [[] for _ in begin]
@@ -29,7 +29,7 @@ def fair_finishes(begin: Floats, size: Floats, owner: Numbers, link: Numbers, ba
 
 
 class _Fluid:
-    """Flows over links as an event loop: when one comes or goes, those connected to it share anew."""
+    """Event loop over flows: when one starts or ends, rates of all flows connected to it are recomputed."""
 
     def __init__(self, left: list[float], routes: list[list[int]], bandwidth: list[float]) -> None:
         self.left = left
@@ -38,13 +38,13 @@ class _Fluid:
         self.rate = [0.0] * len(left)
         self.since = [0.0] * len(left)
         self.on: dict[int, dict[int, None]] = {}
-        """The flows now on each link, in the order in which they came."""
+        """The current flows on each link, in order of arrival."""
         self.version = [0] * len(left)
         self.ends: list[tuple[float, int, int]] = []
-        """(moment, flow, version); out of date once the flow has a newer version."""
+        """(time, flow, version); stale once the flow has a newer version."""
 
     def run(self, arrivals: list[tuple[float, int]]) -> list[tuple[int, float]]:
-        """(flow, moment) of each end, given arrivals by time."""
+        """(flow, finish time) of each flow, given arrivals sorted by time."""
         done: list[tuple[int, float]] = []
         at = 0
         while at < len(arrivals) or self.ends:
@@ -72,7 +72,7 @@ class _Fluid:
         return self.ends[0][0] if self.ends else math.inf
 
     def _share(self, now: float, links: dict[int, None]) -> None:
-        """New rates for all flows that links join, directly or through others, to these links."""
+        """Recompute the rates of all flows connected to these links, directly or through other flows."""
         flows: dict[int, None] = {}
         stack = list(links)
         while stack:
@@ -91,9 +91,9 @@ class _Fluid:
                 heapq.heappush(self.ends, (end, flow, self.version[flow]))
 
     def _max_min(self, links: dict[int, None]) -> dict[int, float]:
-        """Progressive filling: the link with the least room for each flow sets the rate of its flows.
+        """Progressive filling: the link with the smallest fair share fixes the rate of its flows.
 
-        Room for each only grows as others are set, so a heap of old values finds the least.
+        Fair shares only grow as flows are fixed, so a heap with stale values still finds the smallest.
         """
         room = {link: self.bandwidth[link] for link in links}
         open_flows = {link: len(self.on[link]) for link in links}

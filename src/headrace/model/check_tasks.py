@@ -1,4 +1,4 @@
-"""Rules for plans: single values, the duration of tasks, their cores."""
+"""Plan checks: individual values, task durations, and cores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.model.platform import Platform
 
 
 def check_shapes(graph: Graph, plan: Plan, findings: Findings) -> None:
-    """Arrays of the right length and type: every task is then in the plan exactly once."""
+    """Arrays have the right length and type, so every task is in the plan exactly once."""
     moves = np.shape(plan.move_item)
     count = moves[0] if len(moves) == 1 else 0
     wanted = dict.fromkeys(("host", "core", "start", "finish"), graph.n_tasks)
@@ -25,11 +25,11 @@ def check_shapes(graph: Graph, plan: Plan, findings: Findings) -> None:
         if array.shape != (length,):
             findings.say("shape", f"{name} has shape {array.shape}, it should be ({length},)")
         elif array.dtype.kind not in ("iu" if name in whole else "iuf"):
-            findings.say("shape", f"{name} holds {array.dtype}, it should hold numbers of its kind")
+            findings.say("shape", f"{name} has the wrong dtype {array.dtype}")
 
 
 def usable(graph: Graph, platform: Platform, plan: Plan, findings: Findings) -> Case:
-    """Judge every value alone; entries with a bad one are left out of the rules that need it."""
+    """Check every value on its own; entries with an invalid one are excluded from the checks that need it."""
     network, hosts = platform.network, platform.hosts
     host_ok = (plan.host >= 0) & (plan.host < len(hosts))
     host = np.where(host_ok, plan.host, 0)
@@ -63,7 +63,7 @@ def usable(graph: Graph, platform: Platform, plan: Plan, findings: Findings) -> 
         home_place=graph.homes.places(graph, platform),
         goal_place=graph.goals.places(graph, platform),
     )
-    findings.add("host", ~host_ok, lambda t: f"{case.task(t)}: there are hosts 0 to {len(hosts) - 1}")
+    findings.add("host", ~host_ok, lambda t: f"{case.task(t)}: hosts are numbered 0 to {len(hosts) - 1}")
     findings.add(
         "core",
         host_ok & ~core_ok,
@@ -71,16 +71,18 @@ def usable(graph: Graph, platform: Platform, plan: Plan, findings: Findings) -> 
     )
     findings.add("finite", ~times_ok, lambda t: f"{case.task(t)}: a time is not finite")
     findings.add("start", times_ok & (plan.start < 0), lambda t: f"{case.task(t)}: starts before 0")
-    findings.add("item", ~item_ok, lambda k: f"{case.move(k)}: there are items 0 to {graph.n_items - 1}")
+    findings.add("item", ~item_ok, lambda k: f"{case.move(k)}: items are numbered 0 to {graph.n_items - 1}")
     findings.add("place", ~ends_ok, lambda k: f"{case.move(k)}: needs two different existing places")
-    findings.add("route", ends_ok & ~route_ok, lambda k: f"{case.move(k)}: no route joins these places")
+    findings.add(
+        "route", ends_ok & ~route_ok, lambda k: f"{case.move(k)}: there is no route between these places"
+    )
     findings.add("finite", ~move_times_ok, lambda k: f"{case.move(k)}: a time is not finite")
     findings.add("start", move_times_ok & (plan.move_start < 0), lambda k: f"{case.move(k)}: starts before 0")
     return case
 
 
 def check_bound(case: Case, findings: Findings) -> None:
-    """A proven lower bound cannot lie above what the plan reaches."""
+    """A proven lower bound cannot exceed the plan's makespan."""
     plan = case.plan
     for name, value in (("bound", plan.bound), ("seconds", plan.seconds)):
         if not math.isfinite(value):
@@ -91,10 +93,10 @@ def check_bound(case: Case, findings: Findings) -> None:
 
 
 def check_durations(case: Case, findings: Findings) -> None:
-    """Each task takes its work divided by the rate of its host for its kind."""
+    """The duration of a task is its work divided by the rate of its host for its kind."""
     graph, plan = case.graph, case.plan
     host = np.where(case.task_ok, plan.host, 0)
-    rate = case.platform.rates(graph.kinds)[graph.kind, host]
+    rate = case.platform.rates(graph)[graph.speed_class, host]
     right = graph.work / rate
     findings.add(
         "duration",
@@ -107,7 +109,7 @@ def check_durations(case: Case, findings: Findings) -> None:
 
 
 def check_cores(case: Case, findings: Findings) -> None:
-    """Never two tasks on one core at a time, hence never more tasks on a host than it has cores."""
+    """A core runs one task at a time, so a host never runs more tasks than it has cores."""
     plan = case.plan
     tasks = np.flatnonzero(case.core_ok)
     most = max(h.cores for h in case.platform.hosts)
@@ -123,7 +125,7 @@ def check_cores(case: Case, findings: Findings) -> None:
 
 
 def _check_pools(case: Case, findings: Findings) -> None:
-    """Tasks that hold several cores: a host never has more in use than there are."""
+    """With multi-core tasks, a host never has more cores in use than it has."""
     plan, graph = case.plan, case.graph
     for h, host in enumerate(case.platform.hosts):
         here = np.flatnonzero(case.task_ok & (plan.host == h))

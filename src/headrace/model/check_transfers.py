@@ -1,4 +1,4 @@
-"""Rules for plans: the duration of transfers, and what links carry."""
+"""Plan checks: transfer durations and use of links."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from headrace.model.network import Network
 
 
 def bandwidths(network: Network, source: Numbers, target: Numbers) -> Floats:
-    """Least bandwidth on each way between different places; 0 where there is no route."""
+    """Bottleneck bandwidth of each route between different places; 0 where there is no route."""
     between = network.route_bandwidth[network.zone[source], network.zone[target]]
     least: Floats = np.minimum(np.minimum(network.port[source], between), network.port[target])
     return least
 
 
 def check_transfers(case: Case, findings: Findings) -> None:
-    """Right duration under the platform's contention; under fifo each link has one at a time."""
+    """Transfers have the right duration under the platform's contention; under fifo a link carries one at a time."""
     plan, network = case.plan, case.network
     moves = np.flatnonzero(case.move_ok)
     source, target = plan.move_source[moves], plan.move_target[moves]

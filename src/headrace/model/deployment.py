@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from headrace.model.check_case import Violation
 
 Form = Literal["strict", "first relaxation", "second relaxation", "trivial", "total"]
-"""Which restrictions hold. strict: the reader goes at its full rate. First relaxation: it may be held back.
-Second: hosts are dealt out by the filters' trial times. trivial: one host a filter; total: all hosts; in both
-of these every copy of a filter gets the same flow."""
+"""Which restrictions hold. strict: the reader runs at its full rate. First relaxation: it may be slowed down.
+Second: hosts are allotted in proportion to the filters' trial times. trivial: one host per filter; total: all
+hosts; with both of these every copy of a filter gets the same flow."""
 
 
 class Placement(NamedTuple):
@@ -27,15 +27,15 @@ class Placement(NamedTuple):
     host: str
     copies: int
     share: float
-    """Share of the filter's work that is done here: they sum to 1 over its placements."""
+    """Share of the filter's work done here; the shares of a filter sum to 1."""
     rate: float
-    """MB/s that go in here; for the reader, that it reads."""
+    """Input rate in MB/s; for the reader, the rate at which it reads."""
     busy: float
-    """Cores in use, on average: rate over what one core could do."""
+    """Average number of busy cores: rate divided by the rate of one core."""
 
 
 class Flow(NamedTuple):
-    """What one host sends another, or itself, on one stream."""
+    """The data one host sends to another, or to itself, on one stream."""
 
     source_filter: str
     target_filter: str
@@ -46,17 +46,17 @@ class Flow(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """A resource that is used up, so that it holds the throughput down."""
+    """A saturated resource that limits the throughput."""
 
     kind: Literal["reader", "cpu", "port", "link", "segment", "hosts", "rule"]
     name: str
-    """The filter (reader, cpu), host and direction (port), link or site that it is about."""
+    """The filter (reader, cpu), host and direction (port), link or site concerned."""
     text: str
     """In words."""
 
 
 class Price(NamedTuple):
-    """What one more host of a kind would bring, by the linear program: its shadow price."""
+    """The shadow price of a kind of host: what one more would add, according to the linear program."""
 
     cluster: str
     like: str
@@ -64,33 +64,33 @@ class Price(NamedTuple):
     hosts: int
     power: float
     gain: float
-    """MB/s read, for a small further amount of such hosts; 0 where they are not what is lacking."""
+    """Marginal gain in MB/s read; 0 where such hosts are not the bottleneck."""
 
 
 @dataclass(frozen=True, eq=False)
 class Deployment:
-    """How a pipeline runs on a platform, and what can be said about that.
+    """How a pipeline runs on a platform: placements, flows, throughput and limits.
 
-    `objective` is what was maximised, the weighted flow minus the cost of hosts, and `bound` is proven: no
-    deployment of the same form has a larger one.
+    `objective` is the maximised quantity, the weighted flow minus the cost of hosts, and `bound` is a proven upper
+    bound on it for deployments of the same form.
     """
 
     problem: PipelineProblem
     planner: str
     form: Form
     source: str
-    """The option by which the input is read."""
+    """The source option from which the input is read."""
     throughput: float
     """MB/s read."""
     placements: tuple[Placement, ...]
-    """By filter in pipeline order, then by host in platform order."""
+    """Sorted by filter in pipeline order, then by host in platform order."""
     flows: tuple[Flow, ...]
     objective: float
     bound: float
     limits: tuple[Limit, ...] = ()
     prices: tuple[Price, ...] = ()
     seconds: float = 0.0
-    """Time it took to plan."""
+    """Time spent planning."""
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -100,7 +100,7 @@ class Deployment:
 
     @property
     def gap(self) -> float:
-        """How far the objective may lie below the best one, as a share of the bound."""
+        """Optimality gap: the largest possible loss of the objective, relative to the bound."""
         return max(0.0, self.bound - self.objective) / max(abs(self.bound), 1e-12)
 
     @cached_property
@@ -117,13 +117,13 @@ class Deployment:
         return [p for p in self.placements if p.filter == filter_name]
 
     def check(self) -> list[Violation]:
-        """Every restriction that the deployment breaks; an empty list means that it is valid."""
+        """List every violated restriction; an empty list means that the deployment is valid."""
         from headrace.model.check_deployment import check_deployment
 
         return check_deployment(self)
 
     def plot(self, path: str | Path) -> None:
-        """Draw clusters, copies and flows as an SVG picture."""
+        """Draw clusters, copies and flows as SVG."""
         from headrace.report.deployment import write_deployment
 
         write_deployment(path, self)

@@ -1,10 +1,10 @@
-"""The errors a user can meet: what is wrong, where, and what to try."""
+"""Errors shown to users: what is wrong, where, and what to try."""
 
 from __future__ import annotations
 
 
 class HeadraceError(Exception):
-    """Base of all errors that Headrace raises on purpose.
+    """Base class of all errors that Headrace raises deliberately.
 
     >>> str(HeadraceError("speed is -1", where="lab.toml: host n1", hint="give a speed above 0"))
     'lab.toml: host n1: speed is -1 (try: give a speed above 0)'
@@ -23,17 +23,17 @@ class HeadraceError(Exception):
         return f"{text} (try: {self.hint})" if self.hint else text
 
     def at(self, where: str) -> HeadraceError:
-        """The same error, with an outer place put before its own."""
+        """The same error, with `where` prepended to its location."""
         self.where = f"{where}: {self.where}" if self.where else where
         return self
 
 
 class UsageError(HeadraceError):
-    """The command or call itself is wrong: an unknown name, options that do not fit together."""
+    """The command or call itself is wrong: an unknown name, conflicting options."""
 
 
 class BadFile(HeadraceError):
-    """A file from outside cannot be read: missing, too large, broken, or of the wrong shape."""
+    """An external file cannot be read: missing, too large, corrupt, or malformed."""
 
 
 class BadProgram(HeadraceError):
@@ -41,7 +41,7 @@ class BadProgram(HeadraceError):
 
 
 class BadPlatform(HeadraceError):
-    """A platform is inconsistent: a negative speed, a link to nowhere, no route."""
+    """A platform is inconsistent: a negative speed, a link to an unknown site, no route."""
 
 
 class BadPlan(HeadraceError):
@@ -55,12 +55,12 @@ class NoPlan(HeadraceError):
 
 
 class TaskFailed(HeadraceError):
-    """A task of a real run raised an error or its command ended with a non-zero status."""
+    """A task of a real run raised an exception, or its command exited with a non-zero status."""
 
     exit_code = 1
 
 
 class RunStopped(HeadraceError):
-    """A run was interrupted by its user."""
+    """A run was interrupted by the user."""
 
     exit_code = 130

@@ -1,4 +1,4 @@
-"""What happens while a program runs: the events that back ends report to the coordinator."""
+"""Events that back ends report to the coordinator during a run."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class TaskFinished:
-    """A task ended well on a host; its outputs are now there."""
+    """A task finished successfully on a host; its outputs are now available there."""
 
     time: float
     task: str
     host: str
     start: float
-    """When its body began; its inputs were there by then."""
+    """When its body started; its inputs had arrived by then."""
     sizes: tuple[tuple[str, float], ...] = ()
-    """Measured bytes of its outputs."""
+    """Measured sizes of its outputs in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskErred:
-    """A task ended with an error; its text is for the user."""
+    """A task failed; the message is for the user."""
 
     time: float
     task: str
@@ -38,7 +38,7 @@ class TaskErred:
 
 @dataclass(frozen=True, slots=True)
 class TaskReleased:
-    """A task that was to start no sooner than now may start: work that arrives while a run goes on."""
+    """The release time of a task has passed: work that arrives during a run."""
 
     time: float
     task: str
@@ -58,7 +58,7 @@ class DataMoved:
 
 @dataclass(frozen=True, slots=True)
 class HostLeft:
-    """A host died or was taken away, with all that only it held."""
+    """A host failed or was removed, and all data held only by it is lost."""
 
     time: float
     host: str
@@ -66,7 +66,7 @@ class HostLeft:
 
 @dataclass(frozen=True, slots=True)
 class HostJoined:
-    """A host known to the platform is there (again), empty."""
+    """A host of the platform joined (or rejoined), without data."""
 
     time: float
     host: str
@@ -74,7 +74,7 @@ class HostJoined:
 
 @dataclass(frozen=True, slots=True)
 class LinkLeft:
-    """A link is down; transfers over it are broken off."""
+    """A link is down; transfers over it are aborted."""
 
     time: float
     link: str
@@ -90,7 +90,7 @@ class LinkJoined:
 
 @dataclass(frozen=True, slots=True)
 class StorageLeft:
-    """The shared storage of a site is out of reach, with its contents intact."""
+    """The shared storage of a site is unreachable, with its contents intact."""
 
     time: float
     place: str
@@ -98,7 +98,7 @@ class StorageLeft:
 
 @dataclass(frozen=True, slots=True)
 class StorageJoined:
-    """The shared storage of a site is within reach again."""
+    """The shared storage of a site is reachable again."""
 
     time: float
     place: str

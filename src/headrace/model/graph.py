@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ Bools: TypeAlias = NDArray[np.bool_]
 
 OUTSIDE = -1
 """The producer of an item that comes from outside the program."""
+ASSUMED_SIZE = 1.0
+"""Bytes that an item of unknown size counts as until it is measured: it is moved, but never decides anything."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +35,10 @@ class Graph:
     work: Floats
     """Seconds of each task on a host of speed 1."""
     kind: Ints
+    """What each task runs, as an index into `kinds`: tasks of one kind share history."""
     kinds: tuple[str, ...]
     size: Floats
+    """Bytes of each item, `ASSUMED_SIZE` if unknown."""
     producer: Ints
     read_ptr: Ints
     reads: Ints
@@ -54,6 +58,15 @@ class Graph:
     """By when each task must have finished and what it makes for `goals` be there; all inf if not given."""
     homes: SiteLists = field(default_factory=SiteLists)
     goals: SiteLists = field(default_factory=SiteLists)
+    speed_class: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+    """Tasks of one class run equally fast on every host: the row of `Platform.rates`. The kind if not given."""
+    class_kind: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
+    """The kind of the tasks of each class."""
+    arch_speeds: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """[classes, architectures] speed next to architecture 0; nan where the program has no run time. A class
+    without any figure is equally fast on all architectures."""
+    unknown_size: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
+    """Items of unknown size; if not given, those whose `size` is nan."""
     order: Ints = field(init=False)
     """All tasks, each after its predecessors; ties by task number."""
     level: Ints = field(init=False)
@@ -69,6 +82,14 @@ class Graph:
         for name in ("homes", "goals"):
             if len(getattr(self, name).ptr) != m + 1:
                 object.__setattr__(self, name, SiteLists.of_items({}, m))
+        if len(self.unknown_size) != m:
+            unknown = np.isnan(self.size)
+            object.__setattr__(self, "unknown_size", unknown)
+            object.__setattr__(self, "size", np.where(unknown, ASSUMED_SIZE, self.size))
+        if len(self.class_kind) == 0:
+            object.__setattr__(self, "speed_class", self.kind)
+            object.__setattr__(self, "class_kind", np.arange(len(self.kinds), dtype=np.int32))
+            object.__setattr__(self, "arch_speeds", np.zeros((len(self.kinds), 0)))
         order, level = _order_and_level(self)
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "level", level)
@@ -95,8 +116,43 @@ class Graph:
         return replace(self, work=np.ascontiguousarray(work, dtype=np.float64))
 
     def with_size(self, size: Any) -> Graph:
-        """The same graph with other sizes of items."""
-        return replace(self, size=np.ascontiguousarray(size, dtype=np.float64))
+        """The same graph with other sizes of items; nan: unknown."""
+        return replace(
+            self, size=np.ascontiguousarray(size, dtype=np.float64), unknown_size=np.zeros(0, np.bool_)
+        )
+
+    @property
+    def known_size(self) -> Floats:
+        """Bytes of each item, 0 if unknown."""
+        return np.where(self.unknown_size, 0.0, self.size)
+
+    def moving_as(self, real: Graph) -> Graph:
+        """The same estimates, where items have bytes if and only if they really have.
+
+        What is moved and what is only a signal is a matter of fact. An estimate of 0 for an item that has bytes means
+        that its size is unknown.
+
+        >>> g = make_graph(work=[1], size=[0.0, 5.0, 5.0], producer=[0] * 3, read_ptr=[0, 0], reads=[])
+        >>> told = g.moving_as(g.with_size([70.0, 0.0, 80.0]))
+        >>> told.size.tolist(), told.unknown_size.tolist()
+        ([1.0, 0.0, 5.0], [True, False, False])
+        """
+        has_bytes = real.size > 0
+        if np.array_equal(has_bytes, self.size > 0):
+            return self
+        estimated = np.where(self.unknown_size | (self.size == 0), np.nan, self.size)
+        return self.with_size(np.where(has_bytes, estimated, 0.0))
+
+    def with_plain_classes(self) -> Graph:
+        """The same graph with one more speed class for each kind, without tasks and alike on all architectures."""
+        kinds = len(self.kinds)
+        plain = np.full((kinds, self.arch_speeds.shape[1]), np.nan)
+        return replace(
+            self,
+            speed_class=self.speed_class.copy(),
+            class_kind=np.concatenate((self.class_kind, np.arange(kinds, dtype=np.int32))),
+            arch_speeds=np.concatenate((self.arch_speeds, plain)),
+        )
 
 
 def make_graph(
@@ -117,8 +173,11 @@ def make_graph(
     deadline: Any = (),
     homes: SiteLists | None = None,
     goals: SiteLists | None = None,
+    classes: SpeedClasses | None = None,
 ) -> Graph:
     """Build a graph from who makes each item and who reads it; everything else follows.
+
+    A size of nan is an unknown one.
 
     >>> g = make_graph(work=[1, 2], size=[8.0], producer=[0], read_ptr=[0, 0, 1], reads=[0])
     >>> g.order.tolist(), g.level.tolist(), g.readers_of(0).tolist(), g.result.tolist()
@@ -160,7 +219,16 @@ def make_graph(
         deadline=np.ascontiguousarray(deadline, dtype=np.float64),
         homes=SiteLists() if homes is None else homes,
         goals=SiteLists() if goals is None else goals,
+        **({} if classes is None else classes._asdict()),
     )
+
+
+class SpeedClasses(NamedTuple):
+    """Which tasks run equally fast everywhere; the fields of `Graph` with these names."""
+
+    speed_class: Ints
+    class_kind: Ints
+    arch_speeds: Floats
 
 
 class Numbered(Sequence[str]):

@@ -1,12 +1,12 @@
 """The array form of a platform's network: places, links, routes.
 
-A *place* is where data can lie: a host, or a whole site whose hosts share a file system, or a site
+A *place* is where data can be stored: a host, or a whole site whose hosts share a file system, or a site
 without hosts. A transfer from place p to place q occupies the links of its route, from start to
 finish: p's outgoing port, the links between their zones, q's incoming port. A *zone* is a site (in a
 pairwise network, a host).
 
 How long it takes, and what contention means:
-- none: latency + size / (least bandwidth on the route), whatever else is going on;
+- none: latency + size / (bottleneck bandwidth of the route), regardless of other transfers;
 - fifo: the same, and each link carries one transfer at a time;
 - fair: after the latency, concurrent transfers share each link's bandwidth max-min fairly.
 """
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from headrace.model.platform import Platform
 
 EVERYWHERE = -1
-"""The origin of a platform that has none: inputs are wherever they are needed."""
+"""The origin of a platform without one: inputs are available everywhere."""
 _REFERENCE_SIZE = 1e6
-"""Routes are those that take the least time for a transfer of this many bytes."""
+"""Routes minimise the time of a transfer of this many bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +40,11 @@ class Network:
 
     place_names: tuple[str, ...]
     host_place: Ints
-    """The place where each host's data lies."""
+    """The place that stores each host's data."""
     zone: Ints
     """The zone of each place."""
     site: Ints
-    """The site of each place: its storage counts there."""
+    """The site whose storage each place uses."""
     storage: Floats
     """Capacity of each site in bytes."""
     port: Floats
@@ -58,11 +58,11 @@ class Network:
     """Links between zones a and b are route_links[route_ptr[a * Z + b] : route_ptr[a * Z + b + 1]]."""
     route_links: Ints
     route_bandwidth: Floats
-    """[Z, Z] least bandwidth of those links: inf for none, 0 where there is no route."""
+    """[Z, Z] bottleneck bandwidth of those links: inf for none, 0 where there is no route."""
     route_latency: Floats
-    """[Z, Z] latency of the whole way, inside a zone on the diagonal."""
+    """[Z, Z] latency of the whole route; on the diagonal, inside a zone."""
     origin: int
-    """The place of inputs from outside and of results, or EVERYWHERE."""
+    """The place of external inputs and of results, or EVERYWHERE."""
     link_trace: Mapping[int, LinkTrace] = field(default_factory=dict)
     """Links whose bandwidth and latency change over time."""
 
@@ -75,7 +75,7 @@ class Network:
         return len(self.link_bandwidth)
 
     def bandwidth(self, source: int, target: int) -> float:
-        """Least bandwidth on the way: inf for the same place, 0 where there is no route."""
+        """Bottleneck bandwidth of the route: inf for the same place, 0 where there is no route."""
         if source == target:
             return math.inf
         between = self.route_bandwidth[self.zone[source], self.zone[target]]
@@ -85,7 +85,7 @@ class Network:
         return 0.0 if source == target else float(self.route_latency[self.zone[source], self.zone[target]])
 
     def seconds(self, source: int, target: int, size: float) -> float:
-        """Time of a transfer that has its links to itself; inf where there is no route."""
+        """Duration of a transfer without contention; inf where there is no route."""
         if source == target or size == 0:
             return 0.0
         bandwidth = self.bandwidth(source, target)
@@ -222,7 +222,7 @@ def _pairwise(platform: Platform) -> Network:
 
 
 def _routes(platform: Platform, links: _Links) -> _Routes:
-    """The quickest route between every two sites, through the hub and over links."""
+    """The quickest route between each pair of sites, through the hub and over links."""
     sites = platform.sites
     n = len(sites)
     hub = n
@@ -288,7 +288,7 @@ def _quickest(
 def _joined(
     edges: list[list[tuple[int, int, float, float]]], source: int, hub: int
 ) -> list[list[tuple[int, int, float, float]] | None]:
-    """Ways to the sites next to this one, over a link or over the hub; the quicker one, ties: the first."""
+    """Routes to neighbouring sites, over a link or the hub, whichever is quicker; ties: the first."""
     best: list[list[tuple[int, int, float, float]] | None] = [None] * len(edges)
     ways = [[edge] for edge in edges[source] if edge[0] != hub]
     ways += [[up, down] for up in edges[source] if up[0] == hub for down in edges[hub] if down[0] != source]
@@ -299,7 +299,7 @@ def _joined(
 
 
 def _check_connected(platform: Platform, edges: list[list[tuple[int, int, float, float]]]) -> None:
-    """Sites that no link joins at all, in either direction, are a mistake in the description."""
+    """Raise an error for sites that are not connected in either direction."""
     n = len(platform.sites)
     near: list[set[int]] = [set() for _ in edges]
     for a, out in enumerate(edges):
@@ -317,5 +317,5 @@ def _check_connected(platform: Platform, edges: list[list[tuple[int, int, float,
             raise BadPlatform(
                 f"there is no route between sites {platform.sites[0].name!r} and {platform.sites[i].name!r}",
                 where=platform.name,
-                hint="give each site an uplink, or join them with a [[link]]",
+                hint="give each site an uplink, or connect them with a [[link]]",
             )

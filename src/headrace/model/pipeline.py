@@ -1,7 +1,7 @@
-"""A pipeline: filters joined by streams, with what a trial run told about each of them.
+"""A pipeline: filters connected by streams, with each filter's measurements from a trial run.
 
-Volumes are megabytes and rates megabytes a second (10⁶ bytes), as in the weights of `Knobs`; bandwidths of
-platforms and segments stay in bytes a second.
+Volumes are in megabytes (10⁶ bytes) and rates in megabytes per second, as in the weights of `Knobs`;
+bandwidths of platforms and segments are in bytes per second.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1e6
 READER_KIND = "reader"
-"""Hosts may have a speed for this kind: how fast they read, CPU and disk together."""
+"""Hosts may have a speed for this kind: how fast they read, limited by CPU and disk."""
 SHARE_TOLERANCE = 1e-6
-"""Shares of a source may differ from 1 in their sum by this much; they are then scaled to 1."""
+"""Tolerance for the sum of a source's shares, which are then normalised to 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterProfile:
-    """A filter, and what one copy of it did in the trial run on a host of its own."""
+    """A filter, with the measurements of one copy on a dedicated host in the trial run."""
 
     name: str
     seconds: float
-    """T: the time it took for all of the input."""
+    """T: time to process the whole input."""
     volume: float = 0.0
-    """V: the megabytes it produced, on each of its streams that does not say otherwise."""
+    """V: megabytes produced on each of its streams, unless the stream overrides it."""
     power: float = 1.0
     """The power of the host it ran on."""
     kind: str = ""
-    """Hosts with a speed for this kind work at that speed; its name if empty, `reader` for the reader."""
+    """Kind for host speeds; defaults to the filter's name, or `reader` for the reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What filter `source` sends to filter `target`."""
+    """The data that filter `source` sends to filter `target`."""
 
     source: str
     target: str
     volume: float | None = None
-    """Megabytes in the trial run; None: all that the source produced."""
+    """Megabytes in the trial run; None: the volume of the source filter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One way to read the input: which hosts read, and which share of the input each of them has."""
+    """One option for reading the input: the hosts that read, each with its share of the input."""
 
     name: str
     shares: Mapping[str, float]
@@ -62,20 +62,20 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """The weights that a user may turn."""
+    """Tunable weights of LPSched."""
 
     host_cost: float = 0.01
-    """W_X: what a further host must add to the flow, in MB/s over all streams, to be worth using."""
+    """W_X: cost of using a host, as the MB/s over all streams that it must add to be worthwhile."""
     cross: float = 1.0
-    """W_C of a flow from one cluster to another; flows inside a cluster count 1."""
+    """W_C: weight of flows between clusters; flows within a cluster have weight 1."""
     weights: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """W_C of flows from one cluster to another, or inside one, in place of the above."""
+    """W_C for individual pairs of clusters (or within one), overriding the above."""
     spare: float = 0.0
-    """W_F: computing power to have beyond what the reader's rate needs, as a share of it."""
+    """W_F: spare computing power, as a share of what the reader's rate requires."""
     least: float = 0.0
-    """W_MIN: the least share of what it could do that a host in use must do."""
+    """W_MIN: minimum utilisation of a host in use."""
     least_of: Mapping[str, float] = field(default_factory=dict)
-    """W_MIN of single filters."""
+    """W_MIN for individual filters."""
 
     def weight(self, source: str, target: str) -> float:
         """
@@ -91,7 +91,7 @@ class Knobs:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Pipeline:
-    """Filters and the streams between them: an acyclic graph with one reader, which has no stream into it.
+    """Filters and streams: an acyclic graph with one reader, the filter without incoming streams.
 
     Without `streams` the filters form a chain in the order given.
 
@@ -144,7 +144,7 @@ class Pipeline:
 
     @cached_property
     def order(self) -> tuple[FilterProfile, ...]:
-        """The filters from the reader on, each after those that feed it; ties as given."""
+        """The filters in topological order, starting with the reader; ties in the order given."""
         left = {f.name: sum(s.target == f.name for s in self.streams) for f in self.filters}
         order: list[FilterProfile] = []
         while len(order) < len(self.filters):
@@ -152,7 +152,7 @@ class Pipeline:
             if ready is None:
                 raise self._wrong(
                     f"the filters {', '.join(sorted(left))} form a cycle",
-                    "a stream must not lead back to where it came from",
+                    "remove a stream that closes the cycle",
                 )
             order.append(ready)
             del left[ready.name]
@@ -169,18 +169,18 @@ class Pipeline:
         )
 
     def inflow(self, name: str) -> float:
-        """Megabytes that went into a filter in the trial run; for the reader, what it read."""
+        """Megabytes a filter received in the trial run; for the reader, megabytes read."""
         if name == self.reader.name:
             return self.reader.volume
         return sum(v for s, v in zip(self.streams, self.volumes, strict=True) if s.target == name)
 
     def kind(self, name: str) -> str:
-        """The kind of work by which hosts have their speed for this filter."""
+        """The kind that selects the speed of hosts for this filter."""
         profile = self.filters[self.index[name]]
         return profile.kind or (READER_KIND if name == self.reader.name else name)
 
     def with_sources(self, sources: Iterable[Source]) -> Pipeline:
-        """The same pipeline with its input elsewhere."""
+        """The same pipeline with other sources."""
         return Pipeline(self.name, self.filters, self.streams, sources, self.knobs)
 
     @staticmethod
@@ -196,25 +196,25 @@ class Pipeline:
 
 @dataclass(frozen=True, eq=False)
 class PipelineProblem:
-    """A pipeline to be deployed on a platform: sites are clusters, and hosts of a site have a port each.
+    """A pipeline to be deployed on a platform: sites are clusters, and each host of a site has its own port.
 
-    Latencies and the platform's `contention` play no part: flows are steady, and links limit their sum.
+    Latencies and the platform's `contention` are ignored: flows are steady, and links limit their sum.
     """
 
     pipeline: Pipeline
     platform: Platform
     knobs: Knobs = field(default_factory=Knobs)
     several_per_host: bool = False
-    """Filters may share a host, each with a share of its cores; else a host runs one filter, on all cores."""
+    """Filters may share a host, each with a share of its cores; otherwise a host runs one filter on all cores."""
     segments: Mapping[str, float] = field(default_factory=dict)
-    """Sites whose hosts share one medium, and its bytes a second for all flows at the site together."""
+    """Sites whose hosts share one medium, with its total bandwidth in bytes/s."""
 
     def __post_init__(self) -> None:
         _validate_problem(self)
 
     @cached_property
     def sources(self) -> tuple[Source, ...]:
-        """The options for reading, shares scaled to 1 exactly; without any, the platform's origin reads."""
+        """The source options, with shares normalised to 1; by default the platform's origin reads."""
         given = self.pipeline.sources
         if not given:
             assert self.platform.origin is not None
@@ -234,14 +234,14 @@ class PipelineProblem:
         return {h.name: s.name for s in self.platform.sites for h in s.hosts}
 
     def power(self, filter_name: str, host: str) -> float:
-        """Power of one core of a host for a filter, load taken off."""
+        """Power of one core of a host for a filter, net of load."""
         return self.hosts[host].speed_for(self.pipeline.kind(filter_name))
 
     def capacity(self, filter_name: str, host: str) -> float:
-        """MB of input read at the start that one core of a host can work off in a second; inf for no work.
+        """Rate of one core of a host, in MB/s of the data read by the reader; inf for no work.
 
-        Filters are compared by this rate: what a filter takes in itself is its `inflow` over the reader's
-        volume times as much.
+        Filters are compared by this rate: the input rate of a filter itself is this times its `inflow`,
+        divided by the reader's volume.
         """
         profile = self.pipeline.filters[self.pipeline.index[filter_name]]
         if profile.seconds == 0:
@@ -250,7 +250,7 @@ class PipelineProblem:
         return read / profile.seconds * self.power(filter_name, host) / profile.power
 
     def readable(self, source: Source) -> float:
-        """MB/s that an option can deliver: readers finish together, so the slowest for its share decides."""
+        """MB/s that an option can deliver: readers finish together, so the slowest relative to its share decides."""
         reader = self.pipeline.reader.name
         return min(self.capacity(reader, host) / share for host, share in source.shares.items())
 
@@ -278,7 +278,7 @@ def _validate(pipeline: Pipeline) -> None:
             raise wrong(f"volume is {s.volume}", "give 0 or more", where)
     for ends, count in Counter((s.source, s.target) for s in pipeline.streams).items():
         if count > 1:
-            raise wrong(f"{count} streams join {ends[0]!r} to {ends[1]!r}", "join them into one")
+            raise wrong(f"{count} streams connect {ends[0]!r} to {ends[1]!r}", "merge them into one")
     for name in pipeline.knobs.least_of:
         if name not in pipeline.index:
             raise wrong(f"there is no filter {name!r} to give a least share", f"use one of {known}")
@@ -292,12 +292,12 @@ def _validate_reader(pipeline: Pipeline) -> None:
     if len(readers) != 1:
         raise wrong(
             f"{len(readers)} filters have no stream into them: {', '.join(readers)}",
-            "one filter reads the input; join the others to it",
+            "only one filter reads the input; connect the others to it",
         )
     if not (pipeline.reader.seconds > 0 and pipeline.reader.volume > 0):
         raise wrong(
             f"the reader took {pipeline.reader.seconds} s for {pipeline.reader.volume} MB",
-            "give values above 0: its rate is what the plan has to keep up with",
+            "give values above 0: its rate is the target of the plan",
             f", filter {pipeline.reader.name!r}",
         )
     for name, count in Counter(s.name for s in pipeline.sources).items():
@@ -317,13 +317,15 @@ def _validate_problem(problem: PipelineProblem) -> None:
     sites = {s.name for s in problem.platform.sites}
     if not problem.pipeline.sources and problem.platform.origin not in problem.hosts:
         raise UsageError(
-            "nothing says where the input lies", where=where, hint="give a source: the hosts that can read it"
+            "the pipeline has no source", where=where, hint="give a source: the hosts that can read the input"
         )
     for source in problem.pipeline.sources:
         for host in source.shares:
             if host not in problem.hosts:
                 raise UsageError(
-                    f"there is no host {host!r}", where=f"{where}: source {source.name!r}", hint="see --on"
+                    f"there is no host {host!r}",
+                    where=f"{where}: source {source.name!r}",
+                    hint="name hosts of the platform",
                 )
     for site, bandwidth in problem.segments.items():
         if site not in sites or not bandwidth > 0:

@@ -1,4 +1,4 @@
-"""A plan: which task runs where and when, and which data moves when."""
+"""A plan: where and when each task runs, and when data is transferred."""
 
 from __future__ import annotations
 
@@ -33,10 +33,20 @@ class PlannedTransfer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Arrays over tasks (host, core, start, finish) and over transfers.
+    """A schedule: arrays over tasks (host, core, start, finish) and over transfers (`move_...`).
 
-    `bound` is proven: no plan on this platform has a smaller makespan. `notes` are things the user
-    should know, such as inputs that were taken to be everywhere.
+    `bound` is a proven lower bound: no plan on this platform has a smaller makespan. `notes` are remarks for the
+    user, such as inputs that were assumed to be available everywhere.
+
+    >>> import headrace as hr
+    >>> program = hr.Program()
+    >>> first = program.task(None, outputs={"x": "1 MB"}, work=2.0)
+    >>> second = program.task(None, inputs=[first], outputs=["y"], work=1.0)
+    >>> plan = hr.plan(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6), scheduler="heft")
+    >>> [(task.host, task.start, task.finish) for task in plan.tasks()]
+    [('h0', 0.0, 1.0), ('h0', 1.0, 1.5)]
+    >>> plan.makespan, plan.ratio, list(plan.transfers())
+    (1.5, 1.0, [])
     """
 
     graph: Graph
@@ -54,18 +64,18 @@ class Plan:
     move_finish: Floats
     bound: float = 0.0
     seconds: float = 0.0
-    """Time it took to plan."""
+    """Time spent planning."""
     notes: tuple[str, ...] = field(default=())
 
     @property
     def makespan(self) -> float:
-        """When the last task has finished and the last result has returned."""
+        """When the last task has finished and the last result has been delivered."""
         last = float(self.finish.max()) if len(self.finish) else 0.0
         return max(last, float(self.move_finish.max())) if len(self.move_finish) else last
 
     @property
     def ratio(self) -> float:
-        """Makespan over the proven bound: 1 is optimal."""
+        """Makespan divided by the proven lower bound: 1 is optimal."""
         return self.makespan / self.bound if self.bound > 0 else 1.0
 
     @property
@@ -101,7 +111,7 @@ class Plan:
             )
 
     def gantt(self, path: str | Path) -> None:
-        """Draw the plan as an SVG picture."""
+        """Draw the plan as an SVG Gantt chart."""
         from headrace.report.gantt import write_gantt
 
         write_gantt(self, path)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from headrace.model.architecture import arch_speed, arch_speeds
 from headrace.model.errors import BadPlatform
-from headrace.model.graph import Floats, Ints
+from headrace.model.graph import Floats, Graph
 from headrace.model.network import Network, build_network
 from headrace.model.trace import LinkTrace, Trace
 
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
 
 Contention = Literal["none", "fifo", "fair"]
 _LOOPBACK_BANDWIDTH = 1e9
-"""Local workers hand data to each other over loopback, which copies and pickles at about this rate."""
+"""Approximate rate of data exchange between local workers: copying and pickling over loopback."""
 _LOOPBACK_LATENCY = 1e-3
-"""Asking another worker for an item costs about this, however small the item."""
+"""Approximate overhead of requesting an item from another worker, whatever its size."""
 Routing = Literal["quickest", "links"]
 ROUTINGS: tuple[Routing, ...] = ("quickest", "links")
 CONTENTIONS: tuple[Contention, ...] = ("none", "fifo", "fair")
@@ -32,40 +31,35 @@ CONTENTIONS: tuple[Contention, ...] = ("none", "fifo", "fair")
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine: a task of run time r takes r / (speed * (1 - load)) on one of its cores."""
+    """A machine: a task with work w takes w / (speed * (1 - load)) seconds on one of its cores."""
 
     name: str
     speed: float = 1.0
     cores: int = 1
     kinds: Mapping[str, float] = field(default_factory=dict)
-    """Speed for tasks of these kinds, in place of `speed`."""
+    """Speed for tasks of these kinds, overriding `speed`; combined with architecture-dependent run times."""
     load: float = 0.0
-    """Share of each core that others use; with a trace, what planners take for it."""
+    """Share of each core used by others; with a trace, the value that planners assume."""
     memory: float = math.inf
     trace: Trace | None = None
-    """Share of each core that is left for us over time, in place of 1 - load when time goes on."""
+    """Available share of each core over time; simulations use it instead of 1 - load."""
     arch: int = 0
-    """Its architecture: which of the run times counts for tasks that have several."""
+    """Its architecture: the index of the run time that applies, for tasks with several."""
 
     def speed_for(self, kind: str) -> float:
         """
         >>> Host("a", speed=2.0, kinds={"fft": 6.0}, load=0.5).speed_for("fft")
         3.0
-        >>> Host("a", arch=1).speed_for("arch:1.0,1.2")
-        1.2
         """
-        speed = self.kinds.get(kind)
-        if speed is None:
-            speed = self.speed * arch_speed(kind, self.arch)
-        return speed * (1.0 - self.load)
+        return self.kinds.get(kind, self.speed) * (1.0 - self.load)
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Hosts that are close to each other; without hosts, a place for data only.
+    """A group of nearby hosts; a site without hosts only holds data.
 
-    With a `bandwidth`, every host keeps its own data and moves it through its own port, in and out
-    separately. Without one the hosts share one file system: what one of them has, all have.
+    With a `bandwidth`, every host stores its own data and transfers it through its own full-duplex port.
+    Without one, the hosts share a file system: data on one of them is available to all.
     """
 
     name: str
@@ -77,14 +71,14 @@ class Site:
     uplink_latency: float = 0.0
     storage: float = math.inf
     uplink_trace: LinkTrace | None = None
-    """The uplink over time; `uplink` and `uplink_latency` are then what planners take for it."""
+    """The uplink over time; `uplink` and `uplink_latency` are then the values that planners assume."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
     """A link between two sites, in both directions unless `oneway`.
 
-    `shared`: both directions are one resource; else each direction is its own.
+    `shared`: both directions share one resource; otherwise they are independent.
     """
 
     source: str
@@ -94,12 +88,12 @@ class Link:
     shared: bool = False
     oneway: bool = False
     trace: LinkTrace | None = None
-    """The link over time; `bandwidth` and `latency` are then what planners take for it."""
+    """The link over time; `bandwidth` and `latency` are then the values that planners assume."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """A link of its own from every host to every other: bandwidth[i, j] in bytes/s."""
+    """A dedicated link between each pair of hosts: bandwidth[i, j] in bytes/s."""
 
     bandwidth: Floats
     latency: Floats | float = 0.0
@@ -121,11 +115,11 @@ class Platform:
     pairs: Pairs | None = None
     contention: Contention = "none"
     origin: str | None = None
-    """The host or site where inputs from outside lie and results return; None: they are everywhere."""
+    """The host or site that holds external inputs and receives results; None: available everywhere."""
     name: str = "platform"
     routing: Routing = "quickest"
-    """A transfer takes the quickest route and may pass sites; or (links) it only goes to a neighbouring site,
-    and a longer way is several transfers with a copy at each site between."""
+    """`quickest`: a transfer takes the quickest route, which may pass through sites. `links`: a transfer only goes
+    to a neighbouring site; a longer route needs several transfers, with a copy at each site in between."""
 
     def __post_init__(self) -> None:
         _validate(self)
@@ -142,7 +136,7 @@ class Platform:
 
     @cached_property
     def place_of(self) -> Mapping[str, int]:
-        """The place that the name of a site or host stands for: of a site, that of its first host."""
+        """The place of each site or host name; for a site, that of its first host."""
         network = self.network
         places = {name: place for place, name in enumerate(network.place_names)}
         for host, place in zip(self.hosts, network.host_place.tolist(), strict=True):
@@ -152,27 +146,36 @@ class Platform:
                 places.setdefault(site.name, places[site.hosts[0].name])
         return places
 
-    def rates(self, kinds: Sequence[str]) -> Floats:
-        """Speed of each host for each kind of task, load taken off: [kinds, hosts]."""
-        plain = np.array([h.speed * (1.0 - h.load) for h in self.hosts])
-        rates = np.tile(plain, (len(kinds), 1))
-        for i, kind in enumerate(kinds):
-            speeds = arch_speeds(kind)
-            if speeds is not None:
-                rates[i] *= self._arch_factors(kind, speeds)
+    def speeds(self, kinds: Sequence[str]) -> Floats:
+        """Speed of each host for each kind of task, net of load: [kinds, hosts]."""
+        speeds = np.tile([host.speed * (1.0 - host.load) for host in self.hosts], (len(kinds), 1))
         for j, host in enumerate(self.hosts):
             for i, kind in enumerate(kinds) if host.kinds else ():
-                rates[i, j] = host.speed_for(kind)
+                speeds[i, j] = host.speed_for(kind)
+        return speeds
+
+    def rates(self, graph: Graph) -> Floats:
+        """Speed of each host for each speed class of a program's tasks, net of load: [classes, hosts]."""
+        rates = self.speeds(graph.kinds)[graph.class_kind]
+        if graph.arch_speeds.shape[1]:
+            rates *= self._arch_factors(graph.arch_speeds)
         return rates
 
-    @cached_property
-    def _archs(self) -> Ints:
-        return np.array([host.arch for host in self.hosts], np.int32)
-
-    def _arch_factors(self, kind: str, speeds: tuple[float, ...]) -> Floats:
-        archs = self._archs
-        arch_speed(kind, int(archs.max()))  # refuses an architecture that the kind does not name
-        return np.array(speeds)[archs]
+    def _arch_factors(self, arch_speeds: Floats) -> Floats:
+        """[classes, hosts] speed factors; 1 for classes whose run times do not depend on the architecture."""
+        arch = np.array([host.arch for host in self.hosts])
+        missing = max(0, int(arch.max()) + 1 - arch_speeds.shape[1])
+        known = np.pad(arch_speeds, ((0, 0), (0, missing)), constant_values=np.nan)
+        known[np.isnan(known).all(axis=1)] = 1.0
+        factors: Floats = known[:, arch]
+        if np.isnan(factors).any():
+            row, host = np.argwhere(np.isnan(factors))[0]
+            raise BadPlatform(
+                f"there is a host of architecture {arch[host]}, but the program has run times only for 0 to "
+                f"{np.count_nonzero(~np.isnan(known[row])) - 1}",
+                hint="give a run time for each architecture of the platform",
+            )
+        return factors
 
     def without(self, lost: Iterable[str]) -> Platform:
         """The same platform after these hosts have left.
@@ -202,7 +205,10 @@ class Platform:
         cores: int = 1,
         origin: str | None = None,
     ) -> Platform:
-        """The classic setting: hosts h0, h1, ... and a link of its own for every pair."""
+        """The classic model: hosts h0, h1, ... and a dedicated link between each pair.
+
+        `bandwidth` (bytes/s) is one number for all pairs, or a matrix; `latency` is in seconds.
+        """
         hosts = tuple(Host(f"h{i}", float(s), cores) for i, s in enumerate(speeds))
         matrix = np.array(np.broadcast_to(np.asarray(bandwidth, np.float64), (len(hosts), len(hosts))))
         return Platform(
@@ -211,7 +217,7 @@ class Platform:
 
     @staticmethod
     def read(path: str | Path) -> Platform:
-        """Read a platform file: TOML, or a grid description as it is at time 0."""
+        """Read a platform file: TOML, or a grid description at time 0."""
         from headrace.formats.loading import load_platform
 
         return load_platform(path)
@@ -220,9 +226,9 @@ class Platform:
     def local(
         workers: int | None = None, *, speeds: Sequence[float] | None = None, cores: int = 1
     ) -> Platform:
-        """This machine with a worker for each core: w0, w1, ..., or w0-4x, w1-2x, ... with speeds.
+        """This machine with one worker per core: w0, w1, ..., or w0-4x, w1-2x, ... with speeds.
 
-        Every worker has its own memory and hands data to the others over loopback.
+        Every worker has its own memory and exchanges data with the others over loopback.
 
         >>> [h.name for h in Platform.local(speeds=[4, 1]).hosts]
         ['w0-4x', 'w1-1x']
@@ -238,7 +244,7 @@ class Platform:
 
 
 def _validate(platform: Platform) -> None:
-    """Refuse values that no algorithm could use, naming value and place."""
+    """Reject invalid values, naming the value and its location."""
 
     def wrong(problem: str, where: str, hint: str) -> BadPlatform:
         return BadPlatform(problem, where=f"{platform.name}: {where}", hint=hint)
@@ -290,7 +296,7 @@ def _validate(platform: Platform) -> None:
             if end not in sites:
                 raise wrong(f"there is no site {end!r}", where, f"use one of {', '.join(sorted(sites)[:8])}")
         if link.source == link.target:
-            raise wrong("it joins a site to itself", where, "use the site's bandwidth instead")
+            raise wrong("it connects a site to itself", where, "use the site's bandwidth instead")
         if not (link.bandwidth > 0 and link.latency >= 0):
             raise wrong(
                 f"bandwidth is {link.bandwidth}, latency {link.latency}", where, "give a bandwidth above 0"
@@ -304,7 +310,7 @@ def _validate(platform: Platform) -> None:
     if platform.pairs is not None:
         if platform.links or any(s.uplink is not None or s.bandwidth is not None for s in platform.sites):
             raise wrong(
-                "a pairwise network together with site bandwidths, uplinks or links",
+                "a pairwise network cannot be combined with site bandwidths, uplinks or links",
                 "[pairs]",
                 "describe the network in one way",
             )
@@ -313,7 +319,7 @@ def _validate(platform: Platform) -> None:
             raise wrong(
                 f"bandwidth is {platform.pairs.bandwidth.shape} for {n} hosts",
                 "[pairs]",
-                "give one row and column a host",
+                "give one row and one column per host",
             )
         off = ~np.eye(n, dtype=bool)
         if not np.all(platform.pairs.bandwidth[off] > 0):
@@ -321,7 +327,7 @@ def _validate(platform: Platform) -> None:
             raise wrong(
                 f"bandwidth from host {i} to host {j} is {platform.pairs.bandwidth[i, j]}",
                 "[pairs]",
-                "give a bandwidth above 0 for every two hosts",
+                "give a bandwidth above 0 for each pair of hosts",
             )
         if not np.all(np.asarray(platform.pairs.latency) >= 0):
             raise wrong("a latency is negative", "[pairs]", "give 0 or more")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headrace.model.architecture import arch_speeds, speed_classes
 from headrace.model.errors import BadProgram, HeadraceError
 from headrace.model.graph import OUTSIDE, Graph, make_graph
 from headrace.model.sited import SiteLists
@@ -35,8 +36,9 @@ class Data:
     """A data item: a stream or file that one task (or the outside) makes and any number read."""
 
     name: str
-    size: float = 0.0
-    """Bytes, estimated before the run."""
+    size: float | None = 0.0
+    """Bytes, estimated before the run; None: unknown, which counts as 1 byte until it is measured. An item of 0 bytes
+    is a signal, which is never moved."""
     path: str | None = None
     """The file an input is read from, or a result is written to."""
     value: Any = None
@@ -59,7 +61,7 @@ class Task:
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     kind: str = ""
-    """Tasks of one kind run the same instructions: they share speeds and history."""
+    """Tasks of one kind run the same instructions: they share history, and the speeds that hosts have for it."""
     body: Callable[..., Any] | Command | None = None
     after: tuple[str, ...] = ()
     """Tasks that must have finished, beyond those whose data is read."""
@@ -69,6 +71,8 @@ class Task:
     """It may not start before this moment."""
     deadline: float = math.inf
     """By this moment it has finished and its results are at their goals."""
+    arch_speeds: tuple[float, ...] = ()
+    """Its speed on each architecture of a platform, next to the first; none: the same on all."""
 
 
 class Program:
@@ -89,9 +93,7 @@ class Program:
         self.data: dict[str, Data] = {}
         self.producer: dict[str, str] = {}
         """The task that makes each item; items from outside are not in it."""
-        self.reality: Graph | None = None
-        """The same tasks and items with their real work and sizes, where these are known to differ from
-        the estimates in `tasks` and `data`. Simulators use it; schedulers never see it."""
+        self._reality: Graph | None = None
         self._graph: Graph | None = None
 
     def input(
@@ -99,11 +101,11 @@ class Program:
         name: str,
         path: str | Path | None = None,
         *,
-        size: float | str = 0.0,
+        size: float | str | None = 0.0,
         value: Any = None,
         sites: Iterable[str] = (),
     ) -> Data:
-        """Declare an item that comes from outside: a file, a value, or a size alone.
+        """Declare an item that comes from outside: a file, a value, or a size alone (None: unknown).
 
         `sites` are those that hold a copy of it from the beginning, in place of the platform's origin.
         """
@@ -122,8 +124,8 @@ class Program:
         body: Callable[..., Any] | Command | Sequence[str] | None = None,
         *,
         inputs: Iterable[Data | str] = (),
-        outputs: Iterable[str] | Mapping[str, float | str] = (),
-        work: float | str = 1.0,
+        outputs: Iterable[str] | Mapping[str, float | str | None] = (),
+        work: float | str | Sequence[float | str] = 1.0,
         name: str | None = None,
         kind: str | None = None,
         after: Iterable[str] = (),
@@ -135,9 +137,10 @@ class Program:
         """Add a task; returns its output item (a tuple of them when there are several).
 
         A callable gets its inputs as positional arguments, in order, and returns its output (a tuple
-        when there are several). A list of strings is a command. `outputs` may give estimated sizes. A
-        task without outputs returns a signal that others can list among their inputs. `cores` of one host are
-        held together; `release` is the earliest start, `deadline` the latest end.
+        when there are several). A list of strings is a command. `outputs` may give estimated sizes, None for
+        unknown ones. A task without outputs returns a signal that others can list among their inputs. `work` is the
+        run time on a host of speed 1, or a list with one for each architecture of the platform. `cores` of one host
+        are held together; `release` is the earliest start, `deadline` the latest end.
         """
         command: Callable[..., Any] | Command | None
         if isinstance(body, Command) or body is None or callable(body):
@@ -152,11 +155,13 @@ class Program:
             raise BadProgram(
                 f"two tasks are named {name!r}", where=self.name, hint="give each task its own name"
             )
+        sizes: dict[str, float | str | None]
         sizes = dict(outputs) if isinstance(outputs, Mapping) else dict.fromkeys(outputs, 0.0)
         if not sizes:
             sizes = {f"{name}.done": 0.0}
         try:
-            seconds, earliest = quantity(work, "time"), quantity(release, "time")
+            seconds, speeds = _work_and_speeds(work)
+            earliest = quantity(release, "time")
             latest = math.inf if deadline == math.inf else quantity(deadline, "time")
         except HeadraceError as error:
             raise BadProgram(error.problem, where=f"{self.name}: task {name!r}", hint=error.hint) from None
@@ -173,7 +178,7 @@ class Program:
             self._add_data(item)
             self.producer[item.name] = name
         self.tasks[name] = Task(
-            name, seconds, read, tuple(sizes), kind, command, tuple(after), cores, earliest, latest
+            name, seconds, read, tuple(sizes), kind, command, tuple(after), cores, earliest, latest, speeds
         )
         self._graph = None
         return made[0] if len(made) == 1 else tuple(made)
@@ -211,10 +216,26 @@ class Program:
 
     @property
     def graph(self) -> Graph:
-        """The array form; checks the program and is built once."""
+        """The array form; checks the program and is built once.
+
+        With a `reality`, an estimated size of 0 for an item that really has bytes counts as unknown, and an item that
+        really is empty is a signal, whatever its estimate.
+        """
         if self._graph is None:
-            self._graph = _build_graph(self)
+            built = _build_graph(self)
+            self._graph = built if self._reality is None else built.moving_as(self._reality)
         return self._graph
+
+    @property
+    def reality(self) -> Graph | None:
+        """The same tasks and items with their real work and sizes, where these are known to differ from
+        the estimates in `tasks` and `data`. Simulators use it; schedulers never see it."""
+        return self._reality
+
+    @reality.setter
+    def reality(self, real: Graph | None) -> None:
+        self._reality = real
+        self._graph = None
 
     @property
     def real(self) -> Graph:
@@ -244,7 +265,16 @@ def _kind_of(body: Callable[..., Any] | Command | None) -> str:
     return getattr(body, "__qualname__", type(body).__name__).replace("<lambda>", "lambda")
 
 
-def _checked_size(size: float | str, name: str) -> float:
+def _work_and_speeds(work: float | str | Sequence[float | str]) -> tuple[float, tuple[float, ...]]:
+    """Seconds on a host of speed 1 and architecture 0, and the speed on each architecture if they are given."""
+    if isinstance(work, Sequence) and not isinstance(work, str):
+        return arch_speeds([quantity(each, "time") for each in work])
+    return quantity(work, "time"), ()
+
+
+def _checked_size(size: float | str | None, name: str) -> float | None:
+    if size is None:
+        return None
     try:
         return quantity(size, "size")
     except HeadraceError as error:
@@ -255,14 +285,12 @@ def _build_graph(program: Program) -> Graph:
     """Arrays of a program: O(tasks + items + reads)."""
     number = {name: i for i, name in enumerate(program.tasks)}
     item_number = {name: i for i, name in enumerate(program.data)}
-    size = [d.size for d in program.data.values()]
+    size = [math.nan if d.size is None else d.size for d in program.data.values()]
     producer = [number[program.producer[d]] if d in program.producer else OUTSIDE for d in program.data]
     item_names = list(program.data)
     wanted = {d.name for d in program.results()}
     result = [name in wanted and not item.goals for name, item in program.data.items()]
     signals: dict[str, int] = {}
-    kinds: dict[str, int] = {}
-    kind = np.empty(len(number), np.int32)
     work = np.empty(len(number))
     read_ptr = np.zeros(len(number) + 1, np.int32)
     reads: list[int] = []
@@ -280,7 +308,6 @@ def _build_graph(program: Program) -> Graph:
                 hint="give 1 core or more and moments of 0 or more",
             )
         work[i] = task.work
-        kind[i] = kinds.setdefault(task.kind, len(kinds))
         read = dict.fromkeys(_item(program, task, item_number, name) for name in task.inputs)
         for before in dict.fromkeys(task.after):
             if before not in number:
@@ -298,6 +325,8 @@ def _build_graph(program: Program) -> Graph:
             read[signals[before]] = None
         reads.extend(read)
         read_ptr[i + 1] = len(reads)
+    kinds = {name: k for k, name in enumerate(dict.fromkeys(task.kind for task in program.tasks.values()))}
+    kind = [kinds[task.kind] for task in program.tasks.values()]
     return make_graph(
         work=work,
         size=size,
@@ -315,6 +344,7 @@ def _build_graph(program: Program) -> Graph:
         deadline=[task.deadline for task in program.tasks.values()],
         homes=_sites_of(program, "homes", len(size)),
         goals=_sites_of(program, "goals", len(size)),
+        classes=speed_classes(kind, [task.arch_speeds for task in program.tasks.values()]),
     )
 
 

@@ -1,4 +1,4 @@
-"""Sites that a program names for its items: where they lie at first, where they must be in the end."""
+"""Sites that a program names for its items: initial locations and destinations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SiteLists:
 
     @staticmethod
     def of_items(sites: Mapping[int, Sequence[str]], items: int) -> SiteLists:
-        """From the names of the items that have some."""
+        """Build from a mapping of item numbers to site names."""
         number: dict[str, int] = {}
         ptr = np.zeros(items + 1, np.int32)
         index: list[int] = []
@@ -47,7 +47,7 @@ class SiteLists:
 
     @property
     def given(self) -> NDArray[np.bool_]:
-        """Which items have any."""
+        """Which items have at least one name."""
         some: NDArray[np.bool_] = np.diff(self.ptr) > 0
         return some
 
@@ -55,12 +55,12 @@ class SiteLists:
         return tuple(self.names[i] for i in self.index[self.ptr[item] : self.ptr[item + 1]].tolist())
 
     def places_by_item(self, graph: Graph, platform: Platform) -> dict[int, tuple[int, ...]]:
-        """The places of the items that have any."""
+        """The places of each item that has at least one."""
         places = self.places(graph, platform).tolist()
         return {i: tuple(places[self.ptr[i] : self.ptr[i + 1]]) for i in np.flatnonzero(self.given).tolist()}
 
     def places(self, graph: Graph, platform: Platform) -> NDArray[np.int32]:
-        """The place of each entry of `index`; an error for names that the platform does not have."""
+        """The place of each entry of `index`; raises an error for names that the platform does not have."""
         known = platform.place_of
         for n, name in enumerate(self.names):
             if name not in known:

@@ -18,9 +18,9 @@ from headrace.model.graph import Floats, Ints
 class Trace:
     """A piecewise-constant series: `value[i]` from `time[i]` up to `time[i + 1]`.
 
-    With a finite `length` the series begins again after that many seconds, for ever; with an infinite
-    one its last value holds, and its first held before its beginning. `offset` is where in the series
-    time 0 lies: the value at time t is that of the series at t + offset.
+    With a finite `length` the series repeats with that period in seconds; otherwise its last value holds
+    forever, and its first value applies before the start. `offset` is the position of time 0 in the series: the
+    value at time t is that of the series at t + offset.
 
     Integrals are exact: sums of rectangles, not steps. at, between and finish take O(log n).
 
@@ -34,7 +34,7 @@ class Trace:
     length: float = math.inf
     offset: float = 0.0
     area: Floats = field(init=False, repr=False)
-    """Integral of the series from its beginning to each `time`."""
+    """Integral of the series from its start to each `time`."""
     peak: float = field(init=False, repr=False)
     """The largest value."""
     steady: bool = field(init=False, repr=False)
@@ -70,7 +70,7 @@ class Trace:
 
     @staticmethod
     def steps(values: Iterable[float], interval: float) -> Trace:
-        """A circular series with the same time between its values.
+        """A periodic series with a constant interval between values.
 
         >>> Trace.steps([1.0, 0.0], 5.0).at(25.0)
         0.0
@@ -84,38 +84,38 @@ class Trace:
 
     @property
     def total(self) -> float:
-        """Integral of one round of a series that repeats; inf or 0 for one that holds."""
+        """Integral of one period of a repeating series; inf or 0 for a non-repeating one."""
         last = float(self.value[-1])
         rest = self.length - float(self.time[-1])
         return float(self.area[-1]) + (last * rest if last > 0 else 0.0)
 
     @property
     def mean(self) -> float:
-        """Mean over one round; of a series that holds, over the time before its last value."""
+        """Mean over one period; for a non-repeating series, over the time before its last value."""
         if self.repeats:
             return self.total / self.length
         return float(self.area[-1] / self.time[-1]) if len(self.time) > 1 else float(self.value[0])
 
     def starting(self, moment: float, index: int = 0) -> Trace:
-        """The same series, with its value number `index` (counted round the circle) beginning at `moment`.
+        """The same series, shifted so that value number `index` (modulo the period) starts at `moment`.
 
         >>> Trace.steps([1.0, 2.0, 3.0], 5.0).starting(100.0, 4).at(100.0)
         2.0
         """
         if self.steady:
             return Trace.constant(float(self.value[0]))
-        moved = copy(self)  # with the same arrays, which nobody can change
+        moved = copy(self)  # shares the arrays, which are read-only
         object.__setattr__(moved, "offset", float(self.time[index % len(self.time)]) - moment)
         return moved
 
     def at(self, moment: float) -> float:
-        """The value at a moment; at a step, the one that begins there."""
+        """The value at a time; at a step, the new value."""
         where = self._where(moment)
         index = int(np.searchsorted(self.time, where, "right")) - 1
         return float(self.value[max(0, index)])
 
     def sample(self, moments: Floats) -> Floats:
-        """The values at many moments: O(k log n)."""
+        """The values at k times: O(k log n)."""
         where = np.asarray(moments, np.float64) + self.offset
         if self.repeats:
             where = where - np.floor(where / self.length) * self.length
@@ -124,9 +124,9 @@ class Trace:
         return self.value[np.maximum(index, 0)]
 
     def next_step(self, moment: float) -> float:
-        """The first moment after this one at which a piece ends; inf if none does.
+        """The time of the next step after `moment`; inf if there is none.
 
-        Always later than `moment`, if only by a rounding error: whoever walks from step to step arrives.
+        Always strictly later than `moment`, if only by a rounding error, so stepping terminates.
 
         >>> Trace.steps([1.0, 0.0], 5.0).next_step(5.0)
         10.0
@@ -147,7 +147,7 @@ class Trace:
         return self._upto(base + (end - start)) - self._upto(base)
 
     def finish(self, start: float, amount: float) -> float:
-        """The first moment by which `amount` has been done since `start`; inf if it never is.
+        """The earliest time at which the integral since `start` reaches `amount`; inf if it never does.
 
         >>> Trace([0.0, 5.0], [1.0, 0.0]).finish(0.0, 6.0)
         inf
@@ -167,16 +167,16 @@ class Trace:
         return max(start, start + (whole_rounds + (self._reached(target) - base)))
 
     def _where(self, moment: float) -> float:
-        """The place in the series; inside the first round if it repeats."""
+        """The position in the series; within the first period if it repeats."""
         where = moment + self.offset
         if self.repeats:
             where -= math.floor(where / self.length) * self.length
-            if not 0.0 <= where < self.length:  # rounded across the seam
+            if not 0.0 <= where < self.length:  # rounding crossed the end of the period
                 where = 0.0
         return where
 
     def _upto(self, where: float) -> float:
-        """Integral from the beginning of the series to a place in it."""
+        """Integral from the start of the series to a position."""
         rounds = 0.0
         if self.repeats and where >= self.length:
             count = math.floor(where / self.length)
@@ -185,7 +185,7 @@ class Trace:
         return rounds + float(self.area[index] + (where - self.time[index]) * self.value[index])
 
     def _reached(self, target: float) -> float:
-        """The first place of the series at which its integral is `target`; inverse of _upto."""
+        """The first position at which the integral reaches `target`; inverse of _upto."""
         index = max(0, int(np.searchsorted(self.area, target, "left")) - 1)
         rate = float(self.value[index])
         if rate == 0.0:
@@ -197,13 +197,13 @@ class Trace:
 
 
 class LinkTrace(NamedTuple):
-    """What a link does over time: bytes per second, and seconds of latency."""
+    """A link over time: bandwidth in bytes/s, and latency in seconds."""
 
     bandwidth: Trace
     latency: Trace
 
     def starting(self, moment: float, index: int = 0) -> LinkTrace:
-        """Both series, with their value number `index` beginning at `moment`."""
+        """Both series, shifted so that value number `index` starts at `moment`."""
         return LinkTrace(self.bandwidth.starting(moment, index), self.latency.starting(moment, index))
 
 
@@ -220,7 +220,7 @@ class TraceTable(NamedTuple):
 
 
 def pack(traces: Iterable[Trace]) -> TraceTable:
-    """One table of several traces: O(all their steps).
+    """Pack traces into one table: O(total steps).
 
     >>> pack([Trace.constant(1.0), Trace.steps([1.0, 2.0], 5.0)]).ptr.tolist()
     [0, 1, 3]
@@ -247,7 +247,7 @@ def _check(time: Floats, value: Floats, length: float, offset: float) -> None:
             f"{time.shape} times and {value.shape} values", "give one value for each time, at least one"
         )
     if time[0] != 0.0 or not np.all(np.isfinite(time)) or np.any(np.diff(time) <= 0):
-        raise wrong("times do not rise from 0", "begin at 0 s and let each time be later than the one before")
+        raise wrong("times do not increase from 0", "start at 0 s, each time later than the one before")
     if not np.all(np.isfinite(value) & (value >= 0)):
         bad = int(np.flatnonzero(~(np.isfinite(value) & (value >= 0)))[0])
         raise wrong(f"value {bad} is {value[bad]}", "give finite values of 0 or more")

@@ -71,7 +71,7 @@ def show_time(seconds: float) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """A number and its noun.
+    """A number with its noun in the singular or plural.
 
     >>> plural(1, "transfer"), plural(1200, "transfer"), plural(2, "copy")
     ('1 transfer', '1,200 transfers', '2 copies')

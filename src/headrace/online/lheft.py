@@ -60,20 +60,22 @@ class LHeft:
         from headrace.core.transitions.balance import moves_from_tails
         from headrace.online.lheft_placement import place_ready
 
-        work, kind, rates = view.estimates.work, view.estimates.graph.kind, view.rates()
+        work, speed_class, rates = view.estimates.work, view.estimates.graph.speed_class, view.rates()
         if view.ready_count:
             mean = self._mean_seconds(view, rates)
-            tasks, hosts = place_ready(*view.compiled, work, kind, rates, mean, view.time, view.starts_known)
+            tasks, hosts = place_ready(
+                *view.compiled, work, speed_class, rates, mean, view.time, view.starts_known
+            )
         elif self.rebalance:
             tasks, hosts = moves_from_tails(
-                *view.compiled, work, kind, rates, view.time, view.starts_known, self.late_weight
+                *view.compiled, work, speed_class, rates, view.time, view.starts_known, self.late_weight
             )
         else:
             return []
         return [self._assignment(view, tasks, hosts)] if len(tasks) else []
 
     def _mean_seconds(self, view: RunView, rates: Floats) -> Floats:
-        """Mean seconds per unit of work over the hosts that are up, by kind."""
+        """Mean over the hosts that are up of the seconds for a unit of work, by speed class."""
         up = view.state.host_up
         count = int(up.sum())
         if self._mean is None or self._mean[0] is not rates or self._mean[1] != count:

@@ -20,7 +20,7 @@ def add_held(problem, state, task, held):
         while record >= 0:
             place = state.copy_place[record]
             if state.copy_status[record] == PRESENT and state.place_up[place]:
-                held[place] += problem.size[item]
+                held[place] += state.size[item]
             record = state.copy_next[record]
 
 
@@ -62,7 +62,7 @@ def traffic_of(problem, state, tasks):
         task = tasks[i]
         for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
             if not problem.no_transfer[problem.reads[k]]:
-                total[i] += problem.size[problem.reads[k]]
+                total[i] += state.size[problem.reads[k]]
         add_held(problem, state, task, held)
         least[i] = max(0.0, total[i] - most_held(problem, state, task, held, serving))
     return total, least
@@ -85,7 +85,7 @@ def first_to_finish(problem, state, task, left, arrive, held, needed, work, rate
 
 
 @inner
-def place_in_turn(problem, state, tasks, total, least, work, kind, rates, now, starts_known):
+def place_in_turn(problem, state, tasks, total, least, work, speed_class, rates, now, starts_known):
     """Choose a host for each task in the given order; -1 if no host has enough cores.
 
     A task that needs no traffic goes to a host that holds all its inputs, any other to the host where it finishes
@@ -98,7 +98,7 @@ def place_in_turn(problem, state, tasks, total, least, work, kind, rates, now, s
     stamp = 0
     for i in range(len(tasks)):
         task = tasks[i]
-        rate = rates[kind[task]]
+        rate = rates[speed_class[task]]
         stamp = arrivals(problem, state, task, arrive, mark, stamp)
         best = -1
         if least[i] == 0.0 and total[i] > 0.0:
@@ -123,17 +123,17 @@ def by_rank(tasks, level, least, seconds):
 
 
 @entry
-def place_ready(problem, state, work, kind, rates, mean, now, starts_known):
-    """Place the ready tasks without a host by rank; returns tasks and hosts, without tasks that no host can run now.
+def place_ready(problem, state, work, speed_class, rates, mean, now, starts_known):
+    """Ready tasks without a host, by rank, each with its host; those that no host can run now are left out.
 
-    `mean` is the average time per unit of work of each kind, in seconds.
+    `mean` are the seconds that a unit of work of each speed class takes on average.
     """
     ready = tasks_in(state, len(state.host_up))
     total, least = traffic_of(problem, state, ready)
-    order = by_rank(ready, problem.level[ready], least, work[ready] * mean[kind[ready]])
+    order = by_rank(ready, problem.level[ready], least, work[ready] * mean[speed_class[ready]])
     tasks = ready[order]
     hosts = place_in_turn(
-        problem, state, tasks, total[order], least[order], work, kind, rates, now, starts_known
+        problem, state, tasks, total[order], least[order], work, speed_class, rates, now, starts_known
     )
     runnable = hosts >= 0
     return tasks[runnable], hosts[runnable]

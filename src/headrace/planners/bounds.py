@@ -40,14 +40,14 @@ def lower_bound(problem: Problem) -> float:
     graph = problem.graph
     if graph.n_tasks == 0:
         return 0.0
-    rate = problem.platform.rates(graph.kinds)
+    rate = problem.platform.rates(graph)
     if affordable(problem):
         quick = quickest_at_places(problem)
         before, after = before_and_after(problem, quick)
         path = float((before + quick + after).min(axis=1).max())
         head, tail = before.min(axis=1), after.min(axis=1)
     else:
-        shortest = graph.work / rate.max(axis=1)[graph.kind]
+        shortest = graph.work / rate.max(axis=1)[graph.speed_class]
         head, tail = _heads_and_tails(problem, shortest)
         path = float((head + shortest + tail).max())
     return max(path, _area_bound(problem, rate, head, tail), _origin_bound(problem))
@@ -86,7 +86,7 @@ def _area_bound(problem: Problem, rate: Floats, head: Floats, tail: Floats) -> f
     """
     graph, hosts = problem.graph, problem.platform.hosts
     weight = np.array([h.speed * (1.0 - h.load) for h in hosts])
-    area = graph.work * (weight[None, :] / rate).min(axis=1)[graph.kind]
+    area = graph.work * (weight[None, :] / rate).min(axis=1)[graph.speed_class]
     per_core = np.sort(np.repeat(weight, [h.cores for h in hosts]))[::-1]
     capacity = np.cumsum(per_core)
     best = 0.0

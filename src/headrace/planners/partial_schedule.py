@@ -28,7 +28,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.plan import Plan
-from headrace.simulator.replay import replay
+from headrace.planners.fair_times import as_executed
 
 OK, LINKS_FULL, NO_ROUTE = 0, 1, 2
 """Outcomes of a compiled loop: done, the calendar of links must grow, or a task has no route."""
@@ -182,7 +182,7 @@ def plan_of(problem: Problem, schedule: PartialSchedule, name: str) -> Plan:
         move_finish=transfers.finish[:used],
         notes=_notes(problem),
     )
-    return as_executed(plan, problem)
+    return as_executed(plan, problem) if problem.platform.contention == "fair" else plan
 
 
 def _notes(problem: Problem) -> tuple[str, ...]:
@@ -194,27 +194,6 @@ def _notes(problem: Problem) -> tuple[str, ...]:
             "every host, and results stay where they are produced",
         )
     return ()
-
-
-def as_executed(plan: Plan, problem: Problem) -> Plan:
-    """The plan with the times of its execution if links are shared fairly; otherwise the plan itself."""
-    if problem.platform.contention != "fair":
-        return plan
-    return replay(plan, holders=problem.holders, ahead=problem.ahead, not_before=_not_before(plan, problem))
-
-
-def _not_before(plan: Plan, problem: Problem) -> Floats:
-    """Earliest start of each task: its host is available, and inputs in flight have arrived."""
-    graph = plan.graph
-    earliest = np.zeros(graph.n_tasks)
-    for host, free in problem.free_at.items():
-        earliest[plan.host == host] = free
-    place = problem.platform.network.host_place[plan.host]
-    for (item, target), arrival in problem.since.items():
-        readers = graph.readers[graph.reader_ptr[item] : graph.reader_ptr[item + 1]]
-        there = readers[place[readers] == target]
-        earliest[there] = np.maximum(earliest[there], arrival)
-    return earliest
 
 
 def no_route(problem: Problem, task: int) -> NoPlan:

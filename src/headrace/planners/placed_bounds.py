@@ -85,12 +85,12 @@ def before_and_after(problem: Problem, quick: Floats) -> tuple[Floats, Floats]:
 
 
 def quickest_at_places(problem: Problem) -> Floats:
-    """Least run time of each task at each place with hosts: O(tasks * places + kinds * hosts)."""
+    """Least run time of each task at each place with hosts: O(tasks * places + classes * hosts)."""
     graph, network = problem.graph, problem.platform.network
     places, column = np.unique(network.host_place, return_inverse=True)
-    slowness = np.full((len(places), len(graph.kinds)), np.inf)
-    np.minimum.at(slowness, column, 1.0 / problem.platform.rates(graph.kinds).T)
-    quick: Floats = graph.work[:, None] * slowness.T[graph.kind]
+    slowness = np.full((len(places), len(graph.class_kind)), np.inf)
+    np.minimum.at(slowness, column, 1.0 / problem.platform.rates(graph).T)
+    quick: Floats = graph.work[:, None] * slowness.T[graph.speed_class]
     return quick
 
 
@@ -98,11 +98,11 @@ def _areas(problem: Problem, column: NDArray[np.intp], places: int) -> tuple[Flo
     """Each task's minimum use of each place, and the capacity of places, in units of nominal speed times seconds."""
     graph, hosts = problem.graph, problem.platform.hosts
     weight = np.array([h.speed * (1.0 - h.load) for h in hosts])
-    share = np.full((places, len(graph.kinds)), np.inf)
-    np.minimum.at(share, column, (weight / problem.platform.rates(graph.kinds)).T)
+    share = np.full((places, len(graph.class_kind)), np.inf)
+    np.minimum.at(share, column, (weight / problem.platform.rates(graph)).T)
     capacity = np.zeros(places)
     np.add.at(capacity, column, weight * np.array([h.cores for h in hosts]))
-    return graph.work[:, None] * share.T[graph.kind], capacity
+    return graph.work[:, None] * share.T[graph.speed_class], capacity
 
 
 def _edges(graph: Graph) -> tuple[Ints, Ints, Floats]:

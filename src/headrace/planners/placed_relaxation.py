@@ -47,8 +47,12 @@ def least_before(tasks: PlacedTasks, least_here: Floats) -> None:
     place; if that takes longer, the task cannot start by that time. O(edges * places), times at most 20 if predecessors
     share a place.
     """
-    places = tasks.quickest.shape[1]
-    ptr, soonest = tasks.ptr, np.empty(len(tasks.order))
+    ptr, others, size, quickest = tasks.ptr, tasks.before, tasks.size, tasks.quickest
+    area, capacity = tasks.area, tasks.capacity
+    in_latency, in_seconds_per_byte = tasks.in_latency, tasks.in_seconds_per_byte
+    out_latency, out_seconds_per_byte = tasks.out_latency, tasks.out_seconds_per_byte
+    places = quickest.shape[1]
+    soonest = np.empty(len(tasks.order))
     most = 0
     for task in range(len(tasks.order)):
         most = max(most, ptr[task + 1] - ptr[task])
@@ -57,40 +61,58 @@ def least_before(tasks: PlacedTasks, least_here: Floats) -> None:
     for task in tasks.order:
         first, last = ptr[task], ptr[task + 1]
         for e in range(first, last):
-            away[e - first] = _least_away(tasks, tasks.before[e], tasks.size[e], least_here, soonest)
+            away[e - first] = _least_away(
+                others[e], size[e], quickest, out_latency, out_seconds_per_byte, least_here, soonest
+            )
         for place in range(places):
             bound = least_here[task, place]
             for e in range(first, last):
-                maker = tasks.before[e]
+                maker = others[e]
                 remote[e - first] = soonest[maker]
-                if tasks.size[e] > 0.0:
-                    hop = tasks.in_latency[place] + tasks.size[e] * tasks.in_seconds_per_byte[place]
+                if size[e] > 0.0:
+                    hop = in_latency[place] + size[e] * in_seconds_per_byte[place]
                     remote[e - first] = max(away[e - first], soonest[maker] + hop)
-                here = least_here[maker, place] + tasks.quickest[maker, place]
+                here = least_here[maker, place] + quickest[maker, place]
                 bound = max(bound, min(here, remote[e - first]))
             if last - first > 1:
-                bound = _crowded(tasks, place, first, last, remote, least_here, bound)
+                bound = _crowded(place, first, last, others, remote, area, capacity[place], least_here, bound)
             least_here[task, place] = bound
         soonest[task] = np.inf
         for place in range(places):
-            soonest[task] = min(soonest[task], least_here[task, place] + tasks.quickest[task, place])
+            soonest[task] = min(soonest[task], least_here[task, place] + quickest[task, place])
 
 
 @inner
-def _least_away(tasks: PlacedTasks, maker: int, size: float, least_here: Floats, soonest: Floats) -> float:
+def _least_away(
+    maker: int,
+    size: float,
+    quickest: Floats,
+    latency: Floats,
+    seconds_per_byte: Floats,
+    least_here: Floats,
+    soonest: Floats,
+) -> float:
     """Earliest time at which the data of a task can be at any other place."""
     if size == 0.0:
         return soonest[maker]
     least = np.inf
-    for place in range(tasks.quickest.shape[1]):
-        hop = tasks.out_latency[place] + size * tasks.out_seconds_per_byte[place]
-        least = min(least, least_here[maker, place] + tasks.quickest[maker, place] + hop)
+    for place in range(quickest.shape[1]):
+        hop = latency[place] + size * seconds_per_byte[place]
+        least = min(least, least_here[maker, place] + quickest[maker, place] + hop)
     return least
 
 
 @inner
 def _crowded(
-    tasks: PlacedTasks, place: int, first: int, last: int, remote: Floats, least_here: Floats, bound: float
+    place: int,
+    first: int,
+    last: int,
+    others: Ints,
+    remote: Floats,
+    area: Floats,
+    capacity: float,
+    least_here: Floats,
+    bound: float,
 ) -> float:
     """The latest start time from `bound` up that is impossible because predecessors share the place.
 
@@ -98,7 +120,7 @@ def _crowded(
     arrival to the next; after _MOST_STEPS the time reached is still a valid bound.
     """
     for _ in range(_MOST_STEPS):
-        until = _shared_until(tasks, place, first, last, remote, least_here, bound)
+        until = _shared_until(place, first, last, others, remote, area, capacity, least_here, bound)
         if until <= bound:
             break
         following = np.inf
@@ -111,12 +133,20 @@ def _crowded(
 
 @inner
 def _shared_until(
-    tasks: PlacedTasks, place: int, first: int, last: int, remote: Floats, least_here: Floats, moment: float
+    place: int,
+    first: int,
+    last: int,
+    others: Ints,
+    remote: Floats,
+    area: Floats,
+    capacity: float,
+    least_here: Floats,
+    moment: float,
 ) -> float:
     """How long the place is shared by predecessors whose data would arrive from elsewhere after `moment`."""
     total, since = 0.0, np.inf
     for e in range(first, last):
         if remote[e - first] > moment:
-            total += tasks.area[tasks.before[e], place]
-            since = min(since, least_here[tasks.before[e], place])
-    return since + total / tasks.capacity[place] if since < np.inf else 0.0
+            total += area[others[e], place]
+            since = min(since, least_here[others[e], place])
+    return since + total / capacity if since < np.inf else 0.0

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.model.errors import UsageError
-from headrace.model.graph import Floats, Graph
+from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Host, Platform
 
-_LEAST_SHARE = 1e-9
+LEAST_SHARE = 1e-9
 """Least time on a host, as a share of the slowest host's: an execution of no time gives no infinite speed."""
 
 
@@ -45,7 +45,8 @@ def predict(
     divided by their sum (equation 1 of the macro-dataflow paper, normalised). A host that did not takes
     the mean over those that did (equation 2, divided by their number). Where the platform's hosts have
     different speeds that mean is one of work: measured seconds times that host's speed, averaged, divided
-    by the speed of the host asked for; with equal speeds this is equation 2.
+    by the speed of the host asked for; with equal speeds this is equation 2. Where the tasks of a kind have run times
+    for each architecture, their means are these speeds, and hosts of the same architecture come first.
 
     A kind that never read a byte has a time per execution instead. In a kind that did, an execution or
     a task without known input bytes counts as one of average measured size. Measurements on hosts the
@@ -59,7 +60,7 @@ def predict(
     >>> g = make_graph(work=[9.0], size=[10.0], producer=[-1], read_ptr=[0, 1], reads=[0], kinds=("fft",))
     >>> seen = [Measurement("fft", "h0", 1.0, 5.0), Measurement("fft", "h1", 3.0, 5.0)]
     >>> g2, p2 = predict(g, Platform.pairwise([1.0, 1.0, 1.0], bandwidth=1.0), seen)
-    >>> [round(float(t), 6) for t in g2.work[0] / p2.rates(g2.kinds)[0]]
+    >>> [round(float(t), 6) for t in g2.work[0] / p2.rates(g2)[0]]
     [2.0, 6.0, 4.0]
     """
     if not 0 < alpha <= 1:
@@ -67,21 +68,63 @@ def predict(
     history = _by_kind(measurements, set(graph.kinds) - {""})
     if not history:
         return graph, platform
-    rates = platform.rates(graph.kinds)
-    input_size = _input_sizes(graph)
-    work = graph.work.copy()
+    rates, groups = kind_rates(graph, platform.rates(graph)), sharing_hosts(graph, platform)
+    if graph.arch_speeds.shape[1]:
+        graph = graph.with_plain_classes()
+    plain = len(graph.class_kind) - len(graph.kinds)
+    input_size, work = _input_sizes(graph), graph.work.copy()
     speeds: dict[str, Floats] = {}
     for number, kind in enumerate(graph.kinds):
         if kind not in history:
             continue
         unit = _unit_size(history[kind])
-        per_byte = _per_byte(history[kind], platform.hosts, rates[number], unit, alpha)
+        per_byte = _per_byte(history[kind], platform.hosts, rates[number], groups[number], unit, alpha)
         reference = float(per_byte.mean())
         of_kind = graph.kind == number
         work[of_kind] = reference * _effective(input_size[of_kind], unit)
+        if plain:
+            graph.speed_class[of_kind] = plain + number
         if reference > 0:
-            speeds[kind] = reference / np.maximum(per_byte, _LEAST_SHARE * per_byte.max())
+            speeds[kind] = reference / np.maximum(per_byte, LEAST_SHARE * per_byte.max())
     return graph.with_work(work), _with_speeds(platform, speeds)
+
+
+def kind_rates(graph: Graph, rates: Floats) -> Floats:
+    """[kinds, hosts] the user's speed for each kind, from those for each speed class.
+
+    Where the tasks of a kind are in several classes it is such that all of them together take as long.
+    """
+    kinds = len(graph.kinds)
+    if len(graph.class_kind) == kinds:
+        return rates
+    work = np.bincount(graph.speed_class, weights=graph.work, minlength=len(graph.class_kind))
+    total = np.bincount(graph.class_kind, weights=work, minlength=kinds)
+    work[total[graph.class_kind] == 0] = 1.0
+    seconds = np.zeros((kinds, rates.shape[1]))
+    np.add.at(seconds, graph.class_kind, work[:, None] / rates)
+    speed: Floats = np.bincount(graph.class_kind, weights=work, minlength=kinds)[:, None] / seconds
+    return speed
+
+
+def sharing_hosts(graph: Graph, platform: Platform) -> Ints:
+    """[kinds, hosts] hosts with the same number share what is known of a kind before others do.
+
+    These are the hosts of one architecture if the user's figures for the kind depend on it, or else all.
+    """
+    depends = np.zeros(len(graph.kinds), np.int32)
+    if graph.arch_speeds.shape[1]:
+        np.maximum.at(depends, graph.class_kind, (~np.isnan(graph.arch_speeds)).any(axis=1))
+    arch = np.array([host.arch for host in platform.hosts], np.int32)
+    shared: Ints = depends[:, None] * arch
+    return shared
+
+
+def work_elsewhere(work: Floats, own: Bools, group: Ints) -> Floats:
+    """Equation 2, as work: for each host the mean over those that ran a kind, of its own group if any of it did."""
+    elsewhere = np.full(len(work), float(work[own].mean()))
+    for one in np.unique(group[own]).tolist() if group.any() else ():
+        elsewhere[group == one] = float(work[own & (group == one)].mean())
+    return elsewhere
 
 
 def _by_kind(measurements: Iterable[Measurement], wanted: set[str]) -> dict[str, list[Measurement]]:
@@ -93,10 +136,10 @@ def _by_kind(measurements: Iterable[Measurement], wanted: set[str]) -> dict[str,
 
 
 def _input_sizes(graph: Graph) -> Floats:
-    """Bytes each task reads."""
+    """Bytes each task reads, as far as sizes are known."""
     reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
     sizes: Floats = np.zeros(graph.n_tasks)
-    np.add.at(sizes, reader, graph.size[graph.reads])
+    np.add.at(sizes, reader, graph.known_size[graph.reads])
     return sizes
 
 
@@ -112,17 +155,21 @@ def _effective(size: Floats, unit: float) -> Floats:
 
 
 def _per_byte(
-    history: Sequence[Measurement], hosts: Sequence[Host], rates: Floats, unit: float, alpha: float
+    history: Sequence[Measurement],
+    hosts: Sequence[Host],
+    rates: Floats,
+    group: Ints,
+    unit: float,
+    alpha: float,
 ) -> Floats:
     """Seconds per input byte on each host: equation 1 where it has history, else equation 2."""
-    own = _weighted_means(history, unit, alpha)
-    known = {host.name: float(rate) for host, rate in zip(hosts, rates, strict=True)}
-    seen = [name for name in own if name in known]
-    if seen:
-        at_speed_one = math.fsum(own[name] * known[name] for name in seen) / len(seen)
-    else:
-        at_speed_one = math.fsum(own.values()) / len(own)
-    return np.array([own.get(name, at_speed_one / rate) for name, rate in known.items()])
+    mean = _weighted_means(history, unit, alpha)
+    own = np.array([host.name in mean for host in hosts])
+    if not own.any():
+        at_speed_one = math.fsum(mean.values()) / len(mean)
+        return np.asarray(at_speed_one / rates)
+    measured = np.array([mean.get(host.name, 0.0) for host in hosts])
+    return np.where(own, measured, work_elsewhere(measured * rates, own, group) / rates)
 
 
 def _weighted_means(history: Sequence[Measurement], unit: float, alpha: float) -> dict[str, float]:

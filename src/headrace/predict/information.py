@@ -156,6 +156,20 @@ def told_work(
     return wrong
 
 
+def told_sizes(real: Floats, *, error: float = 0.0, seed: int = 0) -> Floats:
+    """Sizes of items that a scheduler is told: the real ones, with an error.
+
+    >>> told_sizes(np.array([8.0, 0.0]), error=0.5, seed=1).round(3).tolist()
+    [10.087, 0.0]
+    """
+    _check_error(error)
+    if not error:
+        return real
+    rng = np.random.default_rng([seed, 23])
+    wrong: Floats = real * (1.0 + rng.uniform(-error, error, len(real)))
+    return wrong
+
+
 def _check_error(error: float) -> None:
     if not 0 <= error < 1:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Sizes of outputs that nobody knows ahead, from those of tasks that have ended."""
+"""Sizes of outputs that are not known ahead, from those of tasks that have ended."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ class Regression:
 
 
 def predicted_sizes(graph: Graph, done: Bools, measured: Floats) -> Floats:
-    """Sizes of all items: measured where their maker is done, else foretold from tasks of the same kind.
+    """Sizes of all items: measured where their maker is done, else predicted from tasks of the same kind.
 
-    The k-th output of a task is foretold from the k-th outputs of the tasks of its kind that are done, by the
-    bytes they read, which may be foretold themselves. Items from outside, signals, and kinds without history
-    keep the graph's figure.
+    The k-th output of a task is predicted from the k-th outputs of the tasks of its kind that are done, by the
+    bytes they read, which may be predicted themselves. Items from outside have the graph's figure, or the measured one
+    if that is unknown; signals, and outputs of kinds without history, keep the graph's figure.
     O(items + reads).
 
     >>> from headrace.model.graph import make_graph
@@ -66,6 +66,7 @@ def predicted_sizes(graph: Graph, done: Bools, measured: Floats) -> Floats:
     """
     sizes: Floats = graph.size.copy()
     known = done[graph.producer] & (graph.producer >= 0)
+    known |= (graph.producer < 0) & graph.unknown_size
     sizes[known] = measured[known]
     history: dict[tuple[int, int], Regression] = {}
     for task in np.flatnonzero(done).tolist():
@@ -74,7 +75,7 @@ def predicted_sizes(graph: Graph, done: Bools, measured: Floats) -> Floats:
             if graph.size[item] > 0 or measured[item] > 0:
                 history.setdefault((int(graph.kind[task]), k), Regression()).add(read, float(measured[item]))
     for task in graph.order[~done[graph.order]].tolist():
-        read = float(sizes[graph.reads_of(task)].sum())  # as foretold, where its makers come first
+        read = float(sizes[graph.reads_of(task)].sum())  # as predicted, where its makers come first
         for k, item in enumerate(graph.writes_of(task).tolist()):
             line = history.get((int(graph.kind[task]), k))
             if line is not None and graph.size[item] > 0:

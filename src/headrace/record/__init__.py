@@ -1,4 +1,4 @@
-"""What happened, kept: `Record.open().begin(...)` for a run, `Record.open().runs()` for all."""
+"""The record of runs: `Record.open().begin(...)` starts one, `Record.open().runs()` lists all."""
 
 from headrace.record.journal import RunRecord
 from headrace.record.rows import PlanRow, RunRow, TaskRow, TransferRow

@@ -1,4 +1,4 @@
-"""The SQLite file of a record: opened safely, written in groups, broken files named as such."""
+"""The SQLite file of a record: safe opening, grouped writes, and clear errors for corrupt files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import Any
 from headrace.model.errors import BadFile
 
 APPLICATION_ID = 0x48647263
-"""Marks the file as ours: "Hdrc"."""
+"""SQLite application id that identifies our files: "Hdrc"."""
 VERSION = 1
 BUSY_SECONDS = 10.0
-"""How long one process waits for another that is writing."""
+"""How long to wait for a lock held by another process."""
 
 _SCHEMA = """
 CREATE TABLE runs (
@@ -70,7 +70,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that other processes wait for: all of it is kept, or nothing."""
+        """An exclusive write transaction: committed as a whole or not at all."""
         with self._lock, self._typed_errors():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -83,7 +83,7 @@ class Database:
 
     @staticmethod
     def insert(connection: sqlite3.Connection, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Insert rows; half characters, which names from outside may hold, become question marks."""
+        """Insert rows; lone surrogates, which external names may contain, become question marks."""
         connection.executemany(statement, (tuple(map(_storable, row)) for row in rows))
 
     def broken(self, problem: str) -> BadFile:
@@ -107,7 +107,7 @@ class Database:
         if self._number("user_version") == VERSION:
             return
         with self.writing() as connection:
-            self._refuse_others()  # another process may have been first
+            self._refuse_others()  # another process may have created it meanwhile
             if self._number("user_version") != VERSION:
                 for statement in _SCHEMA.split(";"):
                     connection.execute(statement)
@@ -115,7 +115,7 @@ class Database:
                 connection.execute(f"PRAGMA user_version = {VERSION}")
 
     def _switch_to_wal(self) -> None:
-        """SQLite does not wait for a lock here, so this does."""
+        """Retry: SQLite does not wait for a lock here."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -127,14 +127,14 @@ class Database:
                 time.sleep(0.01)
 
     def _refuse_others(self) -> None:
-        """A file of another program, or of a later version of this one, is left as it is."""
+        """Reject, without changing it, a file of another program or of a later version of Headrace."""
         version = self._number("user_version")
         filled = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
         if (filled or version) and self._number("application_id") != APPLICATION_ID:
-            raise self.broken("this is a database of another program")
+            raise self.broken("this database belongs to another program")
         if version > VERSION:
             raise BadFile(
-                f"the record is of version {version}, this program knows up to {VERSION}",
+                f"the record has format version {version}, but this Headrace supports only up to {VERSION}",
                 where=str(self.path),
                 hint="use a newer Headrace",
             )

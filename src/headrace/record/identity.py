@@ -1,4 +1,4 @@
-"""What tells runs and programs apart: run ids, program digests, and who is still alive."""
+"""Identity of runs and programs: run ids, program digests, and liveness of runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.model.graph import Graph
 
 
 def time_stamp(seconds: float) -> str:
-    """The beginning of a run's id: its start, so that ids sort by time.
+    """The prefix of a run's id: its start time, so that ids sort by time.
 
     >>> time_stamp(0)
     '19700101-000000'
@@ -23,7 +23,7 @@ def time_stamp(seconds: float) -> str:
 
 
 def program_digest(graph: Graph) -> str:
-    """The same for programs of the same tasks, kinds and data flow, whatever their times and sizes.
+    """A digest of a program's tasks, kinds and data flow, independent of run times and sizes.
 
     O(tasks + reads).
     """
@@ -37,7 +37,7 @@ def program_digest(graph: Graph) -> str:
 
 
 class LifeSign:
-    """A lock on a file, held while a run is alive: the system lets go of it when the process dies."""
+    """A file lock held during a run; the operating system releases it when the process dies."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,7 +51,7 @@ class LifeSign:
 
     @staticmethod
     def seen(path: Path) -> bool:
-        """Whether somebody holds it."""
+        """Whether a process holds the lock."""
         try:
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""One run's journal: events in from any thread, committed in groups by a thread of its own."""
+"""The journal of a run: events from any thread, committed in groups by a dedicated thread."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _INSERTS = {
 
 
 class RunRecord:
-    """What happens in one run. Use it in a `with`, or call `finish` in the end.
+    """The record of one run. Use it in a `with` statement, or call `finish` at the end.
 
-    A group is committed about every 0.2 s, or every 500 rows if that is sooner: a process that is
-    killed loses at most its last group. `observe` never waits for the disk.
+    A group is committed about every 0.2 s, or every 500 rows if that is sooner: a killed process
+    loses at most its last group. `observe` never waits for the disk.
     """
 
     def __init__(
@@ -65,22 +65,22 @@ class RunRecord:
         self._thread.start()
 
     def observe(self, event: Event) -> None:
-        """Take note of an event; any thread may call this."""
+        """Record an event; thread-safe."""
         with self._changed:
             self._refuse_if_finished()
             self._add([(table, self._checked(row)) for table, row in self._rows_of(event)])
             self._last_time = max(self._last_time, float(event.time))
 
     def stored(self, task: str, location: str) -> None:
-        """Take note of where a task's result lies."""
+        """Record where a task's result is stored."""
         with self._changed:
             self._refuse_if_finished()
             self._add([("results", (self.id, task, location))])
 
     def finish(self, status: Status, makespan: float | None = None, bound: float | None = None) -> None:
-        """Commit everything and close the run; the makespan is the last event's time if not given.
+        """Commit everything and close the run; the makespan defaults to the time of the last event.
 
-        `bound` is the lower bound with run times as measured, in place of the plan's.
+        `bound` is the lower bound with measured run times, replacing the plan's.
         """
         if status not in ENDINGS:
             raise UsageError(
@@ -148,7 +148,7 @@ class RunRecord:
         return []
 
     def _checked(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Numbers as plain finite floats: one that cannot be stored would hold up all that follow."""
+        """Convert numbers to finite floats: one that cannot be stored would block all later rows."""
         plain = tuple(v if v is None or isinstance(v, str) else float(v) for v in row)
         for value in plain:
             if isinstance(value, float) and not math.isfinite(value):
@@ -160,7 +160,7 @@ class RunRecord:
         return plain
 
     def _known(self, task: str) -> tuple[str, float]:
-        """A task's kind and the bytes it reads, as measured or else as estimated."""
+        """A task's kind and the bytes it reads, measured if possible, otherwise estimated."""
         number = self._task_number.get(task)
         if number is None:
             raise BadProgram(
@@ -174,7 +174,7 @@ class RunRecord:
             self._size[self._item_number[item]] = size
 
     def _flush_groups(self) -> None:
-        """The thread: wait for a first row, then a little for more, then commit them together."""
+        """The writer thread: wait for a first row, then briefly for more, and commit them together."""
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._waiting or self._ending)
@@ -185,7 +185,7 @@ class RunRecord:
             try:
                 self._commit(group)
             except HeadraceError:
-                # The rows stay for the next try; `finish` makes the last one and says what is wrong.
+                # The rows are kept for the next attempt; `finish` makes the last one and raises its error.
                 with self._changed:
                     self._waiting = group + self._waiting
                 time.sleep(GROUP_SECONDS)

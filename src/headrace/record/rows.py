@@ -1,4 +1,4 @@
-"""What a record answers with: one value for each row of its tables."""
+"""Rows returned by queries on a record."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Literal
 
 Status = Literal["running", "done", "failed", "stopped", "lost"]
 ENDINGS: tuple[Status, ...] = ("done", "failed", "stopped")
-"""How a run can say it ended; `lost` is said by others of a run whose process is gone."""
+"""How a run can end; `lost` is set by another process when the run's process is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run. Its times are those of a wall clock; makespan and bound are seconds."""
+    """A run. Timestamps are wall-clock times; makespan and bound are in seconds."""
 
     id: str
     program: str
     digest: str
-    """The same for two runs of one program, whatever their estimates."""
+    """Equal for runs of the same program, whatever their estimates."""
     platform: str
     scheduler: str
     status: str
@@ -29,7 +29,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One execution of a task, in seconds since the run began; a failed one has no known start."""
+    """One execution of a task, in seconds since the start of the run; a failed one has no known start."""
 
     task: str
     kind: str
@@ -41,7 +41,7 @@ class TaskRow:
     status: str
     error: str
     location: str
-    """Where its result lies; "" when it was not kept."""
+    """Where its result is stored; "" if it was not kept."""
 
 
 @dataclass(frozen=True, slots=True)

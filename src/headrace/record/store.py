@@ -1,4 +1,4 @@
-"""The record: every run that was, in one folder."""
+"""The record: all runs, in one folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,18 @@ _Row = TypeVar("_Row")
 
 
 class Record:
-    """A folder with a database of runs and the results that they kept."""
+    """A folder with a database of runs and their results.
+
+    >>> import tempfile
+    >>> import headrace as hr
+    >>> program = hr.Program("one")
+    >>> done = program.task(None, work=1.0)
+    >>> with tempfile.TemporaryDirectory() as folder, Record.open(Path(folder)) as record:
+    ...     with record.begin("one", program.graph, hr.Platform.pairwise([1.0], bandwidth=1e6), "heft") as run:
+    ...         run.finish("done", makespan=1.0)
+    ...     [(row.program, row.scheduler, row.status, row.makespan) for row in record.runs()]
+    [('one', 'heft', 'done', 1.0)]
+    """
 
     def __init__(self, folder: Path, database: Database, clock: Callable[[], float]) -> None:
         self.folder = folder
@@ -34,7 +45,7 @@ class Record:
 
     @classmethod
     def open(cls, folder: Path | None = None, *, clock: Callable[[], float] = time.time) -> Self:
-        """Open the record in a folder, made if need be: $HEADRACE_HOME, or else .headrace here.
+        """Open the record in a folder, creating it if needed; defaults to $HEADRACE_HOME or ./.headrace.
 
         Runs whose process is gone are marked as lost.
         """
@@ -44,9 +55,9 @@ class Record:
                 part.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadFile(
-                f"the record's folder cannot be made: {error.strerror}",
+                f"the record's folder cannot be created: {error.strerror}",
                 where=str(chosen),
-                hint="set HEADRACE_HOME to a folder that you may write to",
+                hint="set HEADRACE_HOME to a writable folder",
             ) from None
         record = cls(chosen, Database(chosen / FILE_NAME), clock)
         try:
@@ -75,7 +86,7 @@ class Record:
         scheduler_name: str,
         plan: Plan | None = None,
     ) -> RunRecord:
-        """Start the record of a run: O(tasks + reads)."""
+        """Start recording a run: O(tasks + reads)."""
         started = self._clock()
         digest = program_digest(graph)
         with self._database.writing() as connection:
@@ -106,12 +117,14 @@ class Record:
         if not found:
             latest = ", ".join(row.id for row in self.runs()[-3:]) or "none so far"
             raise UsageError(
-                f"there is no run {run!r}", where=str(self.folder), hint=f"the latest are: {latest}"
+                f"there is no run {run!r}",
+                where=str(self.folder),
+                hint=f"use a recorded run; the latest: {latest}",
             )
         return found[0]
 
     def tasks(self, run: str) -> list[TaskRow]:
-        """Executions of tasks in a run, in the order they ended; a task that ran again is there again."""
+        """Executions of tasks in a run, in the order they ended; a task that ran twice is listed twice."""
         query = (
             "SELECT t.task, kind, host, start, finish, input_bytes, output_bytes, status, error,"
             " coalesce(location, '') FROM tasks t LEFT JOIN results r ON r.run = t.run AND r.task = t.task"
@@ -125,12 +138,12 @@ class Record:
         return self._read(TransferRow, query, (self.run(run).id,))
 
     def planned(self, run: str) -> list[PlanRow]:
-        """What was planned for a run, by start; empty if it had no plan."""
+        """The planned tasks of a run, sorted by start; empty if it had no plan."""
         query = "SELECT task, host, start, finish FROM plans WHERE run = ? ORDER BY rowid"
         return self._read(PlanRow, query, (self.run(run).id,))
 
     def measurements(self, kinds: Iterable[str] | None = None) -> list[Measurement]:
-        """How long tasks took, oldest first, of these kinds or of all that have a kind."""
+        """Measured run times, oldest first, of these kinds or of all tasks with a kind."""
         query = (
             "SELECT kind, host, max(0, t.finish - t.start), input_bytes"
             " FROM tasks t JOIN runs r ON r.id = t.run WHERE t.status = 'done' AND kind != ''"
@@ -140,7 +153,7 @@ class Record:
         return [m for m in self._read(Measurement, query) if wanted is None or m.kind in wanted]
 
     def item_sizes(self, graph: Graph) -> dict[str, float]:
-        """Bytes of each item as last measured in earlier runs of this program."""
+        """Size of each item in bytes, from the latest run of this program that measured it."""
         query = (
             "SELECT item, size FROM items i JOIN runs r ON r.id = i.run WHERE digest = ?"
             " ORDER BY r.started, r.id"
@@ -151,10 +164,10 @@ class Record:
         try:
             return [make(*row) for row in self._database.rows(query, values)]
         except (TypeError, ValueError, UsageError) as error:
-            raise self._database.broken(f"the record holds a row that makes no sense: {error}") from None
+            raise self._database.broken(f"the record contains an invalid row: {error}") from None
 
     def _new_run(self, connection: Connection, stamp: str) -> tuple[str, Path]:
-        """The first free id of this second. Others wait meanwhile; old results are not written over."""
+        """The first free id of this second, under the write lock; existing results are not overwritten."""
         number = 1
         while True:
             run = f"{stamp}-{number:03d}"
@@ -168,7 +181,7 @@ class Record:
                     pass
                 except OSError as error:
                     raise BadFile(
-                        f"no folder for results: {error.strerror}",
+                        f"the results folder cannot be created: {error.strerror}",
                         where=str(results),
                         hint="set HEADRACE_HOME to a folder that you may write to",
                     ) from None

@@ -1,4 +1,4 @@
-"""Ticks of a time axis: round moments, in a unit that suits their length."""
+"""Ticks of a time axis: round times, in a suitable unit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _HOURS = (1, 2, 3, 6, 12)
 
 
 def ticks(end: float, most: int) -> list[tuple[float, str]]:
-    """At most `most` + 1 round moments from 0 to `end`, with labels.
+    """At most `most` + 1 round times from 0 to `end`, with labels.
 
     >>> ticks(93.2, 6)
     [(0.0, '0 s'), (20.0, '20 s'), (40.0, '40 s'), (60.0, '60 s'), (80.0, '80 s')]
@@ -25,7 +25,7 @@ def ticks(end: float, most: int) -> list[tuple[float, str]]:
 
 
 def _unit(end: float) -> tuple[float, str]:
-    """The largest unit of which there are at least ten (of seconds and less: one)."""
+    """The largest unit of which `end` has at least ten (for seconds and below: one)."""
     for size, unit in _UNITS:
         if end >= size * (10 if size > 1 else 1):
             return size, unit
@@ -33,7 +33,7 @@ def _unit(end: float) -> tuple[float, str]:
 
 
 def _step(least: float, unit: str) -> float:
-    """The least round number that is not below `least`."""
+    """The smallest round number that is at least `least`."""
     for step in _SIXTIES if unit == "min" else _HOURS if unit == "h" else ():
         if step >= least:
             return float(step)

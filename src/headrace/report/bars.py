@@ -1,4 +1,4 @@
-"""The bars of a chart as SVG: one element each, or one path a colour when there are very many."""
+"""The bars of a chart as SVG: one element each, or one path per colour when there are very many."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from headrace.report.palette import OTHER, key_name, text_colour
 from headrace.report.text import clean, markup, shorten, text_width
 
 MOST_SINGLE = 8_000
-"""Up to so many bars get an element and a tooltip of their own."""
+"""Up to this many bars get their own element and tooltip."""
 _MOST_IN_PATHS = 100_000
 _OUTLINE = 'fill="#00000010" stroke="#666" stroke-width="0.8"'
 _LONGEST_NAME = 480.0
 
 
 def draw_bars(chart: Chart, layout: Layout, palette: Mapping[str, str], scale: float) -> Iterator[str]:
-    """Hosts that were away, then the plan's outlines, then what is filled."""
+    """Draw absent hosts, then the plan's outlines, then filled bars."""
     away = [b for b in chart.bars if b.colour_key == AWAY]
     outlines = [b for b in chart.bars if b.outline and b.colour_key != AWAY]
     filled = [b for b in chart.bars if not b.outline and b.colour_key not in (AWAY, FAILED)]
@@ -32,7 +32,7 @@ def draw_bars(chart: Chart, layout: Layout, palette: Mapping[str, str], scale: f
 
 
 class _Brush:
-    """What all bars of one picture have in common."""
+    """Settings shared by all bars of a chart."""
 
     def __init__(self, chart: Chart, layout: Layout, palette: Mapping[str, str], scale: float) -> None:
         self.layout = layout
@@ -102,7 +102,7 @@ class _Brush:
         return f"{name}{kind}: {when}{', as planned' if bar.outline else ''}"
 
     def _paths(self, parts: Segments, outline: bool) -> Iterator[str]:
-        """One stroked path for each colour, in whole tenths of a pixel: about nine characters a bar."""
+        """One stroked path per colour, in tenths of a pixel: about nine characters per bar."""
         moves: dict[tuple[int, float], list[str]] = {}
         pen: dict[tuple[int, float], tuple[int, int]] = {}
         rows = zip(
@@ -116,7 +116,7 @@ class _Brush:
             y = round((self.layout.lane_top[lane] + tall / 2) * 100)
             width = max(round((right - left) * 10), 4)
             if width > 12:
-                width -= 2  # neighbours stay apart
+                width -= 2  # keep a gap between neighbours
             from_x, from_y = pen.get(key, (0, 0))
             moves.setdefault(key, []).append(f"m{x - from_x} {y - from_y}h{width}")
             pen[key] = (x + width, y)

@@ -1,4 +1,4 @@
-"""A chart of bars over time, as values: what to draw, not how."""
+"""The content of a chart of bars over time, independent of how it is drawn."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 TRANSFER = "\0transfer"
-"""Colour keys that no kind of task can have: a transfer, a failed or stopped task, a host that was away."""
+"""Colour keys that no kind of task can have: a transfer, a failed or stopped task, an absent host."""
 FAILED = "\0failed"
 STOPPED = "\0stopped"
 AWAY = "\0away"
 LEVELS = tuple(f"\0level{k}" for k in range(5))
-"""Keys of how much of a resource is in use: up to 25, 50, 75, below 100 %, all of it."""
+"""Colour keys for the utilisation of a resource: up to 25, 50, 75, below 100 %, and 100 %."""
 
 
 class Bar(NamedTuple):
-    """Something that took from `start` to `finish` in a lane; an outline is drawn behind, unfilled."""
+    """An interval from `start` to `finish` in a lane; an outline is drawn unfilled, behind other bars."""
 
     lane: str
     start: float
@@ -34,7 +34,7 @@ class Lane(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A moment that matters, drawn as a vertical line with its label."""
+    """A marked time, drawn as a vertical line with a label."""
 
     time: float
     label: str
@@ -43,7 +43,7 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Bars in lanes from time 0 to `end`, with marked moments above and notes below."""
+    """Bars in lanes from time 0 to `end`, with marked times above and notes below."""
 
     title: str
     lanes: tuple[Lane, ...]

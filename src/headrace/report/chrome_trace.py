@@ -16,11 +16,11 @@ from headrace.report.packing import pack
 
 _MICROSECONDS = 1e6
 _FIRST_ARRIVAL_ROW = 100_000
-"""Thread numbers of rows for transfers start here, after any number of cores."""
+"""First thread number of rows for transfers, above any number of cores."""
 
 
 def plan_trace(plan: Plan) -> dict[str, Any]:
-    """A plan: a process for each host, a thread for each core, rows of their own for what arrives."""
+    """A plan: a process per host, a thread per core, and separate rows for incoming transfers."""
     rows = _Rows(plan.platform)
     kinds = plan.graph.kinds
     kind = dict(zip(plan.graph.task_names, plan.graph.kind.tolist(), strict=True))
@@ -32,7 +32,7 @@ def plan_trace(plan: Plan) -> dict[str, Any]:
 
 
 def run_trace(events: Sequence[Event], platform: Platform, graph: Graph | None = None) -> dict[str, Any]:
-    """What happened. Events do not name cores: tasks are laid into as few as possible: O(n log n)."""
+    """A run. Events do not name cores, so tasks are packed into as few rows as possible: O(n log n)."""
     rows = _Rows(platform)
     kind: dict[str, str] = {}
     if graph is not None:
@@ -58,12 +58,12 @@ def run_trace(events: Sequence[Event], platform: Platform, graph: Graph | None =
 
 
 def write_trace(trace: dict[str, Any], path: str | Path) -> None:
-    """Write a trace as JSON: all of it or nothing."""
+    """Write a trace as JSON, atomically."""
     write_file(path, json.dumps(trace, separators=(",", ":"), allow_nan=False).encode())
 
 
 class _Rows:
-    """Trace events, with numbers for hosts and places given out in the platform's order."""
+    """Trace events, with hosts and places numbered in platform order."""
 
     def __init__(self, platform: Platform) -> None:
         order = [name for site in platform.sites for name in (*(h.name for h in site.hosts), site.name)]
@@ -89,7 +89,7 @@ class _Rows:
         self._events.append(event | {"args": more} if more else event)
 
     def add_moves(self, moves: Iterable[tuple[str, float, float, str, dict[str, Any]]]) -> None:
-        """Transfers in as many rows a place as overlap there: viewers want no overlap in a row."""
+        """Add transfers in as many rows per place as overlap there: viewers do not support overlap within a row."""
         by_place: dict[str, list[tuple[str, float, float, str, dict[str, Any]]]] = {}
         for move in moves:
             by_place.setdefault(move[0], []).append(move)

@@ -1,4 +1,4 @@
-"""Pictures of numbers over numbers: curves, points or groups of bars, one panel below the other in one SVG."""
+"""Plots of curves, points or grouped bars, as panels one below the other in one SVG."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from headrace.report.text import markup, text_width
 _WIDTH, _HEIGHT, _SIZE = 860, 380, 12
 _LEFT, _RIGHT, _TOP, _BOTTOM = 74, 24, 66, 46
 _DENSE = 40
-"""With more points than this they are not marked one by one."""
+"""With more points than this, no markers are drawn."""
 _SAMPLE = 36
-"""Pixels of a line in the legend."""
+"""Length in pixels of a line in the legend."""
 
 
 class Picture(Protocol):
-    """What is drawn; `Diagram` of the experiments has this form."""
+    """Interface of a plot; implemented by `Diagram`."""
 
     @property
     def title(self) -> str: ...
@@ -41,14 +41,14 @@ class Picture(Protocol):
 
 
 def write_curves(path: Path, pictures: Sequence[Picture]) -> None:
-    """Draw all of them into one SVG file."""
+    """Draw all plots into one SVG file."""
     write_file(path, curves_svg(pictures).encode())
 
 
 def curves_svg(pictures: Sequence[Picture]) -> str:
-    """O(points). Numbers on the x axis keep their distances; words are spread evenly.
+    """All plots as one SVG. Numeric x values are drawn to scale; words are spaced evenly. O(points).
 
-    A name has one colour, dash style and marker in all panels.
+    A curve has the same colour, dash style and marker in all panels.
     """
     known = styles(name for picture in pictures for name in picture.curves)
     heights = [_HEIGHT + 18 * (_legend_lines(p) - 1) for p in pictures]
@@ -113,7 +113,7 @@ def _axis_labels(
 
 
 def _extent(picture: Picture) -> list[float]:
-    """All values that the y axis has to show, error bars included."""
+    """All values that the y axis must cover, including error bars."""
     values = []
     for name, curve in picture.curves.items():
         errors = picture.errors.get(name, [None] * len(curve))
@@ -144,7 +144,7 @@ def _line(
 def _points(
     picture: Picture, name: str, places: Sequence[float], y: Callable[[float], float], style: Style
 ) -> Iterator[str]:
-    """Error bars, markers unless there are very many, and arrows where a value lies below the floor."""
+    """Error bars, markers unless there are very many, and arrows where a value is below the floor."""
     curve = picture.curves[name]
     errors = picture.errors.get(name, [None] * len(curve))
     for k, (place, value, error) in enumerate(zip(places, curve, errors, strict=True)):
@@ -164,7 +164,7 @@ def _points(
 
 
 def _cut_before(picture: Picture, name: str, k: int) -> int:
-    """How many of the curves before this one are cut off at the same place."""
+    """How many earlier curves are cut off at the same x."""
     count = 0
     for other, curve in picture.curves.items():
         if other == name:
@@ -194,14 +194,14 @@ def _bars(
 
 
 def _beside(picture: Picture, places: Sequence[float], number: int) -> list[float]:
-    """The middle of the bar or point of this curve at each place: curves stand side by side."""
+    """The centre of this curve's bar or point at each x; bars of different curves are side by side."""
     room = _room(picture, len(places))
     offset = room * ((number + 0.5) / max(len(picture.curves), 1) - 0.5)
     return [place + offset for place in places]
 
 
 def _room(picture: Picture, count: int) -> float:
-    """Pixels for all curves at one place."""
+    """Width in pixels available to all curves at one x."""
     return (_WIDTH - _LEFT - _RIGHT) / max(count, 1) * (0.8 if picture.shape == "bars" else 0.6)
 
 
@@ -212,13 +212,15 @@ def _places(picture: Picture) -> list[float]:
     if picture.shape != "lines" or len(numbers) < count or count < 2:
         return [_LEFT + wide * (k + 0.5) / count for k in range(count)]
     low, high = min(numbers), max(numbers)
-    if low > 0 and high / low >= 32:  # sizes that double: equal steps, else the small ones fall together
+    if (
+        low > 0 and high / low >= 32
+    ):  # values that double: use equal steps, otherwise small ones would coincide
         numbers, low, high = [math.log(v) for v in numbers], math.log(low), math.log(high)
     return [_LEFT + 14 + (wide - 28) * (v - low) / ((high - low) or 1.0) for v in numbers]
 
 
 def _ticks(picture: Picture, places: Sequence[float]) -> list[tuple[float, str | float]]:
-    """What to write below the x axis and where: each value or, of many numbers, round ones between."""
+    """Labels of the x axis and their positions: each value or, for many numbers, round ones."""
     names: list[str | float] = list(picture.x)
     numbers = [v for v in picture.x if not isinstance(v, str)]
     if len(numbers) < len(names) or len(names) <= _DENSE or picture.shape != "lines":
@@ -231,7 +233,7 @@ def _ticks(picture: Picture, places: Sequence[float]) -> list[tuple[float, str |
 
 
 def _range(values: Sequence[float], *, from_zero: bool = False) -> tuple[float, float, float]:
-    """From, to and step of an axis; with `from_zero` 0 is on it, else unless the values are close together."""
+    """Start, end and step of an axis; it includes 0 if `from_zero`, or unless the values are close together."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     if low > 0 and (from_zero or low < 0.6 * high):
         low = 0.0
@@ -265,7 +267,7 @@ def _legend_lines(picture: Picture) -> int:
 
 
 def _legend(picture: Picture, known: Mapping[str, Style]) -> Iterator[str]:
-    """The line of each curve as it is drawn, dashes and marker included."""
+    """Legend entries: the line of each curve with its dashes and marker."""
     for name, (x, line) in zip(picture.curves, _legend_places(picture), strict=True):
         y, style = 44 + 18 * line, known[name]
         if picture.shape == "bars":

@@ -1,4 +1,4 @@
-"""A deployment as an SVG picture: clusters as boxes, a square for each host, flows as wide as their MB/s."""
+"""A deployment as SVG: clusters as boxes, a square per host, flows with widths proportional to their MB/s."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif
 _INK, _FAINT, _ALARM = "#222", "#555", "#bb2200"
 _SQUARE, _GAP = 9.0, 3.0
 _MOST_SQUARES, _FEW_SQUARES, _MANY_ROWS = 60, 20, 8
-"""Squares in one cell, and where there are many clusters; with more hosts a square stands for several."""
+"""Maximum squares in a cell, and with many clusters; with more hosts, a square represents several."""
 _CELL = 132.0
 _PAD = 9.0
 _PER_LINE = int((_CELL - 2 * _PAD + _GAP) // (_SQUARE + _GAP))
 _LABELS = 110.0
-"""Room for the names of clusters."""
+"""Width in pixels of cluster names."""
 _WIDEST = 34.0
-"""Pixels of the widest band."""
+"""Width in pixels of the widest band."""
 _LABELLED_BANDS = 24
 Point = tuple[float, float]
 
@@ -36,10 +36,10 @@ def write_deployment(path: str | Path, deployment: Deployment, width: int = 1100
 
 
 def deployment_svg(deployment: Deployment, width: int = 1100) -> str:
-    """The picture: rows are clusters, columns are filters in the order of the data.
+    """The drawing as SVG text: rows are clusters, columns are filters in topological order.
 
-    A square is a host (or several, where there are many), the darker the busier. Red marks what limits the
-    throughput. O(placements + flows); its size depends on clusters and filters, not on hosts.
+    A square is a host (or several, if there are many); darker squares are busier. Red marks resources that limit
+    the throughput. O(placements + flows); its size depends on clusters and filters, not on hosts.
     """
     shown = content(deployment)
     plan = _arrange(deployment, shown, width)
@@ -75,7 +75,7 @@ def deployment_svg(deployment: Deployment, width: int = 1100) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Where things go: boxes of rows by cluster, upper left corners and heights of cells."""
+    """Layout: boxes of rows by cluster, upper left corners and heights of cells."""
 
     width: float
     title: Sequence[str]
@@ -85,7 +85,7 @@ class _Plan:
     rows: dict[str, tuple[float, float]]
     cells: dict[tuple[str, str], tuple[float, float, float]]
     squares: int
-    """The most in a cell."""
+    """Maximum number in a cell."""
 
 
 def _arrange(deployment: Deployment, shown: Content, width: float) -> _Plan:
@@ -120,7 +120,7 @@ def _cell_height(squares: int) -> float:
 
 
 def _groups(cell: Cell, most: int) -> list[Sequence[Placement]]:
-    """The hosts behind each square: neighbours, so many that there are not too many squares."""
+    """The hosts of each square: consecutive hosts, grouped so that there are not too many squares."""
     each = math.ceil(len(cell.placements) / most)
     return [cell.placements[i : i + each] for i in range(0, len(cell.placements), each)]
 
@@ -134,7 +134,7 @@ def _title(deployment: Deployment) -> str:
 
 
 def _headings(deployment: Deployment, shown: Content, plan: _Plan, colours: dict[str, str]) -> Iterator[str]:
-    """The filters above their columns, with copies in all."""
+    """Filter names above the columns, with their total number of copies."""
     for x, names in zip(plan.column_x, shown.columns, strict=True):
         for i, name in enumerate(names):
             y = plan.headings + 2 * LINE * i
@@ -159,7 +159,7 @@ def _cluster(row: Row, plan: _Plan) -> Iterator[str]:
 
 
 def _flows(shown: Content, plan: _Plan, colours: dict[str, str]) -> Iterator[str]:
-    """Bands between cells, side by side where several leave or reach a cell; the thin ones on top."""
+    """Bands between cells, side by side where several leave or enter a cell; thin ones on top."""
     ends = _band_ends(shown.bands, plan)
     scale = _scale(shown.bands)
     ordered = sorted(shown.bands, key=lambda band: -band.rate)
@@ -185,7 +185,7 @@ def _flows(shown: Content, plan: _Plan, colours: dict[str, str]) -> Iterator[str
 
 
 def _scale(bands: Sequence[Band]) -> float:
-    """Pixels for a MB/s: the most that leaves or reaches one cell has the full width."""
+    """Pixels per MB/s: the largest total flow into or out of a cell has the full width."""
     sums: dict[tuple[bool, tuple[str, str]], float] = {}
     for band in bands:
         for key in ((False, band.source), (True, band.target)):
@@ -196,7 +196,7 @@ def _scale(bands: Sequence[Band]) -> float:
 def _band_ends(
     bands: Sequence[Band], plan: _Plan
 ) -> dict[tuple[tuple[str, str], tuple[str, str]], tuple[Point, Point]]:
-    """Where each band begins and ends: at a cell's edge, sorted by where it comes from or goes to."""
+    """Start and end of each band at the edges of its cells, sorted by source or target."""
     scale = _scale(bands)
 
     def spread(own: int) -> dict[tuple[tuple[str, str], tuple[str, str]], float]:
@@ -220,7 +220,7 @@ def _band_ends(
 
 
 def _cell(cell: Cell, plan: _Plan, colours: dict[str, str]) -> Iterator[str]:
-    """A box with its squares, how busy they are and which hosts they are."""
+    """A box with its squares, their utilisation and the names of the hosts."""
     x, y, tall = plan.cells[cell.cluster, cell.filter]
     stroke = f'stroke="{_ALARM}" stroke-width="2.4"' if cell.limits else 'stroke="#b6bcc6"'
     hover = f"{cell.filter} at {cell.cluster}: {cell.copies} copies, {cell.rate:.4g} MB/s"
@@ -237,7 +237,7 @@ def _cell(cell: Cell, plan: _Plan, colours: dict[str, str]) -> Iterator[str]:
 
 
 def _squares(cell: Cell, most: int, x: float, y: float, colour: str) -> Iterator[str]:
-    """One for each host, or for some hosts in a row, as dark as they are busy."""
+    """A square per host, or per group of consecutive hosts, darker if busier."""
     for i, group in enumerate(_groups(cell, most)):
         busy = sum(p.busy for p in group) / max(1, sum(p.copies for p in group))
         left = x + i % _PER_LINE * (_SQUARE + _GAP)
@@ -250,13 +250,13 @@ def _squares(cell: Cell, most: int, x: float, y: float, colour: str) -> Iterator
 
 
 def _names(placements: Sequence[Placement]) -> str:
-    """The hosts: up to three, or the first and the last."""
+    """Names of the hosts: up to three, or the first and the last."""
     hosts = [clean(p.host) for p in placements]
     return ", ".join(hosts) if len(hosts) <= 3 else f"{hosts[0]} … {hosts[-1]}"
 
 
 def _notes(deployment: Deployment, shown: Content, plan: _Plan) -> list[tuple[str, str]]:
-    """What limits (red), what is not used, how to read it: lines with their colour."""
+    """Notes with their colour: limits (red), unused hosts, and how to read the drawing."""
     room = plan.width - 2 * MARGIN
     most = max((len(cell.placements) for row in shown.rows for cell in row.cells.values()), default=0)
     square = "a host" if most <= plan.squares else "a host, or several in cells with many"
@@ -266,7 +266,9 @@ def _notes(deployment: Deployment, shown: Content, plan: _Plan) -> list[tuple[st
         more = f" and {len(shown.idle) - 6} more" if len(shown.idle) > 6 else ""
         texts.append((f"Not used: {idle}{more}.", _FAINT))
     numbers = " and numbers on them" if len(shown.bands) <= _LABELLED_BANDS else ""
-    texts.append((f"A square is {square}, the darker the busier. Widths of flows{numbers}: MB/s.", _FAINT))
+    texts.append(
+        (f"A square is {square}; darker squares are busier. Widths of flows{numbers}: MB/s.", _FAINT)
+    )
     return [(line, paint) for text, paint in texts for line in wrap(clean(text), LABEL_SIZE, room)]
 
 

@@ -1,4 +1,4 @@
-"""What a picture of a deployment shows: for each cluster and filter a cell, between cells bands of flow."""
+"""Content of a deployment drawing: a cell per cluster and filter, and bands of flow between cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Cell:
     filter: str
     placements: tuple[Placement, ...]
     limits: bool
-    """Whether its hosts or their ports are what holds the throughput down."""
+    """Whether its hosts or their ports limit the throughput."""
 
     @property
     def copies(self) -> int:
@@ -28,7 +28,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """All that one filter's copies in one cluster send to another filter's in the same or another one."""
+    """The total flow from a filter's copies in one cluster to another filter's copies in a cluster."""
 
     source: tuple[str, str]
     target: tuple[str, str]
@@ -50,13 +50,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """All of it: rows in platform order, columns of filters by their distance from the reader."""
+    """The whole drawing: rows in platform order, columns of filters by distance from the reader."""
 
     rows: tuple[Row, ...]
     columns: tuple[tuple[str, ...], ...]
     bands: tuple[Band, ...]
     idle: tuple[tuple[str, int], ...]
-    """Clusters without any copy, and how many hosts each has."""
+    """Unused clusters and their numbers of hosts."""
 
 
 def content(deployment: Deployment) -> Content:
@@ -84,7 +84,7 @@ def content(deployment: Deployment) -> Content:
 
 
 class _Marks:
-    """The limits of a deployment by what they are about."""
+    """The limits of a deployment, by kind of resource."""
 
     def __init__(self, deployment: Deployment) -> None:
         names: dict[str, set[str]] = {}
@@ -101,7 +101,7 @@ class _Marks:
 
 
 def _columns(deployment: Deployment) -> tuple[tuple[str, ...], ...]:
-    """Filters by the longest way from the reader."""
+    """Filters by the length of the longest path from the reader."""
     pipeline = deployment.problem.pipeline
     depth: dict[str, int] = {}
     for f in pipeline.order:

@@ -1,4 +1,4 @@
-"""Makespans of many runs: as rows of a table, as JSON, and as a histogram in SVG."""
+"""Makespans of many runs, as table rows, as JSON, and as an SVG histogram."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MARKED = {"median": 0.5, "95 %": 0.95, "worst": 1.0}
 
 
 def makespans_json(makespans: Makespans) -> dict[str, Any]:
-    """The distribution and every run; runs that never ended are null, as is what they make unknown."""
+    """The distribution and every run; runs that never ended, and statistics undefined because of them, are null."""
     named = {
         "least": makespans.least,
         "mean": makespans.mean,
@@ -41,7 +41,7 @@ def makespans_json(makespans: Makespans) -> dict[str, Any]:
 
 
 def makespans_rows(makespans: Makespans) -> list[list[str]]:
-    """What to tell of the runs: names and values."""
+    """Summary of the runs, as (name, value)."""
     rows = [["runs", f"{makespans.runs:,} in {show_time(makespans.seconds)}"]]
     if makespans.failed:
         rows.append(["never ended", f"{makespans.failed:,}"])
@@ -62,12 +62,12 @@ def _shown(value: float) -> str:
 def write_histogram(
     path: Path, makespans: Makespans, title: str, others: Mapping[str, float] | None = None
 ) -> None:
-    """Draw how many runs took how long into an SVG file; `others` are further moments to mark."""
+    """Draw a histogram of makespans into an SVG file; `others` are additional times to mark."""
     write_file(path, histogram_svg(makespans, title, others or {}).encode())
 
 
 def histogram_svg(makespans: Makespans, title: str, others: Mapping[str, float]) -> str:
-    """Runs that ended, in at most 60 equal steps of time: O(runs log runs)."""
+    """A histogram of the runs that ended, with at most 60 equal bins: O(runs log runs)."""
     values = makespans.values[np.isfinite(makespans.values)]
     marks = {**others, **{name: makespans.at(share) for name, share in _MARKED.items()}}
     marks = {name: value for name, value in marks.items() if math.isfinite(value)}
@@ -96,16 +96,16 @@ def histogram_svg(makespans: Makespans, title: str, others: Mapping[str, float])
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
-    """From the least to the greatest, with a little room; never empty."""
+    """The range from the smallest to the largest value, with a margin; never empty."""
     low, high = min(values, default=0.0), max(values, default=1.0)
     room = 0.02 * (high - low) or 0.02 * high or 1.0
     return max(0.0, low - room), high + room
 
 
 def _steps(values: Floats, span: float) -> tuple[Any, Floats]:
-    """How many values are in each step of time, and the edges of the steps.
+    """Number of values in each bin, and the edges of the bins.
 
-    A step is as wide as Freedman and Diaconis advise, 2 (q75 - q25) / cbrt(n), and at least 1/60 of what is shown.
+    The bin width follows the Freedman-Diaconis rule, 2 (q75 - q25) / cbrt(n), and is at least 1/60 of the range.
     """
     if not len(values):
         return np.zeros(0, np.int64), np.zeros(1)
@@ -121,7 +121,7 @@ def _steps(values: Floats, span: float) -> tuple[Any, Floats]:
 
 
 def _times(low: float, high: float) -> list[tuple[float, str]]:
-    """Round moments between the two, in the largest unit of which a step has at least one; up to 10 h in seconds."""
+    """Round times in the range, in the largest unit not exceeding a step; up to 10 h in seconds."""
     least = (high - low) / 8
     units = _UNITS if high >= 36000 else _UNITS[3:]
     size, unit = next(((size, unit) for size, unit in units if least >= size), _UNITS[-1])
@@ -181,7 +181,7 @@ def _columns(
 
 
 def _marks(marks: Mapping[str, float], x: Callable[[float], float]) -> Iterator[str]:
-    """Lines with their labels above, the latest on top; labels are left of lines in the right half."""
+    """Lines with labels above, the latest on top; labels in the right half are left of their lines."""
     for row, (name, value) in enumerate(sorted(marks.items(), key=lambda mark: (-mark[1], mark[0]))):
         at, height = x(value), _TITLE + _LINE * row
         side, anchor = (-5, "end") if at > _WIDTH / 2 else (5, "start")

@@ -1,4 +1,4 @@
-"""Gantt charts of plans and of what happened."""
+"""Gantt charts of plans and runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from headrace.formats.files import write_file
-from headrace.model.architecture import arch_speeds
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
@@ -20,11 +19,11 @@ from headrace.report.svg import chart_svg
 __all__ = ["Bar", "Chart", "Lane", "Mark", "chart_svg", "plan_chart", "run_chart", "write_gantt"]
 
 _CLOCK_SLACK = 1e-4
-"""Share of the whole time by which measured tasks of one core may seem to overlap."""
+"""Share of the makespan by which measured tasks of one core may appear to overlap."""
 
 
 def plan_chart(plan: Plan) -> Chart:
-    """A lane for each core the plan uses, and a thin one for the data that arrives at each place.
+    """A lane for each core the plan uses, and a thin one for incoming transfers of each place.
 
     O(tasks + transfers).
     """
@@ -56,10 +55,10 @@ def run_chart(
     bound: float | None = None,
     title: str = "",
 ) -> Chart:
-    """What happened as filled bars, the plan as outlines behind; transfers in thin lanes.
+    """The run as filled bars, with the plan as outlines behind it; transfers in thin lanes.
 
-    Kinds come from the plan's program, or from `graph` where there was no plan; so does the bound unless
-    it is given. Events do not name cores: a task is drawn on its planned one, or a free one. O(n log n).
+    Kinds come from the plan's program, or from `graph` if there was no plan; so does the bound unless
+    it is given. Events do not name cores: a task is drawn on its planned core, or on a free one. O(n log n).
     """
     graph = plan.graph if graph is None and plan is not None else graph
     bound = plan.bound if bound is None and plan is not None else bound or 0.0
@@ -96,12 +95,12 @@ def core_lane(host: str, core: int) -> str:
 
 
 def arrivals_lane(place: str) -> str:
-    """The key of the lane of data that arrives at a place."""
+    """The key of the lane of incoming transfers of a place."""
     return f"{place} in"
 
 
 def bound_mark(bound: float, end: float) -> tuple[Mark, ...]:
-    """The lower bound, if there is one that can be drawn."""
+    """A mark at the lower bound, if there is one within the chart."""
     return (Mark(bound, f"lower bound {show_time(bound)}", dashed=True),) if 0 < bound <= end else ()
 
 
@@ -117,8 +116,7 @@ def _planned_bars(plan: Plan, *, outline: bool) -> list[Bar]:
         plan.graph.kind.tolist(),
         strict=True,
     )
-    shown = ["" if arch_speeds(kind) else kind for kind in kinds]  # made of run times: nothing to tell apart
-    return [Bar(core_lane(hosts[h], c), s, f, name, shown[k], outline) for h, c, s, f, name, k in rows]
+    return [Bar(core_lane(hosts[h], c), s, f, name, kinds[k], outline) for h, c, s, f, name, k in rows]
 
 
 def _executed_bars(
@@ -165,7 +163,7 @@ def _failures(events: Iterable[Event]) -> list[Bar]:
 
 
 def absences(events: Iterable[Event], end: float, bars: Iterable[Bar]) -> list[Bar]:
-    """Hosts that left, from then until they came back or the end, over all lanes that they have."""
+    """Bars for absent hosts, until they returned or the end, over all their lanes."""
     lanes: dict[str, dict[str, None]] = {}
     for bar in bars:
         lanes.setdefault(bar.lane.rpartition(" ")[0], {})[bar.lane] = None
@@ -186,7 +184,7 @@ def absences(events: Iterable[Event], end: float, bars: Iterable[Bar]) -> list[B
 
 
 def what_went_wrong(events: Iterable[Event]) -> tuple[str, ...]:
-    """At most a few lines: the first failures and departures."""
+    """Notes on the first failures and departures."""
     lines = [
         f"{e.task} failed on {e.host} at {show_time(e.time)}."
         if isinstance(e, TaskErred)
@@ -198,10 +196,10 @@ def what_went_wrong(events: Iterable[Event]) -> tuple[str, ...]:
 
 
 def lanes_of(platform: Platform, bars: Iterable[Bar]) -> tuple[Lane, ...]:
-    """Lanes in the platform's order of hosts, each host's cores and then what arrives there.
+    """Lanes in platform order: the cores of each host, then its incoming transfers.
 
-    Data that arrives at a site whose hosts share their files comes after the site's hosts; lanes of names
-    the platform does not know come last, by name.
+    Incoming transfers of a site whose hosts share a file system come after its hosts; lanes of names
+    unknown to the platform come last, by name.
     """
     cores: dict[str, set[int]] = {}
     arrivals: set[str] = set()

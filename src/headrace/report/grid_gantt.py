@@ -1,4 +1,4 @@
-"""Gantt charts of simulated runs on a grid that changes: also what was stopped, and who was away."""
+"""Gantt charts of simulated runs on a changing grid, including stopped tasks and absent hosts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.formats.files import write_file
-from headrace.model.architecture import arch_speeds
 from headrace.model.events import Event, HostJoined, HostLeft
 from headrace.model.units import show_time
 from headrace.report.chart import STOPPED, TRANSFER, Bar, Chart, Mark
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def grid_chart(run: SimulatedRun) -> Chart:
-    """Every execution, also those that were lost, the transfers that arrived, and hosts that were away.
+    """Every execution, including lost ones, completed transfers, and absent hosts.
 
     O(log of the run).
     """
@@ -62,14 +61,15 @@ def _bars(run: SimulatedRun) -> Iterator[Bar]:
 
     graph, hosts = run.graph, [host.name for host in run.platform.hosts]
     places = run.platform.network.place_names
-    kinds = ["" if arch_speeds(kind) else kind for kind in graph.kinds]
     begun: dict[tuple[int, int], float] = {}
     sent: dict[tuple[int, int], float] = {}
     for kind, time, a, b, c in _rows(run):
         if kind == w.TASK_STARTED:
             begun[a, b] = time
         elif kind == w.TASK_ENDED:
-            yield Bar(core_lane(hosts[b], c), begun[a, b], time, graph.task_names[a], kinds[graph.kind[a]])
+            yield Bar(
+                core_lane(hosts[b], c), begun[a, b], time, graph.task_names[a], graph.kinds[graph.kind[a]]
+            )
         elif kind == w.TASK_STOPPED:
             yield Bar(core_lane(hosts[b], c), begun[a, b], time, graph.task_names[a], STOPPED)
         elif kind == w.MOVE_STARTED:

@@ -1,4 +1,4 @@
-"""Where the parts of a chart go on the picture."""
+"""The layout of a chart."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ LABEL_SIZE = 11.0
 TITLE_SIZE = 15.0
 LINE = 17.0
 AXIS_ABOVE = 40
-"""With more lanes than this the times stand above them too."""
+"""With more lanes than this, times are also shown above them."""
 _TALLEST_LANE = 26.0
 _READABLE = 13.0
-"""Least height of a lane whose label is to be readable."""
+"""Minimum height of a lane with a readable label."""
 _GUTTER_MOST = 190.0
 
 
@@ -86,7 +86,7 @@ def arrange(chart: Chart, width: float) -> Layout:
 
 
 def lane_height(lanes: tuple[Lane, ...]) -> float:
-    """Height of a lane that is not thin: readable up to 60 lanes, then thinner.
+    """Height of a normal lane: readable up to 60 lanes, then smaller.
 
     >>> lane_height((Lane("a", "a"),) * 4), lane_height((Lane("a", "a"),) * 256) < 6
     (26.0, True)
@@ -98,7 +98,7 @@ def lane_height(lanes: tuple[Lane, ...]) -> float:
 
 
 def labelled(groups: tuple[Group, ...]) -> list[Group]:
-    """The groups whose labels have room: the first, then each that does not touch the one before."""
+    """The groups whose labels fit: the first, then each that does not overlap the previous label."""
     chosen: list[Group] = []
     last = float("-inf")
     for group in groups:
@@ -110,7 +110,7 @@ def labelled(groups: tuple[Group, ...]) -> list[Group]:
 
 
 def wrap(text: str, size: float, room: float) -> tuple[str, ...]:
-    """Text in lines that fit into so many pixels; a single word that does not is shortened.
+    """Text wrapped into lines of at most `room` pixels; a single word that does not fit is shortened.
 
     >>> wrap("one two three", 10, 60)
     ('one two', 'three')

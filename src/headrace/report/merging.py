@@ -1,4 +1,4 @@
-"""Bars as pixels: what is too narrow to be seen on its own is drawn together."""
+"""Merge bars that are too narrow to be seen individually."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ HALF_PIXEL = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Arrays over what is drawn, lane by lane and from left to right."""
+    """Arrays over drawn segments, lane by lane and from left to right."""
 
     lane: NDArray[np.int64]
     left: Floats
     right: Floats
     colour: NDArray[np.int64]
     count: NDArray[np.int64]
-    """How many bars are drawn as one."""
+    """Number of bars merged into the segment."""
     first: NDArray[np.int64]
     """One of those bars."""
 
@@ -38,11 +38,11 @@ def segments(
     scale: float,
     most: int,
 ) -> Segments:
-    """Bars at `scale` pixels a second, at most about `most` of them: O(n log n).
+    """Bars at `scale` pixels per second, merged into at most about `most` segments: O(n log n).
 
-    A bar of half a pixel or more stays itself. Narrower ones of one lane that fall into the same pixel
-    become one, in the colour that takes most of it, and neighbours of one colour less than half a pixel
-    apart become one again. Where that is still too many, the limit is doubled until it is not.
+    A bar of half a pixel or more stays separate. Narrower ones of one lane in the same pixel
+    are merged, in the colour that takes most of it; then neighbours of the same colour less than half a pixel
+    apart are merged. If there are still too many, the limit is doubled until there are not.
     """
     lane = np.fromiter((lanes[b.lane] for b in bars), np.int64, len(bars))
     colour = np.fromiter((colours[b.colour_key] for b in bars), np.int64, len(bars))
@@ -60,7 +60,7 @@ def segments(
 
 
 def _fill_pixels(raw: Segments, limit: float) -> Segments:
-    """Bars narrower than the limit, one for each stretch of twice the limit that they lie in."""
+    """Merge bars narrower than the limit, one per interval of twice the limit."""
     narrow = np.flatnonzero(raw.right - raw.left < limit)
     if len(narrow) < 2:
         return raw
@@ -86,7 +86,7 @@ def _fill_pixels(raw: Segments, limit: float) -> Segments:
 def _main_colour(
     raw: Segments, narrow: NDArray[np.int64], group: NDArray[np.int64], groups: int
 ) -> NDArray[np.int64]:
-    """The colour that takes most time in each group; ties to the first colour."""
+    """The colour that takes most time in each group; ties: the first colour."""
     colours = int(raw.colour.max()) + 1
     share = np.zeros((groups, colours))
     length = raw.right[narrow] - raw.left[narrow] + 1e-12
@@ -96,7 +96,7 @@ def _main_colour(
 
 
 def _join_neighbours(parts: Segments, limit: float) -> Segments:
-    """Merged or narrow segments of one colour, closer than the limit, become one."""
+    """Merge narrow or merged segments of the same colour that are closer than the limit."""
     if len(parts) < 2:
         return parts
     small = (parts.count > 1) | (parts.right - parts.left < limit)

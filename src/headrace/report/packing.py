@@ -1,4 +1,4 @@
-"""Intervals laid into as few rows as possible."""
+"""Packing of intervals into as few rows as possible."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ def pack(
 ) -> list[int]:
     """A row for each (start, finish) so that no two in one row overlap: O(n log n).
 
-    An interval gets the row it wishes for if that is free, else the lowest free one; without wishes the
-    rows are as few as possible. Overlaps of up to `slack` do not count: measured times of one core can
-    cross by the width of a clock tick.
+    An interval gets its preferred row (`wishes`) if that is free, else the lowest free one; without preferences
+    the number of rows is minimal. Overlaps of up to `slack` are ignored: measured times of one core can
+    overlap by a clock tick.
 
     >>> pack([(0, 2), (1, 3), (2, 4), (0, 1)])
     [1, 0, 1, 0]
@@ -41,7 +41,7 @@ def pack(
 
 
 def _lowest_free(free: list[int], until: list[float], start: float) -> int:
-    """Take a row off the heap; those given away by a wish since they were put there are passed over."""
+    """Pop a free row from the heap, skipping rows that were taken as a preference since."""
     while free:
         row = heapq.heappop(free)
         if until[row] <= start:

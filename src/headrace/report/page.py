@@ -1,4 +1,4 @@
-"""One self-contained HTML page: text, tables and charts, no script, no request to any network."""
+"""A self-contained HTML page of text, tables and charts, without scripts or network requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Cells as text; columns of numbers are set flush right."""
+    """Cells as text; columns of numbers are right-aligned."""
 
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -75,7 +75,7 @@ def page_html(title: str, parts: Iterable[Part]) -> str:
 
 
 def write_page(path: str | Path, title: str, parts: Iterable[Part]) -> None:
-    """Write the page: all of it or nothing."""
+    """Write the page atomically."""
     write_file(path, page_html(title, parts).encode())
 
 

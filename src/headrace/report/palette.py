@@ -17,7 +17,7 @@ _FIXED = {
     OTHER: "#b4b4b4",
     **dict(zip(LEVELS, ("#d6e6f4", "#9dc3e1", "#5d99c9", "#2b6ca8", "#0b3d73"), strict=True)),
 }
-"""Keys with a colour of their own; those of levels get darker the more is in use."""
+"""Keys with a fixed colour; those of utilisation levels are darker for higher levels."""
 _NAMES = {
     TRANSFER: "transfer",
     FAILED: "failed",
@@ -38,8 +38,8 @@ _NAMES = {
 def colours(bars: Iterable[Bar]) -> dict[str, str]:
     """A colour for each key, in the order of a legend.
 
-    The kinds that take most time get colours of their own, given out by name, so that charts of one
-    program agree; further kinds share one.
+    The kinds that take most time get distinct colours, assigned in order of name so that charts of one
+    program agree; the remaining kinds share one.
     """
     seconds: dict[str, float] = {}
     for bar in bars:

@@ -1,4 +1,4 @@
-"""A picture of ratios: one row of dots for each instance, one colour for each scheduler."""
+"""A dot plot of ratios: one row per instance, one colour per scheduler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.report.text import markup, shorten, text_width
 
 _WIDTH, _ROW, _LEFT_MOST, _SIZE = 900, 22, 360, 12
 _RADIUS, _APART, _LEVEL = 5.0, 7.0, 6.0
-"""Points that are nearer to each other than `_APART` pixels stand one above the other, `_LEVEL` pixels apart."""
+"""Points closer than `_APART` pixels are stacked vertically, `_LEVEL` pixels apart."""
 
 
 def write_ratios(
@@ -40,7 +40,7 @@ def ratios_svg(rows: Sequence[str], columns: Sequence[str], values: Sequence[Seq
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" height="{height}" '
         f'font-family="sans-serif" font-size="{_SIZE}"><rect width="100%" height="100%" fill="#fff"/>'
-        f'<text x="{left}" y="20" font-weight="bold">makespan / lower bound (1 cannot be beaten)</text>'
+        f'<text x="{left}" y="20" font-weight="bold">makespan / lower bound (1 is optimal)</text>'
     ]
     for name, offset, line in legend_lines:
         y = 38 + 18 * line
@@ -66,7 +66,7 @@ def ratios_svg(rows: Sequence[str], columns: Sequence[str], values: Sequence[Seq
 
 
 def _apart(values: Sequence[float | None], x: Callable[[float], float]) -> list[tuple[int, float, float]]:
-    """(column, value, vertical offset) of the points of a row: none lies on another.
+    """(column, value, vertical offset) of the points of a row, without overlap.
 
     >>> _apart([1.0, None, 1.0], lambda value: 100.0 * value)
     [(0, 1.0, -3.0), (2, 1.0, 3.0)]
@@ -86,7 +86,7 @@ def _apart(values: Sequence[float | None], x: Callable[[float], float]) -> list[
 
 
 def _legend(columns: Sequence[str], left: float) -> list[tuple[str, float, int]]:
-    """(name, x, line) of each entry, folded at the right edge."""
+    """(name, x, line) of each legend entry, wrapped at the right edge."""
     placed, offset, line = [], left, 0
     for name in columns:
         width = text_width(name, _SIZE) + 30

@@ -1,4 +1,4 @@
-"""A plan by resource: pools of cores, links, disks - in a few lines and as a chart."""
+"""A plan by resource (pools of cores, links, disks), as a summary and as a chart."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from headrace.model.units import show_size, show_time
 from headrace.report.chart import LEVELS, TRANSFER, Bar, Chart, Lane, Mark
 
 _BANDS = tuple(zip((1.0, 0.75, 0.5, 0.25, 0.0), reversed(LEVELS), strict=True))
-"""Colours of pools and disks, by how much of them is in use."""
+"""Colours of pools and disks, by utilisation."""
 
 
 def by_resource(plan: Plan) -> bool:
-    """Whether a plan is best shown by pools, links and disks: its files have sites, or go link by link."""
+    """Whether a plan is best shown by pools, links and disks: its items name sites, or are routed link by link."""
     graph = plan.graph
     return plan.platform.routing == "links" or bool(len(graph.homes.index) or len(graph.goals.index))
 
@@ -73,7 +73,7 @@ def link_labels(platform: Platform) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Level:
-    """How much is in use from each moment to the next."""
+    """The amount in use from each time to the next."""
 
     moment: Floats
     amount: Floats
@@ -105,7 +105,7 @@ def link_uses(plan: Plan) -> Iterator[tuple[int, float, float, int]]:
 
 
 def disk_levels(plan: Plan) -> list[tuple[int, Level]]:
-    """What each site with finite storage holds over time, by the rules of the model."""
+    """Bytes stored over time at each site with finite storage, as `check` counts them."""
     network = plan.platform.network
     held = _held(plan)
     found = []
@@ -124,7 +124,7 @@ class _Held:
 
 
 def _held(plan: Plan) -> _Held:
-    """Every copy with the time it takes room, as `check` counts it."""
+    """Every copy with the interval in which it occupies storage, as in `check`."""
     graph, network = plan.graph, plan.platform.network
     place = network.host_place[plan.host]
     spans: dict[tuple[int, int], list[float]] = {}
@@ -190,7 +190,7 @@ def resource_chart(plan: Plan) -> Chart:
 
 
 def _level_bars(lane: str, level: Level, most: float, show: object) -> Iterator[Bar]:
-    """Bars of one colour for each stretch within one band of use; the label says the most in it."""
+    """A bar for each interval within one utilisation level; its label shows the peak."""
     assert callable(show)
     share = level.amount / most
     band = [

@@ -1,4 +1,4 @@
-"""How curves are told apart: colour, dashes and markers together, so that curves that coincide are both seen."""
+"""Styles of curves: colour, dashes and markers, chosen so that coinciding curves remain visible."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from headrace.report.palette import PALETTE
 
 _DASHES = ("", "9 5", "2 4", "9 4 2 4", "14 6", "5 7", "2 8", "14 4 2 4")
-"""Only the first is solid: through the gaps of later lines those below can be seen."""
+"""Only the first is solid: earlier lines are visible through the gaps of later ones."""
 _MARKERS = ("circle", "square", "diamond", "triangle", "ring", "cross", "box", "plus")
 
 
 class Style(NamedTuple):
-    """Of one curve, in every panel of a picture."""
+    """The style of one curve, in every panel of a plot."""
 
     colour: str
     dash: str
@@ -39,7 +39,7 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
 
 
 def marker(style: Style, x: float, y: float, title: str = "") -> str:
-    """The mark of a point; open shapes let a filled one behind them be seen."""
+    """The marker of a point; open shapes do not hide a filled one behind them."""
     inside = f"<title>{title}</title>" if title else ""
     filled, outline = f'fill="{style.colour}"', f'fill="none" stroke="{style.colour}" stroke-width="1.8"'
     if style.marker in ("circle", "ring"):
@@ -58,7 +58,7 @@ def marker(style: Style, x: float, y: float, title: str = "") -> str:
 
 
 def error_bar(colour: str, x: float, top: float, bottom: float) -> str:
-    """One standard error either way."""
+    """An error bar of one standard error in each direction."""
     return (
         f'<path d="M{x - 3:.1f} {top:.1f}h6m-3 0V{bottom:.1f}m-3 0h6" fill="none" '
         f'stroke="{colour}" stroke-width="1.2"/>'
@@ -66,7 +66,7 @@ def error_bar(colour: str, x: float, top: float, bottom: float) -> str:
 
 
 def cut_mark(style: Style, x: float, y: float, label: str, level: int) -> str:
-    """An arrow downwards at the edge of a panel, with the value that lies beyond; further ones beside and above."""
+    """A downward arrow at the edge of a panel, labelled with the value beyond it; further ones are offset."""
     return (
         f'<path d="M{x + 9 * level:.1f} {y + 3:.1f}l-4 -8h8z" fill="{style.colour}"/>'
         f'<text x="{x:.1f}" y="{y - 8 - 11 * level:.1f}" text-anchor="middle" font-size="10" '

@@ -1,4 +1,4 @@
-"""A chart as an SVG picture, written directly: for a file of its own or inside a page."""
+"""A chart as SVG text, for a separate file or embedded in a page."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _LEAST_WIDTH = 320
 
 
 def chart_svg(chart: Chart, width: int = 1100) -> str:
-    """The picture, so many pixels wide and as tall as its lanes need: O(bars log bars).
+    """The chart as SVG, `width` pixels wide and as tall as its lanes need: O(bars log bars).
 
-    Its size is bounded: what cannot be seen apart is drawn as one, and in very full charts only hosts
+    The size of the text is bounded: indistinguishable bars are merged, and in very full charts only hosts
     have tooltips.
     """
     width = max(width, _LEAST_WIDTH)
@@ -69,7 +69,7 @@ def _title(layout: Layout) -> Iterator[str]:
 
 
 def _lanes(layout: Layout) -> Iterator[str]:
-    """A band that names its group when pointed at, every other one tinted; the labels that have room."""
+    """A band per group with a tooltip, every other one tinted, and the labels that fit."""
     for i, group in enumerate(layout.groups):
         yield (
             f'<rect x="{layout.left:.1f}" y="{group.top:.2f}" width="{layout.plot_width:.1f}" '
@@ -87,7 +87,7 @@ def _lanes(layout: Layout) -> Iterator[str]:
 
 
 def _axis(chart: Chart, layout: Layout, end: float) -> Iterator[str]:
-    """Grid lines with times below, and above as well when the picture is tall."""
+    """Grid lines with times below, and also above if the chart is tall."""
     scale = layout.plot_width / end
     at = [(layout.left + time * scale, label) for time, label in ticks(end, int(layout.plot_width // 95))]
     lines = "".join(f"M{x:.1f} {layout.top:.1f}V{layout.bottom + 4:.1f}" for x, _ in at)
@@ -106,7 +106,7 @@ def _axis(chart: Chart, layout: Layout, end: float) -> Iterator[str]:
 
 
 def _marks(chart: Chart, layout: Layout, end: float) -> Iterator[str]:
-    """Lines across all lanes; labels one above the other, the latest on top, left of their lines."""
+    """Lines across all lanes, with stacked labels on their left, the latest on top."""
     ordered = sorted(chart.marks, key=lambda mark: (-mark.time, mark.label))
     scale = layout.plot_width / end
     labels: list[str] = []
@@ -133,7 +133,7 @@ def _mark_label(mark: Mark, x: float, y: float, layout: Layout) -> str:
 
 
 def _legend(chart: Chart, palette: Mapping[str, str], layout: Layout, top: float) -> tuple[list[str], float]:
-    """Swatches with names, in as many lines as they need; nothing where there is only one thing."""
+    """Swatches with names, wrapped into lines; empty if there is only one key."""
     entries = [(key_name(key), f'fill="{colour}"') for key, colour in palette.items()]
     if any(bar.outline for bar in chart.bars):
         entries.append(("as planned", 'fill="#00000010" stroke="#666"'))

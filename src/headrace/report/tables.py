@@ -1,4 +1,4 @@
-"""Small tables for the terminal, and a plan in a few lines."""
+"""Tables for the terminal, and a summary of a plan."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from headrace.report.resources import by_resource, resource_rows
 from headrace.report.text import clean
 
 WIDE = 160
-"""Columns where no terminal says how many there are: lines in files and pipes are not folded early."""
+"""Width in columns when the output is not a terminal: lines in files and pipes are not wrapped early."""
 
 
 def summary(plan: Plan) -> list[tuple[str, str]]:
-    """What a user wants to know first about a plan, as (name, value)."""
+    """The summary of a plan, as (name, value)."""
     hosts = len(plan.platform.hosts)
     rows = [
         ("scheduler", plan.scheduler),
@@ -35,9 +35,9 @@ def summary(plan: Plan) -> list[tuple[str, str]]:
 def print_table(
     headers: Sequence[str], rows: Iterable[Sequence[str]], *, title: str = "", stream: TextIO | None = None
 ) -> None:
-    """Print rows under headers, to stdout unless a stream is given; no headers, no head line.
+    """Print rows under headers, to stdout unless a stream is given; without headers, no header line is printed.
 
-    Cells are shown as they are: neither markup nor control characters in names have any effect.
+    Cells are shown literally: markup and control characters in names have no effect.
     """
     from rich import box
     from rich.console import Console

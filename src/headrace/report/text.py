@@ -1,4 +1,4 @@
-"""Names from outside, made fit to be shown: escaped, measured, shortened."""
+"""Display of external names: escaping, measuring, shortening."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BROAD = frozenset("mwMW@%—…")
 
 
 def clean(text: str) -> str:
-    """One line without characters that neither XML nor a terminal should get.
+    """Text as one line, without characters that are unsafe in XML or on a terminal.
 
     >>> clean("a\\x1b[31m\\nb")
     'a\\ufffd[31m b'
@@ -22,7 +22,7 @@ def clean(text: str) -> str:
 
 
 def markup(text: str) -> str:
-    """Text as it may stand in XML or HTML, in an attribute too.
+    """Text escaped for XML or HTML, including attributes.
 
     >>> markup('<b> & "c"')
     '&lt;b&gt; &amp; &quot;c&quot;'
@@ -31,7 +31,7 @@ def markup(text: str) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """Width in pixels, rather too large than too small: the reader's font is not known.
+    """Estimated width in pixels, rather too large than too small: the reader's font is unknown.
 
     >>> text_width("iii", 10) < text_width("mmm", 10)
     True
@@ -40,12 +40,12 @@ def text_width(text: str, size: float) -> float:
 
 
 def shorten(text: str, size: float, room: float) -> str:
-    """The text, or its beginning and an ellipsis, so that it fits into so many pixels; else "".
+    """The text, or its beginning and an ellipsis, to fit into `room` pixels; "" if nothing fits.
 
     >>> shorten("a_long_name_of_a_task", 10, 60)
     'a_long_n…'
     """
-    if text_width(text, size) <= room + 1e-6:  # room may be the width of this very text, with its rounding
+    if text_width(text, size) <= room + 1e-6:  # room may be the width of this text, up to rounding
         return text
     left = room - size * _share("…")
     kept = 0

@@ -1,4 +1,4 @@
-"""The papers' experiments, each a module with `reproduce(ask) -> Reproduction`; this file lists them."""
+"""Reproductions of the papers' experiments, each a module with `reproduce(ask) -> Reproduction`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SWEEP_PAPER = (
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing a paper says, next to what we measure; `why` where they disagree.
+    """A statement of a paper and our measurement; `why` explains a disagreement.
 
-    `rule` is what decides whether they agree. `afterwards`: the rule, or a setting that it depends on, was
-    chosen or changed when first results were known.
+    `rule` is the criterion for agreement. `afterwards`: the rule, or a setting that it depends on, was
+    chosen or changed after first results were known.
     """
 
     paper: str
@@ -36,7 +36,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A figure or table done again: the table, the claims, the pictures."""
+    """A reproduced figure or table: the table, the claims, the plots."""
 
     title: str
     source: str
@@ -49,7 +49,7 @@ class Reproduction:
 
 @dataclass(frozen=True)
 class Ask:
-    """How much to compute, and where to say how it goes.
+    """How much to compute, and where to report progress.
 
     `seeds` is the number of repetitions of each cell with different random numbers; `tell` receives progress lines.
     """
@@ -58,7 +58,7 @@ class Ask:
     tell: Callable[[str], None] = field(default=lambda text: None)
 
     def seeds_or(self, usual: int) -> int:
-        """The number that was asked for, or else the experiment's default.
+        """The requested number of seeds, or the experiment's default.
 
         >>> Ask().seeds_or(5), Ask(seeds=2).seeds_or(5)
         (5, 2)
@@ -82,10 +82,10 @@ FIGURES: dict[str, tuple[str, str]] = {
     "estimates": ("estimates", "quality of estimates, from perfect to forecast, under five heuristics"),
     "planning-events": (
         "planning_events",
-        "when to plan again on grids that change; order of links; stealing",
+        "when to replan on changing grids; order of links; work stealing",
     ),
 }
-"""Name -> (module in this folder, one line)."""
+"""Name -> (module in this folder, one-line description)."""
 
 
 def reproduce(name: str, ask: Ask | None = None) -> Reproduction:

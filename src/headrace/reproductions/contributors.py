@@ -1,8 +1,8 @@
-"""The shared PCs of the macro-dataflow paper, and its two schedulers run on them and measured.
+"""The shared PCs of the macro-dataflow paper, and measured runs of its two schedulers on them.
 
-The paper had up to 32 equal PCs on 1 Gbit/s Ethernet that students used at the same time. What its network
-carries is a tenth of what the ports can, so transfers have no contention here, as in the HEFT of the paper.
-Sending initial data and collecting results is left out, as the paper does in its section 5.3.
+The paper used up to 32 equal PCs on 1 Gbit/s Ethernet that students used at the same time. Its network
+carries a tenth of the ports' capacity, so transfers have no contention here, as in the paper's HEFT.
+Distributing initial data and collecting results is omitted, as in section 5.3 of the paper.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from headrace.simulator.events.simulate import simulate_program
 
 CONTRIBUTORS = (16, 20, 24, 28, 32)
 RESCHEDULED = {640: (82, 102, 62, 58, 63), 6400: (913, 987, 659, 752, 732)}
-"""Table 1 of the paper: how often D-HEFT planned again, by number of contributors."""
+"""Table 1 of the paper: how often D-HEFT replanned, by number of contributors."""
 BURST, LOST_SHARE = 10.0, 0.6
-"""Owners use their PC in half of all stretches of BURST seconds, and then take this share of it.
+"""Owners use their PC in half of all intervals of BURST seconds, and then take this share of it.
 
-So that D-HEFT plans about as often as in table 1, for tasks of 1.6 s."""
+Chosen so that D-HEFT plans about as often as in table 1, for tasks of 1.6 s."""
 PLANNING = 0.4e-3
-"""Seconds that D-HEFT takes for each thousand tasks times contributors, as measured here: 1,008 plans in a run
-of 6,400 tasks on 16 contributors, half of the tasks each on average, took 21 s of one core."""
+"""Planning time of D-HEFT per thousand tasks times contributors, as measured: 1,008 plans in a run
+of 6,400 tasks on 16 contributors, each for half of the tasks on average, took 21 s on one core."""
 AS_PUBLISHED = ExecutionPolicy(task_order="ready", link_order="out-of-order", routes="nearest")
-"""What the papers' systems do: any task that has its inputs may start, a file that is not ready is skipped, and each
-file comes from the nearest copy."""
+"""The behaviour of the papers' systems: any task with all its inputs may start, a file that is not ready is skipped,
+and each file comes from the nearest copy."""
 FETCHING = replace(AS_PUBLISHED, prefetch_depth=1)
-"""A contributor fetches the inputs of the next task alone."""
+"""A contributor prefetches the inputs of the next task only."""
 NAMES = {"lheft": "L-HEFT", "dheft": "D-HEFT", "workqueue": "workqueue"}
 
 
@@ -58,7 +58,7 @@ def shared_pcs(
     burst: float = BURST,
     bandwidth: float = GIGABIT,
 ) -> Platform:
-    """Equal PCs on a switch, each with an owner who comes and goes.
+    """Equal PCs on a switch, each used intermittently by its owner.
 
     >>> lab = shared_pcs(16, seed=0)
     >>> len(lab.hosts), sorted(set(lab.hosts[0].trace.value.tolist()))
@@ -79,13 +79,13 @@ def idle_pcs(count: int, contention: Literal["none", "fair"] = "none") -> Platfo
 
 
 def with_changes(platform: Platform, changes: Sequence[Change]) -> GridScript:
-    """The same PCs, of which some come or go while a program runs."""
+    """The same PCs with scripted joins and losses."""
     return GridScript(platform, (), {}, changes=tuple(changes))
 
 
 @dataclass(eq=False)
 class Timed:
-    """A scheduler, with the CPU seconds it has used so far."""
+    """Wraps a scheduler and measures its CPU seconds."""
 
     inner: Scheduler
     cpu: float = 0.0
@@ -115,18 +115,18 @@ class Timed:
 
 @dataclass(frozen=True)
 class Measured:
-    """One run: how long it took, and what deciding cost."""
+    """One run: its makespan and the cost of scheduling."""
 
     makespan: float
     gigabytes: float
-    """Moved between contributors."""
+    """Data moved between contributors."""
     cpu: float
-    """Seconds of this machine spent deciding."""
+    """CPU seconds spent in the scheduler on this machine."""
     calls: int
     plans: int
-    """How often D-HEFT planned."""
+    """Number of plans made by D-HEFT."""
     planned: int
-    """Tasks that were given a place, counted each time."""
+    """Number of task placements, including repeated ones."""
     redone: int
     run: SimulatedRun
 
@@ -140,7 +140,7 @@ def measure(
     planning: float = PLANNING,
     execution: ExecutionPolicy = FETCHING,
 ) -> Measured:
-    """A run under a scheduler by name, which predicts from history; making a plan takes `planning` (see above)."""
+    """Measure a run under a named scheduler that predicts from history; planning time is given by `planning`."""
     config = SimulationConfig(execution=execution, estimates="history")
     if isinstance(scheduler, str):
         policy = accepted_policy(scheduler, ReplanPolicy(planning=planning))
@@ -162,7 +162,7 @@ def warm_up(program: Program) -> None:
 
 
 def finished_over_time(run: SimulatedRun, moments: Sequence[float]) -> list[float]:
-    """Tasks finished by each moment; what is executed again counts as not finished from the loss that asked for it.
+    """Tasks finished by each time; a task that is re-executed counts as unfinished from the loss that caused it.
 
     O(events log events).
     """
@@ -183,11 +183,11 @@ def finished_over_time(run: SimulatedRun, moments: Sequence[float]) -> list[floa
 
 
 MOMENTS = [15.0 * k for k in range(4 * 60)]
-"""Of an hour: when finished tasks are counted."""
+"""Times within an hour at which finished tasks are counted."""
 
 
 def finished_picture(title: str, curves: Mapping[str, Sequence[float]], last: float) -> Diagram:
-    """Finished tasks at MOMENTS up to the last one that matters, over minutes."""
+    """A plot of finished tasks over minutes, at MOMENTS up to `last`."""
     shown = [moment for moment in MOMENTS if moment <= last]
     return Diagram(
         title=title,
@@ -207,7 +207,7 @@ def judged(
     rule: str,
     afterwards: bool = False,
 ) -> Claim:
-    """A claim that says why only where it disagrees.
+    """A claim that includes `why` only if it disagrees.
 
     >>> judged("rises", "rises", True, rule="> 1").why, judged("rises", "falls", False, rule="> 1").why
     ('', 'no cause was isolated')
@@ -216,7 +216,7 @@ def judged(
 
 
 def standard_error(values: Sequence[float]) -> float:
-    """Of the mean; 0 for a single value.
+    """The standard error of the mean; 0 for a single value.
 
     >>> standard_error([1.0]), standard_error([1.0, 3.0])
     (0.0, 1.0)

@@ -22,16 +22,16 @@ DURATION, INPUT, OUTPUT = 3000.0, 5.0, 10.0
 """Minutes: mean run time, mean transfers to and from the remote site at slowdown 1."""
 SPREAD = 0.25
 SECONDS = 30.0
-"""For each plan of `coschedule`."""
+"""Time limit in seconds for each plan of `coschedule`."""
 CHUNK = 200
 FLOOR = -60.0
-"""Percent: where the picture ends."""
+"""Lower end of the y axis, in percent."""
 
 
 def production(slowdown: float, seed: int, jobs: int = JOBS) -> tuple[Program, Platform]:
-    """Jobs with files at a central store, a local site next to it and a remote one; times in minutes.
+    """Jobs with files at a central store, a nearby local site and a remote one; times in minutes.
 
-    Run times and sizes are normal with a coefficient of variation of 0.25, cut at 0.2 and 1.8 of the mean; a
+    Run times and sizes are normal with a coefficient of variation of 0.25, truncated at 0.2 and 1.8 of the mean; a
     file's size is its transfer time at slowdown 1. Local transfers are free.
     """
     random = np.random.default_rng(seed)
@@ -59,7 +59,7 @@ def production(slowdown: float, seed: int, jobs: int = JOBS) -> tuple[Program, P
 
 
 def gains(slowdown: float, seed: int, seconds: float = SECONDS, jobs: int = JOBS) -> dict[str, float]:
-    """Gain of each strategy over the ideal local makespan, and the most that is possible, in percent."""
+    """Gain of each strategy over the ideal local makespan, and its upper bound, in percent."""
     program, platform = production(slowdown, seed, jobs)
     ideal = float(program.graph.work.sum()) / CORES[0]
     found: dict[str, float] = {}
@@ -81,7 +81,7 @@ def gains(slowdown: float, seed: int, seconds: float = SECONDS, jobs: int = JOBS
 
 
 def reproduce(ask: Ask) -> Reproduction:
-    """The four strategies of the paper over slowdown factors 1 to 300; means over seeds, one if not given."""
+    """The four strategies of the paper over slowdown factors 1 to 300; means over seeds (default: one)."""
     seeds = range(ask.seeds or 1)
     rows: list[dict[str, float]] = []
     errors: list[dict[str, float]] = []
@@ -113,7 +113,7 @@ def reproduce(ask: Ask) -> Reproduction:
         ],
         notes=(
             f"{JOBS} jobs, {CORES[0]} local and {CORES[1]} remote cores; {SECONDS:g} s for each optimized plan.",
-            f"The picture is cut at {FLOOR:g} %; arrows with numbers mark what lies below.",
+            f"The plot is cut at {FLOOR:g} %; arrows with numbers mark values below.",
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What the quality of estimates does to heuristics for parameter sweeps (the parameter-sweep paper, section 5.2)."""
+"""The effect of estimate quality on heuristics for parameter sweeps (parameter-sweep paper, section 5.2)."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ HEURISTICS = {
     "H0": "workqueue",
 }
 PLANNED = ("H1", "H3", "H4", "H9")
-"""Those that use estimates to plan."""
+"""Heuristics that use estimates."""
 SEEDS = 20
 INTERVAL = 400.0
-"""Seconds between plans, always: under S2 worse estimates would also mean more plans."""
+"""Constant interval between plans in seconds: under S2, worse estimates would also mean more plans."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Row:
 
     quality: str
     makespans: dict[str, list[float]]
-    """Of each heuristic, by seed."""
+    """Makespans of each heuristic, by seed."""
 
     @property
     def makespan(self) -> dict[str, float]:
@@ -68,7 +68,7 @@ def reproduce(ask: Ask) -> Reproduction:
 
 
 def qualities(ask: Ask, chosen: Sequence[str], tasks_in_chunk: int = TASKS_IN_CHUNK) -> Reproduction:
-    """The table; the first quality is what the others are compared with."""
+    """The table; the other qualities are compared with the first."""
     seeds = ask.seeds_or(SEEDS)
     cases = [(sweep(seed, tasks_in_chunk=tasks_in_chunk), walking_grid(seed)) for seed in range(seeds)]
     rows = [_row(ask, quality, cases) for quality in chosen]
@@ -128,7 +128,7 @@ def _row(ask: Ask, quality: str, cases: Sequence[tuple[Program, GridScript]]) ->
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
-    """What the paper expects of estimates, against the rows."""
+    """The paper's expectations of estimates, compared with the rows."""
     perfect, by = rows[0], {row.quality: row for row in rows}
     forecast = by.get("forecast", rows[-1])
     gain = {

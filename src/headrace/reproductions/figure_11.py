@@ -1,7 +1,7 @@
 """Figure 11 of the parameter-sweep paper: ten heuristics over the size of shared files.
 
-H1 to H9 plan the sweep, and the plan is carried out in virtual time, twice: with the order on links that was
-planned, and by the paper's own rule, where a link passes over what is not ready. H0 plans nothing: an idle host takes
+H1 to H9 plan the sweep, and the plan is executed in virtual time twice: with the planned order on links,
+and by the paper's rule that a link skips transfers that are not ready. H0 does not plan: an idle host takes
 the next task, fetches its inputs and runs it. Every cell is the mean over seeds.
 """
 
@@ -23,7 +23,7 @@ from headrace.reproductions.contributors import standard_error
 KB = 1000.0
 CHUNKS, TASKS_IN_CHUNK = 8, 50
 SIZES = tuple(75 * 2**i for i in range(8))
-"""KB of the shared files."""
+"""Size of the shared files in KB."""
 HEURISTICS = {
     "H0": "workqueue",
     "H1": "minmin",
@@ -38,12 +38,12 @@ HEURISTICS = {
 }
 SELF_SCHEDULED = "H0"
 SIX = ("H0", "H1", "H2", "H3", "H4", "H9")
-"""Those the paper draws."""
+"""Heuristics shown in the paper's figure."""
 DRAWN = {"H5": "H1", "H6": "H2", "H7": "H3", "H8": "H4"}
-"""Randomized forms, and what they are made of."""
+"""Randomized variants, and the heuristics they are based on."""
 SEEDS = 5
 SEARCH = 2.0
-"""Seconds that `best` searches for each size and order, with the first seed."""
+"""Search time of `best` in seconds for each size and order, with the first seed."""
 REFERENCE = {
     ("in chunks", 1200): (4379, 3797, 4451, 4055, 3800, 3774),
     ("in chunks", 2400): (5233, 4447, 5086, 4756, 4510, 4303),
@@ -53,15 +53,15 @@ REFERENCE = {
     ("shuffled", 4800): (7214, 4191, 6078, 5203, 4246, 4211),
     ("shuffled", 9600): (11054, 4716, 7782, 6349, 4711, 4739),
 }
-"""Makespans of the same set-up, of SIX, that a prototype reached which books inputs and results in the first gaps;
-given, not computed here."""
+"""Reference makespans of SIX for the same set-up, from a prototype that books inputs and results in the first gaps;
+not computed here."""
 
 
 def figure_11(shared_kb: float, seed: int, shuffled: bool = False) -> tuple[Program, Platform]:
-    """400 tasks in 8 chunks, one file of `shared_kb` KB a chunk, on 3 clusters behind links of 10 KB/s.
+    """400 tasks in 8 chunks, one file of `shared_kb` KB per chunk, on 3 clusters behind links of 10 KB/s.
 
-    Clusters of 4, 6 and 12 hosts that are available by 100, 70 and 30 %. Each task has two inputs and one
-    output of its own of 8 to 12 KB and runs for 90 to 110 s. `shuffled`: chunks are mixed in the order of tasks.
+    The clusters have 4, 6 and 12 hosts with an availability of 100, 70 and 30 %. Each task has two private inputs
+    and one output of 8 to 12 KB and runs for 90 to 110 s. `shuffled`: tasks are in random order.
 
     >>> program, platform = figure_11(1200, seed=0)
     >>> len(program.tasks), len(platform.hosts), platform.origin
@@ -84,7 +84,7 @@ def figure_11(shared_kb: float, seed: int, shuffled: bool = False) -> tuple[Prog
 def tasks_that_share_files(
     name: str, rng: np.random.Generator, chunk: Sequence[int], shared: Sequence[float]
 ) -> Program:
-    """A task for each entry of `chunk`, which says whose shared file it reads; sizes of these in bytes."""
+    """A task for each entry of `chunk`, the index of the shared file it reads; sizes are in bytes."""
     program = Program(name)
     files = [program.input(f"shared{i}", size=size) for i, size in enumerate(shared)]
     work = rng.uniform(90, 110, len(chunk))
@@ -107,16 +107,16 @@ class Row:
     order: str
     size: int
     makespans: dict[str, list[float]]
-    """Of each heuristic, by seed."""
+    """Makespans of each heuristic, by seed."""
     best: float
     """`best` and the bound are for the first seed alone."""
     bound: float
     drift: float
-    """The largest share by which carrying a plan out took longer or shorter than planned,"""
+    """The largest relative deviation of an executed plan from the planned makespan,"""
     drift_by_rule: float
-    """and by the paper's rule for links."""
+    """and the same under the paper's rule for links."""
     stepwise: dict[str, float]
-    """With the first seed, H1 and H4 planned little by little."""
+    """H1 and H4 planned in small steps, with the first seed."""
 
     @property
     def mean(self) -> dict[str, float]:
@@ -125,7 +125,7 @@ class Row:
 
     @property
     def first(self) -> dict[str, float]:
-        """With the first seed, as `best`."""
+        """The makespans with the first seed, for comparison with `best`."""
         return {h: values[0] for h, values in self.makespans.items()}
 
     @property
@@ -163,7 +163,7 @@ def reproduce(ask: Ask) -> Reproduction:
 def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
     from headrace.planners.registry import make
     from headrace.planners.search.best import Best
-    from headrace.simulator.carry import simulate_plan
+    from headrace.simulator.replay.plan_replay import replay_plan
 
     ask.tell(f"tasks {order}, shared files of {size} KB")
     makespans: dict[str, list[float]] = {h: [] for h in HEURISTICS}
@@ -176,7 +176,7 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
             if heuristic == SELF_SCHEDULED:
                 continue
             plan = make(name).plan(problem)
-            executed = simulate_plan(plan).makespan
+            executed = replay_plan(plan).makespan
             drift = max(drift, abs(executed / plan.makespan - 1.0))
             makespans[heuristic].append(executed)
             if heuristic in SIX:
@@ -188,7 +188,7 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
         order,
         size,
         makespans,
-        simulate_plan(best).makespan,
+        replay_plan(best).makespan,
         best.bound,
         drift,
         by_rule,
@@ -197,7 +197,7 @@ def _row(order: str, size: int, seeds: int, ask: Ask) -> Row:
 
 
 def self_scheduled(program: Program, platform: Platform) -> float:
-    """The makespan of a workqueue whose hosts fetch the inputs of a task when they take it, and none before."""
+    """The makespan of a workqueue without prefetching: hosts fetch the inputs of a task when they take it."""
     from headrace.reproductions.contributors import FETCHING
     from headrace.simulator.events.config import SimulationConfig
     from headrace.simulator.events.simulate import simulate_program
@@ -207,12 +207,12 @@ def self_scheduled(program: Program, platform: Platform) -> float:
 
 
 def by_the_papers_rule(program: Program, platform: Platform, name: str, seed: int) -> float:
-    """The makespan when a plan, made once, becomes queues, and links pass over files that are not ready."""
+    """The makespan of a static plan executed from queues, where links skip files that are not ready."""
     return _steered(program, platform, name, ReplanPolicy(events="once", idle=False), seed)
 
 
 def little_by_little(program: Program, platform: Platform, name: str) -> float:
-    """The makespan when every 100 s what is due before the next is planned, as in the paper's program."""
+    """The makespan when only tasks due before the next plan are planned, every 100 s, as in the paper's program."""
     return _steered(program, platform, name, ReplanPolicy(events="S1", interval=100.0, horizon=0.0), seed=0)
 
 
@@ -228,7 +228,7 @@ def _steered(program: Program, platform: Platform, name: str, rules: ReplanPolic
 
 
 def claims(rows: Sequence[Row]) -> list[Claim]:
-    """What the paper says about its figure, against these rows."""
+    """The paper's statements about its figure, compared with these rows."""
     large = [r for r in rows if r.size >= 1200]
     largest = [r for r in rows if r.size >= 4800]
     h4, h9 = _above_least(rows, "H4"), _above_least(rows, "H9")
@@ -351,7 +351,7 @@ def _notes(rows: Sequence[Row], seeds: int) -> list[str]:
         "H1 to H9 are planned, then carried out with the planned order on every link: at most "
         f"{max(r.drift for r in rows):.1e} off the plan. By the paper's rule, where a link passes over what is "
         f"not ready, {_by_rule(rows):.1e} off: the "
-        "estimates are exact, and plans foresee what links do.",
+        "estimates are exact, and plans account for link contention.",
         "A prototype with the same set-up books results as early as inputs, so that its plans "
         "overestimate the makespan. "
         "Geometric mean of our makespans over those it reached: " + ", ".join(shares) + ".",

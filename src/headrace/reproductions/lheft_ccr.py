@@ -1,4 +1,4 @@
-"""Figures 11 and 12 of the macro-dataflow paper: computation over communication, and the data that moves."""
+"""Figures 11 and 12 of the macro-dataflow paper: computation-to-communication ratio and data moved."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ CONTRIBUTORS, ITERATIONS, SEEDS = 16, 10, 5
 SLOWER = 1000
 """Factor by which planning is slower in extra runs."""
 MIDDLE = 6.0
-"""The ratio at which the ways of fetching are compared."""
+"""The ratio at which prefetching strategies are compared."""
 
 
 def d_heft_that_keeps() -> Scheduler:
-    """D-HEFT that does not take back the next task of a contributor, whose inputs may be on their way."""
+    """D-HEFT that does not reassign the next task of a contributor, whose inputs may be in transfer."""
     return Replan(Heft(), ReplanPolicy(events="once", keep=1, misprediction=2.0, planning=PLANNING))
 
 
 @dataclass(frozen=True)
 class Way:
-    """When inputs are fetched, and what D-HEFT may take back."""
+    """When inputs are fetched, and which tasks D-HEFT may reassign."""
 
     label: str
     execution: ExecutionPolicy
     slower: int = 1
-    """Planning time over the measured one."""
+    """Planning time as a multiple of the measured one."""
     dheft: Callable[[], Scheduler | str] = lambda: "dheft"
 
 
@@ -70,12 +70,12 @@ class Cells:
 
     @property
     def slower(self) -> float:
-        """L-HEFT's makespan over D-HEFT's."""
+        """L-HEFT's makespan divided by D-HEFT's."""
         return self.makespan["lheft"] / self.makespan["dheft"]
 
     @property
     def moved(self) -> float:
-        """What D-HEFT moves over what L-HEFT does."""
+        """Data moved by D-HEFT divided by data moved by L-HEFT."""
         return self.gigabytes["dheft"] / self.gigabytes["lheft"]
 
 
@@ -91,7 +91,7 @@ def ratios(ask: Ask, values: Sequence[float], iterations: int) -> Reproduction:
     rows += [_row(ask, min(values, key=lambda r: abs(r - MIDDLE)), iterations, way) for way in WAYS]
     base = [row for row in rows if row.way is BASE]
     return Reproduction(
-        title="Ratio of computation to communication and data that moves, Jacobi iteration",
+        title="Ratio of computation to communication and data moved, Jacobi iteration",
         source=f"{DATAFLOW_PAPER}, figures 11 and 12",
         headers=[
             "ratio",
@@ -159,7 +159,7 @@ def _cells(row: Cells) -> list[Cell]:
 
 
 def claims(rows: Sequence[Cells]) -> list[Claim]:
-    """What the paper says about its figures 11 and 12, against the rows."""
+    """The paper's statements about its figures 11 and 12, compared with the rows."""
     base = [row for row in rows if row.way is BASE]
     few, many = (row for row in rows if row.way is SLOW)
     twice, kept = (next(row for row in rows if row.way is way) for way in WAYS)

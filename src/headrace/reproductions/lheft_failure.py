@@ -27,17 +27,17 @@ CONTRIBUTORS, ITERATIONS, STEP = 20, 40, 5
 LOST_AT = 720.0
 LOST = "pc7"
 WORK = 8.0
-"""Seconds of a task on an idle PC, chosen so that the run is half done after 12 minutes."""
+"""Run time of a task in seconds on an idle PC, chosen so that the run is half done after 12 minutes."""
 BURST = 48.0
 SEEDS = 12
 CERTAIN = 2.0
-"""Standard errors by which a difference between two schedulers must exceed 0 to count."""
+"""A difference between two schedulers counts if it exceeds this many standard errors."""
 NETWORKS = (GIGABIT, 1e6, 5e5)
-"""Bytes per second: that of the paper, and two at which moving a piece takes 4 and 8 times as long as its task, so
-that pieces tend to stay where they are."""
+"""Bandwidths in bytes/s: that of the paper, and two at which moving a piece takes 4 and 8 times as long as its task,
+so that pieces tend to stay where they are."""
 CASES = (("lheft", STEP), ("dheft", 0), ("lheft", 0))
-"""The paper's two, and L-HEFT without replication. (Under D-HEFT all contributors have planned tasks in their
-queues, and hardly anything would be replicated.)"""
+"""The paper's two schedulers, and L-HEFT without replication. (Under D-HEFT all contributors have planned tasks in
+their queues, and hardly anything would be replicated.)"""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Cells:
 
     @property
     def delay(self) -> float:
-        """What the loss costs."""
+        """The delay caused by the loss."""
         return mean(self.makespan) - mean(self.undisturbed)
 
     @property
@@ -74,7 +74,7 @@ def reproduce(ask: Ask) -> Reproduction:
 
 
 def failure(ask: Ask, iterations: int, lost_at: float) -> Reproduction:
-    """The table for this number of iterations, with a contributor lost at this moment."""
+    """The table for this number of iterations, with a contributor lost at this time."""
     idle = float(jacobi(1).graph.work[0]) / 6.0
     program = jacobi(iterations, ratio=WORK / idle)
     rows = [
@@ -147,7 +147,7 @@ def _row(
 
 
 def _to_copy(program: Program, step: int) -> int:
-    """Items that tasks of every `step`-th level make, from level 0 on: those the coordinator replicates."""
+    """Items produced by tasks of every `step`-th level, starting with level 0: those the coordinator replicates."""
     graph = program.graph
     level = graph.level[graph.producer[graph.producer >= 0]]
     return int((level % step == 0).sum()) if step else 0
@@ -170,7 +170,7 @@ def _cells(row: Cells) -> list[Cell]:
 
 
 def claims(rows: Sequence[Cells]) -> list[Claim]:
-    """What the paper says about its figure 16, against the rows."""
+    """The paper's statements about its figure 16, compared with the rows."""
     made = []
     for bandwidth in NETWORKS:
         by = {(row.scheduler, row.step): row for row in rows if row.bandwidth == bandwidth}
@@ -179,7 +179,7 @@ def claims(rows: Sequence[Cells]) -> list[Claim]:
 
 
 def _claims_at(ours: Cells, theirs: Cells, bare: Cells) -> list[Claim]:
-    """On one network: L-HEFT with replication against D-HEFT and against L-HEFT without."""
+    """On one network: L-HEFT with replication compared with D-HEFT and with L-HEFT without replication."""
     where = f"{ours.bandwidth / 1e6:g} MB/s"
     copied = f"{ours.copied_share:.0%} of the data of every {STEP}th level was copied"
     fewer = mean(ours.redone) < 0.7 * mean(theirs.redone)
@@ -216,7 +216,7 @@ def _claims_at(ours: Cells, theirs: Cells, bare: Cells) -> list[Claim]:
 
 
 def _less(one: Sequence[float], other: Sequence[float]) -> str:
-    """By how much one is less, seed by seed, with its standard error."""
+    """The mean difference, paired by seed, with its standard error."""
     difference = [b - a for a, b in zip(one, other, strict=True)]
     return f"{mean(difference):.1f} +- {standard_error(difference):.1f}"
 

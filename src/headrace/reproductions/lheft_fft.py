@@ -25,7 +25,7 @@ SEEDS = 3
 RATIO = 3.0
 POINTS = 2**24
 BURST_IN_TASKS = 6.0
-"""Length of a stretch of use, in idle run times; about as for Jacobi."""
+"""Length of an interval of use, in run times on an idle PC; about as for Jacobi."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Cells:
 
     @property
     def slower(self) -> float:
-        """L-HEFT's makespan over D-HEFT's."""
+        """L-HEFT's makespan divided by D-HEFT's."""
         return self.makespan["lheft"] / self.makespan["dheft"]
 
 
@@ -118,7 +118,7 @@ def _row(ask: Ask, program: Program, count: int, burst: float | None, seeds: int
 
 
 def claims(rows: Sequence[Cells]) -> list[Claim]:
-    """What the paper says about its figure 13, against the rows."""
+    """The paper's statements about its figure 13, compared with the rows."""
     used, idle = [row for row in rows if row.used], [row for row in rows if not row.used]
     slower, undisturbed = mean([row.slower for row in used]), mean([row.slower for row in idle])
     floor = mean([row.makespan["lheft"] / row.makespan["workqueue"] for row in used])

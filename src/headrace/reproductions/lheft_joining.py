@@ -1,4 +1,4 @@
-"""Figures 14 and 15 of the macro-dataflow paper: contributors that join while a program runs."""
+"""Figures 14 and 15 of the macro-dataflow paper: contributors that join during a run."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from headrace.simulator.events.run import SimulatedRun
 
 AT_FIRST, AT_LAST, A_MINUTE = 16, 32, 2
 FROM = 180.0
-"""Seconds after which two more come every minute."""
+"""Time in seconds from which two more contributors join every minute."""
 SEEDS = 3
 WORK = {"Jacobi": 16.0, "FFT": 6.0}
-"""Seconds of a task on an idle PC, chosen so that runs last as long as the paper's must have."""
+"""Run time of a task in seconds on an idle PC, chosen so that runs last about as long as the paper's."""
 BURST_IN_TASKS = 6.0
 SCHEDULERS = {
     "L-HEFT": ("lheft", 1),
@@ -49,13 +49,13 @@ class Cells:
     scheduler: str
     makespan: float
     alone: float
-    """Without the contributors that join."""
+    """Makespan without joining contributors."""
     slope: tuple[float, float]
-    """Tasks a minute before the first joins, and in the second minute after the last has."""
+    """Tasks per minute before the first join, and in the second minute after the last one."""
     response: float
-    """Seconds from joining to the first task that begins on the new contributor."""
+    """Seconds from a join to the first task that starts on the new contributor."""
     curve: list[float]
-    """Tasks finished at each moment with the first seed."""
+    """Tasks finished by each time, with the first seed."""
 
 
 def reproduce(ask: Ask) -> Reproduction:
@@ -64,7 +64,7 @@ def reproduce(ask: Ask) -> Reproduction:
 
 
 def programs(iterations: int = 10, points: int = 2**24) -> dict[str, Program]:
-    """Both, with tasks of WORK."""
+    """Both programs, with run times from WORK."""
     idle = {"Jacobi": jacobi(1, ratio=1.0), "FFT": fft(points, ratio=1.0)}
     ratio = {name: WORK[name] / float(program.graph.work[0]) for name, program in idle.items()}
     return {"Jacobi": jacobi(iterations, ratio=ratio["Jacobi"]), "FFT": fft(points, ratio=ratio["FFT"])}
@@ -141,7 +141,7 @@ def _row(ask: Ask, name: str, program: Program, label: str) -> Cells:
 
 
 def _slopes(runs: Sequence[SimulatedRun]) -> tuple[float, float]:
-    """Tasks a minute up to the first join, and from a minute after the last join (or half-way to the end)."""
+    """Tasks per minute up to the first join, and from a minute after the last join (or halfway to the end)."""
     before, after = [], []
     for run in runs:
         joined = run.log_time[run.log_kind == HOST_JOINED]
@@ -170,7 +170,7 @@ def _cells(row: Cells) -> list[Cell]:
 
 
 def claims(rows: Sequence[Cells]) -> list[Claim]:
-    """What the paper says about its figures 14 and 15, against the rows."""
+    """The paper's statements about its figures 14 and 15, compared with the rows."""
     made = []
     for program in dict.fromkeys(row.program for row in rows):
         by = {row.scheduler: row for row in rows if row.program == program}

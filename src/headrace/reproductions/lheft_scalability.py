@@ -1,4 +1,4 @@
-"""Figure 6 of the macro-dataflow paper: speedup of matrix multiplication, and what the network costs."""
+"""Figure 6 of the macro-dataflow paper: speedup of matrix multiplication, and network overhead."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COUNTS = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)
 RATIO = 6.0
 SEEDS = 3
 LIMIT = 0.1
-"""The paper: speedup leaves the ideal line when the network takes more than this share."""
+"""According to the paper, speedup falls below the ideal line when the network takes more than this share."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Cells:
     makespan: float
     speedup: float
     overhead: float
-    """Seconds during which contributors receive data over seconds of all tasks."""
+    """Time during which contributors receive data, divided by the run time of all tasks."""
     gigabytes: float
     speedup_error: float
     overhead_error: float
@@ -47,7 +47,7 @@ def reproduce(ask: Ask) -> Reproduction:
 
 
 def scalability(ask: Ask, counts: Sequence[int], blocks: int) -> Reproduction:
-    """The table for these numbers of contributors; chance decides only where pieces lie at first."""
+    """The table for these numbers of contributors; only the initial locations of pieces are random."""
     graph = matmul(blocks=blocks, ratio=RATIO).graph
     seeds = ask.seeds_or(SEEDS)
     rows: list[Cells] = []
@@ -115,7 +115,7 @@ def _row(graph: Graph, count: int, scheduler: str, seeds: int) -> Cells:
 
 
 def _receiving(run: SimulatedRun) -> float:
-    """Seconds during which each contributor receives something, summed over contributors."""
+    """Time during which each contributor receives data, in seconds, summed over contributors."""
     plan = run.executed
     total = 0.0
     for place in np.unique(plan.move_target).tolist():
@@ -142,7 +142,7 @@ def _cells(row: Cells) -> list[Cell]:
 
 
 def claims(rows: Sequence[Cells]) -> list[Claim]:
-    """What the paper says in its section 5.3, against the rows of L-HEFT."""
+    """The paper's statements in section 5.3, compared with the rows of L-HEFT."""
     ours = [row for row in rows if row.scheduler == "lheft"]
     first, last = ours[0], ours[-1]
     below = [row for row in ours if row.overhead <= LIMIT]

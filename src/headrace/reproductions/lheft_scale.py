@@ -29,7 +29,7 @@ SEEDS = {10: 3, 100: 1}
 SLOWER = 100
 """Factor by which planning is slower in extra runs on the smallest grid."""
 PIECES = 64
-"""Tasks of a round, as in the paper; on the largest grid half and twice as many, of the same length, as well."""
+"""Tasks per iteration, as in the paper; on the largest grid also half and twice as many of the same length."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Cells:
     pieces: int
     contributors: int
     slower: int
-    """Planning time over the measured one."""
+    """Planning time as a multiple of the measured one."""
     makespan: dict[str, float]
     error: dict[str, float]
     """The standard error of each makespan."""
@@ -50,11 +50,11 @@ class Cells:
     cpu: dict[str, float]
     gigabytes: dict[str, float]
     as_printed: float | None
-    """L-HEFT's makespan where a late task does not make its queue longer; with the fewest tasks alone."""
+    """L-HEFT's makespan if a late task does not lengthen its queue; only for the fewest tasks."""
 
     @property
     def ratio(self) -> float:
-        """L-HEFT's makespan over D-HEFT's."""
+        """L-HEFT's makespan divided by D-HEFT's."""
         return self.makespan["lheft"] / self.makespan["dheft"]
 
 
@@ -169,7 +169,7 @@ def _as_in_the_paper(rows: Sequence[Cells]) -> list[Cells]:
 
 
 def claims(rows: Sequence[Cells]) -> list[Claim]:
-    """What the paper says about these figures, against the rows."""
+    """The paper's statements about these figures, compared with the rows."""
     as_measured = _as_in_the_paper(rows)
     small = [row for row in as_measured if row.tasks == min(r.tasks for r in as_measured)]
     large = [row for row in as_measured if row.tasks == max(r.tasks for r in as_measured)]

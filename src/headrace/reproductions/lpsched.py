@@ -1,4 +1,4 @@
-"""The experiments of the LPSched paper: what is placed where, by three planners, planned and simulated.
+"""The experiments of the LPSched paper: deployments by three planners, planned and simulated.
 
 Every deployment goes through the checker. Times are for the whole input in the steady state: 32 MB for the
 averager, 100 MB for the microscope.
@@ -23,19 +23,19 @@ from headrace.reproductions.lpsched_cases import (
     minas_gerais,
     on,
 )
-from headrace.simulator.flow import FlowOutcome, simulate_deployment
+from headrace.simulator.pipeline.flow import FlowOutcome, simulate_deployment
 
 ALL = ("lpsched", "trivial", "total")
 LISTED = tuple(f"MG{i}" for i in (1, 2, 3, 9, 10, 11, 12, 14, 15, 16, 17, 18))
 """The machines that the paper lists for 1 x 7 x 1 under load."""
 _SHORT = {"microscope, two clusters, 2 MB/s": "two clusters"}
 NEAR = 0.05
-"""Times within this share of the paper's agree: it measured whole runs, start and end included."""
+"""Relative tolerance of times: the paper measured whole runs, including start and end."""
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """One deployment, checked and simulated in both ways of routing."""
+    """One deployment, checked and simulated with both routing methods."""
 
     deployment: Deployment
     planned: FlowOutcome
@@ -51,13 +51,13 @@ class Run:
 
     @cached_property
     def seconds(self) -> float:
-        """As DataCutter would run it: LPSched's flows as planned, the others' buffers in turn."""
+        """Time as DataCutter would run it: LPSched's flows as planned, the others' buffers round-robin."""
         outcome = self.planned if self.deployment.planner == "lpsched" else self.in_turn
         return self.deployment.problem.pipeline.reader.volume / outcome.throughput
 
 
 Runs = Mapping[tuple[str, str], Run]
-"""By case and planner."""
+"""Runs by case and planner."""
 
 
 def cases() -> dict[str, tuple[PipelineProblem, Sequence[str]]]:
@@ -93,14 +93,14 @@ def cases() -> dict[str, tuple[PipelineProblem, Sequence[str]]]:
 
 
 def run_cases(ask: Ask) -> Runs:
-    """Plan, check and simulate all of them."""
+    """Plan, check and simulate all cases."""
     runs: dict[tuple[str, str], Run] = {}
     for case, (problem, planners) in cases().items():
         ask.tell(case)
         for planner in planners:
             deployment = PLANNERS[planner](problem)
             for violation in deployment.check():
-                raise BadPlan(str(violation), where=f"{case}, {planner}", hint="report it: this is a defect")
+                raise BadPlan(str(violation), where=f"{case}, {planner}", hint="please report this bug")
             runs[case, planner] = Run(
                 deployment, simulate_deployment(deployment), simulate_deployment(deployment, "round-robin")
             )
@@ -110,11 +110,11 @@ def run_cases(ask: Ask) -> Runs:
 def reproduce(ask: Ask) -> Reproduction:
     """All experiments of sections 5.2 to 5.6."""
     if ask.seeds is not None:
-        raise UsageError("nothing is drawn in lpsched", where="reproduce", hint="leave --seeds away")
+        raise UsageError("lpsched uses no random numbers", where="reproduce", hint="omit --seeds")
     runs = run_cases(ask)
     compared = [case for case, (_, planners) in cases().items() if planners is ALL]
     return Reproduction(
-        title="LPSched: copies of filters, where, and what they bring",
+        title="LPSched: copies of filters, their hosts, and the throughput",
         source="do Nascimento, Ferreira, Meira Jr., Guedes: Scheduling data flow applications using linear "
         "programming, sections 5.2 to 5.6",
         headers=(
@@ -173,7 +173,7 @@ def _row(case: str, run: Run) -> tuple[Cell, ...]:
 
 
 def _ruled(rule: str, found: Iterator[Claim]) -> list[Claim]:
-    """The claims, all judged by one rule; the numbers of the trial runs were fitted to them."""
+    """The claims, all with the same rule; the numbers of the trial runs were fitted to them."""
     return [replace(claim, rule=rule, afterwards=True) for claim in found]
 
 
@@ -265,7 +265,7 @@ def _microscope(runs: Runs) -> Iterator[Claim]:
 
 
 def _times(runs: Runs) -> Iterator[Claim]:
-    """What the figures compare: LPSched with Trivial and Total."""
+    """Comparisons of LPSched with Trivial and Total from the figures."""
 
     def ratio(case: str, other: str) -> float:
         return runs[case, other].seconds / runs[case, "lpsched"].seconds
@@ -290,7 +290,7 @@ def _times(runs: Runs) -> Iterator[Claim]:
     yield _faster("1x7x1 under load: faster than Total", ratio("1x7x1 loaded", "total"), 1.05, 10.0)
     lp = runs["1x7x1 loaded", "lpsched"]
     yield Claim(
-        "the runtime cannot be told the planned flows, which can make optimal plans suboptimal",
+        "the runtime cannot follow the planned flows, which can make optimal plans suboptimal",
         f"1x7x1 under load: buffers distributed round robin reach {lp.in_turn.of_planned:.0%} of the "
         "planned throughput",
         lp.in_turn.of_planned < 0.95,

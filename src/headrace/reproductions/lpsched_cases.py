@@ -1,7 +1,7 @@
-"""The machines and applications of the LPSched paper, with trial numbers under which its placements come out.
+"""The machines and applications of the LPSched paper, with trial measurements that reproduce its placements.
 
-The paper gives the machines' powers and says that they hang on Fast Ethernet; it does not print its trial
-runs. Those here were chosen so that they agree with what it does say: 53.2 s for 32 MB on MG1, adders that
+The paper gives the machines' powers and says that they are connected by Fast Ethernet; it does not print its trial
+runs. Those here were chosen to agree with what it does say: 53.2 s for 32 MB on MG1, adders that
 take 2, 5 or 7 times as long, and the numbers of copies.
 """
 
@@ -14,9 +14,9 @@ from headrace.model.platform import Host, Link, Platform, Site
 
 FAST, SLOW, MARYLAND, OHIO = 1.4745, 0.9912, 1.29105, 1.85466
 PORT = 12.5e6
-"""Fast Ethernet, in bytes a second."""
+"""Bandwidth of Fast Ethernet in bytes/s."""
 SLOW_TO_READ = 3.0
-"""How much quicker the first sort of machines reads, disk and CPU together (section 5.4 of the paper)."""
+"""How much faster the first kind of machine reads, disk and CPU combined (section 5.4 of the paper)."""
 LOADED = (4, 5, 6, 7, 8, 10, 13, 14)
 """Machines of Minas Gerais under a load of 50 % in section 5.3."""
 HEAVY = {2: 2.1, 5: 4.95, 7: 6.95}
@@ -50,7 +50,7 @@ def minas_gerais(
 
 
 def averager(weight: int, sources: Iterable[Source]) -> Pipeline:
-    """GridArrayAverager 1 x weight x 1 over 32 MB, tried on a fast machine."""
+    """GridArrayAverager 1 x weight x 1 over 32 MB, with trial measurements from a fast machine."""
     return Pipeline(
         f"1x{weight}x1",
         [

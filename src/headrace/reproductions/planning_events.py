@@ -1,4 +1,4 @@
-"""When to plan again: S1, S2, S3 and once on grids that change (the parameter-sweep paper, sections 5.6 and 7.3)."""
+"""When to replan: S1, S2, S3 and once on changing grids (parameter-sweep paper, sections 5.6 and 7.3)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from headrace.simulator.events.simulate import simulate_program
 
 PLANNER = "xsufferage"
 PLANNING = 1.0
-"""Virtual seconds a plan takes for each thousand tasks times hosts: 4 s for the first one."""
+"""Planning time in virtual seconds per thousand tasks times hosts: 4 s for the first plan."""
 SEEDS = 3
 INTERVALS = (100.0, 400.0, 1600.0)
 
@@ -42,7 +42,7 @@ EVENTS = {f"S1, {i:g} s": _only("S1", i) for i in INTERVALS} | {
     "once": _only("once"),
     AT_ONCE: ReplanPolicy("S2", 400.0, planning=PLANNING),
 }
-"""S2 and S3 begin with an interval that may grow; the last also plans at joins, losses and idle hosts."""
+"""S2 and S3 start with an interval that may grow; the last also replans on joins, losses and idle hosts."""
 REPLAN = {
     f"replan on {what}": replace(_only("S1", 1600.0), replan=what)
     for what in get_args(Literal["both", "joins", "losses", "neither"])
@@ -62,7 +62,7 @@ WHEN, CHANGES, LINKS, LARGE = (
     "order of links, large results",
 )
 LARGE_KB = 400.0
-"""Results of the last table; they have 10 KB otherwise."""
+"""Size of results in the last table; otherwise they have 10 KB."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def events(ask: Ask, grids: Sequence[Stability], tasks_in_chunk: int = TASKS_IN_
     for rule in PLAIN_ORDERS:
         add(LARGE, rule, grids[-1], SimulationConfig(EVENTS[AT_ONCE], ORDERS[rule], estimates="forecast"))
     return Reproduction(
-        title="When to plan again on a grid that changes",
+        title="When to replan on a changing grid",
         source=f"{SWEEP_PAPER}, sections 5.6.1, 5.6.5 and 7.3",
         headers=["table", "rule", "grid", "makespan s", "over the best", "plans", "stolen"],
         rows=[_cells(row, rows) for row in rows],
@@ -174,7 +174,7 @@ def _cells(row: Row, rows: Sequence[Row]) -> list[Cell]:
 
 
 def claims(rows: Sequence[Row], grids: Sequence[Stability]) -> list[Claim]:
-    """What the paper says or expects, against the rows."""
+    """The paper's statements and expectations, compared with the rows."""
     return [*_claims_about_events(rows, grids), *_claims_about_the_rest(rows, grids)]
 
 

@@ -1,4 +1,4 @@
-"""The clusters of figure 11 with hosts and links that change: for experiments with estimates and planning events."""
+"""The clusters of figure 11 with varying hosts and links, for experiments on estimates and planning events."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from headrace.reproductions.figure_11 import KB
 Stability: TypeAlias = Literal["stable", "changing loads", "half unstable", "unstable"]
 STABILITIES: tuple[Stability, ...] = ("stable", "changing loads", "half unstable", "unstable")
 CLUSTERS = ((4, 0.8), (6, 0.6), (12, 0.3))
-"""Hosts, and how much of each is available on average."""
+"""Hosts of each cluster, and their mean availability."""
 LENGTH = 3 * 3600.0
-"""Series repeat after this; no host comes or goes later."""
+"""Series repeat after this time; no host joins or leaves later."""
 STAYS, AWAY = 1500.0, 300.0
-"""Mean seconds for which an unstable host is there, and gone."""
+"""Mean seconds for which an unstable host is present, and absent."""
 CHUNKS, TASKS_IN_CHUNK = 8, 25
 SHARED_KB = 1200.0
 
 
 def sweep(seed: int, *, tasks_in_chunk: int = TASKS_IN_CHUNK, result_kb: float = 10.0) -> Program:
-    """Half of the tasks of figure 11, in chunks that share a file; results about so large.
+    """Half of the tasks of figure 11, in chunks that share a file, with results of about `result_kb` KB.
 
     >>> sweep(0).graph.n_tasks
     200
@@ -40,7 +40,7 @@ def sweep(seed: int, *, tasks_in_chunk: int = TASKS_IN_CHUNK, result_kb: float =
 
 
 def walking_grid(seed: int, spread: float = 0.4, period: float = 300.0) -> GridScript:
-    """All hosts and links go up and down at random around their means.
+    """A grid whose hosts and links follow random walks around their means.
 
     >>> grid = walking_grid(0)
     >>> len(grid.platform.hosts), grid.platform.hosts[0].trace.steady
@@ -52,10 +52,10 @@ def walking_grid(seed: int, spread: float = 0.4, period: float = 300.0) -> GridS
 
 
 def unstable_grid(stability: Stability, seed: int) -> GridScript:
-    """The clusters with hosts and links that walk around their means, and hosts that come and go.
+    """The clusters with hosts and links that follow random walks, and hosts that leave and return.
 
-    stable: none; changing loads: all walk, none leaves; half unstable: the last cluster (12 of 22 hosts) does both;
-    unstable: all do.
+    stable: neither; changing loads: all follow walks, none leaves; half unstable: both, in the last cluster
+    (12 of 22 hosts) only; unstable: both, everywhere.
 
     >>> [len(unstable_grid(s, 0).changes) > 25 for s in STABILITIES]
     [False, False, True, True]

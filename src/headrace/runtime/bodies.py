@@ -1,4 +1,4 @@
-"""What a worker does for one task: calls a function or starts a command, and measures it."""
+"""Execution of one task on a worker: call a function or start a command, and measure it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from headrace.runtime.pace import wait_out
 from headrace.runtime.packing import Packed, unpack, unpack_once
 
 _SHOWN = 6000
-"""Characters of an error that are kept: the engine replaces errors of more than 10,000."""
+"""Maximum characters of an error message: the engine replaces errors of more than 10,000."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One task as it travels to a worker."""
+    """One task in the form sent to a worker."""
 
     task: str
     payload: bytes
@@ -34,22 +34,22 @@ class Job:
 
 @dataclass(slots=True)
 class Measured:
-    """What one execution of a task took."""
+    """Measurements of one execution of a task."""
 
     start: float
     finish: float = 0.0
     cpu: float = 0.0
-    """Seconds of CPU of the function's thread; for a command, the time it lasted."""
+    """CPU seconds of the function's thread; for a command, its elapsed time."""
     read: int = 0
-    """Bytes of its inputs."""
+    """Total size of its inputs in bytes."""
     sizes: list[tuple[str, int]] = field(default_factory=list)
-    """Bytes of each output."""
+    """Size of each output in bytes."""
 
 
 def run_job(job: Job, *values: Any) -> Any:
-    """Execute a task on this worker; values beyond its inputs are signals and only order it.
+    """Execute a task on this worker; values beyond its inputs are signals that only enforce order.
 
-    Returns its output, or a tuple of them. The measurement goes to the engine with the task's end.
+    Returns its output, or a tuple of outputs. The measurement is sent to the engine when the task ends.
     """
     outputs, measured = execute_job(job, values[: len(job.inputs)])
     attach_measurement(
@@ -65,7 +65,7 @@ def run_job(job: Job, *values: Any) -> Any:
 
 
 def execute_job(job: Job, values: Sequence[Any]) -> tuple[tuple[Any, ...], Measured]:
-    """The outputs of a task, and what it took. Every failure is a TaskFailed that can be shown.
+    """Run a task; return its outputs and measurements. Every failure is raised as a TaskFailed.
 
     >>> from headrace.runtime.packing import packer
     >>> with packer() as pack:
@@ -101,7 +101,7 @@ def execute_job(job: Job, values: Sequence[Any]) -> tuple[tuple[Any, ...], Measu
 
 
 def size_of(value: Any) -> int:
-    """Bytes a value takes when it moves, as near as that is known.
+    """Approximate size in bytes of a value when it is transferred.
 
     >>> size_of(b"abc"), size_of(FileData("x", b"abcd")), size_of(None)
     (3, 4, 0)
@@ -129,7 +129,7 @@ def _call(
     if not isinstance(value, tuple | list) or len(value) != len(job.outputs):
         got = f"{len(value)} values" if isinstance(value, tuple | list) else f"one {type(value).__name__}"
         raise TaskFailed(
-            f"it returned {got} for {len(job.outputs)} outputs",
+            f"it returned {got}, but has {len(job.outputs)} outputs",
             where=f"task {job.task!r}",
             hint=f"return a tuple of {len(job.outputs)} values",
         )
@@ -137,7 +137,7 @@ def _call(
 
 
 def _shown(error: BaseException) -> str:
-    """The traceback from the user's own code on: frames of this module say nothing to the user."""
+    """The traceback without frames of this module, which are of no use to the user."""
     own = str(Path(__file__).resolve())
     frame: TracebackType | None = error.__traceback__
     while frame is not None and str(Path(frame.tb_frame.f_code.co_filename).resolve()) == own:

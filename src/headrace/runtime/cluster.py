@@ -1,4 +1,4 @@
-"""Clusters: workers on this machine, started for the user, or a cluster that somebody already runs."""
+"""Clusters: workers started on this machine, or an existing cluster."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from headrace.runtime.local_workers import LocalWorkers, start_workers
 from headrace.runtime.probe import probe_speeds
 
 _NETWORK_BANDWIDTH = 125e6
-"""Of a cluster whose network nobody described: 1 Gbit/s at each worker."""
+"""Assumed bandwidth of each worker's port in a cluster without a network description: 1 Gbit/s."""
 _PATIENCE = 10.0
-"""Seconds in which a worker of a real cluster may come back when none is left."""
+"""Seconds to wait for a worker to return when none is left in a real cluster."""
 
 
 class Cluster:
-    """Workers, the platform they form, and programs executed on them. Close it, or use it in `with`."""
+    """A set of workers and the platform they form; executes programs. Close it, or use it in `with`."""
+
+    computes = True
 
     def __init__(
         self, client: Any, platform: Platform, workers: LocalWorkers | None = None, engine: Any = None
@@ -48,12 +50,12 @@ class Cluster:
         graph: Graph | None = None,
         platform: Platform | None = None,
     ) -> Outcome:
-        """Run a program; with `scheduler` None the engine places its tasks by itself.
+        """Run a program; with `scheduler` None, the engine places the tasks.
 
-        `graph` and `platform` replace the program's and the cluster's own where better estimates of run
-        times, sizes and speeds are known.
+        `graph` and `platform` override those of the program and the cluster, to supply better estimates of run
+        times, sizes and speeds.
 
-        A task that fails ends the run; the outcome then has errors. An interruption closes the
+        A failing task ends the run, and the outcome then has errors. An interruption closes the
         cluster and raises RunStopped.
         """
         patience = 0.0 if self._workers is not None else _PATIENCE
@@ -75,11 +77,11 @@ class Cluster:
 
     @property
     def pids(self) -> dict[str, int]:
-        """Process ids of local workers by host name; empty for a cluster of somebody else."""
+        """Process ids of local workers by host name; empty for an existing cluster."""
         return {} if self._workers is None else self._workers.pids
 
     def close(self) -> None:
-        """Leave the cluster; local workers, and the commands they started, end."""
+        """Disconnect; local workers and the commands they started are ended."""
         if self._workers is not None:
             self._workers.end()
         self.client.close()
@@ -104,18 +106,18 @@ def open_local(
 ) -> Cluster:
     """Start workers on this machine, one process each: w0, w1, ..., or w0-4x, w1-2x, ... with speeds.
 
-    With `speeds`, each worker pretends to have its own by making tasks last longer: with a `stretch`
+    With `speeds`, each worker emulates its speed by making tasks last longer: with a `stretch`
     of at least the largest speed, tasks that used c seconds last c * stretch / speed.
     """
     import dask
     from distributed import Client, LocalCluster
 
     if workers is not None and speeds is not None and workers != len(speeds):
-        raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed a worker")
+        raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed per worker")
     if not stretch > 0:
         raise UsageError(f"stretch is {stretch}", hint="give a number above 0")
     platform = Platform.local(workers, speeds=speeds, cores=threads)
-    # Closing kills the workers, of which the engine would tell the user in passing.
+    # Closing kills the workers, which the engine would otherwise report to the user.
     logging.getLogger("distributed.batched").setLevel(logging.WARNING)
     engine = client = started = None
     try:
@@ -149,10 +151,10 @@ def connect(
     bandwidth: float = _NETWORK_BANDWIDTH,
     timeout: float = 15.0,
 ) -> Cluster:
-    """Join a running cluster at `tls://host:port`, or `tcp://` on this machine only.
+    """Connect to a running cluster at `tls://host:port`, or `tcp://` on this machine only.
 
-    Certificates come from the arguments or else from the engine's own configuration (environment
-    variables DASK_DISTRIBUTED__COMM__TLS__...). Headrace must be installed there too. The speed of
+    Certificates are taken from the arguments, or else from the engine's configuration (environment
+    variables DASK_DISTRIBUTED__COMM__TLS__...). Headrace must be installed on the cluster too. The speed of
     every worker is measured; `bandwidth` is that of each worker's port, in bytes/s.
     """
     from distributed import Client
@@ -162,11 +164,11 @@ def connect(
         client = Client(url, security=security, timeout=timeout, set_as_default=False)
     except KeyboardInterrupt:
         raise RunStopped("interrupted", where=url, hint="run it again") from None
-    except Exception as error:  # the engine raises whatever the layer that failed raises
+    except Exception as error:  # any layer of the engine may raise here
         raise UsageError(
             f"cannot connect: {error or type(error).__name__}",
             where=url,
-            hint="check that the scheduler runs there and that the certificates are its own",
+            hint="check that the scheduler runs there and that the certificates match",
         ) from None
     try:
         return Cluster(client, _measured_platform(client, url, bandwidth))
@@ -189,7 +191,7 @@ def _measured_platform(client: Any, url: str, bandwidth: float) -> Platform:
 
 
 def _checked_url(url: str) -> str:
-    """The scheme, if data may travel that way."""
+    """The URL scheme, if it is allowed for this address."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -199,7 +201,7 @@ def _checked_url(url: str) -> str:
         raise UsageError(f"{url!r} is not the address of a cluster", hint="write tls://host:port")
     if parts.scheme == "tcp" and not _is_loopback(host):
         raise UsageError(
-            f"{url!r} would send programs and data unencrypted, to anyone who answers",
+            f"{url!r} would send programs and data unencrypted and unauthenticated",
             hint=f"use tls://{host}:{port} and certificates",
         )
     return parts.scheme
@@ -231,6 +233,6 @@ def _security(scheme: str, ca: object, cert: object, key: object) -> Any:
     if not (security.tls_ca_file and security.tls_client_cert):
         raise UsageError(
             "a tls:// address needs certificates",
-            hint="give ca, cert and key, or set DASK_DISTRIBUTED__COMM__TLS__CA_FILE and its like",
+            hint="pass --tls-ca, --tls-cert and --tls-key, or set DASK_DISTRIBUTED__COMM__TLS__CA_FILE etc.",
         )
     return security

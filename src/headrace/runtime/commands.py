@@ -1,4 +1,4 @@
-"""Commands as tasks: started without a shell, in a folder of their own."""
+"""Commands as tasks: started without a shell, each in its own folder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def run_command(
             )
     except (OSError, ValueError) as error:
         raise TaskFailed(
-            f"{argv[0]!r} cannot be started: {error}", where=where, hint="check that it is installed there"
+            f"{argv[0]!r} cannot be started: {error}",
+            where=where,
+            hint="check that it is installed on the worker",
         ) from None
     if done.returncode != 0:
         ended = f"signal {-done.returncode}" if done.returncode < 0 else f"status {done.returncode}"
@@ -51,13 +53,13 @@ def run_command(
             raise TaskFailed(
                 f"{argv[0]!r} did not write its output {name!r}{_tail(errors)}",
                 where=where,
-                hint=f"let an argument hold {{{name}}}, or name it as stdout",
+                hint=f"use {{{name}}} in an argument, or declare it as stdout",
             )
     return tuple(FileData(name, targets[name].read_bytes()) for name in outputs)
 
 
 def fill(argv: tuple[str, ...], files: Mapping[str, Path]) -> list[str]:
-    """Arguments with `{item}` replaced by `./file`; other braces stay as they are.
+    """Arguments with `{item}` replaced by `./file`; other braces are left unchanged.
 
     >>> fill(("sort", "-k2", "{a}", "--output={b}", "{print}"), {"a": Path("x/1_a"), "b": Path("x/b")})
     ['sort', '-k2', './1_a', '--output=./b', '{print}']
@@ -74,7 +76,7 @@ def _materialise(scratch: Scratch, name: str, value: Any) -> Path:
 
 
 def _only_signals(command: Command, task: str, outputs: tuple[str, ...]) -> bool:
-    """Whether the task declared no output: its one item is then a signal, not a file."""
+    """Whether the task declared no output: its only item is then a signal, not a file."""
     signal = f"{task}.done"
     if outputs != (signal,) or command.stdout == signal:
         return False

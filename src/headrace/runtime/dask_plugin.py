@@ -1,20 +1,21 @@
-"""The policy inside the engine's scheduler: the one module that touches non-public hooks of distributed.
+"""The plugin inside the engine's scheduler: the only module that uses non-public hooks of distributed.
 
-What it relies on, beside the documented hooks of SchedulerPlugin:
+It relies on the following, in addition to the documented hooks of SchedulerPlugin:
 - `update_graph` runs before any task of the graph can start, and `transition` of a finished task before
   its dependents are placed: restrictions and priorities set there are obeyed;
-- a task with `worker_restrictions` is neither queued by the scheduler nor stolen, so nothing else need be
-  turned off; restricted to an address that does not exist it stays in `no-worker` until told otherwise;
-- `remove_worker` comes after the lost tasks were put back: those pinned to the lost worker are then in
-  `no-worker`, where the engine would leave them for ever;
-- a worker sends its task's `metadata` along with the message that it finished, and keeps what it
-  received in `transfer_incoming_log`.
+- a task with `worker_restrictions` is neither queued by the scheduler nor stolen, so neither need be
+  turned off; restricted to an address that does not exist, it stays in `no-worker` until that changes;
+- `remove_worker` is called after lost tasks were rescheduled: those pinned to the lost worker are then in
+  `no-worker`, where the engine would leave them forever;
+- a worker sends its task's `metadata` with the message that it finished, and logs incoming transfers
+  in `transfer_incoming_log`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -50,13 +51,13 @@ _CLOCK_NOISE = 0.1
 _METADATA = "headrace"
 _shipping = threading.Lock()
 _last_shipped: dict[str, Any] | None = None
-"""On a worker: the last entry of its transfer log that the scheduler was told of."""
+"""On a worker: the last entry of its transfer log that was reported to the scheduler."""
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 
 def attach_measurement(measured: dict[str, Any]) -> None:
-    """On a worker, in a task: send a measurement, and what data arrived, with the task's end."""
+    """On a worker, in a task: report a measurement and incoming transfers when the task ends."""
     global _last_shipped
     from distributed.comm import get_address_host
     from distributed.worker import get_worker, thread_state
@@ -69,9 +70,8 @@ def attach_measurement(measured: dict[str, Any]) -> None:
         arrived.reverse()
         if arrived:
             _last_shipped = arrived[-1]
-    # What the engine takes for the difference between the clocks is as inexact as its messages are slow: a
-    # small one is noise, and would let a task begin before the one it waits for has ended. On one machine there
-    # is one clock.
+    # The engine's estimate of the clock offset is only as exact as its messages are fast: a small offset is
+    # noise, and could make a task start before its predecessor ended. On one machine there is one clock.
     delay = worker.scheduler_delay
     apart = get_address_host(worker.address) != get_address_host(worker.scheduler.address)
     shift = delay if apart and abs(delay) > _CLOCK_NOISE else 0.0
@@ -92,7 +92,7 @@ def attach_measurement(measured: dict[str, Any]) -> None:
 
 
 def _guarded(hook: Hook) -> Hook:
-    """The engine only logs what a hook raises, and goes on: here it ends the run instead."""
+    """End the run when a hook raises an exception; the engine would only log it."""
 
     @functools.wraps(hook)
     def guarded(self: CoordinatorPlugin, *args: Any, **kwargs: Any) -> None:
@@ -107,9 +107,9 @@ def _guarded(hook: Hook) -> Hook:
 
 
 class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
-    """Carries out a scheduler's assignments, or with `policy` None only watches.
+    """Executes a scheduler's assignments or, with `policy` None, only observes.
 
-    Everything that happens goes to the client in batches under `topic`: dictionaries with `events`,
+    All events are sent to the client in batches under `topic`: dictionaries with `events`,
     `measured`, and once `end` or `error`.
     """
 
@@ -132,7 +132,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Seconds to wait for a worker when none is left."""
 
     async def start(self, scheduler: Any) -> None:
-        """Plan: an error here reaches the client as it is."""
+        """Plan: errors raised here are passed to the client unchanged."""
         self.scheduler = scheduler
         self.began: float | None = None
         self.over = False
@@ -147,12 +147,18 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.address: dict[str, str] = {}
         self.host_at: dict[str, str] = {}
         self.told_lost: set[str] = set()
-        """Hosts whose loss was told since the run began."""
+        """Hosts reported as lost since the run began."""
         for address, worker in scheduler.workers.items():
             self._note_worker(address, str(worker.name))
+        if not self.address:
+            raise _no_worker(self.platform)
         self.coordinator: Coordinator | None = None
+        self.timer = math.inf
+        """When the scheduler will be asked next, as it wished."""
+        self.asked_for = -math.inf
+        """The last such time that has come."""
         if self.policy is not None:
-            # In a thread: workers and other clients of the scheduler are answered meanwhile.
+            # In a thread, so that the scheduler stays responsive to workers and other clients.
             await asyncio.to_thread(self._prepare_policy)
 
     def _prepare_policy(self) -> None:
@@ -164,7 +170,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.pin: dict[str, Assign] = {}
         self.to_apply: dict[Key, str] = {}
         assert self.policy is not None
-        from headrace.core.coordinator import Coordinator  # compiled code, which not every run needs
+        from headrace.core.coordinator import Coordinator  # imports compiled code that not every run needs
         from headrace.core.estimates import HistoryEstimates
 
         scheduler = unpack(self.policy)
@@ -184,7 +190,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         )
         self.first_answer = self.coordinator.handle([*absent, Started(0.0)])
 
-    # What the engine calls.
+    # Hooks called by the engine.
 
     @_guarded
     def update_graph(self, scheduler: Any, *, tasks: list[Key], **_: Any) -> None:
@@ -196,13 +202,13 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             return
         for key in self.known:
             scheduler.tasks[key].worker_restrictions = {_NOWHERE}
-        # The engine has already ordered the first tasks by its own priorities: they are held back until
-        # that is over and then sent by ours, for a worker begins with what it gets first.
+        # The engine has already ordered the first tasks by its own priorities: hold them back until
+        # it is done and then send them by ours, since a worker starts with what it receives first.
         scheduler.loop.add_callback(self._begin)
 
     @_guarded
     def _begin(self) -> None:
-        """Carry out the first answer, as far as nothing has changed since it was given."""
+        """Execute the initial commands that are still valid."""
         assert self.coordinator is not None
         workers = self.scheduler.workers
         gone = [host for host in self.planned_for if self.address.get(host) not in workers]
@@ -216,7 +222,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self._apply()
 
     def _still_holds(self, command: object, gone: list[str]) -> bool:
-        """Whether a command of the first answer can be carried out, now that hosts may have left or joined."""
+        """Whether an initial command is still valid, as hosts may have left or joined since."""
         if not isinstance(command, Assign):
             return True
         there = command.host in self.address or command.host not in self.planned_for
@@ -261,7 +267,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             self._rescue()
             self._apply()
 
-    # What happened.
+    # Event handling.
 
     def _now(self) -> float:
         return self._since(engine_time())
@@ -287,7 +293,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             self._emit(event)
         if self.coordinator is not None:
             self._carry_out(self.coordinator.handle(happened))
-            # Inside a transition no other may begin: what has to move does so right after.
+            # Transitions must not be nested: tasks are moved right after this one.
             if self.to_apply or self.transfers.waiting:
                 self.scheduler.loop.add_callback(self._apply)
 
@@ -338,12 +344,12 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
     @_guarded
     def _give_up_without_hosts(self) -> None:
         if not self.address and not self.over:
-            raise NoPlan("no worker is left", where=self.platform.name, hint="add a worker and run it again")
+            raise _no_worker(self.platform)
 
-    # What follows from it.
+    # Commands of the coordinator.
 
     def _carry_out(self, commands: Sequence[object]) -> None:
-        """Do what the coordinator says; what must also change a task's state is kept for `_apply`."""
+        """Execute the coordinator's commands; state changes of tasks are deferred to `_apply`."""
         for command in commands:
             if isinstance(command, Requeue | Cancel):
                 self._hold(command.task, running=isinstance(command, Cancel))
@@ -356,9 +362,27 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
                 self.transfers.replicate(command.item, command.target)
             elif isinstance(command, Remove):
                 self.transfers.remove(command.item, command.place)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        """Have the scheduler asked at the time it named last."""
+        assert self.coordinator is not None
+        at = self.coordinator.scheduler.wake.at
+        if self.asked_for < at < self.timer:
+            self.timer = at
+            self.scheduler.loop.call_later(max(0.0, at - self._now()), self._ask_in_time)
+
+    @_guarded
+    def _ask_in_time(self) -> None:
+        """The time is there for which a timer was set; the scheduler may have named a later one meanwhile."""
+        if self.over or self.coordinator is None or not self.missing:
+            return
+        self.asked_for, self.timer = self.timer, math.inf
+        self._carry_out(self.coordinator.handle((), now=self._now()))
+        self._apply()
 
     def _hold(self, task: str, running: bool) -> None:
-        """Take a task off its worker; it waits until it is assigned again."""
+        """Remove a task from its worker; it waits until it is assigned again."""
         self.pin.pop(task, None)
         state = self.scheduler.tasks.get(self.key_of[task])
         if state is None:
@@ -368,7 +392,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             self.to_apply[self.key_of[task]] = "released"
 
     def _assign(self, answer: Iterable[Assign]) -> None:
-        """Set restrictions and priorities; what must also change its state is kept for `_apply`."""
+        """Set restrictions and priorities; state changes are deferred to `_apply`."""
         helpers: dict[Key, None] = {}
         for assignment in answer:
             address = self.address.get(assignment.host)
@@ -401,16 +425,18 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             self.to_apply[key] = "processing"
         elif state.state == "processing":
             worker = state.processing_on
-            # What a worker has begun stays: moving it would only do its work twice.
+            # A task that has started stays: moving it would only repeat its work.
             if worker.address != address and state not in worker.executing:
                 self.to_apply[key] = "released"
 
     def _rescue(self) -> None:
-        """Give every key that is pinned to a lost worker a place beside its readers.
+        """Pin every key that is pinned to a lost worker to a worker of its readers.
 
-        The engine also computes again what the coordinator holds to be done, where it had already
-        dropped the data: no assignment comes for those. O(keys).
+        The engine also recomputes tasks that the coordinator considers finished, if their data had already
+        been dropped: no assignment is made for those. O(keys).
         """
+        if not self.address:  # another worker may come
+            return
         names = self.graph.task_names
         for number in reversed(self.graph.order.tolist()):
             task = names[number]
@@ -429,7 +455,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
                 self._place_helper(key)
 
     def _first_reader(self, state: Any) -> Assign | None:
-        """The pin of the first task, by rank, that reads what this one makes and has a living host."""
+        """The pin of the first task, by rank, that reads this key's data and has a live host."""
         pins: list[Assign] = []
         for reader in state.dependents:
             tasks = (
@@ -445,7 +471,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         return min(self.address, key=lambda host: (len(workers[self.address[host]].processing), host))
 
     def _apply(self) -> None:
-        """Let tasks move to where they now belong: those that waited for a host, and those elsewhere."""
+        """Move tasks to their assigned hosts: those that waited for a host, and those on another one."""
         changes, self.to_apply = self.to_apply, {}
         movable = []
         for key, target in changes.items():
@@ -454,12 +480,12 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             if state is not None and state.state == expected:
                 movable.append((state.priority, key, target))
         if movable:
-            # The engine takes the last of them first.
+            # The engine processes the last of them first.
             moves = {key: target for _, key, target in sorted(movable, reverse=True)}
             self.scheduler.transitions(moves, stimulus_id=f"headrace-{engine_time()}")
         self.transfers.start_next()
 
-    # What the client hears.
+    # Messages to the client.
 
     def _emit(self, event: Event) -> None:
         self.events.append(event)
@@ -490,12 +516,14 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     def _publish(self, message: dict[str, Any]) -> None:
         self.scheduler.log_event(self.topic, message)
-        # It has been sent; the scheduler would also keep it for ever.
+        # It has been sent; the scheduler would otherwise keep it forever.
         self.scheduler._broker.truncate(self.topic)
 
     def _check_progress(self) -> None:
-        """A scheduler that gives no host to what is ready, while nothing runs, would wait for ever."""
+        """Fail if nothing runs and ready tasks have no host: the run would never end."""
         if self.coordinator is None or self.busy or not self.missing or not self.address or self.to_apply:
+            return
+        if self.timer < math.inf:  # it wants to be asked later
             return
         held = sorted(
             self.layout.tasks[state.key]
@@ -504,7 +532,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         )
         if held:
             raise NoPlan(
-                f"{len(held)} tasks are ready and have no host, first {held[0]!r}",
+                f"{len(held)} ready tasks have no host, the first is {held[0]!r}",
                 where=self.policy_name,
                 hint="use another scheduler",
             )
@@ -523,9 +551,9 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 
 
 def warm_up(scheduler: Scheduler) -> None:
-    """Have everything compiled that a run under this scheduler needs, before its clock starts: by a small run.
+    """Compile all code that a run under this scheduler needs, before its clock starts, by a small simulated run.
 
-    Only for schedulers and planners of Headrace: what others do with a program that is not theirs is not known.
+    Only for schedulers and planners of Headrace: user-defined ones might have side effects.
     """
     from headrace.core.coordinator import Coordinator
     from headrace.core.estimates import HistoryEstimates
@@ -552,8 +580,12 @@ def warm_up(scheduler: Scheduler) -> None:
         coordinator.handle([TaskFinished(2.0 + k, f"t{k}", a, 1.0 + k)])
 
 
+def _no_worker(platform: Platform) -> NoPlan:
+    return NoPlan("no worker is left", where=platform.name, hint="add a worker and run it again")
+
+
 def _error_text(details: dict[str, Any]) -> str:
-    """What the user is shown: the message our own wrapper made, or the engine's."""
+    """The message for the user: from our own wrapper if there is one, otherwise from the engine."""
     import pickle
 
     from distributed.protocol.serialize import Serialized, deserialize
@@ -564,7 +596,7 @@ def _error_text(details: dict[str, Any]) -> str:
             error = deserialize(error.header, error.frames)
         if isinstance(error, bytes | bytearray):
             error = pickle.loads(error)
-    except Exception:  # its class may not exist here; the engine sent a text as well
+    except Exception:  # its class may not exist here; the engine also sent its text
         error = None
     if isinstance(error, TaskFailed):
         return str(error)

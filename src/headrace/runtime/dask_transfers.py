@@ -1,7 +1,7 @@
-"""Transfers that a plan or a scheduler asks for, on the engine: sent ahead, from the planned source, in planned order.
+"""Transfers requested by a plan or a scheduler: prefetched from the planned source, in planned order.
 
-The engine's workers fetch what a task lacks when the task is handed to them, from any copy. Transfers named here are
-requested before that, one at a time for each worker, so that a later one does not slow down an earlier one.
+By default the engine's workers fetch missing inputs, from any copy, when they receive a task. Planned transfers are
+requested before that, one at a time per worker, so that a later one does not slow down an earlier one.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 from headrace.core.scheduler import Fetch
 
 _WINDOW = 16
-"""How many of the next transfers to a worker are looked at for one that can start."""
+"""How many of the next transfers to a worker are examined for one that can start."""
 
 
 class PlannedTransfers:
-    """What is still to be sent to each worker, by rank."""
+    """Pending transfers to each worker, by rank."""
 
     def __init__(self, scheduler: Any, key_of: Mapping[str, Any], address: Mapping[str, str]) -> None:
         self.scheduler = scheduler
@@ -26,13 +26,13 @@ class PlannedTransfers:
         self.under_way: dict[str, Fetch] = {}
 
     def replace(self, fetches: Iterable[Fetch]) -> None:
-        """Take the transfers of a new plan in place of those that have not started."""
+        """Replace transfers that have not started by those of a new plan."""
         self.waiting.clear()
         for fetch in sorted(fetches, key=lambda fetch: fetch.rank, reverse=True):
             self.waiting.setdefault(fetch.target, []).append(fetch)
 
     def start_next(self) -> None:
-        """For each worker that receives none, start the first transfer whose source has the item."""
+        """For each worker that is not receiving, start the first transfer whose source has the item."""
         for host, fetches in self.waiting.items():
             target = self.address.get(host)
             if target is None or self._is_receiving(host, target):
@@ -73,7 +73,7 @@ class PlannedTransfers:
         )
 
     def replicate(self, item: str, host: str) -> None:
-        """One more copy, from wherever there is one."""
+        """Make one more copy, from any source."""
         holders, target = self._holders(item), self.address.get(host)
         if holders and target is not None and target not in holders:
             self._acquire(item, sorted(holders), target)

@@ -1,4 +1,4 @@
-"""Programs of bare numbers as programs that run: tasks that take their time and make data of their size."""
+"""Emulation of programs without bodies: tasks that take the given time and produce data of the given size."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import time
 from dataclasses import dataclass
 
 from headrace.model.errors import UsageError
+from headrace.model.graph import ASSUMED_SIZE
 from headrace.model.program import Program
 from headrace.model.units import show_size
 from headrace.runtime.files import Generated
 from headrace.runtime.pace import PACE
 
 MEMORY_LIMIT = 4 * 10**9
-"""Bytes of all emulated items together: workers keep them in memory."""
+"""Maximum total size in bytes of emulated items, which workers keep in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Emulated:
     sets_own_pace = True
 
     def __call__(self, *inputs: object) -> object:
-        """Take the time that the task takes on this worker and make its outputs.
+        """Take as long as the task takes on this worker, and produce its outputs.
 
         >>> Emulated(0.0, (2, 3))()
         (b'\\x00\\x00', b'\\x00\\x00\\x00')
@@ -39,9 +40,9 @@ class Emulated:
 def emulate(
     program: Program, *, time_scale: float, size_scale: float | None = None, burn: bool = False
 ) -> Program:
-    """The same graph with bodies that sleep (or burn CPU) and make data of the scaled size.
+    """The same graph with task bodies that sleep (or burn CPU) and produce data of the scaled size.
 
-    Work and sizes of the new program are the scaled ones, so that plans for it are in real seconds.
+    Work and sizes of the new program are scaled, so that plans for it are in real seconds.
 
     >>> program = Program("one")
     >>> _ = program.task(work=10.0, name="a", outputs={"x": 1000})
@@ -53,11 +54,14 @@ def emulate(
     for name, scale in (("time_scale", time_scale), ("size_scale", bytes_scale)):
         if not 0 <= scale < float("inf"):
             raise UsageError(f"{name} is {scale}", where=program.name, hint="give a number of 0 or more")
-    size = {item.name: int(item.size * bytes_scale) for item in program.data.values()}
+    size = {
+        item.name: int((ASSUMED_SIZE if item.size is None else item.size) * bytes_scale)
+        for item in program.data.values()
+    }
     total = sum(size.values())
     if total > MEMORY_LIMIT:
         raise UsageError(
-            f"the emulated items would hold {show_size(total)}, more than {show_size(MEMORY_LIMIT)}",
+            f"the emulated items would take {show_size(total)}, more than {show_size(MEMORY_LIMIT)}",
             where=program.name,
             hint=f"use a size scale of {bytes_scale * MEMORY_LIMIT / total:.2g} or less",
         )
@@ -83,7 +87,7 @@ def emulate(
 
 
 def _spend(seconds: float, burn: bool) -> None:
-    """Sleep, or use that much CPU time: on a busy machine burning takes longer, as real work does."""
+    """Sleep, or burn CPU time; on a busy machine burning takes longer, as real work does."""
     if not burn:
         time.sleep(seconds)
         return

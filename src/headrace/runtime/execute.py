@@ -1,4 +1,4 @@
-"""One run on a cluster, seen from the client: submit the graph, hear what happens, fetch the results."""
+"""The client's side of a run on a cluster: submit the graph, receive events, fetch the results."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from headrace.runtime.packing import packer
 
 _LISTEN_SECONDS = 0.25
 _FETCH_SECONDS = 30.0
-"""How long results of a failed run are waited for: they are there, only the worker may be gone."""
+"""How long to wait for the results of a failed run: they exist, but their worker may be gone."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run. Times are seconds from its start."""
+    """The outcome of a run. Times are in seconds since its start."""
 
     results: dict[str, Any]
-    """The values of result items; after an error those that were there."""
+    """The values of result items; after an error, those that are available."""
     makespan: float
     """When the last task finished."""
     events: tuple[Event, ...]
     errors: tuple[TaskErred, ...] = ()
     not_run: tuple[str, ...] = ()
-    """After an error: tasks that did not finish, those that depend on the failed one among them."""
+    """After an error: tasks that did not finish, including those that depend on the failed one."""
     measured: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """For each task: start and finish on its worker's clock, cpu seconds, bytes read, sizes written."""
+    """Per task: start and finish on its worker's clock, CPU seconds, bytes read, sizes written."""
     planning: float = 0.0
     """Seconds until the graph could be submitted: packing and planning."""
 
     @property
     def failure(self) -> TaskFailed | None:
-        """The first error as one that can be raised."""
+        """The first error, as an exception that can be raised."""
         if not self.errors:
             return None
         first = self.errors[0]
@@ -68,15 +68,17 @@ def execute(
     patience: float = 0.0,
     graph: Graph | None = None,
 ) -> Outcome:
-    """Run a program through a connected client; `observe` hears each event, in this thread.
+    """Run a program through a connected client; `observe` is called with each event, in this thread.
 
-    `graph` is the program's with other run times and sizes, where better ones are known.
+    `graph` is the program's graph, optionally with better estimates of run times and sizes.
 
-    With `scheduler` None the engine places tasks as it does by default. Without any worker left the
-    run ends with NoPlan after `patience` seconds.
+    With `scheduler` None, the engine places the tasks. If no worker is left, the run ends with NoPlan
+    after `patience` seconds.
     """
     began = work_clock()
-    token = f"0{uuid.uuid4().hex[:11]}"  # a digit first: the engine takes it for a hash, not for a name
+    token = (
+        f"0{uuid.uuid4().hex[:11]}"  # starts with a digit: the engine then treats it as a hash, not as a name
+    )
     engine_graph = build_engine_graph(program, token, base)
     run = _Run(client, engine_graph, observe, None if timeout is None else time.monotonic() + timeout)
     policy = None
@@ -111,7 +113,7 @@ class _Run:
                 self._listen()
             results = dict(self.graph.given) | self._fetch(futures)
         finally:
-            # The engine then drops the data, and what has not begun after an error or an interruption.
+            # The engine then drops the data and, after an error or interruption, tasks that have not started.
             for future in futures.values():
                 future.release()
         finished = {e.task: e.time for e in self.events if isinstance(e, TaskFinished)}
@@ -132,21 +134,23 @@ class _Run:
         if not wanted:
             self.ended = True
             return {}
-        # Inputs travel with the graph on purpose: they can then be made again after a loss.
+        # Inputs are deliberately part of the graph: they can then be recreated after a loss.
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
             futures = self.client.get(self.graph.graph, wanted, sync=False)
         return dict(zip(wanted, futures, strict=True))
 
     def _listen(self) -> None:
-        """Take one batch of messages, or find out that none will come."""
+        """Process one batch of messages, or detect that none will come."""
         if self.deadline is not None and time.monotonic() > self.deadline:
-            raise RunStopped("the time allowed is over", where="run", hint="allow more time")
+            raise RunStopped("the time limit is exceeded", where="run", hint="allow more time")
         try:
             message = self.messages.get(timeout=_LISTEN_SECONDS)
         except Empty:
             if self.client.status != "running":
                 raise NoPlan(
-                    "the connection to the cluster is lost", where="run", hint="start it again and run again"
+                    "the connection to the cluster is lost",
+                    where="run",
+                    hint="restart the cluster and run again",
                 ) from None
             return
         self._take(message)
@@ -164,7 +168,7 @@ class _Run:
         self.ended = self.ended or "end" in message
 
     def _fetch(self, futures: dict[Any, Any]) -> dict[str, Any]:
-        """The values of results: all of them, or after an error those that exist."""
+        """The values of all results or, after an error, of those that exist."""
         keys = dict(self.graph.results)
         if self.errors:
             keys = {name: key for name, key in keys.items() if futures[key].status == "finished"}
@@ -178,7 +182,7 @@ class _Run:
         failed = bool(self.errors)
         give_up = time.monotonic() + _FETCH_SECONDS
         try:
-            # A worker may die even now: its results are then made again, and we hear of it.
+            # A worker may die even now: its results are then recomputed, and events arrive.
             while not gathering.done():
                 if failed and time.monotonic() > give_up:
                     return {}
@@ -186,7 +190,7 @@ class _Run:
             values = gathering.result()
         except (HeadraceError, KeyboardInterrupt):
             raise
-        except Exception as error:  # of unpickling a value, or of the engine
+        except Exception as error:  # raised by unpickling a value, or by the engine
             raise TaskFailed(
                 f"the results cannot be fetched: {type(error).__name__}: {error}", where="run"
             ) from error
@@ -196,7 +200,7 @@ class _Run:
 
 
 _WAKE: dict[str, Any] = {"events": (), "measured": ()}
-"""A message that says nothing, for a client that waits for one."""
+"""An empty message that wakes a waiting client."""
 
 
 async def _gathered(client: Any, futures: list[Any]) -> list[Any]:
@@ -204,7 +208,7 @@ async def _gathered(client: Any, futures: list[Any]) -> list[Any]:
 
 
 class _Listening:
-    """While it lasts, messages of a topic go to a queue."""
+    """Context in which messages of a topic go to a queue."""
 
     def __init__(self, client: Any, topic: str, messages: SimpleQueue[dict[str, Any]]) -> None:
         self.client = client
@@ -220,7 +224,7 @@ class _Listening:
 
 
 class _Installed:
-    """While it lasts, the policy sits in the engine's scheduler; replicas are kept if it decides."""
+    """Context in which the plugin runs in the engine's scheduler; replicas are kept if it makes decisions."""
 
     def __init__(self, client: Any, plugin: CoordinatorPlugin) -> None:
         self.client = client
@@ -236,15 +240,15 @@ class _Installed:
             raise HeadraceError(
                 f"the cluster's scheduler cannot load the policy: {error}",
                 where="cluster",
-                hint="install headrace, in the same version, where the scheduler and the workers run",
+                hint="install the same version of headrace for the scheduler and the workers",
             ) from error
         if self.plugin.policy is not None and self.client.amm.running():
-            # It would drop copies of data that the plan counts on.
+            # The active memory manager would drop copies that the plan relies on.
             self.client.amm.stop()
             self.resume_manager = True
 
     def __exit__(self, *_: object) -> None:
-        # The cluster may be gone by now; what ended the run matters more.
+        # The cluster may be gone by now; the error that ended the run matters more.
         with suppress(Exception):
             self.client.unregister_scheduler_plugin(self.plugin.name)
             if self.resume_manager:

@@ -1,4 +1,4 @@
-"""File-like data, and the folder in which one task may see it as files."""
+"""File-like data, and the scratch folder in which a task sees it as files."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._-]")
 
 @dataclass(frozen=True, slots=True)
 class FileData:
-    """The content of a file under the name it goes by: what commands read and write.
+    """The name and content of a file: what commands read and write.
 
-    A Python task gets it as a path to a read-only copy, there while the task runs.
+    A Python task gets it as a path to a read-only copy that exists while the task runs.
     """
 
     name: str
@@ -34,15 +34,15 @@ class FileData:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """An input that is made where it is used: this many zero bytes."""
+    """An input that is generated where it is used: this many zero bytes."""
 
     size: int
 
 
 class Scratch:
-    """A folder of one task, made when first needed and removed at its end.
+    """The folder of one task, created on first use and removed when the task ends.
 
-    Names of any text become plain file names in it: never a path out of it, never an option.
+    Arbitrary item names become plain file names: never a path outside the folder, never an option.
 
     >>> with Scratch() as scratch:
     ...     [scratch.place(name).name for name in ("a.txt", "../../x", "-rf", "a.txt", "a; rm -rf ~")]
@@ -75,7 +75,7 @@ class Scratch:
         return self.root / "items"
 
     def place(self, name: str) -> Path:
-        """A path in the folder for an item of this name; a name asked for twice gets two paths."""
+        """A path in the folder for an item of this name; requesting a name twice gives two paths."""
         plain = name
         if not _PLAIN_NAME.match(name) or name in self._taken:
             plain = f"{len(self._taken)}_{_NOT_PLAIN.sub('_', name)[-100:]}"
@@ -85,7 +85,7 @@ class Scratch:
         return self.folder / plain
 
     def write(self, name: str, value: Any) -> Path:
-        """Put a value there as a read-only file."""
+        """Write a value as a read-only file."""
         path = self.place(name)
         if isinstance(value, FileData):
             path.write_bytes(value.data)
@@ -98,9 +98,9 @@ class Scratch:
                 np.save(file, value, allow_pickle=False)
         else:
             raise TaskFailed(
-                f"a {type(value).__name__} cannot be given to a command as a file",
+                f"a {type(value).__name__} cannot be passed to a command as a file",
                 where=f"item {name!r}",
-                hint="make it bytes, text or a numpy array in the task that writes it",
+                hint="return bytes, text or a numpy array from the task that produces it",
             )
         path.chmod(0o444)
         return path

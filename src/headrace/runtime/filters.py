@@ -1,9 +1,9 @@
-"""Filters joined by streams: how a pipeline application is written.
+"""Filters connected by streams: the programming model of pipeline applications.
 
 A filter works in cycles, one for each unit of work: `init`, then `process` for every buffer that arrives,
-then `finalize`. A reader has no streams coming in; it reads its share of the input instead. An `App` says
-which filters there are and which streams join them. Nothing here moves data: a runner does, on one host
-or on many, with one copy of each filter or more.
+then `finalize`. A reader has no incoming streams; it reads its share of the input instead. An `App` declares
+filters and the streams between them. Nothing here moves data: a runner does, on one host
+or many, with one or more copies of each filter.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Work:
 
     name: str
     settings: Mapping[str, Any]
-    """What the application gave for this unit."""
+    """The settings of this unit."""
     folder: Path
-    """Scratch space of this copy; gone after the unit."""
+    """Scratch space of this copy; removed after the unit."""
     begin: float = 0.0
     end: float = 1.0
-    """The share of the input that this copy of a reader reads; all of it unless there are more copies."""
+    """The share of the input that this copy of a reader reads; all of it if there is one copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,33 +42,33 @@ class Buffer:
 
 
 class Output(Protocol):
-    """Where a filter puts what it makes."""
+    """The interface through which a filter sends data."""
 
     def send(self, data: bytes, stream: str = "") -> None:
-        """Send one buffer on this stream, or on the only one. A filter without streams makes results."""
+        """Send one buffer on this stream, or on the only one. A filter without outgoing streams produces results."""
 
 
 class Filter:
-    """The base of all filters: override what is needed."""
+    """The base class of all filters: override what is needed."""
 
     def init(self, work: Work) -> None:
-        """Begin a unit of work: get memory, files, tables ready."""
+        """Begin a unit of work: allocate memory, open files, build tables."""
 
     def process(self, buffer: Buffer, out: Output) -> None:
-        """Take in one buffer. Buffers of several copies and streams arrive in any order."""
+        """Process one buffer. Buffers from different copies and streams arrive in any order."""
 
     def finalize(self, out: Output) -> None:
-        """End the unit: send what is left, let go of what `init` took."""
+        """End the unit: send remaining data, release what `init` acquired."""
 
 
 class Reader(Filter):
-    """A filter without streams coming in: where the data begins."""
+    """A filter without incoming streams: the source of the data."""
 
     def prepare(self, work: Work) -> None:
-        """Make or fetch this copy's share of the input in `work.folder`, before the clock starts."""
+        """Generate or fetch this copy's share of the input in `work.folder`, before timing starts."""
 
     def read(self, out: Output) -> None:
-        """Read the share of the input that `init` was told of, and send it buffer by buffer."""
+        """Read the share of the input passed to `init`, and send it buffer by buffer."""
         raise NotImplementedError(f"{type(self).__name__} reads nothing: it needs a method read(out)")
 
 
@@ -83,14 +83,14 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit of work: a name and the settings that the filters get."""
+    """A unit of work: a name and settings passed to the filters."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 class App:
-    """Filters, the streams that join them, and the units of work.
+    """A pipeline application: filters, streams between them, and units of work.
 
     >>> app = App("lines", buffer="64 kB")
     >>> app.filter("read", Reader)
@@ -106,15 +106,17 @@ class App:
     ) -> None:
         self.name = name
         self.buffer = _buffer_size(buffer, name)
-        """The size of every buffer; what is sent may fill less of it, never more."""
+        """The maximum size of a buffer."""
         self.units = tuple(units)
         self.filters: dict[str, Callable[[], Filter]] = {}
         self.streams: list[Stream] = []
         if not self.units:
-            raise BadProgram("there is no unit of work", where=name, hint="leave `units` away, or give one")
+            raise BadProgram(
+                "there is no unit of work", where=name, hint="omit `units`, or give at least one"
+            )
 
     def filter(self, name: str, make: Callable[[], Filter], *, inputs: Sequence[str] = ()) -> str:
-        """Add a filter, made by calling `make`, with a stream from each filter of `inputs`; returns its name."""
+        """Add a filter, created by calling `make`, with a stream from each filter in `inputs`; returns its name."""
         if name in self.filters:
             raise BadProgram(
                 f"two filters are named {name!r}", where=self.name, hint="give each its own name"
@@ -132,7 +134,7 @@ class App:
         return name
 
     def stream(self, source: str, target: str, name: str = "") -> str:
-        """Join two filters by a stream; it is named `source-target` unless told; returns its name."""
+        """Connect two filters by a stream, named `source-target` by default; returns its name."""
         stream = Stream(name or f"{source}-{target}", source, target)
         for end in (source, target):
             if end not in self.filters:
@@ -167,13 +169,13 @@ class App:
                 where=self.name,
                 hint="derive it from headrace.runtime.filters.Filter"
                 if wanted is Filter
-                else "a filter without streams coming in derives from headrace.runtime.filters.Reader",
+                else "derive a filter without incoming streams from headrace.runtime.filters.Reader",
             )
         return made
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """All filters, each after those that send to it; checks that there is no cycle."""
+        """All filters in topological order; raises an error for cycles."""
         if not self.filters:
             raise BadProgram("there is no filter", where=self.name, hint="add one with app.filter")
         waits = {name: len(self.into(name)) for name in self.filters}
@@ -186,9 +188,9 @@ class App:
         if len(order) < len(self.filters):
             circle = sorted(set(self.filters) - set(order))
             raise BadProgram(
-                f"streams run in a circle through or before {', '.join(circle[:5])}",
+                f"streams form a cycle through or before {', '.join(circle[:5])}",
                 where=self.name,
-                hint="remove a stream: data may only go forwards",
+                hint="remove a stream that closes the cycle",
             )
         return tuple(order)
 
@@ -197,7 +199,7 @@ class App:
 
 
 class Sender:
-    """The checks of every `Output`: which stream is meant, and whether the buffer fits."""
+    """Checks shared by all `Output`s: which stream is meant, and whether the buffer fits."""
 
     def __init__(self, app: App, name: str) -> None:
         self._where = f"{app.name}: filter {name!r}"
@@ -208,21 +210,25 @@ class Sender:
         """The stream's name; "" for a result."""
         if len(data) > self._limit:
             raise UsageError(
-                f"a buffer of {len(data)} bytes is sent, and buffers hold {self._limit}",
+                f"a buffer of {len(data)} bytes exceeds the maximum of {self._limit}",
                 where=self._where,
-                hint=f"send it in pieces, or give the app buffers of {show_size(len(data))}",
+                hint=f"send it in pieces, or set the app's buffer size to {show_size(len(data))}",
             )
         if stream in self._streams or (not stream and not self._streams):
             return stream
         if not stream and len(self._streams) == 1:
             return self._streams[0]
         problem = f"there is no stream {stream!r}" if stream else "the stream is not named"
-        streams = ", ".join(self._streams) or "none: results are sent without a name"
-        raise UsageError(problem, where=self._where, hint=f"one of {streams}")
+        streams = (
+            f"use one of {', '.join(self._streams)}"
+            if self._streams
+            else "send results without a stream name"
+        )
+        raise UsageError(problem, where=self._where, hint=streams)
 
 
 def cycle(filter: Filter, work: Work, incoming: Iterable[Buffer], out: Output) -> None:
-    """One unit of work of one copy: init, all buffers (or the reading), finalize."""
+    """Run one unit of work of one copy: init, process all buffers (or read), finalize."""
     filter.init(work)
     if isinstance(filter, Reader):
         filter.read(out)
@@ -232,7 +238,7 @@ def cycle(filter: Filter, work: Work, incoming: Iterable[Buffer], out: Output) -
 
 
 def in_turn(streams: Iterable[Iterable[Buffer]]) -> Iterator[Buffer]:
-    """The buffers of several streams, one of each at a time."""
+    """The buffers of several streams, in round-robin order."""
     return (buffer for buffer in chain.from_iterable(zip_longest(*streams)) if buffer is not None)
 
 

@@ -1,6 +1,6 @@
-"""An application run inside this process, one filter after the other: no parallelism, all buffers in memory.
+"""Run an application in this process, one filter after the other: no parallelism, all buffers in memory.
 
-For trying an application out, and as the reference that other runners are compared with.
+For trying out an application, and as the reference for other runners.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from headrace.model.errors import UsageError
 from headrace.runtime.filters import App, Buffer, Reader, Sender, Unit, Work, cycle, in_turn
 
 Results = dict[str, list[bytes]]
-"""What filters without outgoing streams sent, by filter."""
+"""The buffers sent by filters without outgoing streams, by filter."""
 
 
 def run_here(app: App, copies: Mapping[str, int] | None = None) -> Results:
     """Run all units of work and return the results.
 
-    With more than one copy of a filter, each producer deals its buffers out in turn, and readers get equal
+    With more than one copy of a filter, each producer sends its buffers round-robin, and readers get equal
     shares of the input. Memory: all buffers of one unit.
 
     >>> from headrace.runtime.filters import Filter
@@ -38,7 +38,7 @@ def run_here(app: App, copies: Mapping[str, int] | None = None) -> Results:
             raise UsageError(
                 f"{count} copies of {name!r}",
                 where=app.name,
-                hint="1 or more, of a filter of the application",
+                hint="give 1 or more, for a filter of the application",
             )
     results: Results = {name: [] for name in app.order if not app.out_of(name)}
     made = {name: [app.make(name) for _ in range(count)] for name, count in counts.items()}
@@ -59,12 +59,12 @@ def run_here(app: App, copies: Mapping[str, int] | None = None) -> Results:
 
 
 def share_of(unit: Unit, folder: Path, number: int, copies: int) -> Work:
-    """The unit as copy `number` of so many sees it: equal shares."""
+    """The unit as seen by copy `number` of `copies`, with equal shares."""
     return Work(unit.name, unit.settings, folder, number / copies, (number + 1) / copies)
 
 
 class _Dealer(Sender):
-    """Deals buffers to the copies of the next filter in turn, beginning with its own number."""
+    """Sends buffers round-robin to the copies of the next filter, starting with its own number."""
 
     def __init__(
         self, app: App, name: str, waiting: dict[str, list[list[bytes]]], results: list[bytes], number: int

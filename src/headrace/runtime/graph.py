@@ -1,8 +1,8 @@
-"""A program as one graph for the engine, and what its keys mean.
+"""A program as one graph for the engine, and the meaning of its keys.
 
-A task is one key whose value is its output. Only a task with several outputs has a small key per output
-that is read, so that each item moves alone; a task that others come `after` has one that holds
-nothing, so that order costs no data. Inputs are keys too, unless they are small enough to travel with
+A task is one key whose value is its output. A task with several outputs also has a small key for each output
+that is read, so that items are transferred separately; a task that others come `after` has one with an empty
+value, so that ordering moves no data. Inputs are keys too, unless they are small enough to be sent with
 each reader.
 """
 
@@ -28,32 +28,32 @@ Key: TypeAlias = tuple[str, str]
 Pack: TypeAlias = Callable[[object, str], bytes]
 
 INPUT_LIMIT = 2 * 10**9
-"""Bytes of all inputs together: they pass through the engine's scheduler."""
+"""Maximum total size of inputs in bytes: they pass through the engine's scheduler."""
 _TRAVELS_ALONG = 4096
-"""An input of at most this many bytes goes with each reader instead of being an item of its own."""
+"""Inputs of at most this many bytes are sent with each reader instead of having their own key."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the keys of a graph stand for; all that the policy inside the engine needs to know."""
+    """The meaning of a graph's keys: all that the plugin inside the engine needs to know."""
 
     tasks: dict[Key, str] = field(default_factory=dict)
     items: dict[Key, str] = field(default_factory=dict)
     """The item whose value a key holds."""
     follows: dict[Key, tuple[str, ...]] = field(default_factory=dict)
-    """Keys that are no tasks, and the tasks (the first that has a host) beside which they belong."""
+    """Keys that are not tasks, each with tasks; it is placed with the first of them that has a host."""
     wanted: tuple[Key, ...] = ()
-    """Keys that the client holds on to: when all are there, the run is over."""
+    """Keys that the client keeps: when all are available, the run is complete."""
 
 
 @dataclass(frozen=True)
 class EngineGraph:
-    """A program made ready to submit."""
+    """A program ready to be submitted."""
 
     graph: dict[Key, Any]
     layout: Layout
     results: dict[str, Key]
-    """The key of each result that a task makes."""
+    """The key of each result produced by a task."""
     given: dict[str, Any]
     """Results that are inputs: they never leave the client."""
 
@@ -120,7 +120,7 @@ class _Builder:
         self.input_bytes += len(payload)
         if self.input_bytes > INPUT_LIMIT:
             raise BadFile(
-                f"the inputs hold more than {show_size(INPUT_LIMIT)}",
+                f"the inputs exceed {show_size(INPUT_LIMIT)}",
                 where=f"{self.program.name}: input {item.name!r}",
                 hint="read large data inside a task, from a place that all workers can see",
             )
@@ -131,7 +131,7 @@ class _Builder:
         self._note_item(key, item.name, tuple(self.readers[item.name]))
 
     def _name_items(self, results: set[str]) -> dict[str, Key]:
-        """Decide which key holds each item that a task makes; adds the keys that split outputs."""
+        """Choose the key of each item that a task produces; adds the keys that split outputs."""
         keys: dict[str, Key] = {}
         for task in self.program.tasks.values():
             whole = self.task_key[task.name]
@@ -170,7 +170,7 @@ class _Builder:
     def _body(self, task: Task) -> bytes:
         if task.body is None:
             raise UsageError(
-                "it has numbers but nothing to execute",
+                "it has a run time but no function or command",
                 where=f"{self.program.name}: task {task.name!r}",
                 hint="emulate the program, or give the task a function or a command",
             )
@@ -180,7 +180,7 @@ class _Builder:
 
     def _value(self, item: Data) -> Any:
         if item.path is None or item.value is not None:
-            if item.value is None and item.size > 0:
+            if item.value is None and (item.size is None or item.size > 0):
                 raise BadProgram(
                     f"input {item.name!r} has a size but no content",
                     where=self.program.name,
@@ -191,7 +191,7 @@ class _Builder:
         try:
             if path.stat().st_size > INPUT_LIMIT:
                 raise BadFile(
-                    f"{show_size(path.stat().st_size)} are more than {show_size(INPUT_LIMIT)}",
+                    f"{show_size(path.stat().st_size)} exceed the limit of {show_size(INPUT_LIMIT)}",
                     where=str(path),
                     hint="read large data inside a task, from a place that all workers can see",
                 )
@@ -205,4 +205,4 @@ class _Builder:
 
 
 def nothing(_: Any) -> None:
-    """The value of a signal: it tells that a task has finished and holds no data."""
+    """The value of a signal: it indicates that a task has finished and holds no data."""

@@ -1,4 +1,4 @@
-"""Worker processes on this machine: started, counted and ended by their own ids."""
+"""Worker processes on this machine: started, tracked and ended by process id."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ONE_THREAD_EACH = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 
 
 class LocalWorkers:
-    """Processes that end with this object, or with this process, whichever is first."""
+    """Worker processes; they end with this object or with this process, whichever comes first."""
 
     def __init__(self, processes: dict[str, subprocess.Popen[bytes]], folder: str) -> None:
         self._processes = processes
@@ -35,15 +35,15 @@ class LocalWorkers:
         return {name: process.pid for name, process in self._processes.items()}
 
     def wait_for(self, client: Any) -> None:
-        """Return when all have joined the cluster."""
+        """Wait until all workers have joined the cluster."""
         deadline = time.monotonic() + _START_SECONDS
         while len(client.scheduler_info(n_workers=-1)["workers"]) < len(self._processes):
             dead = [name for name, process in self._processes.items() if process.poll() is not None]
             if dead or time.monotonic() > deadline:
                 raise HeadraceError(
-                    f"worker {dead[0]} ended at once" if dead else "workers did not start in time",
+                    f"worker {dead[0]} exited immediately" if dead else "workers did not start in time",
                     where="starting workers",
-                    hint="look at what it printed above, or start fewer workers",
+                    hint="see its output above, or start fewer workers",
                 )
             time.sleep(0.02)
 
@@ -55,7 +55,7 @@ class LocalWorkers:
 
 
 def start_workers(scheduler: str, hosts: Sequence[Host], stretch: float) -> LocalWorkers:
-    """Start one process a host; they join the cluster on their own."""
+    """Start one process per host; they join the cluster by themselves."""
     from distributed.system import MEMORY_LIMIT
 
     folder = tempfile.mkdtemp(prefix="headrace-workers-")
@@ -71,15 +71,15 @@ def start_workers(scheduler: str, hosts: Sequence[Host], stretch: float) -> Loca
             "path": sys.path,
         }
         environment = dict.fromkeys(_ONE_THREAD_EACH, "1") | dict(os.environ)
-        environment["TMPDIR"] = folder  # what killed tasks leave there goes with it
+        environment["TMPDIR"] = folder  # leftovers of killed tasks are removed with it
         environment[SPEED_VARIABLE] = repr(host.speed)
         environment[STRETCH_VARIABLE] = repr(stretch)
         processes[host.name] = subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.worker_process", json.dumps(settings)],
             stdin=subprocess.PIPE,
-            stdout=2,  # what tasks print is no result of ours
+            stdout=2,  # output of tasks must not mix with our results
             env=environment,
-            # A group of its own: Ctrl-C reaches only us, and its commands can be ended with it.
+            # Separate process group: Ctrl-C reaches only us, and its commands can be ended with it.
             start_new_session=True,
         )
     return workers

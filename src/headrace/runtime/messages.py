@@ -1,4 +1,4 @@
-"""Events as plain tuples: what the policy inside the engine tells the client, in batches."""
+"""Events as plain tuples: messages from the plugin inside the engine to the client."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def encode_error(error: HeadraceError) -> tuple[str, str, str, str]:
 
 
 def decode_error(message: tuple[str, str, str, str]) -> HeadraceError:
-    """The same error on the client's side; a kind it does not know becomes the base kind."""
+    """The same error on the client's side; an unknown class becomes the base class."""
     kind = getattr(errors, message[0], HeadraceError)
     if not (isinstance(kind, type) and issubclass(kind, HeadraceError)):
         kind = HeadraceError

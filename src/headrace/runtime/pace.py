@@ -1,6 +1,6 @@
-"""How fast this worker pretends to be.
+"""Speed emulation of this worker.
 
-A worker of speed s under a stretch F makes a task that used c seconds of CPU last c * F / s in all. With
+A worker of speed s with stretch F makes a task that used c CPU seconds last c * F / s seconds in total. With
 F at least the largest speed, the ratios between workers are those of the speeds.
 """
 
@@ -16,7 +16,7 @@ STRETCH_VARIABLE = "HEADRACE_STRETCH"
 
 @dataclass(slots=True)
 class Pace:
-    """The setting of one worker process."""
+    """The settings of one worker process."""
 
     speed: float = 1.0
     stretch: float = 1.0
@@ -34,16 +34,16 @@ PACE = Pace(
     float(os.environ.get(SPEED_VARIABLE, "1")),
     float(os.environ.get(STRETCH_VARIABLE, "1")),
 )
-"""This process's setting: from its environment, or set later by `set_speed`."""
+"""The settings of this process: from its environment, or set later by `set_speed`."""
 
 
 def set_speed(speed: float) -> None:
-    """Let emulated tasks in this process run at a measured speed."""
+    """Run emulated tasks in this process at a measured speed."""
     PACE.speed = speed
 
 
 def wait_out(used: float, lasted: float) -> None:
-    """Sleep as long as this worker's pace asks for."""
+    """Sleep as long as this worker's emulated speed requires."""
     rest = PACE.rest(used, lasted)
     if rest > 0:
         time.sleep(rest)

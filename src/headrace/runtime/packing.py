@@ -1,6 +1,6 @@
-"""Functions and values as bytes: what travels to workers without the engine looking inside.
+"""Functions and values as bytes that are opaque to the engine.
 
-Packed once on the client and unpacked where it is used, so that the engine's scheduler need not be able
+They are pickled once on the client and unpickled where they are used, so the engine's scheduler need not be able
 to import the user's code, and a function used by a thousand tasks is pickled once.
 """
 
@@ -22,16 +22,16 @@ from headrace.model.errors import BadProgram
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A value on its way to a worker."""
+    """A pickled value to be sent to a worker."""
 
     payload: bytes
 
 
 @contextmanager
 def packer() -> Iterator[Callable[[object, str], bytes]]:
-    """A function that pickles values: functions of loose user files by value, of packages by name.
+    """A function that pickles values: functions from standalone user files by value, from packages by name.
 
-    Looking for loose files costs time linear in the number of loaded modules, once.
+    Finding standalone files takes time linear in the number of loaded modules, once.
 
     >>> with packer() as pack:
     ...     unpack(pack([1, 2], "an example"))
@@ -46,7 +46,7 @@ def _pack(value: object, where: str) -> bytes:
 
     try:
         return bytes(cloudpickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
-    except Exception as error:  # pickling runs the value's own code, which may raise anything
+    except Exception as error:  # pickling runs code of the value, which may raise anything
         raise BadProgram(
             f"{type(value).__name__} cannot be sent to a worker: {type(error).__name__}: {error}",
             where=where,
@@ -55,19 +55,19 @@ def _pack(value: object, where: str) -> bytes:
 
 
 def unpack(payload: bytes) -> Any:
-    """The value of a payload that a `packer` made. Only for payloads of this run's own client."""
+    """The value of a payload made by a `packer`. Only for payloads from the client of this run."""
     return pickle.loads(payload)
 
 
 @lru_cache(maxsize=512)
 def unpack_once(payload: bytes) -> Any:
-    """As `unpack`, and the same object each time: for functions, which many tasks share."""
+    """Like `unpack`, but cached: returns the same object each time, for functions shared by tasks."""
     return unpack(payload)
 
 
 @contextmanager
 def _loose_modules_by_value() -> Iterator[None]:
-    """While it lasts, modules that a worker could not import are pickled by value."""
+    """Context in which modules that a worker could not import are pickled by value."""
     import cloudpickle
 
     before = cloudpickle.list_registry_pickle_by_value()
@@ -85,7 +85,7 @@ def _loose_modules_by_value() -> Iterator[None]:
 def _is_loose(module: object) -> bool:
     """A single Python file outside the installation and outside any package."""
     if not isinstance(module, ModuleType) or module.__name__ == "__main__":
-        return False  # the main module goes by value anyway
+        return False  # the main module is pickled by value anyway
     file = getattr(module, "__file__", None)
     if not isinstance(file, str) or "." in module.__name__ or hasattr(module, "__path__"):
         return False

@@ -1,4 +1,4 @@
-"""How fast the workers of a cluster are, relative to the slowest."""
+"""Measure the speeds of a cluster's workers, relative to the slowest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headrace.runtime.pace import set_speed
 def probe_speeds(client: Any) -> dict[str, float]:
     """Speed of each worker by address; the slowest has 1. Workers then emulate tasks at that speed.
 
-    Every worker runs the same short loop; CPU time counts, so that neighbours on a machine do not
+    Every worker runs the same short loop; CPU time is measured, so that workers on the same machine do not
     disturb each other.
     """
     try:
@@ -27,13 +27,13 @@ def probe_speeds(client: Any) -> dict[str, float]:
         raise HeadraceError(
             f"a worker cannot load headrace: {error}",
             where="cluster",
-            hint="install headrace, in the same version, where the scheduler and the workers run",
+            hint="install the same version of headrace for the scheduler and the workers",
         ) from error
     return speeds
 
 
 def calibrate(rounds: int = 3) -> float:
-    """CPU seconds of a fixed piece of numpy work, the best of some rounds.
+    """CPU seconds of a fixed numpy computation, the minimum over some rounds.
 
     >>> calibrate(1) > 0
     True

@@ -1,4 +1,4 @@
-"""Results as files, in the form their type asks for, whole or not at all."""
+"""Results as files, in a format that depends on their type, written atomically."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.runtime.files import FileData
 
 
 def write_results(program: Program, results: Mapping[str, Any], base: str | Path = ".") -> dict[str, Path]:
-    """Write every result that has a path, relative to `base`; returns where each one is.
+    """Write every result that has a path, relative to `base`; returns the path of each.
 
     All are encoded before the first is written.
     """
@@ -32,7 +32,7 @@ def write_results(program: Program, results: Mapping[str, Any], base: str | Path
 
 
 def encode(value: Any, where: str) -> tuple[bytes, str]:
-    """A value as the content of a file, and the suffix that fits it.
+    """The file content of a value, and a matching suffix.
 
     >>> encode({"mean": 2}, "a result")
     (b'{\\n  "mean": 2\\n}\\n', '.json')
@@ -56,5 +56,5 @@ def encode(value: Any, where: str) -> tuple[bytes, str]:
         raise TaskFailed(
             f"a {type(value).__name__} cannot be written to a file: {error}",
             where=where,
-            hint="return bytes, text, a numpy array or what JSON can hold",
+            hint="return bytes, text, a numpy array or a JSON value",
         ) from None

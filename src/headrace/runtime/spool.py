@@ -1,4 +1,4 @@
-"""Buffers kept in a file between two processes of ours: each with its length before it."""
+"""Buffers stored in a file between two of our processes, each preceded by its length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LENGTH = struct.Struct("<I")
 
 
 class SpoolWriter:
-    """Appends buffers to a file; the spool may not grow beyond a number of bytes."""
+    """Appends buffers to a file, up to a maximum number of bytes."""
 
     def __init__(self, path: Path, limit: int, where: str) -> None:
         self._file: BinaryIO = path.open("wb")
@@ -22,15 +22,15 @@ class SpoolWriter:
         self._where = where
         self.buffers = 0
         self.size = 0
-        """Bytes of all buffers, without what the spool adds."""
+        """Total bytes of buffers, without length prefixes."""
 
     def append(self, data: bytes) -> None:
-        """Keep one buffer."""
+        """Append one buffer."""
         if self.size + len(data) > self._limit:
             raise TaskFailed(
-                f"more than {show_size(self._limit)} would be kept",
+                f"the spool would exceed {show_size(self._limit)}",
                 where=self._where,
-                hint="give the trial run less input, or --spool with more room",
+                hint="give the trial run less input, or a larger --spool",
             )
         self._file.write(_LENGTH.pack(len(data)))
         self._file.write(data)
@@ -48,5 +48,5 @@ def read_spool(path: Path, largest: int) -> Iterator[bytes]:
             size = _LENGTH.unpack(head)[0] if len(head) == _LENGTH.size else largest + 1
             data = file.read(size) if size <= largest else b""
             if size > largest or len(data) < size:
-                raise BadFile("a spooled buffer is broken", where=str(path), hint="run the trial again")
+                raise BadFile("a spooled buffer is corrupt", where=str(path), hint="run the trial again")
             yield data

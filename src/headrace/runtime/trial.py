@@ -1,7 +1,7 @@
-"""A trial run: one copy of each filter, one after the other, each in a process of its own.
+"""A trial run: one copy of each filter, one after the other, each in its own process.
 
-No two filters run at the same time, so that each has the machine to itself. What one sends is kept in
-files for the next. Measured are the seconds of each filter, the bytes it sent on each stream, and the
+Filters run one at a time, so that each has the machine to itself. Data sent by one is stored in
+files for the next. The trial measures the seconds of each filter, the bytes it sent on each stream, and the
 power of the host, by a short fixed loop next to the filter's own work.
 """
 
@@ -28,29 +28,29 @@ from headrace.runtime.spool import read_spool
 
 Clock = Literal["wall", "cpu"]
 REFERENCE_SECONDS = 0.035
-"""A host of power 1 does the calibration loop (`probe.calibrate`) in this time."""
+"""The time in which a host of power 1 completes the calibration loop (`probe.calibrate`)."""
 SPOOL_BYTES = 4 * 2**30
-"""Default limit of what one filter may send on one stream in one unit of work."""
+"""Default limit on the bytes a filter may send on one stream in one unit of work."""
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 _IDLE_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class FilterTrial:
-    """What one filter took and made."""
+    """Measurements of one filter."""
 
     name: str
     wall: float
-    """Seconds in its own init, process, finalize or read; keeping buffers in files is not counted."""
+    """Seconds in its own init, process, finalize or read; writing buffers to files is excluded."""
     cpu: float
     """CPU seconds of the same."""
     power: float
-    """Of the host, relative to one that does the calibration loop in REFERENCE_SECONDS."""
+    """Power of the host, relative to one that completes the calibration loop in REFERENCE_SECONDS."""
     bytes_in: int
     buffers_in: int
     buffers_out: int
     sent: dict[str, int]
-    """Bytes on each outgoing stream; under "" the results of a filter without one."""
+    """Bytes on each outgoing stream; for a filter without one, the results under ""."""
 
     @property
     def bytes_out(self) -> int:
@@ -62,16 +62,16 @@ class FilterTrial:
 
 @dataclass(frozen=True)
 class Trial:
-    """What a trial run measured, in the order of the data."""
+    """Measurements of a trial run, in topological order of the filters."""
 
     app: App
     filters: tuple[FilterTrial, ...]
     results: dict[str, list[bytes]]
-    """What filters without outgoing streams sent."""
+    """The buffers sent by filters without outgoing streams."""
     clock: Clock = "wall"
 
     def pipeline(self) -> Pipeline:
-        """What planners read: seconds, megabytes and power of each filter. It names no source."""
+        """The input of planners: seconds, megabytes and power of each filter, without sources."""
         volume: dict[tuple[str, str], float] = {}
         for stream in self.app.streams:
             ends = (stream.source, stream.target)
@@ -88,7 +88,7 @@ class Trial:
 
     @property
     def notes(self) -> list[str]:
-        """What may make the figures doubtful."""
+        """Warnings about the reliability of the measurements."""
         return [
             f"{f.name} had no CPU for {1 - f.cpu / f.wall:.0%} of its time: it waited for files or for other "
             "work on this machine; --clock cpu counts CPU time alone"
@@ -106,11 +106,11 @@ def trial(
     folder: str | Path | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Trial:
-    """Run each filter of the application for real, alone, and measure it.
+    """Run each filter of the application alone and measure it.
 
-    `repeats`: how often each filter runs; its quickest round counts. `spool`: bytes that one stream may
-    keep in a unit of work. `folder`: where the files go (the system's temporary folder if not given); they
-    are removed in the end. Needs disk space for all that is sent.
+    `repeats`: how often each filter runs; its fastest round counts. `spool`: maximum bytes per stream
+    and unit of work. `folder`: where files are stored (by default the system's temporary folder); they
+    are removed at the end. Needs disk space for all data sent.
     """
     home = Path(tempfile.mkdtemp(prefix="headrace-trial-", dir=folder))
     try:
@@ -131,9 +131,9 @@ def _run(app: App, name: str, home: Path, repeats: int, spool: int) -> FilterTri
     process = subprocess.Popen(
         [sys.executable, "-m", f"{__package__}.trial_process", json.dumps(settings)],
         stdin=subprocess.PIPE,
-        stdout=2,  # what filters print is no result of ours
+        stdout=2,  # output of filters must not mix with our results
         env=dict(os.environ) | dict.fromkeys(_ONE_THREAD, "1"),
-        # A group of its own: Ctrl-C reaches only us, and we end it with all that it started.
+        # Separate process group: Ctrl-C reaches only us, and we end it with all that it started.
         start_new_session=True,
     )
     try:
@@ -148,8 +148,8 @@ def _run(app: App, name: str, home: Path, repeats: int, spool: int) -> FilterTri
     where = f"{app.name}: filter {name!r}"
     if report is None or "problem" in report:
         report = report or {
-            "problem": f"its process ended with {code}",
-            "hint": "look at what it printed above",
+            "problem": f"its process exited with {code}",
+            "hint": "see its output above",
         }
         raise TaskFailed(report["problem"], where=report.get("where") or where, hint=report["hint"])
     power = REFERENCE_SECONDS / report.pop("calibration")

@@ -1,6 +1,6 @@
 """One filter of a trial run: `python -m headrace.runtime.trial_process '{...}'`.
 
-It lives as long as its standard input is open. What it measured goes into a file, as JSON.
+It runs as long as its standard input is open. Measurements are written to a file as JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TRACE_LINES = 12
 
 
 class Watch:
-    """Wall and CPU seconds, without those of pauses."""
+    """A stopwatch for wall and CPU seconds that can be paused."""
 
     def __init__(self) -> None:
         self.wall = 0.0
@@ -51,7 +51,7 @@ class Watch:
             self.start()
 
     def outside(self, items: Iterable[T]) -> Iterator[T]:
-        """The items; making them is not counted."""
+        """Iterate over items; the time to produce them is excluded."""
         source = iter(items)
         while True:
             with self.paused():
@@ -62,7 +62,7 @@ class Watch:
 
 
 class SpoolOutput(Sender):
-    """Sends into files, outside the measured time."""
+    """Writes buffers to files, outside the measured time."""
 
     def __init__(self, app: App, name: str, writers: dict[str, SpoolWriter], watch: Watch) -> None:
         super().__init__(app, name)
@@ -75,12 +75,12 @@ class SpoolOutput(Sender):
 
 
 def spool_file(folder: Path, unit: int, number: int, kind: str) -> Path:
-    """Where the buffers of a stream, or the results of a filter, lie for one unit."""
+    """The file of a stream's buffers, or of a filter's results, for one unit."""
     return folder / f"{kind}{number}.{unit}"
 
 
 def main() -> None:
-    """Run the filter and leave a report."""
+    """Run the filter and write a report."""
     settings = json.loads(sys.argv[1])
     sys.path += [folder for folder in settings["path"] if folder not in sys.path]
     folder = Path(settings["folder"])
@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def run_filter(app: App, name: str, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """All units of one filter, as often as asked for; the quickest round counts."""
+    """Run all units of one filter for the requested number of rounds; the fastest counts."""
     before = calibrate()
     rounds = [_round(app, name, folder, settings) for _ in range(settings["repeats"])]
     best = min(rounds, key=lambda measured: float(measured["wall"]))
@@ -124,7 +124,7 @@ def _round(app: App, name: str, folder: Path, settings: dict[str, Any]) -> dict[
 
 
 def forget_cached(folder: Path) -> None:
-    """Let what was prepared be read from the disk, not from memory, where the system can be told so."""
+    """Evict prepared files from the page cache, where supported, so that they are read from disk."""
     if not hasattr(os, "posix_fadvise"):
         return
     for path in folder.rglob("*"):
@@ -135,7 +135,7 @@ def forget_cached(folder: Path) -> None:
 
 
 def _writers(app: App, name: str, folder: Path, unit: int, limit: int) -> dict[str, SpoolWriter]:
-    """A file for each outgoing stream; one for results, under "", where there is none."""
+    """A file for each outgoing stream; without any, one for results, under ""."""
     where = f"{app.name}: filter {name!r}"
     streams = {s.name: number for number, s in enumerate(app.streams) if s.source == name}
     if not streams:
@@ -148,7 +148,7 @@ def _writers(app: App, name: str, folder: Path, unit: int, limit: int) -> dict[s
 
 
 def _incoming(app: App, name: str, folder: Path, unit: int) -> Iterator[Buffer]:
-    """What the filters before it sent, from several streams in turn."""
+    """Buffers sent by preceding filters, round-robin over streams."""
 
     def buffers(stream: str, number: int) -> Iterator[Buffer]:
         for data in read_spool(spool_file(folder, unit, number, "stream"), app.buffer):

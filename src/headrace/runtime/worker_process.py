@@ -1,6 +1,6 @@
-"""The program of one local worker: `python -m headrace.runtime.worker_process '{...}'`.
+"""The main program of a local worker: `python -m headrace.runtime.worker_process '{...}'`.
 
-It lives as long as its standard input is open: when the process that started it ends, in whatever way, the
+It runs as long as its standard input is open: when the parent process ends, for whatever reason, the
 worker and the commands it started end too.
 """
 
@@ -16,16 +16,16 @@ import threading
 from typing import Any
 
 _CONFIGURATION = {
-    # A paused worker would keep tasks waiting that are pinned to it; spilling to disk stays on.
+    # A paused worker would delay tasks pinned to it; spilling to disk stays on.
     "distributed.worker.memory.pause": False,
     "distributed.worker.http.routes": [],
-    # A worker that asks a dead one for data would go on asking for 30 s; on one machine 3 are plenty.
+    # A worker would retry fetching data from a dead one for 30 s; on one machine 3 s are enough.
     "distributed.comm.timeouts.connect": "3s",
 }
 
 
 def main() -> None:
-    """Serve tasks until told to close."""
+    """Execute tasks until closed."""
     settings = json.loads(sys.argv[1])
     sys.path += [folder for folder in settings["path"] if folder not in sys.path]
     threading.Thread(target=end_with_parent, args=(settings["folder"],), daemon=True).start()

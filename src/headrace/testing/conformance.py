@@ -1,4 +1,4 @@
-"""Conformance suites: run them on a planner or a back end of your own with one line.
+"""Conformance suites for planners, schedulers and back ends.
 
 >>> from headrace.planners.list.round_robin import RoundRobin
 >>> check_planner(RoundRobin, cases=12)
@@ -32,17 +32,16 @@ from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.planners.timed import plan_with_bound
 from headrace.simulator.events.backend import simulate_scheduler
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 from headrace.testing.generate import cases as generated_cases
 from headrace.testing.invariants import judge
 
 
 def check_planner(make: Callable[[], Planner], *, cases: int = 120, seed: int = 0, tasks: int = 20) -> None:
-    """Plan generated programs on generated platforms of every kind; AssertionError names what fails first.
+    """Plan generated programs on generated platforms of every kind; raise AssertionError at the first failure.
 
-    Each plan must pass `check`, have a bound that is not above its makespan, be the same when made twice,
-    and take exactly as long when it is carried out. Half-finished programs that lost a host must be planned
-    too.
+    Each plan must pass `check`, have a bound that does not exceed its makespan, be reproducible, and take
+    exactly as long when it is replayed. Half-finished programs that lost a host must be planned too.
     """
     for number, (program, platform) in enumerate(generated_cases(cases, seed, tasks)):
         where = f"{make().name}, case {number}: {program.name} on {platform.name}, {platform.contention}"
@@ -52,13 +51,13 @@ def check_planner(make: Callable[[], Planner], *, cases: int = 120, seed: int = 
         _require_same(plan, make().plan(problem), f"{where}: planned twice")
         again = replay(plan)
         assert np.isclose(again.makespan, plan.makespan, rtol=1e-9), (
-            f"{where}: promises {plan.makespan}, carried out in {again.makespan}"
+            f"{where}: the planned makespan is {plan.makespan}, the replayed one {again.makespan}"
         )
         _check_loss(make, program, platform, where)
 
 
 def _check_loss(make: Callable[[], Planner], program: Program, platform: Platform, where: str) -> None:
-    """Lose a host halfway: every task that is left gets a host that is still there."""
+    """Lose a host halfway: every remaining task must be assigned to a remaining host."""
     graph = program.graph
     coordinator = Coordinator(Replan(make()), graph, platform, workers_queue=True)
     coordinator.handle([Started(0.0)])
@@ -97,11 +96,13 @@ def _require_same(plan: Plan, other: Plan, where: str) -> None:
 def check_scheduler(
     make: Callable[[], Scheduler | Planner], *, cases: int = 40, seed: int = 0, tasks: int = 20
 ) -> None:
-    """Run generated programs in virtual time under a scheduler; AssertionError names what fails first.
+    """Simulate generated programs under a scheduler; raise AssertionError at the first failure.
 
-    Every task must run, also when a host leaves and returns; the log must pass the independent judge
-    (`testing.invariants`) and be the same when the run is repeated; and the arrays that the scheduler sees must not be
-    writable.
+    Every task must run, even when a host leaves and returns; the log must pass the independent checks of
+    `testing.invariants` and be reproducible; and the arrays that the scheduler sees must be read-only.
+
+    >>> from headrace.online.workqueue import Workqueue
+    >>> check_scheduler(Workqueue, cases=2)
     """
     for number, (program, platform) in enumerate(generated_cases(cases, seed, tasks)):
         changes: list[Change] = []
@@ -116,7 +117,7 @@ def check_scheduler(
         broken = judge(run, changes)
         assert not broken, f"{where}: {len(broken)} violations, first: {broken[0]}"
         again = simulate_scheduler(program.graph, platform, _scheduler(make), changes=changes)
-        assert run.log_lines() == again.log_lines(), f"{where}: repeated, the run is another one"
+        assert run.log_lines() == again.log_lines(), f"{where}: a repeated run differs"
 
 
 def _scheduler(make: Callable[[], Scheduler | Planner]) -> Scheduler:
@@ -125,7 +126,7 @@ def _scheduler(make: Callable[[], Scheduler | Planner]) -> Scheduler:
 
 
 class _Watched:
-    """A scheduler that is watched: whether its view is read-only."""
+    """Wraps a scheduler and checks that its view is read-only."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
@@ -145,7 +146,7 @@ class _Watched:
 
 
 class RoundRobinPlacement:
-    """A scheduler that assigns tasks to the hosts in turn: easy to tell whether it was obeyed."""
+    """A scheduler that assigns tasks to hosts round-robin, so that its assignments are easy to verify."""
 
     name = "round-robin-placement"
     wake = ON_GRID_CHANGES
@@ -160,10 +161,10 @@ class RoundRobinPlacement:
 
 
 def check_backend(backend: Backend, *, seeds: Sequence[int] = (0, 1, 2), tasks: int = 30) -> None:
-    """Run generated programs that compute: right answers, assignments obeyed, every task once, in order.
+    """Run generated programs on a back end; raise AssertionError at the first failure.
 
-    What happened is judged by `check` as a plan: no core does two things at a time, nothing reads what is
-    not yet made.
+    Results must be correct, assignments obeyed, and every task executed once. The run is checked as a plan by
+    `check`: no core runs two tasks at a time, and no task reads data that does not exist yet.
     """
     for seed in seeds:
         program, expected = arithmetic_program(seed, tasks)
@@ -184,7 +185,7 @@ def check_backend(backend: Backend, *, seeds: Sequence[int] = (0, 1, 2), tasks: 
 
 
 def arithmetic_program(seed: int, tasks: int = 30) -> tuple[Program, dict[str, int]]:
-    """A program that adds numbers along a random graph, and what it must answer."""
+    """A program that adds numbers along a random graph, and its expected results."""
     random = np.random.default_rng(seed)
     program = Program(f"sums-{seed}")
     values: list[int] = []
@@ -205,7 +206,7 @@ def _require_results(results: Mapping[str, Any], expected: Mapping[str, int], wh
 
 
 def plan_of_events(program: Program, platform: Platform, finished: Sequence[TaskFinished]) -> Plan:
-    """What happened, as a plan whose run times are those measured; data counts as shared by all hosts."""
+    """A run as a plan with measured run times; data is assumed to be shared by all hosts."""
     graph = program.graph
     number = {name: t for t, name in enumerate(graph.task_names)}
     host_number = {h.name: i for i, h in enumerate(platform.hosts)}
@@ -223,7 +224,7 @@ def plan_of_events(program: Program, platform: Platform, finished: Sequence[Task
 
 
 def _cores(host: Any, start: Any, finish: Any, cores: list[int]) -> Any:
-    """A core for each task: the one that has been free longest."""
+    """The core of each task: the one that has been idle longest."""
     free_at = [np.zeros(c) - np.inf for c in cores]
     core = np.zeros(len(host), np.int32)
     for t in np.lexsort((finish, start)).tolist():

@@ -1,4 +1,4 @@
-"""Where copies of data lie in a run that is judged, which are within reach, and how full sites are."""
+"""Location and reachability of copies, and storage use of sites, in a run that is being checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.model.platform import Platform
 
 
 class Copies:
-    """Places of each item, as the log tells them one after another."""
+    """Places of each item, updated from the log."""
 
     def __init__(self, graph: Graph, platform: Platform, size: Floats) -> None:
         self.graph, self.size = graph, size
@@ -31,11 +31,11 @@ class Copies:
                 self.add(item, place)
 
     def needs_none(self, item: int) -> bool:
-        """Whether an item is wherever it is needed once it exists."""
+        """Whether an item needs no copies: it is available everywhere once it exists."""
         return bool(self.graph.size[item] == 0) or self.everywhere[item]
 
     def at(self, item: int, place: int) -> bool:
-        """Whether a place that is within reach holds an item."""
+        """Whether a reachable place holds an item."""
         return self.needs_none(item) or (place in self.places[item] and self.up[place])
 
     def add(self, item: int, place: int) -> None:
@@ -49,11 +49,11 @@ class Copies:
             self.used[self.site[place]] -= float(self.size[item])
 
     def reserve(self, place: int, size: float) -> None:
-        """Bytes that are being made at or sent to a place."""
+        """Reserve bytes that are being produced at or sent to a place."""
         self.used[self.site[place]] += size
 
     def place_gone(self, place: int, *, wiped: bool) -> None:
-        """A place is out of reach; wiped, what it held is lost for good."""
+        """A place becomes unreachable; if `wiped`, its contents are lost permanently."""
         self.up[place] = False
         if wiped:
             for item in range(self.graph.n_items):
@@ -63,11 +63,11 @@ class Copies:
         self.up[place] = True
 
     def is_lost(self, item: int) -> bool:
-        """Whether no copy is within reach."""
+        """Whether no copy is reachable."""
         return not self.needs_none(item) and not any(self.up[p] for p in self.places[item])
 
     def must_be_kept(self, item: int) -> bool:
-        """Whether it is a result that a task makes and is not yet (or no more) where it belongs."""
+        """Whether it is a task's result that is not (or no longer) at its destination."""
         if self.graph.producer[item] == OUTSIDE or self.graph.size[item] == 0:
             return False
         if item in self.goals:
@@ -80,7 +80,7 @@ class Copies:
         return [item for item in range(self.graph.n_items) if self.must_be_kept(item)]
 
     def over_full(self, storage: Floats, share: float) -> Iterator[tuple[int, float]]:
-        """Sites that hold more than they can, with how much."""
+        """Sites that exceed their storage, and how much they hold."""
         for site, used in enumerate(self.used):
             if used > storage[site] * (1.0 + share) + share:
                 yield site, used

@@ -1,4 +1,4 @@
-"""The optimum of small problems without contention, proven by CP-SAT."""
+"""Proven optima of small problems without contention, by CP-SAT."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from headrace.model.platform import Platform
 from headrace.testing.generate import SHAPES, random_program
 
 GRAIN = 1e-5
-"""Seconds of one unit of time in the integer model."""
+"""The time unit of the integer model, in seconds."""
 
 
 def proven_makespan(problem: Problem, seconds: float = 60.0) -> tuple[float, float]:
-    """(lower, upper): the optimum lies between them; they differ by the rounding of times to whole GRAINs.
+    """Bounds (lower, upper) on the optimal makespan; they differ by the rounding of times to whole GRAINs.
 
-    Hosts must have one core, and the platform no origin. Data may be passed on through other hosts.
+    Hosts must have one core, and the platform no origin. Data may be relayed through other hosts.
 
     >>> case = Problem(random_program(1, tasks=1).graph, Platform.pairwise([1.0, 2.0], 1e6))
     >>> lower, upper = proven_makespan(case)
@@ -37,16 +37,16 @@ def proven_makespan(problem: Problem, seconds: float = 60.0) -> tuple[float, flo
     solver.parameters.num_workers = 1
     status = solver.solve(model)
     assert status == cp_model.OPTIMAL, f"{problem.graph.name}: not proven in {seconds:g} s"
-    # Each task and each way on a longest chain was rounded down by less than a unit.
+    # Each task and each transfer on a longest chain was rounded down by less than a unit.
     units = float(solver.objective_value)
     return units * GRAIN, (units + 2 * problem.graph.n_tasks) * GRAIN
 
 
 def _model(problem: Problem, model: Any) -> Any:
-    """Tasks as intervals that one of the hosts carries out, and ways between them."""
-    graph, rates = problem.graph, problem.platform.rates(problem.graph.kinds)
+    """Tasks as optional intervals on the hosts, and transfer times between them."""
+    graph, rates = problem.graph, problem.platform.rates(problem.graph)
     tasks, hosts = range(graph.n_tasks), range(len(problem.platform.hosts))
-    run = [[_units(graph.work[t] / rates[graph.kind[t], h]) for h in hosts] for t in tasks]
+    run = [[_units(graph.work[t] / rates[graph.speed_class[t], h]) for h in hosts] for t in tasks]
     longest = max((_units(float(_ways(problem, item).max())) for item in range(graph.n_items)), default=0)
     horizon = sum(max(row) for row in run) + graph.n_tasks * longest
     start = [model.new_int_var(0, horizon, f"s{t}") for t in tasks]
@@ -79,7 +79,7 @@ def _units(seconds: float) -> int:
 
 
 def _ways(problem: Problem, item: int) -> Floats:
-    """[hosts, hosts] seconds for an item, over other hosts where that is quicker."""
+    """[hosts, hosts] transfer time of an item in seconds, through other hosts where that is quicker."""
     network, size = problem.platform.network, float(problem.graph.size[item])
     places = network.host_place.tolist()
     ways: Floats = np.array([[network.seconds(a, b, size) for b in places] for a in places])

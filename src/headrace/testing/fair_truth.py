@@ -1,4 +1,4 @@
-"""When transfers over fairly shared links must end, worked out without the simulator."""
+"""Expected end times of transfers over fairly shared links, computed without the simulator."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from headrace.testing.grid_truth import Pieces
 
 @dataclass
 class Flow:
-    """Bytes over links from a moment on."""
+    """A transfer over links, from its start time."""
 
     begin: float
     size: float
     route: tuple[int, ...]
     over: float = math.inf
-    """When it was over by the log ..."""
+    """When it ended according to the log ..."""
     arrived: bool = False
-    """... and whether it had arrived then, or was broken off."""
+    """... and whether it had arrived or was aborted."""
     end: float = math.inf
-    """When it must be over; filled in by `finish_flows`."""
+    """When it must end; set by `finish_flows`."""
 
     @property
     def gone(self) -> float:
-        """When it frees its links without having arrived."""
+        """When it releases its links without having arrived."""
         return math.inf if self.arrived else self.over
 
 
 def finish_flows(flows: Sequence[Flow], bandwidth: Sequence[Pieces]) -> None:
-    """Share all links max-min fairly between any two moments at which something changes; sets `end`.
+    """Share all links max-min fairly between any two changes; sets `end`.
 
-    O(moments * flows under way * links of a way).
+    O(changes * concurrent flows * links of a route).
     """
     waiting = [k for k, flow in enumerate(flows) if flow.begin < flow.gone]
     waiting.sort(key=lambda k: (-flows[k].begin, -k))
@@ -65,7 +65,7 @@ def finish_flows(flows: Sequence[Flow], bandwidth: Sequence[Pieces]) -> None:
 
 
 def max_min(routes: dict[int, tuple[int, ...]], bandwidth: Sequence[Pieces], now: float) -> dict[int, float]:
-    """Rates of flows: the link with the least for each of its flows settles them, and so on with the rest.
+    """Max-min fair rates: the link with the smallest fair share fixes its flows; repeat with the rest.
 
     >>> share = max_min({0: (0,), 1: (0, 1)}, [Pieces(10.0, None), Pieces(2.0, None)], 0.0)
     >>> share[0], share[1]

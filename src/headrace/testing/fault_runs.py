@@ -1,4 +1,4 @@
-"""One simulated run for each seed and profile of faults, with everything the simulator can do; judged."""
+"""Simulated runs by seed and fault profile, covering all features of the simulator, and their checks."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from headrace.testing.wild import Wild
 
 SCHEDULERS = ("workqueue", "wild", "lheft", "heft", "dheft", "xsufferage")
 WITHOUT_PLANS = ("workqueue", "wild", "lheft")
-"""Those that place ready tasks one by one; planners do not know tasks that hold several cores."""
+"""Schedulers that place ready tasks one by one; planners do not support multi-core tasks."""
 ORDERS: tuple[LinkOrder, ...] = ("in-order", "out-of-order", "hybrid", "planned")
 ALONE = ("workqueue", "wild")
-"""Those that use no compiled code outside the coordinator's."""
+"""Schedulers without compiled code other than the coordinator's."""
 
 
 @dataclass(frozen=True)
 class FaultCase:
-    """A run to be simulated, by seed and profile; made by `fault_case`."""
+    """A run to be simulated, by seed and profile; created by `fault_case`."""
 
     seed: int
     graph: Graph
@@ -50,7 +50,7 @@ class FaultCase:
     scheduler: Scheduler
     policy: ExecutionPolicy
     tight: bool
-    """Whether storage may be too small for the run to end."""
+    """Whether storage may be too small for the run to complete."""
 
     def __str__(self) -> str:
         return (
@@ -60,7 +60,7 @@ class FaultCase:
 
 
 def fault_case(seed: int, profile: Profile, schedulers: Sequence[str] = SCHEDULERS) -> FaultCase:
-    """Shapes, networks, contentions, origins, schedulers and the coordinator's ways, drawn by the seed.
+    """Draw shape, network, contention, origin, scheduler and coordinator options from the seed.
 
     >>> case = fault_case(3, "crash", schedulers=["workqueue"])
     >>> case.changes == fault_case(3, "crash", schedulers=["workqueue"]).changes
@@ -104,7 +104,7 @@ def fault_case(seed: int, profile: Profile, schedulers: Sequence[str] = SCHEDULE
 
 
 def run_case(case: FaultCase) -> SimulatedRun:
-    """The simulated run; NoPlan where nothing can happen any more."""
+    """Simulate the run; raises NoPlan if it cannot make progress."""
     return simulate_scheduler(
         case.graph,
         case.platform,
@@ -116,7 +116,7 @@ def run_case(case: FaultCase) -> SimulatedRun:
 
 
 def violations_of(case: FaultCase) -> list[Violation]:
-    """What is wrong with the run of a case. That it cannot go on is wrong too, unless storage is tight."""
+    """Violations in the run of a case. A run that cannot progress is a violation too, unless storage is tight."""
     try:
         run = run_case(case)
     except HeadraceError as problem:
@@ -178,7 +178,7 @@ def _with_traces(platform: Platform, rng: Rng, horizon: float) -> Platform:
 
 
 def _with_cores_and_releases(graph: Graph, platform: Platform, rng: Rng, horizon: float) -> Graph:
-    """Some tasks hold several cores, as many as every host has; some may not start at once."""
+    """Some tasks use several cores, at most as many as every host has; some have a release time."""
     fewest = min(host.cores for host in platform.hosts)
     cores = rng.integers(1, fewest + 1, graph.n_tasks).astype(np.int32)
     late = rng.random(graph.n_tasks) < 0.3
@@ -187,7 +187,7 @@ def _with_cores_and_releases(graph: Graph, platform: Platform, rng: Rng, horizon
 
 
 def _with_homes_and_goals(graph: Graph, platform: Platform, changes: Sequence[Change], rng: Rng) -> Graph:
-    """Some inputs lie at, and some results go to, sites or hosts that nothing happens to."""
+    """Some inputs are initially at, and some results go to, sites or hosts that have no faults."""
     touched = {change.name for change in changes if not change.what.endswith("trace")}
     touched |= {site.name for site in platform.sites for host in site.hosts if host.name in touched}
     safe = [name for name in platform.place_of if name not in touched]

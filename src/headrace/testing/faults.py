@@ -1,4 +1,4 @@
-"""Seeded scripts of what goes wrong with a grid: eight profiles, after each of which at least one host lives."""
+"""Seeded fault scripts: eight profiles, after each of which at least one host is alive."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Rng: TypeAlias = np.random.Generator
 
 
 def faults(platform: Platform, profile: Profile, seed: int, horizon: float) -> list[Change]:
-    """What happens to a grid in about `horizon` seconds: O(hosts + links).
+    """Changes to a grid within about `horizon` seconds: O(hosts + links).
 
-    `crash`: hosts leave for good. `slow-down`: hosts and links follow traces, some from the middle on.
-    `join`: some hosts come later. `cluster-loss`: a site leaves with its hosts and its link, and mostly
-    returns. `link-loss`: links go down and come up again. `double-fault`: two hosts leave at one moment or
-    shortly after each other, one returns and leaves again. `flapping`: hosts come and go many times.
-    `slow-planning`: a few of these, for a scheduler that takes its time; see `Slow`.
+    `crash`: hosts leave permanently. `slow-down`: hosts and links follow traces, some only later.
+    `join`: some hosts join later. `cluster-loss`: a site leaves with its hosts and its link, and usually
+    returns. `link-loss`: links go down and come up again. `double-fault`: two hosts leave simultaneously or
+    in quick succession, one returns and leaves again. `flapping`: hosts leave and return many times.
+    `slow-planning`: a mix of these, for a slow scheduler; see `Slow`.
 
-    At least one host lives in the end, and every link that went down is up again.
+    At the end, at least one host is alive and every link is up.
 
     >>> lab = Platform.pairwise([1.0, 2.0], 1e6)
     >>> [c.what for c in faults(lab, "crash", seed=1, horizon=10.0)]
@@ -44,7 +44,7 @@ def faults(platform: Platform, profile: Profile, seed: int, horizon: float) -> l
 
 
 def _moment(rng: Rng, horizon: float) -> float:
-    """Mostly somewhere inside, sometimes a round moment, at which other things may happen too."""
+    """Usually a random time, sometimes a round one, at which other changes may happen too."""
     moment = float(rng.uniform(0.02, 0.9) * horizon)
     return moment if rng.random() < 0.8 else float(round(moment))
 
@@ -74,7 +74,7 @@ def _slow_down(platform: Platform, rng: Rng, horizon: float) -> list[Change]:
 
 
 def availability(rng: Rng, horizon: float) -> Trace:
-    """Steps of all sorts, with stretches of nothing, that repeat or hold; never nothing for good."""
+    """A random step series with intervals of 0, repeating or not; never 0 forever."""
     steps = int(rng.integers(1, 6))
     value = rng.uniform(0.05, 1.0, steps)
     value[rng.random(steps) < 0.2] = 0.0
@@ -99,7 +99,7 @@ def _join(platform: Platform, rng: Rng, horizon: float) -> list[Change]:
     late = _some_hosts(platform, rng, len(platform.hosts))
     changes = [Change(_moment(rng, horizon), "host-up", name) for name in late]
     for name in late:
-        if rng.random() < 0.2:  # it joins, behaves as it likes, and leaves again
+        if rng.random() < 0.2:  # it joins, follows a trace, and leaves again
             changes.append(Change(0.95 * horizon, "host-down", name))
     return changes
 
@@ -174,9 +174,9 @@ _MAKERS: dict[Profile, Callable[[Platform, Rng, float], list[Change]]] = {
 
 
 class Slow:
-    """A scheduler whose answers come `delay` seconds after it was asked, about a grid that has moved on.
+    """A scheduler whose commands take effect `delay` seconds late, when the grid may have changed.
 
-    What happens meanwhile is told to it afterwards, in one go.
+    Events in the meantime are delivered to it afterwards, in one batch.
     """
 
     def __init__(self, scheduler: Scheduler, delay: float) -> None:
@@ -189,12 +189,12 @@ class Slow:
 
     @property
     def wake(self) -> WakeConditions:
-        """As the scheduler wishes, but not while it thinks."""
+        """The wake conditions of the scheduler, except while it is busy."""
         wake = self.scheduler.wake if self._due == math.inf else WakeConditions()
         return replace(wake, at=self._due)
 
     def react(self, view: RunView, events: Sequence[Event]) -> Sequence[Command]:
-        """The answers of last time if they are due; it thinks again if something has happened."""
+        """Return the pending commands if they are due; call the scheduler again if there are new events."""
         self._news.extend(events)
         if view.time < self._due < math.inf:
             return ()

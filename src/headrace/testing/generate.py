@@ -1,4 +1,4 @@
-"""Seeded programs and platforms that together use everything the model has. Always valid."""
+"""Seeded random programs and platforms that cover all features of the model. Always valid."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ SHAPES: tuple[Shape, ...] = get_args(Shape)
 NETWORKS: tuple[NetworkKind, ...] = get_args(NetworkKind)
 ORIGINS: tuple[OriginKind, ...] = get_args(OriginKind)
 KINDS = ("", "cut", "filter", "stitch")
-"""Kinds of tasks in programs; hosts have speeds of their own for some of them."""
+"""Kinds of tasks in programs; hosts have specific speeds for some of them."""
 _MAX_READS = 4
 
 
 def random_program(seed: int, tasks: int = 12, shape: Shape = "layered") -> Program:
-    """A program of this shape with inputs from outside, shared items, signals, zero sizes and zero work.
+    """A program of this shape with external inputs, shared items, signals, zero sizes and zero work.
 
     About a tenth of the tasks have no work and a tenth of the items no bytes; about half of the programs
-    declare their results, the others leave them to be those that nobody reads. A `sweep` has tasks that
+    declare their results; in the others, results are the items that no task reads. Tasks of a `sweep`
     share inputs only. O(tasks).
 
     >>> program = random_program(seed=1, tasks=5, shape="chain")
@@ -73,11 +73,11 @@ def random_platform(
 ) -> Platform:
     """A platform with this kind of network; hosts differ in speed, cores, kinds and load.
 
-    `pairs`: a link of its own for every two hosts. `shared-site`: one file system for all. `ports`: one
+    `pairs`: a dedicated link for each pair of hosts. `shared-site`: one file system for all. `ports`: one
     site, each host with its own data. `uplinks`: two or three sites around a hub. `sites`: a graph of
-    sites, with one on the way that has no hosts, shared and separate links, and a one-way short cut.
-    Origin `site` is a site without hosts; a pairwise network cannot have one, there it is the site of
-    the hosts, which means the first of them. Every site has the given storage.
+    sites, including one without hosts, with shared and separate links, and a one-way shortcut.
+    Origin `site` is a site without hosts; a pairwise network cannot have one, so there it is the site of
+    the hosts, that is, the first host. Every site has the given storage.
 
     >>> lab = random_platform(seed=3, network="uplinks", hosts=5, origin="site", contention="fifo")
     >>> len(lab.hosts), lab.origin, lab.contention
@@ -109,7 +109,7 @@ def random_platform(
 
 def cases(n: int, seed: int, tasks: int = 20) -> Iterator[tuple[Program, Platform]]:
     """Programs of at most `tasks` tasks with platforms, cycling through all shapes, networks, contentions
-    and origins: 15 cases have each of these, 225 have every combination.
+    and origins: 15 cases cover each of these, 225 cover every combination.
 
     Every other platform has finite storage, large enough for a copy of everything at every host.
 
@@ -119,7 +119,7 @@ def cases(n: int, seed: int, tasks: int = 20) -> Iterator[tuple[Program, Platfor
     for i in range(n):
         rng = np.random.default_rng([seed, i])
         # Shape and contention follow from `a`, network and origin from `b` and `a`: all combinations
-        # come by in 15 * 15 cases, as 3 and 5 have no common divisor.
+        # occur in 15 * 15 cases, as 3 and 5 have no common divisor.
         a, b = i % 15, i // 15 % 15
         shape, contention = SHAPES[a % 5], CONTENTIONS[a % 3]
         network, origin = NETWORKS[(a // 3 + b) % 5], ORIGINS[(a // 5 + b) % 3]
@@ -141,7 +141,7 @@ def cases(n: int, seed: int, tasks: int = 20) -> Iterator[tuple[Program, Platfor
 
 
 def _predecessors(rng: np.random.Generator, tasks: int, shape: Shape) -> list[list[int]]:
-    """For each task, earlier tasks that it comes after."""
+    """The predecessors of each task."""
     if shape == "sweep":
         return [[] for _ in range(tasks)]
     if shape == "chain":

@@ -1,4 +1,4 @@
-"""What a script of changes means, worked out without the simulator: who is there when, and how quick."""
+"""The state of a grid under a script of changes (presence and rates), computed without the simulator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from headrace.model.trace import LinkTrace, Trace
 
 
 class Transition(NamedTuple):
-    """Something of the script that takes effect: a host, link or common storage by its number."""
+    """A change that takes effect on a host, link or shared storage, given by number."""
 
     time: float
     what: str
@@ -25,7 +25,7 @@ class Transition(NamedTuple):
 
 
 class Pieces:
-    """A rate that follows one trace after another: (from when, scale, trace or None for steady)."""
+    """A rate that follows a sequence of traces: (start, scale, trace or None for constant)."""
 
     def __init__(self, scale: float, trace: Trace | None) -> None:
         self.since = [0.0]
@@ -36,12 +36,12 @@ class Pieces:
         self.parts.append((scale, trace))
 
     def at(self, moment: float) -> float:
-        """The rate at a moment."""
+        """The rate at a time."""
         scale, trace = self.parts[bisect_right(self.since, moment) - 1]
         return scale if trace is None else scale * trace.at(moment)
 
     def next_step(self, moment: float) -> float:
-        """The first moment after this one at which the rate may change."""
+        """The next time after this one at which the rate may change."""
         at = bisect_right(self.since, moment)
         coming = self.since[at] if at < len(self.since) else math.inf
         trace = self.parts[at - 1][1]
@@ -75,12 +75,12 @@ class GridTruth:
         for change in _first_joins(ordered):
             self._note(change)
         self.joins_later = len(self.transitions)
-        """How many of the transitions are not of the script: what joins later is not there at the start."""
+        """How many transitions are implicit: resources that join later are absent at the start."""
         for change in ordered:
             self._note(change)
 
     def _set_up_speeds(self, graph: Graph) -> None:
-        believed = self.platform.rates(graph.kinds)
+        believed = self.platform.rates(graph)
         whole = believed.copy()
         for h, host in enumerate(self.platform.hosts):
             whole[:, h] /= 1.0 - host.load
@@ -92,7 +92,7 @@ class GridTruth:
                 else Pieces(float(whole[k, h]), host.trace)
                 for h, host in enumerate(self.platform.hosts)
             ]
-            for k in range(len(graph.kinds))
+            for k in range(len(graph.class_kind))
         ]
         self.bandwidth = [Pieces(float(b), None) for b in self.network.link_bandwidth]
         self.delay = [Pieces(delay, None) for delay in self.static_delay]
@@ -128,7 +128,7 @@ class GridTruth:
             self.storage_up[int(self.network.host_place[host])] = True
 
     def _note_storage(self, change: Change) -> None:
-        """A site's common storage goes with its link if no host of it is there, and comes back with it."""
+        """A site's shared storage leaves with its link if none of its hosts is present, and returns with it."""
         place = self.common_place(change.name)
         if place < 0 or place == self.network.origin:
             return
@@ -144,26 +144,26 @@ class GridTruth:
         self.transitions.append(Transition(max(0.0, change.time), what, number))
 
     def common_place(self, name: str) -> int:
-        """The place of a site that is the common storage of its hosts, or holds data only; else -1."""
+        """The place of a site that is the shared storage of its hosts or only holds data; otherwise -1."""
         site = next((s for s in self.platform.sites if s.name == name), None)
         if site is None or self.platform.pairs is not None or (site.bandwidth is not None and site.hosts):
             return -1
         return self.network.place_names.index(name)
 
     def own_place(self, host: int) -> bool:
-        """Whether a host keeps data of its own, which is lost with it."""
+        """Whether a host has its own storage, which is lost with it."""
         place = int(self.network.host_place[host])
         return self.network.place_names[place] == self.platform.hosts[host].name
 
     def latency(self, source: int, target: int, moment: float) -> float:
-        """Latency of a way at a moment."""
+        """Latency of a route at a time."""
         total = self.network.latency(source, target)
         for link in self.network.route(source, target):
             total += self.delay[link].at(moment) - self.static_delay[link]
         return max(0.0, total)
 
     def sent(self, source: int, target: int, start: float, end: float) -> float:
-        """Bytes that a transfer with its links to itself sends: its narrowest link, moment by moment."""
+        """Bytes that a transfer without contention sends: the integral of its bottleneck bandwidth."""
         route = self.network.route(source, target)
         total, now = 0.0, start
         while now < end:
@@ -174,7 +174,7 @@ class GridTruth:
 
 
 def _first_joins(changes: Sequence[Change]) -> list[Change]:
-    """Hosts and links whose first change is that they join are gone before, from the start."""
+    """Hosts and links whose first change is to join are absent from the start until then."""
     first: dict[str, Change] = {}
     for change in changes:
         if not change.what.endswith("trace"):
@@ -196,7 +196,7 @@ def _links_by_name(platform: Platform) -> dict[str, tuple[int, ...]]:
 
 
 def _static_delays(platform: Platform) -> list[float]:
-    """The part of a route's latency that belongs to each link; ports have none of their own."""
+    """The part of a route's latency due to each link; ports have none."""
     network = platform.network
     if platform.pairs is not None:
         return [float(delay) for delay in network.route_latency[~np.eye(network.n_places, dtype=bool)]]

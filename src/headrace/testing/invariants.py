@@ -1,6 +1,6 @@
-"""An independent judge of simulated runs: what must hold in the log of every run, whatever happened to the grid.
+"""Independent checks of simulated runs: invariants of every log, whatever happened to the grid.
 
-It reads the log, the graph, the platform and the script of changes, and none of the simulator's arrays.
+They use the log, the graph, the platform and the script of changes, but none of the simulator's arrays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SCRIPTED = {
     w.STORAGE_JOINED: "storage-up",
 }
 MOST = 50
-"""Violations that are kept; one bug breaks many rules."""
+"""Maximum number of violations stored; one bug breaks many rules."""
 
 
 def judge(
@@ -38,11 +38,11 @@ def judge(
     real: Graph | None = None,
     duplicates: bool = False,
 ) -> list[Violation]:
-    """Everything that is wrong with a run, at most 50 findings: O(log * links of a way), with fair links
-    O(transfers * transfers under way).
+    """List violations in a run, at most 50: O(log * links of a route), with fair links
+    O(transfers * concurrent transfers).
 
     `real` is the graph with true work and sizes, `duplicates` whether copies of running tasks may be started.
-    Rules: `script` (the grid changed otherwise than the script says), `core`, `release`, `host`, `twice`, `input`,
+    Rules: `script` (the grid did not change as scripted), `core`, `release`, `host`, `twice`, `input`,
     `duration`, `stopped`, `source`, `route`, `link`, `transfer`, `cut`, `storage`, `lost`, `result`, `order`.
 
     >>> from headrace.model.graph import make_graph
@@ -57,7 +57,7 @@ def judge(
 
 
 def _close(a: float, b: float, duration: float) -> bool:
-    """Whether two moments are the same, up to rounding."""
+    """Whether two times are equal, up to rounding."""
     return a == b or abs(a - b) <= ABSOLUTE + ROUNDING * max(abs(a), abs(b)) + RELATIVE * duration
 
 
@@ -70,7 +70,7 @@ class _Judge:
         duplicates: bool,
     ) -> None:
         self.run, self.graph, self.network = run, run.graph, run.platform.network
-        self.work, self.size, self.kind = real.work, real.size, real.kind
+        self.work, self.size, self.speed_class = real.work, real.size, real.speed_class
         self.duplicates = duplicates
         self.truth = GridTruth(real, run.platform, changes)
         self.found: list[Violation] = []
@@ -78,11 +78,11 @@ class _Judge:
         self.copies = Copies(run.graph, run.platform, self.size)
         self.on_core: dict[tuple[int, int], tuple[int, float]] = {}
         self.executions: dict[int, dict[int, float]] = {}
-        """Hosts on which each task runs now, with their starts."""
+        """Hosts on which each task currently runs, with start times."""
         self.ended = np.zeros(self.graph.n_tasks, np.int64)
         self.ended_at: dict[int, float] = {}
         self.owed: set[int] = set()
-        """Tasks that ended and must run again: what they made was lost and is needed."""
+        """Finished tasks that must run again: their outputs were lost and are needed."""
         self.moving: dict[tuple[int, int, int], float] = {}
         self.on_link: dict[int, int] = {}
         self.flows: list[tuple[Flow, str]] = []
@@ -107,7 +107,7 @@ class _Judge:
             self._look_at_storage()
         late = self._due()
         if late is not None and late.time < self.now and not _close(late.time, self.now, 0.0):
-            self._say("script", f"{late} did not happen by the end at {self.now}")
+            self._say("script", f"{late} had not happened by the end at {self.now}")
         self._look_at_end()
         self._look_at_flows()
         return self.found[:MOST]
@@ -120,7 +120,7 @@ class _Judge:
     def _say(self, rule: str, message: str) -> None:
         self.found.append(Violation(rule, f"at {self.now!r}: {message}"))
 
-    # What the script does.
+    # Scripted changes.
 
     def _due(self) -> Transition | None:
         return self.truth.transitions[self.seen] if self.seen < len(self.truth.transitions) else None
@@ -131,7 +131,7 @@ class _Judge:
         due = self._due()
         self.seen += 1
         if due is None or (due.what, due.number) != (what, number) or not _close(due.time, self.now, 0.0):
-            self._say("script", f"{what} {number} in place of {due}")
+            self._say("script", f"{what} {number} instead of {due}")
         if what == "host-down":
             self._host_goes(number)
         elif what == "host-up":
@@ -141,7 +141,9 @@ class _Judge:
             self.link_up[number] = False
             for item, source, target in self.moving:
                 if number in self.network.route(source, target):
-                    self._say("link", f"item {item} goes on from {source} to {target} over link {number}")
+                    self._say(
+                        "link", f"item {item} is still sent from {source} to {target} over link {number}"
+                    )
         elif what == "link-up":
             self.link_up[number] = True
         elif what == "storage-down":
@@ -155,7 +157,7 @@ class _Judge:
         self.host_up[host] = False
         for (other, core), (task, _) in self.on_core.items():
             if other == host:
-                self._say("host", f"task {task} goes on on core {core} of host {host}, which is gone")
+                self._say("host", f"task {task} still runs on core {core} of host {host}, which is gone")
         self._place_goes(host)
         self._owe()
 
@@ -168,10 +170,12 @@ class _Judge:
     def _look_at_moves(self, place: int) -> None:
         for item, source, target in self.moving:
             if place in (source, target):
-                self._say("source", f"item {item} goes on from {source} to {target}, though {place} is gone")
+                self._say(
+                    "source", f"item {item} is still sent from {source} to {target}, though {place} is gone"
+                )
 
     def _owe(self) -> None:
-        """Which tasks must run again: makers of what is lost and needed, as far back as that goes."""
+        """Which tasks must run again: producers of lost data that is needed, transitively."""
         lost = {i for i in range(self.graph.n_items) if self.copies.is_lost(i)}
         stack = [i for i in sorted(lost) if self._needed(i)]
         while stack:
@@ -192,7 +196,7 @@ class _Judge:
     def _starts(self, task: int, host: int, core: int) -> None:
         name = f"task {task} on host {host}, core {core}"
         if not self.host_up[host]:
-            self._say("host", f"{name}: the host is not there")
+            self._say("host", f"{name}: the host is not present")
         if not 0 <= core < self.run.platform.hosts[host].cores:
             self._say("core", f"{name}: there is no such core")
         if (host, core) in self.on_core:
@@ -204,9 +208,9 @@ class _Judge:
             self._say("release", f"{name}: not before {float(self.graph.release[task])!r}")
         running = self.executions.setdefault(task, {})
         if running and (not self.duplicates or host in running or len(running) > 1):
-            self._say("twice", f"{name}: it runs already on {sorted(running)}")
+            self._say("twice", f"{name}: it already runs on {sorted(running)}")
         if self.ended[task] and task not in self.owed:
-            self._say("twice", f"{name}: it ended before, and nothing it made was lost and is needed")
+            self._say("twice", f"{name}: it has finished before, and no output that is needed was lost")
         place = int(self.network.host_place[host])
         for item in self.graph.reads_of(task).tolist():
             maker = int(self.graph.producer[item])
@@ -219,7 +223,7 @@ class _Judge:
         self.copies.reserve(place, float(self.size[self.graph.writes_of(task)].sum()))
 
     def _leave(self, task: int, host: int, core: int) -> float:
-        """A task is off its core; when it had started."""
+        """Remove a task from its core; returns when it started."""
         found = self.on_core.pop((host, core), None)
         if found is None or found[0] != task:
             self._say("core", f"task {task} leaves core {core} of host {host}, which it was not on")
@@ -240,14 +244,14 @@ class _Judge:
             self.copies.add(item, int(self.network.host_place[host]))
         if math.isnan(start):
             return
-        speed = self.truth.speed[int(self.kind[task])][host]
+        speed = self.truth.speed[int(self.speed_class[task])][host]
         amount = float(self.work[task])
         if not self._amount_right(speed.done, start, amount):
             done = speed.done(start, self.now)
             self._say("duration", f"task {task} on host {host} from {start!r}: {done!r} of {amount!r}")
 
     def _amount_right(self, done: Callable[[float, float], float], start: float, amount: float) -> bool:
-        """Whether it is over when `amount` is done, and not earlier or later."""
+        """Whether it ends exactly when `amount` is done."""
         slack = ABSOLUTE + ROUNDING * self.now + RELATIVE * (self.now - start)
         early = done(start, self.now - slack) <= amount
         late = done(start, self.now + slack) >= amount
@@ -276,9 +280,9 @@ class _Judge:
         if not self.copies.up[target]:
             self._say("source", f"{name}: the target is not there")
         if self.copies.at(item, target):
-            self._say("twice", f"{name}: it is there already")
+            self._say("twice", f"{name}: it is already there")
         if any(i == item and q == target for i, _, q in self.moving):
-            self._say("twice", f"{name}: it is on its way already")
+            self._say("twice", f"{name}: it is already in transfer")
         route = self.network.route(source, target)
         if source == target or not self.network.bandwidth(source, target) > 0:
             self._say("route", f"{name}: there is none")
@@ -298,7 +302,7 @@ class _Judge:
     def _off_the_links(self, item: int, source: int, target: int) -> float:
         start = self.moving.pop((item, source, target), None)
         if start is None:
-            self._say("source", f"item {item} was not on its way from {source} to {target}")
+            self._say("source", f"item {item} was not in transfer from {source} to {target}")
             return math.nan
         for link in self.network.route(source, target):
             self.on_link[link] -= 1
@@ -332,7 +336,7 @@ class _Judge:
             or self._scripted_now("storage-down", (source, target))
             or self._scripted_now("link-down", self.network.route(source, target))
         ):
-            self._say("cut", f"item {item} from {source} to {target}, though all on its way stays")
+            self._say("cut", f"item {item} from {source} to {target}, though its route and both ends remain")
         if not math.isnan(start) and (item, source, target) in self.flow_of:
             self._flow_over(item, source, target, arrived=False)
 
@@ -343,8 +347,8 @@ class _Judge:
         self.flows.append((flow, f"item {item} from {source} to {target}"))
 
     def _look_at_flows(self) -> None:
-        """Fair links: whether each transfer is over when its shares, moment by moment, add up to its size."""
-        for (item, source, target), flow in self.flow_of.items():  # not over when all was done
+        """Fair links: whether each transfer ends when the integral of its rate equals its size."""
+        for (item, source, target), flow in self.flow_of.items():  # still in progress at the end
             flow.over = self.now
             self.flows.append((flow, f"item {item} from {source} to {target}"))
         finish_flows([flow for flow, _ in self.flows], self.truth.bandwidth)

@@ -1,4 +1,4 @@
-"""A scheduler that decides at random, to bring the coordinator into states that sensible ones avoid."""
+"""A scheduler that makes random decisions, to reach coordinator states that sensible ones avoid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Wild:
-    """Tasks go anywhere, ready or not, in any order, and are moved about; everything is placed in the end.
+    """Assigns tasks to random hosts, ready or not, in any order, and moves them; all are placed eventually.
 
     `ordered`: ranks follow the order of the graph, for coordinators that start only the head of a queue.
     """
@@ -29,7 +29,7 @@ class Wild:
         self.rank: dict[int, float] = {}
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
-        """Some of what waits; all of it when nothing else is going on."""
+        """Place some of the waiting tasks; all of them if nothing else is going on."""
         rng, state = self.rng, view.state
         if not self.rank:
             order = {t: float(k) for k, t in enumerate(view.graph.order.tolist())}
@@ -52,7 +52,7 @@ class Wild:
         return commands + self._fetches(view)
 
     def _fetches(self, view: RunView) -> list[Command]:
-        """Transfers that nobody may need, of items that may not exist."""
+        """Transfers that may be useless, of items that may not exist."""
         rng, graph, places = self.rng, view.graph, view.platform.network.place_names
         if len(places) < 2 or not graph.n_items or rng.random() < 0.7:
             return []

@@ -25,7 +25,7 @@ class Reference:
     def __init__(self, problem: Problem, by_usage: bool = True) -> None:
         self.graph, self.platform = problem.graph, problem.platform
         self.net = problem.platform.network
-        self.rates = self.platform.rates(self.graph.kinds)
+        self.rates = self.platform.rates(self.graph)
         self.booked = self.platform.contention != "none"
         self.free = {
             (h, c): float(problem.free_at.get(h, 0.0))
@@ -133,7 +133,7 @@ class Reference:
             if place not in arrival:
                 arrival[place] = self.fetch(task, place)[0]
             begin = max(arrival[place], min(self.free[h, c] for c in range(machine.cores)))
-            seconds = self.graph.work[task] / self.rates[self.graph.kind[task], h]
+            seconds = self.graph.work[task] / self.rates[self.graph.speed_class[task], h]
             back = self.way_back(task, place)
             if begin < math.inf and back < math.inf:
                 times[h] = float(begin + seconds + back)
@@ -147,7 +147,7 @@ class Reference:
         cores = range(self.platform.hosts[host].cores)
         core = min(cores, key=lambda c: (max(arrival, self.free[host, c]), c))
         begin = max(arrival, self.free[host, core])
-        end = begin + self.graph.work[task] / self.rates[self.graph.kind[task], host]
+        end = begin + self.graph.work[task] / self.rates[self.graph.speed_class[task], host]
         self.host[task], self.core[task] = host, core
         self.start[task], self.finish[task] = begin, end
         self.free[host, core] = end

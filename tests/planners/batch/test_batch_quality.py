@@ -20,7 +20,7 @@ from headrace.planners.batch.randomized import RandomMinMin
 from headrace.planners.batch.sufferage import Sufferage
 from headrace.planners.batch.sufferage2 import SufferageTwo
 from headrace.planners.batch.xsufferage import ExtendedSufferage
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 from planners.cases import OWN, SHARED, read_dag, read_net
 
 

@@ -24,7 +24,7 @@ def least_makespan(program: Program, platform: Platform, horizon: int) -> int | 
     items = [i for i in range(graph.n_items) if graph.size[i] > 0]
     homes = graph.homes.places_by_item(graph, platform)
     goals = graph.goals.places_by_item(graph, platform)
-    rates = platform.rates(graph.kinds)
+    rates = platform.rates(graph)
     makespan = model.new_int_var(0, horizon, "makespan")
     run: dict[tuple[int, int, int], Any] = {}
     for j in range(graph.n_tasks):
@@ -112,7 +112,7 @@ def _add_storage(
 ) -> None:
     """A copy takes room from when it is begun until it was last used, or to the end where it must be."""
     graph, network = program.graph, platform.network
-    rates = platform.rates(graph.kinds)
+    rates = platform.rates(graph)
     for site in np.flatnonzero(np.isfinite(network.storage)).tolist():
         lies: dict[int, list[Any]] = {t: [] for t in range(horizon)}
         for p in np.flatnonzero(network.site == site).tolist():
@@ -147,7 +147,7 @@ def _add_storage(
 
 
 def _took(graph: Any, rates: Any, job: int, host: int) -> int:
-    return _whole(float(graph.work[job] / rates[graph.kind[job], host]))
+    return _whole(float(graph.work[job] / rates[graph.speed_class[job], host]))
 
 
 def _whole(value: float) -> int:

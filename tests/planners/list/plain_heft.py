@@ -13,7 +13,7 @@ class PlainHeft:
 
     def __init__(self, graph: Graph, platform: Platform) -> None:
         self.graph, self.hosts, self.network = graph, platform.hosts, platform.network
-        self.place, self.rates = self.network.host_place.tolist(), platform.rates(graph.kinds)
+        self.place, self.rates = self.network.host_place.tolist(), platform.rates(graph)
         self.fifo, self.origin = platform.contention == "fifo", self.network.origin
         self.cores: list[list[Busy]] = [[[] for _ in range(host.cores)] for host in self.hosts]
         self.links: list[Busy] = [[] for _ in range(self.network.n_links)]

@@ -64,7 +64,7 @@ def test_cpop_is_as_good_as_the_recorded_results() -> None:
 def _plain_table(problem: Problem) -> Floats:
     """PEFT's table [tasks, hosts] by its definition: for every task and host all hosts of all successors."""
     graph, network = problem.graph, problem.platform.network
-    rates, costs = problem.platform.rates(graph.kinds), mean_costs(problem_arrays(problem))
+    rates, costs = problem.platform.rates(graph), mean_costs(problem_arrays(problem))
     latency, seconds = costs.latency, costs.seconds_per_byte
     hosts = range(len(problem.platform.hosts))
     table = np.zeros((graph.n_tasks, len(hosts)))
@@ -76,7 +76,9 @@ def _plain_table(problem: Problem) -> Floats:
                 for w in hosts:
                     apart = network.host_place[w] != network.host_place[h] and size > 0
                     move = latency + size * seconds if apart else 0.0
-                    ways.append(table[later, w] + graph.work[later] / rates[graph.kind[later], w] + move)
+                    ways.append(
+                        table[later, w] + graph.work[later] / rates[graph.speed_class[later], w] + move
+                    )
                 table[task, h] = max(table[task, h], min(ways))
     return table
 
@@ -104,7 +106,10 @@ def test_peft_looks_ahead() -> None:
     kinds = {"b": 10.0}
     platform = Platform((Site("lab", (Host("h0", 1.1), Host("h1", 1.0, kinds=kinds)), bandwidth=1.0),))
     graph = graph_of([4.0, 20.0], [(0, 1, 5.0)])
-    graph = replace(graph, kind=np.array([0, 1], np.int32), kinds=("a", "b"))
+    both = np.array([0, 1], np.int32)
+    graph = replace(
+        graph, kind=both, kinds=("a", "b"), speed_class=both, class_kind=both, arch_speeds=np.ones((2, 1))
+    )
     assert Heft().plan(Problem(graph, platform)).host.tolist() == [0, 1]
     plan = Peft().plan(Problem(graph, platform))
     assert plan.host.tolist() == [1, 1]

@@ -41,7 +41,7 @@ def test_first_relaxation_when_power_is_short() -> None:
     assert made.check() == []
     assert made.form == "first relaxation"
     assert made.throughput == pytest.approx(5.0)  # four hosts of 1.25 MB/s
-    assert "f1 needs 8 hosts of this power, 4 are free" in made.notes[0]
+    assert "f1 needs 8 hosts of this power and the other filters leave 4" in made.notes[0]
     assert "throughput 50% of the reader's 10 MB/s" in made.notes[0]
     assert [limit.kind for limit in made.limits] == ["cpu"]
     assert made.limits[0].name == "f1"

@@ -13,7 +13,7 @@ from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import make
 from headrace.planners.search.best import Best
 from headrace.planners.search.critical_chain import critical_tasks
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 from headrace.testing.exact import proven_makespan, small_case
 from headrace.testing.generate import SHAPES, random_platform, random_program
 from planners.cases import OWN, read_dag, read_net

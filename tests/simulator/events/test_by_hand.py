@@ -18,9 +18,10 @@ from headrace.model.platform import Host, Pairs, Platform, Site
 from headrace.model.trace import LinkTrace, Trace
 from headrace.online.workqueue import Workqueue
 from headrace.planners.list.heft import Heft
+from headrace.planners.timed import plan_with_bound
 from headrace.simulator.events.backend import simulate_scheduler
 from headrace.simulator.events.run import SimulatedRun
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 from headrace.testing.generate import cases
 from headrace.testing.invariants import judge
 
@@ -196,7 +197,7 @@ def test_following_a_plan_without_contention_takes_no_longer_than_the_plan() -> 
     for program, platform in cases(225, seed=2):
         if platform.contention != "none" or np.isfinite(platform.network.storage).any():
             continue
-        plan = Heft().plan(Problem(program.graph, platform))
+        plan = plan_with_bound(Heft(), Problem(program.graph, platform))
         keep_order = ExecutionPolicy(strict=True, prefetch_depth=program.graph.n_tasks)
         run = simulate_scheduler(program.graph, platform, Replan(Heft()), policy=keep_order)
         assert run.makespan <= replay(plan).makespan * (1 + 1e-9), (program.name, platform.name)

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
 from bench.carried_out import CONTENTIONS, LIMIT, outcome
 from bench.generated.relays import RelayShape, relay_case
+
+from headrace.core.replan import Replan
+from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.scheduler import Problem
+from headrace.model.platform import Contention
+from headrace.online.adapter import is_scheduler
+from headrace.planners.registry import make, names
+from headrace.simulator.events.backend import simulate_scheduler
+from headrace.testing.generate import NETWORKS, ORIGINS, random_platform, random_program
+from headrace.testing.generate import SHAPES as PROGRAMS
+from headrace.testing.invariants import judge
 
 CASES = 40
 SHAPES: tuple[RelayShape, ...] = ("rounds", "mixed", "bag", "inputs", "stages")
@@ -18,4 +30,32 @@ def test_plans_are_carried_out_as_planned() -> None:
     late = [
         f"{o.name}: {o.planned:.1f} s replayed, {o.ratio:.3f} times that" for o in found if o.ratio > LIMIT
     ]
+    assert not late, "\n".join(late)
+
+
+OPTIONS = {"best": {"time": 0.05}, "coschedule": {"time": 0.05}}
+PLANNERS = [name for name in names() if not is_scheduler(make(name, **OPTIONS.get(name, {})))]
+
+
+def carried_out(seed: int, name: str, contention: Contention) -> tuple[str, float]:
+    """A plan for a generated case, carried out; what the case is, and how long it takes beside the plan."""
+    graph = random_program(seed, 4 + seed % 17, PROGRAMS[seed % 5]).graph
+    platform = random_platform(
+        seed, NETWORKS[seed // 5 % 5], contention=contention, hosts=1 + seed % 6, origin=ORIGINS[seed % 3]
+    )
+    planner = make(name, **OPTIONS.get(name, {}))
+    plan = planner.plan(Problem(graph, platform, seed=seed))
+    run = simulate_scheduler(graph, platform, Replan(planner, ReplanPolicy(replan="neither"), first=plan))
+    assert judge(run) == []
+    assert run.plans == 1
+    return f"{seed}: {graph.name} on {platform.name}", run.makespan / plan.makespan if plan.makespan else 1.0
+
+
+@pytest.mark.parametrize("contention", ["none", "fifo", "fair"])
+@pytest.mark.parametrize("name", PLANNERS)
+def test_a_plan_takes_no_longer_than_planned_if_nothing_changes(name: str, contention: Contention) -> None:
+    """On every kind of network; shared links are booked whole in plans, so a little more is allowed there."""
+    limit = LIMIT if contention == "fair" else 1.0 + 1e-9
+    found = [carried_out(seed, name, contention) for seed in range(8 if name in OPTIONS else 75)]
+    late = [f"{what}: {ratio:.6f} times the plan" for what, ratio in found if ratio > limit]
     assert not late, "\n".join(late)

@@ -14,12 +14,12 @@ long as over idle links."""
 
 
 @inner
-def seconds_to_send(problem, item, source, target, places):
+def seconds_to_send(problem, state, item, source, target, places):
     """Expected seconds for an item between two places, over idle links."""
     at = source * places + target
     if problem.policy[RELAY] and not problem.route_seconds_per_byte[at] < np.inf:
-        return problem.relay_cost[at] * problem.size[item] * 1e-6
-    return problem.route_latency[at] + problem.size[item] * problem.route_seconds_per_byte[at]
+        return problem.relay_cost[at] * state.size[item] * 1e-6
+    return problem.route_latency[at] + state.size[item] * problem.route_seconds_per_byte[at]
 
 
 @inner
@@ -43,7 +43,7 @@ def arrivals(problem, state, task, seconds, mark, stamp):
             record = state.copy_next[record]
         for place in range(places):
             if mark[place] != stamp:
-                seconds[place] += seconds_to_send(problem, item, source, place, places)
+                seconds[place] += seconds_to_send(problem, state, item, source, place, places)
     return stamp
 
 
@@ -96,7 +96,7 @@ def has_idle_core(problem, state, host, cores):
 
 
 @inner
-def a_move_pays(problem, state, work, kind, rates, now, late_weight):
+def a_move_pays(problem, state, work, speed_class, rates, now, late_weight):
     """Whether `moves_from_tails` would move anything: O(hosts + reads * places)."""
     longest, most = -1, 0.0
     for host in range(len(state.host_up)):
@@ -108,7 +108,7 @@ def a_move_pays(problem, state, work, kind, rates, now, late_weight):
     if longest < 0:
         return False
     task = state.queue_tail[longest]
-    rate, cores = rates[kind[task]], problem.cores[task]
+    rate, cores = rates[speed_class[task]], problem.cores[task]
     candidates = False
     for host in range(len(state.host_up)):
         if has_idle_core(problem, state, host, cores) and work[task] / rate[host] < most:
@@ -128,7 +128,7 @@ def a_move_pays(problem, state, work, kind, rates, now, late_weight):
 
 
 @entry
-def moves_from_tails(problem, state, work, kind, rates, now, starts_known, late_weight):
+def moves_from_tails(problem, state, work, speed_class, rates, now, starts_known, late_weight):
     """Tasks from the tail of the longest queue that would finish sooner on an idle core, and their new hosts.
 
     An overdue task lengthens the backlog of its host, which may have slowed down. Each move shortens the queue it takes
@@ -153,7 +153,10 @@ def moves_from_tails(problem, state, work, kind, rates, now, starts_known, late_
                 stamp = arrivals(problem, state, task, arrive, mark, stamp)
                 known = task
             sent = BUSY_ROUTE * arrive[problem.host_place[host]]
-            if problem.cores[task] > free or not sent + work[task] / rates[kind[task], host] < left[longest]:
+            if (
+                problem.cores[task] > free
+                or not sent + work[task] / rates[speed_class[task], host] < left[longest]
+            ):
                 break
             tasks[moved], hosts[moved] = task, host
             moved += 1

@@ -128,7 +128,7 @@ def drop_copy(problem, state, item, place):
     """Remove a copy; if it was the last one, the item no longer exists."""
     record = find_copy(state, item, place)
     state.copy_status[record] = ABSENT
-    state.storage_used[problem.place_site[place]] -= problem.size[item]
+    state.storage_used[problem.place_site[place]] -= state.size[item]
     state.copy_count[item] -= 1
     find_holder(state, item)
     if state.copy_count[item] == 0:
@@ -176,7 +176,7 @@ def start_transfer(problem, state, request, source, now):
     state.live_position[transfer] = live
     state.counters[TRANSFERS] = live + 1
     state.copy_status[copy_at(state, item, target)] = IN_TRANSIT
-    state.storage_used[problem.place_site[target]] += problem.size[item]
+    state.storage_used[problem.place_site[target]] += state.size[item]
     at = source * places + target
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
         state.link_busy[problem.route_links[k]] += 1
@@ -207,7 +207,7 @@ def transfer_done(problem, state, transfer):
     item, target = state.transfer_item[transfer], state.transfer_target[transfer]
     end_transfer(problem, state, transfer)
     if is_present(state, item, target):  # produced there in the meantime
-        state.storage_used[problem.place_site[target]] -= problem.size[item]
+        state.storage_used[problem.place_site[target]] -= state.size[item]
     else:
         add_copy(problem, state, item, target)
 
@@ -225,7 +225,7 @@ def worth_waiting(problem, state, item, candidate, now):
     if due < 0.0:
         return False
     at = state.request_source[candidate] * len(state.place_up) + state.request_target[candidate]
-    size = problem.size[state.request_item[candidate]]
+    size = state.size[state.request_item[candidate]]
     return due < problem.route_latency[at] + size * problem.route_seconds_per_byte[at]
 
 
@@ -266,7 +266,7 @@ def serve_order(problem, state, link, now):
         ready = can_send(state, request) and is_first_everywhere(problem, state, request)
         if not ready or not links_are_free(problem, state, source, target):
             return started
-        if not fits(problem, state, target, problem.size[item]) or not can_send(state, request):
+        if not fits(problem, state, target, state.size[item]) or not can_send(state, request):
             return started
         start_transfer(problem, state, request, source, now)
         started = True
@@ -317,7 +317,7 @@ def try_to_send(problem, state, request, now):
     if source < 0 and problem.policy[RELAY] and state.request_mode[request] == NEAREST:
         relay(problem, state, item, target)
     if source >= 0:  # making room may have dropped the copy at the source
-        room = fits(problem, state, target, problem.size[item])
+        room = fits(problem, state, target, state.size[item])
         source = source_of(problem, state, request) if room else -1
     if source < 0:
         return False

@@ -73,7 +73,9 @@ def take_cores(problem, state, task, host):
             if first < 0:
                 first = core - problem.core_ptr[host]
     state.busy_cores[host] += problem.cores[task]
-    state.storage_used[problem.place_site[problem.host_place[host]]] += output_size(problem, task)
+    if state.run_host[task] < 0:  # a duplicate keeps as much free
+        state.reserved[task] = output_size(problem, state, task)
+    state.storage_used[problem.place_site[problem.host_place[host]]] += state.reserved[task]
     state.counters[RUNNING_WRITES] += problem.write_ptr[task + 1] - problem.write_ptr[task]
     command(state, START, task, host, first)
     return first
@@ -104,7 +106,7 @@ def serve_host(problem, state, host, now):
         task = state.startable_head[host]
         if task < 0 or not has_room(problem, state, task, host) or must_wait(problem, state, task, host):
             break
-        if not fits(problem, state, problem.host_place[host], output_size(problem, task)):
+        if not fits(problem, state, problem.host_place[host], output_size(problem, state, task)):
             break
         start_task(problem, state, task, host, now)
     prefetch(problem, state, host)
@@ -132,7 +134,7 @@ def steal(problem, state, host, now):
     task = state.startable_tail[victim]
     place = problem.host_place[host]
     if not has_room(problem, state, task, host) or not fits(
-        problem, state, place, output_size(problem, task)
+        problem, state, place, output_size(problem, state, task)
     ):
         return False
     state.backlog[victim] -= state.predicted[task]
@@ -184,7 +186,7 @@ def duplicate(problem, state, host, now):
     place = problem.host_place[host]
     if chosen < 0 or not has_room(problem, state, chosen, host):
         return
-    if not fits(problem, state, place, output_size(problem, chosen)):
+    if not fits(problem, state, place, output_size(problem, state, chosen)):
         return
     if count_absent(problem, state, chosen, place) > 0:  # making room has dropped one of them
         return
@@ -332,7 +334,7 @@ def complete(problem, state, task, host, now):
         item = problem.writes[k]
         moves = not problem.no_transfer[item]
         if moves and not is_present(state, item, place):
-            state.storage_used[problem.place_site[place]] += problem.size[item]
+            state.storage_used[problem.place_site[place]] += state.size[item]
             add_copy(problem, state, item, place)
         if not state.exists[item]:
             come_to_exist(problem, state, item)
@@ -400,5 +402,5 @@ def copy_arrived(problem, state, item, place):
             return
     present = is_present(state, item, place)
     if not problem.no_transfer[item] and state.exists[item] and state.place_up[place] and not present:
-        state.storage_used[problem.place_site[place]] += problem.size[item]
+        state.storage_used[problem.place_site[place]] += state.size[item]
         add_copy(problem, state, item, place)

@@ -41,10 +41,10 @@ from headrace.core.transitions.requests import (
 
 
 @inner
-def output_size(problem, task):
+def output_size(problem, state, task):
     total = 0.0
     for k in range(problem.write_ptr[task], problem.write_ptr[task + 1]):
-        total += problem.size[problem.writes[k]]
+        total += state.size[problem.writes[k]]
     return total
 
 
@@ -58,7 +58,7 @@ def leave_core(problem, state, task, duplicate):
     state.busy_cores[host] -= problem.cores[task]
     state.counters[RUNNING_WRITES] -= problem.write_ptr[task + 1] - problem.write_ptr[task]
     change_needed(problem, state, task, problem.host_place[host], -1)
-    state.storage_used[problem.place_site[problem.host_place[host]]] -= output_size(problem, task)
+    state.storage_used[problem.place_site[problem.host_place[host]]] -= state.reserved[task]
     mark_host(state, host)
     if duplicate:
         state.duplicate_host[task] = -1
@@ -118,7 +118,7 @@ def abort_transfer(problem, state, transfer):
     item, target = state.transfer_item[transfer], state.transfer_target[transfer]
     command(state, ABORT, transfer, state.transfer_source[transfer], target)
     end_transfer(problem, state, transfer)
-    state.storage_used[problem.place_site[target]] -= problem.size[item]
+    state.storage_used[problem.place_site[target]] -= state.size[item]
     record = copy_at(state, item, target)
     if state.copy_status[record] == PRESENT:  # produced there in the meantime
         return
@@ -238,7 +238,7 @@ def lose_place(problem, state, place, wiped):
         state.copy_count[item] -= 1
         if wiped:
             state.copy_status[record] = ABSENT
-            state.storage_used[problem.place_site[place]] -= problem.size[item]
+            state.storage_used[problem.place_site[place]] -= state.size[item]
         if state.replica[item] == place:
             state.replica[item] = -1
         if problem.destination[item] == place:

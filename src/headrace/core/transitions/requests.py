@@ -424,7 +424,7 @@ def nearest_source(problem, state, item, target):
         source = state.copy_place[record]
         if state.copy_status[record] == PRESENT and state.place_up[source] and source != target:
             at = source * places + target
-            cost = problem.route_latency[at] + problem.size[item] * problem.route_seconds_per_byte[at]
+            cost = problem.route_latency[at] + state.size[item] * problem.route_seconds_per_byte[at]
             crossed = problem.route_ptr[at + 1] - problem.route_ptr[at]
             equal = cost == least and (crossed < links or (crossed == links and source < best))
             if (cost < least or equal) and links_are_free(problem, state, source, target):

@@ -27,12 +27,12 @@ class Wake(NamedTuple):
     estimates_fixed: bool
     """Whether estimates change only with grid changes, after which the scheduler is called."""
     work: Floats
-    kind: Ints
+    speed_class: Ints
     rates: Floats
 
 
 def compiled_wake(
-    conditions: WakeConditions, work: Floats, kind: Ints, rates: Floats, estimates_fixed: bool
+    conditions: WakeConditions, work: Floats, speed_class: Ints, rates: Floats, estimates_fixed: bool
 ) -> Wake:
     """Convert wake conditions for compiled functions."""
     never = int(np.iinfo(np.int64).max)
@@ -45,7 +45,7 @@ def compiled_wake(
         float(conditions.misprediction),
         estimates_fixed,
         work,
-        kind,
+        speed_class,
         rates,
     )
 
@@ -84,7 +84,7 @@ def asks_for_balance(problem, state, now, wake):
         return False
     if state.counters[READY] > 0 or not wake.estimates_fixed:
         return True
-    return a_move_pays(problem, state, wake.work, wake.kind, wake.rates, now, wake.late_weight)
+    return a_move_pays(problem, state, wake.work, wake.speed_class, wake.rates, now, wake.late_weight)
 
 
 @inner

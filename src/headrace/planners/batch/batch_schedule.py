@@ -318,7 +318,7 @@ def _best_host(
     for host in range(len(hosts.place)):
         k = groups.host_place[host]
         if ready.time[k, row] == ready.best[row]:
-            duration = tasks.work[task] / hosts.rate[tasks.kind[task], host]
+            duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
             start = max(ready.arrival[k, row], available.host[host])
             if start + duration + return_seconds(groups, inputs, task, k) == ready.best[row]:
                 return host
@@ -352,7 +352,7 @@ def _place(
         if max(arrival, available.core[other]) < max(arrival, available.core[core]):
             core = other
     start = max(arrival, available.core[core])
-    finish = start + tasks.work[task] / hosts.rate[tasks.kind[task], host]
+    finish = start + tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
     placement.host[task], placement.core[task] = host, core - hosts.core_ptr[host]
     placement.start[task], placement.finish[task] = start, finish
     commit(tasks, network, copies, transfers, first, task, place, finish)

@@ -52,7 +52,7 @@ def fill_matrix(
         rate, seconds = groups.group_rate[:, g], sweep.run_seconds[g]
         for row in range(count):
             task = sweep.task[row]
-            seconds[row] = tasks.work[task] / rate[tasks.kind[task]]
+            seconds[row] = tasks.work[task] / rate[tasks.speed_class[task]]
     for k in range(len(groups.places)):
         for row in range(count):
             sweep.return_seconds[k, row] = return_seconds(groups, inputs, sweep.task[row], k)

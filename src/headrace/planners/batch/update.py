@@ -41,7 +41,7 @@ def update_rows(
         return
     arrival, times, task_of, best = ready.arrival, ready.time, ready.task, ready.best
     key, drift = ready.key, ready.drift
-    work, kind, rate, result = tasks.work, tasks.kind, groups.group_rate, inputs.largest_result
+    work, speed_class, rate, result = tasks.work, tasks.speed_class, groups.group_rate, inputs.largest_result
     free, first_group, last_group = available.first, groups.place_group[k], groups.place_group[k + 1]
     latency, bandwidth = groups.back_latency[k], groups.back_bandwidth[k]
     for row in rows:
@@ -49,7 +49,7 @@ def update_rows(
         back = latency + result[task] / bandwidth if result[task] > 0.0 else 0.0
         new = np.inf
         for g in range(first_group, last_group):
-            new = min(new, max(arrival[k, row], free[g]) + work[task] / rate[kind[task], g] + back)
+            new = min(new, max(arrival[k, row], free[g]) + work[task] / rate[speed_class[task], g] + back)
         old = times[k, row]
         if new == old:
             continue
@@ -83,7 +83,7 @@ def _update_two_best(
     """As `update_rows`, also for the second best host of the place and of the row."""
     arrival, times, nexts, task_of = ready.arrival, ready.time, ready.next_time, ready.task
     best, second, key = ready.best, ready.second, ready.key
-    work, kind, rate, result = tasks.work, tasks.kind, groups.group_rate, inputs.largest_result
+    work, speed_class, rate, result = tasks.work, tasks.speed_class, groups.group_rate, inputs.largest_result
     first_host, second_host = available.first, available.second
     first_group, last_group = groups.place_group[k], groups.place_group[k + 1]
     latency, bandwidth = groups.back_latency[k], groups.back_bandwidth[k]
@@ -93,7 +93,7 @@ def _update_two_best(
         back = latency + result[task] / bandwidth if result[task] > 0.0 else 0.0
         new, new_next = np.inf, np.inf
         for g in range(first_group, last_group):
-            duration = work[task] / rate[kind[task], g]
+            duration = work[task] / rate[speed_class[task], g]
             time = max(ready_at, first_host[g]) + duration + back
             other = max(ready_at, second_host[g]) + duration + back
             new_next = min(new_next, other, max(time, new))

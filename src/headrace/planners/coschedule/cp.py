@@ -14,7 +14,7 @@ from headrace.model.graph import Floats
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import NONE, Instance
 from headrace.planners.coschedule.list_scheduler import first_cores
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.replay import replay
 
 MOST_CHOICES = 1_200
 """Maximum of jobs times hosts plus files times arcs for which the model is tried."""

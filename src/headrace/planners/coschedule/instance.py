@@ -84,7 +84,7 @@ def instance_of(problem: Problem) -> Instance:
     for host, since in problem.free_at.items():
         free[host] = since
     cores = np.array([h.cores for h in platform.hosts], np.int32)
-    seconds = graph.work[:, None] / platform.rates(graph.kinds)[graph.kind]
+    seconds = graph.work[:, None] / platform.rates(graph)[graph.speed_class]
     seconds[graph.cores[:, None] > cores] = np.inf
     moved = np.unique(np.concatenate((reads, writes[destination[writes] != NONE])))
     typical = float(graph.size[moved].mean()) if len(moved) else 1.0

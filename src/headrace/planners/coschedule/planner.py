@@ -21,7 +21,7 @@ from headrace.planners.coschedule.lp import Relaxer, rounded
 from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.relaxation import least_times
 from headrace.planners.coschedule.schedule_jobs import FAILED
-from headrace.planners.partial_schedule import as_executed
+from headrace.planners.fair_times import as_executed
 
 Tell = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the makespan or the bound improves."""

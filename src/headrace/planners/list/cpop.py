@@ -73,5 +73,5 @@ def _critical_path(tasks: TaskArrays, ends: Floats, before: Ints) -> list[int]:
 
 def _quickest_host(problem: ProblemArrays, path: list[int]) -> int:
     tasks, rate = problem.tasks, problem.hosts.rate
-    work = np.bincount(tasks.kind[path], weights=tasks.work[path], minlength=len(rate))
+    work = np.bincount(tasks.speed_class[path], weights=tasks.work[path], minlength=len(rate))
     return int(np.argmin(work @ (1.0 / rate)))

@@ -253,7 +253,7 @@ def list_schedule(
             return (LINKS_FULL if full(links) else NO_ROUTE), position
         first, place = transfers.used[0], hosts.place[host]
         arrival = book_inputs(network, links, copies, transfers, inputs, tasks.size, place)
-        duration = tasks.work[task] / hosts.rate[tasks.kind[task], host]
+        duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
         core, start = _earliest_core(hosts, cores, host, max(arrival, work.arrival[place]), duration)
         book_results(tasks, network, links, transfers, task, place, start + duration)
         if full(links):
@@ -423,7 +423,11 @@ def _best_on_free_links(
 ) -> int:
     """The best host if no link were busy, or -1; writes the cost at each host to `work`."""
     best, best_cost, best_end = -1, np.inf, np.inf
-    amount, rate, extra = tasks.work[task], hosts.rate[tasks.kind[task]], _extra_cost(constraints, task)
+    amount, rate, extra = (
+        tasks.work[task],
+        hosts.rate[tasks.speed_class[task]],
+        _extra_cost(constraints, task),
+    )
     for host in candidates:
         place = hosts.place[host]
         work.cost[host] = np.inf
@@ -472,7 +476,7 @@ def _best_with_transfers(
             return -1
         if ready == np.inf:
             continue
-        duration = tasks.work[task] / hosts.rate[tasks.kind[task], host]
+        duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
         _, start = _earliest_core(hosts, cores, host, max(ready, work.arrival[place]), duration)
         end = start + duration + work.return_seconds[place]
         cost = (start if constraints.earliest_start else end) + extra[place]

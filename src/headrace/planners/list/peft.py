@@ -75,7 +75,7 @@ def optimistic_costs(tasks: TaskArrays, hosts: HostArrays, places: int, costs: M
     for task in tasks.order[::-1]:
         here[:] = np.inf
         least = np.inf
-        rate = hosts.rate[tasks.kind[task]]
+        rate = hosts.rate[tasks.speed_class[task]]
         for host in range(len(hosts.place)):
             place = hosts.place[host]
             value = table[task, place] + tasks.work[task] / rate[host]

@@ -31,7 +31,7 @@ def mean_costs(problem: ProblemArrays, hosts: Ints | None = None) -> MeanCosts:
     rate, host_place = problem.hosts.rate, problem.hosts.place
     if hosts is not None:
         rate, host_place = rate[:, hosts], host_place[hosts]
-    run_seconds = tasks.work * (1.0 / rate).mean(axis=1)[tasks.kind]
+    run_seconds = tasks.work * (1.0 / rate).mean(axis=1)[tasks.speed_class]
     hosts_at = np.bincount(host_place, minlength=len(network.zone)).astype(np.float64)
     used = np.flatnonzero(hosts_at)
     zone, port_slowness, hosts_at = network.zone[used], 1.0 / network.port[used], hosts_at[used]

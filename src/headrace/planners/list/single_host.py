@@ -25,7 +25,7 @@ class SingleHost:
     def plan(self, problem: Problem) -> Plan:
         arrays = problem_arrays(problem)
         tasks, hosts = arrays.tasks, arrays.hosts
-        work = np.bincount(tasks.kind, weights=tasks.work, minlength=len(hosts.rate))
+        work = np.bincount(tasks.speed_class, weights=tasks.work, minlength=len(hosts.rate))
         seconds = (work[:, None] / hosts.rate).sum(axis=0) / np.diff(hosts.core_ptr)
         host = np.full(len(tasks.order), int(np.argmin(seconds)), np.int32)
         return list_plan(problem, tasks.order, self.name, host_constraints(arrays, fixed=host), arrays)

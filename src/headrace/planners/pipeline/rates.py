@@ -77,7 +77,7 @@ def find_rates(problem: PipelineProblem) -> Rates:
     zone = network.zone[network.host_place].astype(np.int64)
     read = pipeline.reader.volume
     profiles = pipeline.order
-    powers = platform.rates([pipeline.kind(name) for name in order])
+    powers = platform.speeds([pipeline.kind(name) for name in order])
     seconds = np.array([f.seconds for f in profiles])
     trial_power = np.array([f.power for f in profiles])
     with np.errstate(divide="ignore"):

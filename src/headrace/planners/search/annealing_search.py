@@ -165,7 +165,7 @@ def search_tables(arrays: ProblemArrays) -> SearchTables:
     speeds, speed_class = np.unique(hosts.rate, axis=1, return_inverse=True)
     latency, seconds_per_byte = _between_places(arrays)
     return SearchTables(
-        run_seconds=tasks.work[:, None] / speeds[tasks.kind],
+        run_seconds=tasks.work[:, None] / speeds[tasks.speed_class],
         speed_class=speed_class.astype(np.int64).ravel(),
         host_place=hosts.place,
         core_ptr=hosts.core_ptr,

@@ -8,7 +8,7 @@ import numpy as np
 
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
-from headrace.simulator.dependencies import dependencies
+from headrace.simulator.replay.dependencies import dependencies
 
 
 def critical_tasks(plan: Plan, holders: Mapping[int, tuple[int, ...]] | None = None) -> Ints:

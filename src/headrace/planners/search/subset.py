@@ -84,10 +84,10 @@ def host_subsets(problem: Problem, max_sites: int = 16) -> Iterator[Ints]:
 def _work_per_second(problem: Problem) -> Floats:
     """Work per second of each host, on all its cores, for this program's mix of kinds."""
     graph, platform = problem.graph, problem.platform
-    work = np.bincount(graph.kind, weights=graph.work, minlength=len(graph.kinds))
+    work = np.bincount(graph.speed_class, weights=graph.work, minlength=len(graph.class_kind))
     share = work / work.sum() if work.sum() > 0 else np.full(len(work), 1.0 / len(work))
     cores = np.array([h.cores for h in platform.hosts])
-    capacity: Floats = cores / (share @ (1.0 / platform.rates(graph.kinds)))
+    capacity: Floats = cores / (share @ (1.0 / platform.rates(graph)))
     return capacity
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.arrays.compiling import entry, inner
+from headrace.arrays.fair_share import take_finished
+from headrace.arrays.heap import NONE, contains
 from headrace.core.state import (
     ABORT,
     COMMANDS,
@@ -25,16 +27,18 @@ from headrace.core.state import (
 from headrace.core.transitions.data import transfer_done
 from headrace.core.transitions.dispatch import dispatch, task_done
 from headrace.core.transitions.wake import asks_for_balance, wants_to_be_asked
-from headrace.simulator.events.event_queue import put, take_out
+from headrace.simulator.events.event_queue import first_end, put, take_due, take_out
 from headrace.simulator.events.flows import (
-    advance_flows,
     alone_until,
+    change_trace,
+    flows_change,
     join_flow,
     latency_at,
     leave_flow,
-    next_flow_end,
+    rest_links,
     sent_between,
-    share,
+    take_steps,
+    update_flows,
 )
 from headrace.simulator.events.grid_state import (
     COPY_DROPPED,
@@ -68,7 +72,7 @@ def write(grid, kind, subject, origin, target):
 def core_end(grid, core, task):
     """When the remaining work on a core will be done, given the speed of its host from now on."""
     host = grid.core_host[core]
-    left = grid.core_work_left[core] / grid.rate[grid.kind[task], host]
+    left = grid.core_work_left[core] / grid.rate[grid.speed_class[task], host]
     trace = grid.host_trace[host]
     return grid.now[0] + left if trace < 0 else finish(grid.table, trace, grid.now[0], left)
 
@@ -113,9 +117,8 @@ def carry_out(problem, state, grid):
             write(grid, COPY_DROPPED, subject, origin, -1)
         elif kind == ABORT:
             pair = origin * len(state.place_up) + target
-            flowing = problem.policy[CONTENTION] == FAIR and grid.heap_at[cores + subject] < 0
-            if flowing:
-                leave_flow(grid, subject, pair)
+            if problem.policy[CONTENTION] == FAIR and not contains(grid.ending, cores + subject):
+                leave_flow(grid, pair, subject)
                 changed = True
             take_out(grid, cores + subject)
             write(grid, MOVE_CUT, state.transfer_item[subject], origin, target)
@@ -134,6 +137,8 @@ def end_task(problem, state, grid, core, factor):
     if factor < np.inf and (took > factor * expected or factor * took < expected):
         state.counters[MISPREDICTED] += 1
     write(grid, TASK_ENDED, task, host, core - problem.core_ptr[host])
+    for k in range(problem.write_ptr[task], problem.write_ptr[task + 1]):
+        state.size[problem.writes[k]] = grid.size[problem.writes[k]]
     task_done(problem, state, task, host, grid.now[0])
 
 
@@ -145,40 +150,11 @@ def finish_move(problem, state, grid, move):
     transfer_done(problem, state, move)
 
 
-@inner
-def end_flows(problem, state, grid):
-    """Finish the transfers whose bytes have all been sent by now; returns their number.
-
-    Bytes that a flow sends within the resolution of the clock are not counted as missing; otherwise a small item on a
-    fast link late in a run would never arrive.
-    """
-    ended = 0
-    k = 0
-    while k < grid.n_active[0]:
-        pair = grid.active[k]
-        served = grid.pair_served[pair]
-        enough = served + 1e-9 * max(1.0, served) + grid.pair_rate[pair] * grid.now[0] * 1e-15
-        if grid.pair_first[pair] > enough:
-            k += 1
-            continue
-        move = grid.pair_head[pair]
-        while move >= 0:
-            following = grid.flow_next[move]
-            if grid.flow_goal[move] <= enough:
-                leave_flow(grid, move, pair)
-                finish_move(problem, state, grid, move)
-                ended += 1
-            move = following
-        if grid.active_at[pair] == k:
-            k += 1
-    return ended
-
-
 @entry
 def settle(problem, state, grid):
     """Execute the commands caused by a change before anything new starts."""
-    if carry_out(problem, state, grid) and problem.policy[CONTENTION] == FAIR:
-        share(problem, grid, grid.now[0])
+    if carry_out(problem, state, grid):
+        update_flows(grid)
 
 
 @entry
@@ -188,17 +164,17 @@ def host_speed_changes(problem, state, grid, host, trace):
     old = grid.host_trace[host]
     for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
         task = state.core_task[core]
-        if task >= 0 and grid.heap_at[core] >= 0:
+        if task >= 0 and contains(grid.ending, core):
             passed = now - grid.core_since[core]
             if old >= 0:
                 passed = done_between(grid.table, old, grid.core_since[core], now)
-            done = passed * grid.rate[grid.kind[task], host]
+            done = passed * grid.rate[grid.speed_class[task], host]
             grid.core_work_left[core] = max(0.0, grid.core_work_left[core] - done)
             grid.core_since[core] = now
     grid.host_trace[host] = trace
     for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
         task = state.core_task[core]
-        if task >= 0 and grid.heap_at[core] >= 0:
+        if task >= 0 and contains(grid.ending, core):
             put(grid, core, core_end(grid, core, task))
 
 
@@ -212,20 +188,19 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
     for k in range(state.counters[TRANSFERS]):
         move = state.live_transfers[k]
         pair = state.transfer_source[move] * places + state.transfer_target[move]
-        if not fair and grid.heap_at[cores + move] >= 0 and grid.transfer_since[move] < now:
+        if not fair and contains(grid.ending, cores + move) and grid.transfer_since[move] < now:
             sent = sent_between(problem, grid, pair, grid.transfer_since[move], now)
             grid.transfer_left[move] = max(0.0, grid.transfer_left[move] - sent)
             grid.transfer_since[move] = now
-    grid.link_trace[link] = trace
+    change_trace(grid, link, trace)
     grid.link_delay[link] = delay
     if fair:
-        advance_flows(grid, now)
-        share(problem, grid, now)
+        update_flows(grid)
         return
     for k in range(state.counters[TRANSFERS]):
         move = state.live_transfers[k]
         pair = state.transfer_source[move] * places + state.transfer_target[move]
-        if grid.heap_at[cores + move] >= 0:
+        if contains(grid.ending, cores + move):
             begins = grid.transfer_since[move]
             put(grid, cores + move, alone_until(problem, grid, pair, begins, grid.transfer_left[move]))
 
@@ -233,9 +208,7 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
 @inner
 def log_is_full(state, grid):
     """Whether the next step could write more entries than the log has room for."""
-    need = (
-        state.counters[COMMANDS] + grid.heap_len[0] + 2 * state.counters[TRANSFERS] + len(grid.core_host) + 16
-    )
+    need = state.counters[COMMANDS] + 3 * state.counters[TRANSFERS] + 2 * len(grid.core_host) + 16
     return len(grid.log_time) - grid.log_length[0] < need
 
 
@@ -247,41 +220,46 @@ def copies_are_full(state):
 
 
 @inner
-def next_end(grid, fair):
-    """When the next task or transfer finishes, or bandwidth shares change."""
-    following = grid.heap_time[0] if grid.heap_len[0] > 0 else np.inf
-    if fair:
-        following = min(following, min(next_flow_end(grid), grid.flow_time[1]))
-    return following
+def end_flows(problem, state, grid):
+    """Transfers on shared links that have all their bytes by now are over."""
+    share = grid.share
+    move = take_finished(share, grid.now[0])
+    while move != NONE:
+        rest_links(grid, state.transfer_source[move] * len(state.place_up) + state.transfer_target[move])
+        finish_move(problem, state, grid, move)
+        move = take_finished(share, grid.now[0])
 
 
 @inner
 def end_what_is_due(problem, state, grid, factor):
     """Process everything that finishes now; returns whether bandwidth shares change."""
-    fair = problem.policy[CONTENTION] == FAIR
     cores = len(grid.core_host)
-    changed = False
-    if fair:
-        advance_flows(grid, grid.now[0])
-        changed = grid.flow_time[1] <= grid.now[0]
-        if end_flows(problem, state, grid) > 0:
-            changed = True
-    while grid.heap_len[0] > 0 and grid.heap_time[0] <= grid.now[0]:
-        number = grid.heap_id[0]
-        take_out(grid, number)
-        if number < cores:
-            if state.core_task[number] >= 0:  # not stopped at the same time
-                end_task(problem, state, grid, number, factor)
-            continue
-        move = number - cores
-        if fair and grid.transfer_phase[move] == LATENCY and grid.transfer_left[move] > 0.0:
-            grid.transfer_phase[move] = FLOWING
-            pair = state.transfer_source[move] * len(state.place_up) + state.transfer_target[move]
-            join_flow(problem, state, grid, move, pair)
-            changed = True
-        else:
-            finish_move(problem, state, grid, move)
+    changed = flows_change(grid)
+    if changed:
+        take_steps(grid)
+        end_flows(problem, state, grid)
+    number = take_due(grid)
+    while number != NONE:
+        if number >= cores:
+            if end_delay(problem, state, grid, number - cores):
+                changed = True
+        elif state.core_task[number] >= 0:  # not stopped at the same time
+            end_task(problem, state, grid, number, factor)
+        number = take_due(grid)
     return changed
+
+
+@inner
+def end_delay(problem, state, grid, move):
+    """A transfer is over or, on shared links, its latency is; returns whether shares of links change."""
+    fair = problem.policy[CONTENTION] == FAIR
+    if fair and grid.transfer_phase[move] == LATENCY and grid.transfer_left[move] > 0.0:
+        grid.transfer_phase[move] = FLOWING
+        pair = state.transfer_source[move] * len(state.place_up) + state.transfer_target[move]
+        join_flow(grid, pair, move)
+        return True
+    finish_move(problem, state, grid, move)
+    return False
 
 
 @entry
@@ -292,7 +270,6 @@ def advance(problem, state, grid, until, results, wake, muted, check_balance):
     except for one check whether its assignments left hosts idle (`check_balance`). O(log of what is active) for each
     completion, plus the cost of what it changes.
     """
-    fair = problem.policy[CONTENTION] == FAIR
     tasks = len(state.done)
     while True:
         if copies_are_full(state):
@@ -300,9 +277,8 @@ def advance(problem, state, grid, until, results, wake, muted, check_balance):
         dispatch(problem, state, grid.now[0])
         if log_is_full(state, grid):
             return LOG_FULL
-        changed = carry_out(problem, state, grid)
-        if fair and changed:
-            share(problem, grid, grid.now[0])
+        if carry_out(problem, state, grid):
+            update_flows(grid)
         if state.counters[DONE] == tasks and state.counters[DELIVERED] == results:
             return FINISHED
         if check_balance and asks_for_balance(problem, state, grid.now[0], wake):
@@ -310,12 +286,10 @@ def advance(problem, state, grid, until, results, wake, muted, check_balance):
         check_balance = False
         if wants_to_be_asked(problem, state, grid.now[0], wake, grid.happened[0], muted):
             return WAKE
-        following = next_end(grid, fair)
+        following = min(first_end(grid), grid.flow_change[0])
         if following > until:
             if until == np.inf:
                 return STUCK
-            if fair:
-                advance_flows(grid, until)
             grid.now[0] = until
             return TIME
         if following == np.inf:
@@ -324,7 +298,5 @@ def advance(problem, state, grid, until, results, wake, muted, check_balance):
         grid.happened[0] = True
         grid.now[0] = max(grid.now[0], following)
         changed = end_what_is_due(problem, state, grid, wake.misprediction)
-        if carry_out(problem, state, grid):
-            changed = True
-        if fair and changed:
-            share(problem, grid, grid.now[0])
+        if carry_out(problem, state, grid) or changed:
+            update_flows(grid)

@@ -80,7 +80,9 @@ def simulate_scheduler(
     virtual time and the number of finished tasks.
     """
     began = work_clock()
-    run = _Run(graph, platform, scheduler, changes, real or graph, estimates, policy, tell)
+    real = real or graph
+    graph = graph.moving_as(real)
+    run = _Run(graph, platform, scheduler, changes, real, estimates, policy, tell)
     run.go()
     return run.outcome(work_clock() - began)
 
@@ -99,7 +101,9 @@ class _Run:
         policy: ExecutionPolicy | None,
         tell: Callable[[float, int], None],
     ) -> None:
-        self.coordinator = Coordinator(scheduler, graph, platform, policy=policy, estimates=estimates)
+        self.coordinator = Coordinator(
+            scheduler, graph, platform, policy=policy, estimates=estimates, measured=real.size
+        )
         self.view, self.records = self.coordinator.view, self.coordinator.records
         self.graph, self.platform, self.scheduler, self.tell = graph, platform, scheduler, tell
         self.changes = sorted(changes, key=lambda change: change.time)
@@ -206,11 +210,7 @@ class _Run:
 
     def _moves_on(self) -> bool:
         """Whether anything active will ever finish; hosts and links can be stopped permanently."""
-        grid = self.grid
-        if grid.heap_len[0] > 0 and grid.heap_time[0] < math.inf:
-            return True
-        flows = grid.active[: int(grid.n_active[0])]
-        return len(flows) > 0 and bool(grid.flow_time[1] < math.inf or (grid.pair_rate[flows] > 0).any())
+        return g.next_moment(self.grid) < math.inf
 
     def _next_release(self) -> float:
         if self.at_release == len(self.releases):

@@ -1,79 +1,61 @@
-"""The event queue: an indexed heap of end times, so that an entry can be changed or removed."""
+"""What ends when, and when a link in use takes the next step of its trace."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from headrace.arrays.compiling import inner
+from headrace.arrays.heap import NONE, contains, least_key, remove, update
+
+if TYPE_CHECKING:
+    from headrace.simulator.events.grid_state import GridState
+
+ENDS, STEPS = 0, 1
+"""In `grid.queued`: the queue of things that end, and the queue of links by their next step."""
 
 
 @inner
-def earlier(grid, i, j):
-    """Whether entry i comes before entry j: by time, ties by id."""
-    a, b = grid.heap_time[i], grid.heap_time[j]
-    return a < b or (a == b and grid.heap_id[i] < grid.heap_id[j])
+def put(grid: GridState, number: int, time: float) -> None:
+    """Set or change when a core or a transfer ends: O(log)."""
+    grid.queued[ENDS] = update(grid.ending, grid.queued[ENDS], number, time)
 
 
 @inner
-def swap(grid, i, j):
-    grid.heap_time[i], grid.heap_time[j] = grid.heap_time[j], grid.heap_time[i]
-    a, b = grid.heap_id[i], grid.heap_id[j]
-    grid.heap_id[i], grid.heap_id[j] = b, a
-    grid.heap_at[b], grid.heap_at[a] = i, j
+def take_out(grid: GridState, number: int) -> None:
+    """A core or a transfer ends no more."""
+    if contains(grid.ending, number):
+        grid.queued[ENDS] = remove(grid.ending, grid.queued[ENDS], number)
 
 
 @inner
-def rise(grid, i):
-    while i > 0:
-        parent = (i - 1) // 2
-        if not earlier(grid, i, parent):
-            break
-        swap(grid, i, parent)
-        i = parent
+def first_end(grid: GridState) -> float:
+    """When the first core or transfer ends; inf without any."""
+    return least_key(grid.ending, grid.queued[ENDS])
 
 
 @inner
-def sink(grid, i):
-    n = grid.heap_len[0]
-    while True:
-        child = 2 * i + 1
-        if child >= n:
-            return
-        if child + 1 < n and earlier(grid, child + 1, child):
-            child += 1
-        if not earlier(grid, child, i):
-            return
-        swap(grid, i, child)
-        i = child
+def take_due(grid: GridState) -> int:
+    """A core or transfer that ends now, taken out, or NONE; at one moment in the order of their numbers."""
+    if first_end(grid) > grid.now[0]:
+        return NONE
+    number = grid.queued[ENDS]
+    take_out(grid, number)
+    return int(number)
 
 
 @inner
-def put(grid, id, time):
-    """Set or change the end time of an id: O(log n)."""
-    i = grid.heap_at[id]
-    if i < 0:
-        i = grid.heap_len[0]
-        grid.heap_len[0] = i + 1
-        grid.heap_id[i] = id
-        grid.heap_at[id] = i
-        grid.heap_time[i] = time
-        rise(grid, i)
-    else:
-        grid.heap_time[i] = time
-        rise(grid, i)
-        sink(grid, grid.heap_at[id])
+def first_step(grid: GridState) -> float:
+    """When the first link in use changes its bandwidth; inf if none does."""
+    return least_key(grid.stepping, grid.queued[STEPS])
 
 
 @inner
-def take_out(grid, id):
-    """Remove an id from the queue: O(log n)."""
-    i = grid.heap_at[id]
-    if i < 0:
-        return
-    last = grid.heap_len[0] - 1
-    if i != last:
-        swap(grid, i, last)
-    grid.heap_len[0] = last
-    grid.heap_at[id] = -1
-    if i != last:
-        moved = grid.heap_id[i]
-        rise(grid, i)
-        sink(grid, grid.heap_at[moved])
+def put_step(grid: GridState, link: int, time: float) -> None:
+    """Set or change when a link takes its next step."""
+    grid.queued[STEPS] = update(grid.stepping, grid.queued[STEPS], link, time)
+
+
+@inner
+def take_step_out(grid: GridState, link: int) -> None:
+    if contains(grid.stepping, link):
+        grid.queued[STEPS] = remove(grid.stepping, grid.queued[STEPS], link)

@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from headrace.arrays.compiling import inner
+from headrace.arrays.fair_share import (
+    SAME_MOMENT,
+    cut_flow,
+    next_end,
+    set_capacity,
+    start_flow,
+    update_rates,
+)
+from headrace.arrays.heap import NONE, contains
+from headrace.simulator.events.event_queue import STEPS, first_step, put_step, take_step_out
 from headrace.simulator.events.traces import next_step, value_at
+
+if TYPE_CHECKING:
+    from headrace.core.state import StaticProblem
+    from headrace.simulator.events.grid_state import GridState
 
 
 @inner
-def bandwidth_at(grid, link, now):
+def bandwidth_at(grid: GridState, link: int, now: float) -> float:
     trace = grid.link_trace[link]
     return grid.link_bandwidth[link] if trace < 0 else value_at(grid.table, trace, now)
 
 
 @inner
-def latency_at(problem, grid, pair, now):
+def latency_at(problem: StaticProblem, grid: GridState, pair: int, now: float) -> float:
     """Latency of the route, including what the traces of its links add to their means."""
     latency = problem.route_latency[pair]
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
         link = problem.route_links[k]
         if grid.link_delay[link] >= 0:
             latency += value_at(grid.table, grid.link_delay[link], now) - grid.link_delay_mean[link]
-    return max(0.0, latency)
+    return float(max(0.0, latency))
 
 
 @inner
-def traced(problem, grid, pair):
+def traced(problem: StaticProblem, grid: GridState, pair: int) -> bool:
     found = False
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
         found = found or grid.link_trace[problem.route_links[k]] >= 0
@@ -34,7 +50,7 @@ def traced(problem, grid, pair):
 
 
 @inner
-def rate_at(problem, grid, pair, now):
+def rate_at(problem: StaticProblem, grid: GridState, pair: int, now: float) -> float:
     rate = np.inf
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
         rate = min(rate, bandwidth_at(grid, problem.route_links[k], now))
@@ -42,7 +58,7 @@ def rate_at(problem, grid, pair, now):
 
 
 @inner
-def step_after(problem, grid, pair, now):
+def step_after(problem: StaticProblem, grid: GridState, pair: int, now: float) -> float:
     after = np.inf
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
         trace = grid.link_trace[problem.route_links[k]]
@@ -52,12 +68,12 @@ def step_after(problem, grid, pair, now):
 
 
 @inner
-def alone_until(problem, grid, pair, now, size):
+def alone_until(problem: StaticProblem, grid: GridState, pair: int, now: float, size: float) -> float:
     """When a transfer with exclusive links finishes, piece by piece of their traces."""
     if size <= 0.0:
         return now
     if not traced(problem, grid, pair):
-        return now + size * problem.route_seconds_per_byte[pair]
+        return float(now + size * problem.route_seconds_per_byte[pair])
     first = now
     still = 0
     while True:
@@ -76,10 +92,10 @@ def alone_until(problem, grid, pair, now, size):
 
 
 @inner
-def sent_between(problem, grid, pair, start, end):
+def sent_between(problem: StaticProblem, grid: GridState, pair: int, start: float, end: float) -> float:
     """Bytes that a transfer with exclusive links sends in a time span."""
     if not traced(problem, grid, pair):
-        return (end - start) / problem.route_seconds_per_byte[pair]
+        return float((end - start) / problem.route_seconds_per_byte[pair])
     sent = 0.0
     while start < end:
         after = min(end, step_after(problem, grid, pair, start))
@@ -89,121 +105,71 @@ def sent_between(problem, grid, pair, start, end):
 
 
 @inner
-def join_flow(problem, state, grid, move, pair):
-    """Add a transfer to the flows of its pair of places; it finishes when each flow has sent that much more."""
-    grid.flow_goal[move] = grid.pair_served[pair] + grid.transfer_left[move]
-    if grid.pair_flows[pair] == 0:
-        grid.active_at[pair] = grid.n_active[0]
-        grid.active[grid.n_active[0]] = pair
-        grid.n_active[0] += 1
-        grid.pair_served[pair] = 0.0
-        grid.flow_goal[move] = grid.transfer_left[move]
-        grid.pair_first[pair] = np.inf
-    grid.pair_flows[pair] += 1
-    head = grid.pair_head[pair]
-    grid.flow_next[move] = head
-    grid.flow_previous[move] = -1
-    if head >= 0:
-        grid.flow_previous[head] = move
-    grid.pair_head[pair] = move
-    grid.pair_first[pair] = min(grid.pair_first[pair], grid.flow_goal[move])
+def join_flow(grid: GridState, pair: int, move: int) -> None:
+    """A transfer begins to share its links. Links that were idle take up their traces where they are by now."""
+    share = grid.share
+    for hop in range(share.pairs[pair].first, share.pairs[pair].last):
+        link = share.hops[hop].link
+        if grid.link_trace[link] >= 0 and not contains(grid.stepping, link):
+            _follow_trace(grid, link)
+    start_flow(share, pair, move, grid.transfer_left[move], grid.now[0])
 
 
 @inner
-def leave_flow(grid, move, pair):
-    before, after = grid.flow_previous[move], grid.flow_next[move]
-    if before >= 0:
-        grid.flow_next[before] = after
+def leave_flow(grid: GridState, pair: int, move: int) -> None:
+    """A transfer is broken off."""
+    cut_flow(grid.share, pair, move, grid.now[0])
+    rest_links(grid, pair)
+
+
+@inner
+def rest_links(grid: GridState, pair: int) -> None:
+    """Links that carry nothing any more do not follow their traces."""
+    if grid.queued[STEPS] == NONE:
+        return
+    share = grid.share
+    for hop in range(share.pairs[pair].first, share.pairs[pair].last):
+        link = share.hops[hop].link
+        if share.links[link].head == NONE:
+            take_step_out(grid, link)
+
+
+@inner
+def flows_change(grid: GridState) -> bool:
+    """Whether a sharing transfer is over by now, or a link in use takes a step."""
+    return bool(grid.flow_change[0] <= grid.now[0] * (1.0 + SAME_MOMENT))
+
+
+@inner
+def take_steps(grid: GridState) -> None:
+    """Links whose traces take a step by now have another bandwidth."""
+    while first_step(grid) <= grid.now[0]:
+        _follow_trace(grid, grid.queued[STEPS])
+
+
+@inner
+def change_trace(grid: GridState, link: int, trace: int) -> None:
+    """From now on a link follows another trace."""
+    share = grid.share
+    grid.link_trace[link] = trace
+    take_step_out(grid, link)
+    if trace >= 0 and share.links[link].head != NONE:
+        _follow_trace(grid, link)
     else:
-        grid.pair_head[pair] = after
-    if after >= 0:
-        grid.flow_previous[after] = before
-    grid.pair_flows[pair] -= 1
-    least = np.inf
-    other = grid.pair_head[pair]
-    while other >= 0:
-        least = min(least, grid.flow_goal[other])
-        other = grid.flow_next[other]
-    grid.pair_first[pair] = least
-    if grid.pair_flows[pair] == 0:
-        last = grid.n_active[0] - 1
-        moved = grid.active[last]
-        at = grid.active_at[pair]
-        grid.active[at] = moved
-        grid.active_at[moved] = at
-        grid.active_at[pair] = -1
-        grid.n_active[0] = last
+        set_capacity(share, link, bandwidth_at(grid, link, grid.now[0]))
 
 
 @inner
-def advance_flows(grid, now):
-    """Credit every flow with the bytes sent since the last update."""
-    passed = now - grid.flow_time[0]
-    if passed > 0.0:
-        for k in range(grid.n_active[0]):
-            pair = grid.active[k]
-            grid.pair_served[pair] += grid.pair_rate[pair] * passed
-    grid.flow_time[0] = now
+def update_flows(grid: GridState) -> None:
+    """Work out the rates of sharing transfers, and when that changes next."""
+    share = grid.share
+    update_rates(share, grid.now[0])
+    grid.flow_change[0] = min(next_end(share), first_step(grid))
 
 
 @inner
-def share(problem, grid, now):
-    """Compute max-min fair rates by filling the most contended link first; O(rounds * active pairs * route length).
-
-    The next step of a trace among links in use is stored in flow_time[1].
-    """
-    step = np.inf
-    count = grid.n_active[0]
-    for k in range(count):
-        pair = grid.active[k]
-        grid.pair_rate[pair] = -1.0
-        for j in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
-            link = problem.route_links[j]
-            grid.link_left[link] = bandwidth_at(grid, link, now)
-            grid.link_users[link] = 0.0
-            if grid.link_trace[link] >= 0:
-                step = min(step, next_step(grid.table, grid.link_trace[link], now))
-    grid.flow_time[1] = step
-    for k in range(count):
-        pair = grid.active[k]
-        for j in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
-            grid.link_users[problem.route_links[j]] += grid.pair_flows[pair]
-    open_pairs = count
-    while open_pairs > 0:
-        least = np.inf
-        for k in range(count):
-            pair = grid.active[k]
-            if grid.pair_rate[pair] == -1.0:
-                for j in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
-                    link = problem.route_links[j]
-                    least = min(least, max(0.0, grid.link_left[link]) / grid.link_users[link])
-        for k in range(count):
-            pair = grid.active[k]
-            if grid.pair_rate[pair] == -1.0:
-                for j in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
-                    link = problem.route_links[j]
-                    if max(0.0, grid.link_left[link]) / grid.link_users[link] <= least * (1.0 + 1e-12):
-                        grid.pair_rate[pair] = -2.0
-        for k in range(count):
-            pair = grid.active[k]
-            if grid.pair_rate[pair] == -2.0:
-                grid.pair_rate[pair] = least
-                open_pairs -= 1
-                for j in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
-                    grid.link_left[problem.route_links[j]] -= least * grid.pair_flows[pair]
-                    grid.link_users[problem.route_links[j]] -= grid.pair_flows[pair]
-
-
-@inner
-def next_flow_end(grid):
-    """When the first of the sharing transfers finishes if nothing changes."""
-    first = np.inf
-    for k in range(grid.n_active[0]):
-        pair = grid.active[k]
-        if grid.pair_rate[pair] > 0.0:
-            ends = (
-                grid.flow_time[0]
-                + max(0.0, grid.pair_first[pair] - grid.pair_served[pair]) / grid.pair_rate[pair]
-            )
-            first = min(first, ends)
-    return first
+def _follow_trace(grid: GridState, link: int) -> None:
+    """Set the bandwidth of a link by its trace, until its next step."""
+    now = grid.now[0]
+    set_capacity(grid.share, link, bandwidth_at(grid, link, now))
+    put_step(grid, link, next_step(grid.table, grid.link_trace[link], now))

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from headrace.arrays.fair_share import FairShare, make_fair_share
+from headrace.arrays.heap import HEAP_FIELDS, NONE, make_rows
+from headrace.arrays.records import Records, row_type
 from headrace.core.state import CoordinatorState, StaticProblem
-from headrace.model.graph import Graph
+from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Platform
 from headrace.model.trace import TraceTable
+from headrace.simulator.events.event_queue import ENDS
 
 # Kinds of log entries; the meaning of subject, origin and target depends on the kind.
 TASK_STARTED, TASK_ENDED, TASK_STOPPED = 0, 1, 2
@@ -23,51 +29,40 @@ LATENCY, FLOWING = 0, 1
 class GridState(NamedTuple):
     """The simulated grid. Ids in the event queue: cores first, then transfers."""
 
-    now: Any
-    work: Any
-    kind: Any
-    rate: Any
-    size: Any
+    now: Floats
+    work: Floats
+    speed_class: Ints
+    rate: Floats
+    size: Floats
     table: TraceTable
-    host_trace: Any
-    link_trace: Any
-    link_delay: Any
+    host_trace: Ints
+    link_trace: Ints
+    link_delay: Ints
     """Trace of each link's latency, -1 for none."""
-    link_delay_mean: Any
-    link_bandwidth: Any
-    core_host: Any
-    core_work_left: Any
+    link_delay_mean: Floats
+    link_bandwidth: Floats
+    core_host: Ints
+    core_work_left: Floats
     """Remaining work of the task on each core, as of `core_since`."""
-    core_since: Any
-    transfer_left: Any
-    transfer_since: Any
-    transfer_phase: Any
-    heap_time: Any
-    heap_id: Any
-    heap_at: Any
-    heap_len: Any
-    pair_flows: Any
-    pair_rate: Any
-    pair_served: Any
-    pair_first: Any
-    """Flows between the same two places share equally: number, bytes/s and bytes sent by each, and the next end."""
-    pair_head: Any
-    flow_next: Any
-    flow_previous: Any
-    flow_goal: Any
-    active: Any
-    active_at: Any
-    n_active: Any
-    link_left: Any
-    link_users: Any
-    flow_time: Any
-    log_time: Any
-    log_kind: Any
-    log_subject: Any
-    log_from: Any
-    log_to: Any
-    log_length: Any
-    happened: Any
+    core_since: Floats
+    transfer_left: Floats
+    transfer_since: Floats
+    transfer_phase: NDArray[np.int8]
+    ending: Records
+    """When cores and transfers end, and links take a step of their traces; see `event_queue`."""
+    stepping: Records
+    queued: Ints
+    share: FairShare
+    """Transfers that share links; the pair of places p, q is p * places + q."""
+    flow_change: Floats
+    """When the first of them is over, or a link in use changes its bandwidth."""
+    log_time: Floats
+    log_kind: NDArray[np.int8]
+    log_subject: Ints
+    log_from: Ints
+    log_to: Ints
+    log_length: NDArray[np.int64]
+    happened: Bools
     """[1] Whether a task or a transfer has finished since the loop last stopped for the scheduler."""
 
 
@@ -77,23 +72,22 @@ def make_grid_state(
     problem: StaticProblem,
     state: CoordinatorState,
     *,
-    rate: Any,
+    rate: Floats,
     table: TraceTable,
-    host_trace: Any,
-    link_trace: Any,
-    link_delay: Any,
-    link_delay_mean: Any,
+    host_trace: Ints,
+    link_trace: Ints,
+    link_delay: Ints,
+    link_delay_mean: Floats,
 ) -> GridState:
     """The initial grid; `graph` has the actual run times and sizes."""
     cores, moves = int(problem.core_ptr[-1]), len(state.transfer_item)
-    pairs = len(problem.route_bottleneck)
     links = len(state.link_up)
     fair = platform.contention == "fair"
     log = 4 * (graph.n_tasks + graph.n_items) + 1024
     return GridState(
         now=np.zeros(1),
         work=np.ascontiguousarray(graph.work, np.float64),
-        kind=graph.kind,
+        speed_class=graph.speed_class,
         rate=np.ascontiguousarray(rate, np.float64),
         size=np.ascontiguousarray(graph.size, np.float64),
         table=table,
@@ -108,24 +102,16 @@ def make_grid_state(
         transfer_left=np.zeros(moves),
         transfer_since=np.zeros(moves),
         transfer_phase=np.zeros(moves, np.int8),
-        heap_time=np.zeros(cores + moves + 1),
-        heap_id=np.zeros(cores + moves + 1, np.int64),
-        heap_at=np.full(cores + moves, -1, np.int64),
-        heap_len=np.zeros(1, np.int64),
-        pair_flows=np.zeros(pairs if fair else 1, np.int64),
-        pair_rate=np.zeros(pairs if fair else 1),
-        pair_served=np.zeros(pairs if fair else 1),
-        pair_first=np.full(pairs if fair else 1, np.inf),
-        pair_head=np.full(pairs if fair else 1, -1, np.int64),
-        flow_next=np.full(moves, -1, np.int64),
-        flow_previous=np.full(moves, -1, np.int64),
-        flow_goal=np.zeros(moves),
-        active=np.zeros(pairs if fair else 1, np.int64),
-        active_at=np.full(pairs if fair else 1, -1, np.int64),
-        n_active=np.zeros(1, np.int64),
-        link_left=np.zeros(links),
-        link_users=np.zeros(links),
-        flow_time=np.array([0.0, np.inf]),
+        ending=make_rows(cores + moves, row_type(*HEAP_FIELDS)),
+        stepping=make_rows(links, row_type(*HEAP_FIELDS)),
+        queued=np.array([NONE, NONE], np.int32),
+        share=make_fair_share(
+            moves if fair else 0,
+            problem.route_ptr if fair else np.zeros(1, np.int64),
+            problem.route_links if fair else np.empty(0, np.int32),
+            platform.network.link_bandwidth,
+        ),
+        flow_change=np.array([np.inf]),
         log_time=np.zeros(log),
         log_kind=np.zeros(log, np.int8),
         log_subject=np.zeros(log, np.int32),
@@ -143,3 +129,10 @@ def with_longer_log(grid: GridState) -> GridState:
         old = getattr(grid, name)
         longer[name] = np.concatenate((old, np.zeros_like(old)))
     return grid._replace(**longer)
+
+
+def next_moment(grid: GridState) -> float:
+    """When something under way ends, or a link in use changes its bandwidth; inf if nothing ever does."""
+    root = grid.queued[ENDS]
+    first = math.inf if root == NONE else float(grid.ending["key"][root])
+    return min(first, float(grid.flow_change[0]))

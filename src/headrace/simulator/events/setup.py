@@ -66,7 +66,7 @@ def set_up_grid(
         platform,
         problem,
         state,
-        rate=_true_rates(platform, real.kinds, changes),
+        rate=_true_rates(platform, real, changes),
         table=pack(traces),
         host_trace=host_trace,
         link_trace=link_trace,
@@ -76,9 +76,9 @@ def set_up_grid(
     return Setup(grid, traces, of_change, _trace_links(platform))
 
 
-def _true_rates(platform: Platform, kinds: Sequence[str], changes: Sequence[Change]) -> Floats:
-    """Speed of each host for each kind at full availability; hosts with a trace have no other load."""
-    rates = platform.rates(kinds)
+def _true_rates(platform: Platform, real: Graph, changes: Sequence[Change]) -> Floats:
+    """Speed of each host for each speed class while it is wholly available; hosts with a trace have no other load."""
+    rates = platform.rates(real)
     named = {c.name for c in changes if isinstance(c.behaviour, Trace)}
     for h, host in enumerate(platform.hosts):
         if host.trace is not None or host.name in named:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.arrays.compiling import inner
+from headrace.arrays.compiling import leaf
+from headrace.model.trace import TraceTable
 
 
-@inner
-def piece(table, trace, where):
+@leaf
+def piece(table: TraceTable, trace: int, where: float) -> int:
     """The piece of a trace that holds at an offset into its series: O(log steps)."""
     low, high = table.ptr[trace], table.ptr[trace + 1]
     while high - low > 1:
@@ -17,26 +18,26 @@ def piece(table, trace, where):
             low = middle
         else:
             high = middle
-    return low
+    return int(low)
 
 
-@inner
-def place_of(table, trace, moment):
+@leaf
+def place_of(table: TraceTable, trace: int, moment: float) -> float:
     """The offset into its series at which a trace is at a given time; within one period if it repeats."""
     where = moment + table.offset[trace]
     length = table.length[trace]
     if length < np.inf:
         where -= np.floor(where / length) * length
-    return where
+    return float(where)
 
 
-@inner
-def value_at(table, trace, moment):
-    return table.value[piece(table, trace, place_of(table, trace, moment))]
+@leaf
+def value_at(table: TraceTable, trace: int, moment: float) -> float:
+    return float(table.value[piece(table, trace, place_of(table, trace, moment))])
 
 
-@inner
-def next_step(table, trace, moment):
+@leaf
+def next_step(table: TraceTable, trace: int, moment: float) -> float:
     """The first time after `moment` at which a piece ends; inf if none does."""
     where = place_of(table, trace, moment)
     at = piece(table, trace, where)
@@ -47,18 +48,18 @@ def next_step(table, trace, moment):
     else:
         end = table.length[trace]
     after = moment + (end - where)
-    return after if after > moment else np.nextafter(moment, np.inf)
+    return float(after if after > moment else np.nextafter(moment, np.inf))
 
 
-@inner
-def upto(table, trace, where):
+@leaf
+def upto(table: TraceTable, trace: int, where: float) -> float:
     """Integral from the beginning of the series to an offset within its first period."""
     at = piece(table, trace, where)
-    return table.area[at] + (where - table.time[at]) * table.value[at]
+    return float(table.area[at] + (where - table.time[at]) * table.value[at])
 
 
-@inner
-def finish(table, trace, start, amount):
+@leaf
+def finish(table: TraceTable, trace: int, start: float, amount: float) -> float:
     """The earliest time by which `amount` has been done since `start`; inf if never."""
     if not amount > 0.0:
         return start
@@ -83,11 +84,11 @@ def finish(table, trace, start, amount):
     rate = table.value[low]
     if rate == 0.0:
         return np.inf
-    return max(start, start + (rounds + (table.time[low] + (target - table.area[low]) / rate - base)))
+    return float(max(start, start + (rounds + (table.time[low] + (target - table.area[low]) / rate - base))))
 
 
-@inner
-def done_between(table, trace, start, end):
+@leaf
+def done_between(table: TraceTable, trace: int, start: float, end: float) -> float:
     """The integral from start to end."""
     if not end > start:
         return 0.0

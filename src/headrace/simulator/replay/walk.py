@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.arrays.compiling import entry
+from headrace.model.graph import Floats, Ints
 
 
 @entry(nogil=True)
-def carry_out(ptr, successors, waits, seconds, start):
+def walk(ptr: Ints, successors: Ints, waits: Ints, seconds: Floats, start: Floats) -> tuple[Floats, int]:
     """Every node starts when the last of its predecessors has finished, and not before `start`: O(nodes + edges).
 
-    `waits` and `start` are used up; the answer is start, finish and the number of nodes that were reached.
+    `waits` is used up, and `start` becomes when each node starts; the answer is finish and the number of nodes that
+    finished.
     """
     n = len(seconds)
     finish = np.zeros(n)
@@ -34,4 +36,4 @@ def carry_out(ptr, successors, waits, seconds, start):
             if waits[later] == 0:
                 stack[top] = later
                 top += 1
-    return start, finish, reached
+    return finish, reached

@@ -1,4 +1,4 @@
-"""Replays event by event: shared links and inputs sent just ahead, against a slow plain reference."""
+"""Replays event by event: shared links and inputs prefetched, against a slow plain reference."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from headrace.model.graph import Graph, make_graph
 from headrace.model.plan import NO_MOVES, Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.planners.registry import make
-from headrace.simulator.replay import Replayer, replay
+from headrace.simulator.replay.replay import Replayer, replay
 from headrace.testing.generate import cases
-from simulator.replay_reference import SlowReplay, max_min_rates
+from simulator.replay.reference import SlowReplay, max_min_rates
 
 
 def plans(count: int, seed: int) -> Iterator[Plan]:
@@ -30,22 +30,22 @@ def plans(count: int, seed: int) -> Iterator[Plan]:
         yield replace(plan, graph=replace(plan.graph, release=release))
 
 
-@pytest.mark.parametrize("ahead", [None, 1, 2, 4])
-def test_times_are_those_of_the_slow_reference(ahead: int | None) -> None:
+@pytest.mark.parametrize("prefetch_depth", [None, 1, 2, 4])
+def test_times_are_those_of_the_slow_reference(prefetch_depth: int | None) -> None:
     moved = 0
     for number, plan in enumerate(plans(60, seed=21)):
-        start, finish = Replayer.of(plan, ahead=ahead).times()
-        slow_start, slow_finish = SlowReplay(plan, ahead).run()
+        start, finish = Replayer.of(plan, prefetch_depth=prefetch_depth).times()
+        slow_start, slow_finish = SlowReplay(plan, prefetch_depth).run()
         assert start == pytest.approx(np.array(slow_start), rel=1e-9, abs=1e-9), f"case {number}"
         assert finish == pytest.approx(np.array(slow_finish), rel=1e-9, abs=1e-9), f"case {number}"
         moved += len(plan.move_item)
     assert moved > 400
 
 
-def test_ahead_delays_transfers() -> None:
+def test_prefetch_delays_transfers() -> None:
     delayed = 0
     for plan in plans(40, seed=5):
-        at_once, ahead = replay(plan), replay(plan, ahead=1)
+        at_once, ahead = replay(plan), replay(plan, prefetch_depth=1)
         delayed += int((ahead.move_start > at_once.move_start + 1e-9).sum())
     assert delayed > 40
 
@@ -105,19 +105,19 @@ def test_an_item_that_is_sent_on_is_called_for_where_it_is_needed() -> None:
         move_start=np.array([0.0, 2.0]), move_finish=np.array([2.0, 4.0]),
     )  # fmt: skip
     held = replace(plan, graph=replace(graph, release=np.array([3.0, 0.0])))
-    assert replay(held, ahead=1).move_start.tolist() == [3.0, 5.0]
-    assert replay(held, ahead=2).move_start.tolist() == [0.0, 2.0]
+    assert replay(held, prefetch_depth=1).move_start.tolist() == [3.0, 5.0]
+    assert replay(held, prefetch_depth=2).move_start.tolist() == [0.0, 2.0]
 
 
-@pytest.mark.parametrize("ahead", [0, -1])
-def test_inputs_are_sent_at_least_one_task_ahead(ahead: int) -> None:
-    with pytest.raises(UsageError, match=f"ahead is {ahead}"):
-        replay(_from_origin([1.0], [1.0]), ahead=ahead)
+@pytest.mark.parametrize("prefetch_depth", [0, -1])
+def test_inputs_are_sent_at_least_one_task_ahead(prefetch_depth: int) -> None:
+    with pytest.raises(UsageError, match=f"prefetch_depth is {prefetch_depth}"):
+        replay(_from_origin([1.0], [1.0]), prefetch_depth=prefetch_depth)
 
 
-def test_fifo_plans_have_the_order_on_links_and_take_no_ahead() -> None:
+def test_fifo_plans_have_the_order_on_links_and_take_no_prefetch_depth() -> None:
     with pytest.raises(UsageError, match="one transfer at a time"):
-        replay(_from_origin([1.0], [1.0], "fifo"), ahead=1)
+        replay(_from_origin([1.0], [1.0], "fifo"), prefetch_depth=1)
 
 
 def _with_several_cores(seed: int) -> tuple[Graph, Plan]:

@@ -8,8 +8,8 @@ import pytest
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.pipeline import FilterProfile, Pipeline, PipelineProblem, Source, Stream
 from headrace.model.platform import Host, Link, Platform, Site
-from headrace.simulator.flow import simulate_deployment
-from simulator.deployments import chain, deployed, lab
+from headrace.simulator.pipeline.flow import simulate_deployment
+from simulator.pipeline.deployments import chain, deployed, lab
 
 
 def near(value: float) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,7 @@ Edges = tuple[Ints, Ints]
 Holders = Mapping[int, tuple[int, ...]]
 
 
-@dataclass(frozen=True, eq=False)
-class Dependencies:
+class Dependencies(NamedTuple):
     """Tasks 0..n-1 and transfers n..n+k-1 with their successors (CSR) and numbers of predecessors."""
 
     ptr: Ints

@@ -14,7 +14,7 @@ from typing import Literal
 from headrace.arrays.clock import work_clock
 from headrace.model.deployment import Deployment
 from headrace.model.errors import HeadraceError, UsageError
-from headrace.simulator.flow_layout import Layout
+from headrace.simulator.pipeline.layout import Layout
 
 Routing = Literal["planned", "round-robin"]
 ROUTINGS: tuple[Routing, ...] = ("planned", "round-robin")
@@ -75,15 +75,15 @@ def simulate_deployment(
         raise UsageError(f"routing {routing!r}", where="simulation", hint=f"one of {', '.join(ROUTINGS)}")
     if window < 1:
         raise UsageError(f"a window of {window} buffers", where="simulation", hint="1 or more")
-    from headrace.simulator.flow_kernels import flow
+    from headrace.simulator.pipeline.event_loop import run_pipeline
 
     began = work_clock()
     layout = Layout(deployment)
     amount = deployment.problem.pipeline.reader.volume if megabytes is None else megabytes
     size = amount / _buffers(layout.most_hosts) if buffer is None else buffer
     _check_sizes(amount, size)
-    ints, reals, at = layout.arrays(amount, window, planned=routing == "planned")
-    rate, end, through, events = flow(ints, reals, at, size, _LOW * amount, _HIGH * amount)
+    state = layout.initial_state(amount, window, planned=routing == "planned")
+    rate, end, through, events = run_pipeline(state, size, _LOW * amount, _HIGH * amount)
     if not abs(through - amount) <= 1e-6 * amount:
         raise HeadraceError(
             f"only {through:.6g} of {amount:.6g} MB came through",
@@ -97,8 +97,8 @@ def simulate_deployment(
         makespan=end,
         megabytes=amount,
         buffer=size,
-        host_busy=_busy(layout, reals[at.done :].tolist(), end),
-        link_use=_use(layout, reals[at.carried :].tolist(), end),
+        host_busy=_busy(layout, state.stations["done"].tolist(), end),
+        link_use=_use(layout, state.resources["carried"].tolist(), end),
         events=int(events),
         seconds=work_clock() - began,
     )
@@ -112,14 +112,14 @@ def _buffers(hosts: int) -> int:
 def _busy(layout: Layout, done: list[float], end: float) -> dict[str, float]:
     """Core seconds over those there were."""
     busy = dict.fromkeys(layout.deployment.hosts_used, 0.0)
-    for placement, megabytes in zip(layout.stations, done, strict=False):
+    for placement, megabytes in zip(layout.stations, done, strict=True):
         busy[placement.host] += megabytes / layout.core_rate(placement)
     return {name: seconds / (end * layout.problem.hosts[name].cores) for name, seconds in busy.items()}
 
 
 def _use(layout: Layout, carried: list[float], end: float) -> dict[str, float]:
     """Megabytes over those that could have been carried."""
-    rows = zip(layout.resource_names, carried, layout.bandwidth.tolist(), strict=False)
+    rows = zip(layout.resource_names, carried, layout.bandwidth.tolist(), strict=True)
     return {name: megabytes / (bandwidth * end) for name, megabytes, bandwidth in rows if megabytes > 0}
 
 

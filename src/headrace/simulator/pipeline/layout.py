@@ -1,21 +1,32 @@
-"""A deployment as the arrays that the compiled flow simulation works on."""
+"""A deployment as the arrays that the compiled event loop works on."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace.arrays.heap import NONE
+from headrace.arrays.records import Records
 from headrace.model.deployment import Deployment, Placement
 from headrace.model.errors import BadPlan
 from headrace.model.graph import Floats, Ints
 from headrace.model.pipeline import MEGABYTE
+from headrace.simulator.pipeline.state import (
+    BUFFER,
+    COPY,
+    EDGE,
+    OUTPUT,
+    RESOURCE,
+    ROUTER,
+    STATION,
+    UPCOMING_EVENT,
+    PipelineState,
+)
 
-Table = dict[str, NDArray[Any]]
 _GOLDEN = 0.6180339887498949
 _LEAST_CORE = 0.01
 """A filter on a shared host has at least this part of a core, however little the plan has for it to do."""
@@ -70,44 +81,71 @@ class Layout:
         links = self.network.link_names or tuple(f"link {i}" for i in range(self.network.n_links))
         return (*links, *(f"{site} segment" for site in self.problem.segments))
 
-    def arrays(self, amount: float, window: int, *, planned: bool) -> tuple[Ints, Floats, Any]:
-        """Two flat arrays, of whole numbers and of amounts, and where each column begins in them."""
-        from headrace.simulator.flow_kernels import Columns
+    def initial_state(self, amount: float, window: int, *, planned: bool) -> PipelineState:
+        """Everything idle and every queue empty, with `amount` MB to read.
 
-        table = self._stations(amount) | self._routers(planned) | self._network()
+        Args:
+            amount: MB that the reader reads.
+            window: Buffers that a station has room for.
+            planned: Whether routers send in the planned proportions; else in turn.
+        """
+        stations, copies = self._stations(amount, window), self._copies()
+        routers, edges = self._routers(planned)
+        resources = self._resources()
         streams = max(1, int(np.diff(self.router_ptr).max()))
-        table |= _at_rest(table, window, streams)
-        ints = {name: column for name, column in table.items() if column.dtype.kind in "ib"}
-        reals = {name: column for name, column in table.items() if column.dtype.kind == "f"}
-        at = Columns(
-            **_begins(ints),
-            **_begins(reals),
-            streams=streams,
-            zones=len(self.network.route_bandwidth),
-            readers=self.ranges[self.pipeline.reader.name][1],
-            window=window,
-        )
-        return (
-            np.concatenate([c.astype(np.int64) for c in ints.values()]),
-            np.concatenate([*reals.values()]),
-            at,
+        route_ptr, route_links = self._routes()
+        return PipelineState(
+            stations,
+            copies,
+            np.zeros(len(copies) * streams, OUTPUT),
+            routers,
+            edges,
+            _free_buffers(len(stations) * window),
+            resources,
+            self.network.out_port,
+            self.network.in_port,
+            self.network.zone,
+            route_ptr,
+            route_links,
+            np.zeros(len(stations), np.int32),
+            np.zeros(len(stations), np.int32),
+            np.zeros(len(copies) + len(resources), UPCOMING_EVENT),
+            np.zeros(5, np.int64),
+            streams,
+            len(self.network.route_bandwidth),
+            self.ranges[self.pipeline.reader.name][1],
+            window,
         )
 
     def _reads(self, placement: Placement) -> bool:
         return placement.filter == self.pipeline.reader.name
 
-    def _stations(self, amount: float) -> Table:
+    def _stations(self, amount: float, window: int) -> Records:
         hosts = np.array([self.host[p.host] for p in self.stations])
-        copies = [p.copies for p in self.stations]
-        return {
-            "station_place": self.network.host_place[hosts],
-            "rate": np.array([self.core_rate(p) for p in self.stations]) * self._core_shares(),
-            "to_read": np.array([amount * p.share if self._reads(p) else 0.0 for p in self.stations]),
-            "counts": self._counts(),
-            "copy_ptr": _pointers(copies),
-            "copy_station": np.repeat(np.arange(len(copies)), copies),
-            "router_ptr": self.router_ptr,
-        }
+        copy_ptr = _pointers([p.copies for p in self.stations])
+        stations = np.zeros(len(self.stations), STATION)
+        stations["place"] = self.network.host_place[hosts]
+        stations["rate"] = np.array([self.core_rate(p) for p in self.stations]) * self._core_shares()
+        stations["to_read"] = [amount * p.share if self._reads(p) else 0.0 for p in self.stations]
+        stations["input_share"] = self._input_shares()
+        stations["room"] = window
+        stations["first_copy"], stations["last_copy"] = copy_ptr[:-1], copy_ptr[1:]
+        stations["first_router"], stations["last_router"] = self.router_ptr[:-1], self.router_ptr[1:]
+        for queue in ("first_waiting", "last_waiting", "first_buffer", "last_buffer"):
+            stations[queue] = NONE
+        return stations
+
+    def _copies(self) -> Records:
+        numbers = [p.copies for p in self.stations]
+        copies = np.zeros(sum(numbers), COPY)
+        copies["station"] = np.repeat(np.arange(len(numbers)), numbers)
+        return copies
+
+    def _resources(self) -> Records:
+        resources = np.zeros(len(self.bandwidth), RESOURCE)
+        resources["bandwidth"] = self.bandwidth
+        resources["first"] = resources["last"] = NONE
+        return resources
 
     def core_rate(self, placement: Placement) -> float:
         """MB/s of its own input that one core works off."""
@@ -129,7 +167,7 @@ class Layout:
         shares: Floats = np.minimum(1.0, part / np.array([p.copies for p in self.stations]))
         return shares
 
-    def _counts(self) -> Floats:
+    def _input_shares(self) -> Floats:
         """At filters that take something in and send nothing: MB read for each MB that they take in."""
         last = [
             f.name
@@ -139,48 +177,41 @@ class Layout:
         share = self.pipeline.reader.volume / sum(self.pipeline.inflow(name) for name in last)
         return np.array([share if p.filter in last else 0.0 for p in self.stations])
 
-    def _routers(self, planned: bool) -> Table:
-        routers = [(i, *stream) for i, p in enumerate(self.stations) for stream in self.streams[p.filter]]
-        ends = [self.ranges[target] for _, target, _ in routers]
-        table: Table = {
-            "router_station": np.array([station for station, _, _ in routers], np.int64),
-            "router_ratio": np.array([ratio for _, _, ratio in routers], np.float64),
-            "router_first": np.array([first for first, _ in ends], np.int64),
-            "router_targets": np.array([count for _, count in ends], np.int64),
-        }
-        return table | (self._planned_edges() if planned else _edges(len(routers), [], [], []))
+    def _routers(self, planned: bool) -> tuple[Records, Records]:
+        """Routers and their planned targets."""
+        listed = [(i, *stream) for i, p in enumerate(self.stations) for stream in self.streams[p.filter]]
+        ends = [self.ranges[target] for _, target, _ in listed]
+        routers = np.zeros(len(listed), ROUTER)
+        routers["station"] = [station for station, _, _ in listed]
+        routers["ratio"] = [ratio for _, _, ratio in listed]
+        routers["first_target"] = [first for first, _ in ends]
+        routers["targets"] = [count for _, count in ends]
+        routers["chosen"] = routers["next_waiting"] = NONE
+        routers["turn"] = np.arange(len(listed))  # producers do not all begin with the same copy
+        edge_ptr, edges = _edges(len(listed), *(self._planned_flows() if planned else ((), (), ())))
+        routers["first_edge"], routers["last_edge"] = edge_ptr[:-1], edge_ptr[1:]
+        return routers, edges
 
-    def _planned_edges(self) -> Table:
-        """The planned targets of every router, with their flows."""
+    def _planned_flows(self) -> tuple[list[int], list[int], list[float]]:
+        """Router, target station and rate of every planned flow."""
         column = {
             (name, target): j
             for name, targets in self.streams.items()
             for j, (target, _) in enumerate(targets)
         }
-        router, target, weight = [], [], []
+        router, target, rate = [], [], []
         first = self.router_ptr.tolist()
         for flow in self.deployment.flows:
             if flow.rate > 0:
                 station = self.number[flow.source_filter, flow.source]
                 router.append(first[station] + column[flow.source_filter, flow.target_filter])
                 target.append(self.number[flow.target_filter, flow.target])
-                weight.append(flow.rate)
-        return _edges(first[-1], router, target, weight)
+                rate.append(flow.rate)
+        return router, target, rate
 
-    def _network(self) -> Table:
-        route_ptr, route_links = self._routes()
-        return {
-            "out_port": self.network.out_port,
-            "in_port": self.network.in_port,
-            "zone": self.network.zone,
-            "route_ptr": route_ptr,
-            "route_links": route_links,
-            "bandwidth": self.bandwidth,
-        }
-
-    def _routes(self) -> tuple[Ints, Ints]:
+    def _routes(self) -> tuple[NDArray[np.int64], Ints]:
         """Links between zones; at sites with a segment, the segment as well."""
-        ptr, links = self.network.route_ptr, self.network.route_links
+        ptr, links = self.network.route_ptr.astype(np.int64), self.network.route_links
         if not self.problem.segments:
             return ptr, links
         number = {name: self.network.n_links + i for i, name in enumerate(self.problem.segments)}
@@ -194,77 +225,30 @@ class Layout:
                 at = a * zones + b
                 ends = dict.fromkeys(medium[z] for z in (a, b) if z in medium)
                 routes.append([*links[ptr[at] : ptr[at + 1]].tolist(), *ends])
-        return _pointers([len(r) for r in routes]), np.array([r for way in routes for r in way], np.int64)
+        return _pointers([len(r) for r in routes]), np.array([r for way in routes for r in way], np.int32)
 
 
-def _at_rest(table: Table, window: int, streams: int) -> Table:
-    """Everything idle, every queue empty."""
-    from headrace.simulator.flow_kernels import NONE
-
-    stations, copies, routers = (len(table[k]) for k in ("rate", "copy_station", "router_station"))
-    resources, buffers = len(table["bandwidth"]), stations * window
-    nowhere = {
-        "chosen": routers,
-        "next_waiting": routers,
-        "first_waiting": stations,
-        "last_waiting": stations,
-        "first_buffer": stations,
-        "last_buffer": stations,
-        "resource_first": resources,
-        "resource_last": resources,
-    }
-    zero = {
-        "copy_state": copies,
-        "left": copies * streams,
-        "waiting": routers,
-        "may_begin": stations,
-        "idlers": stations,
-        "may_send": stations,
-        "senders": stations,
-        "buffer_source": buffers,
-        "buffer_target": buffers,
-        "buffer_hop": buffers,
-        "number": 4,
-    }
-    nothing = {
-        "copy_size": copies,
-        "piece": copies * streams,
-        "begun": stations,
-        "done": stations,
-        "buffer_size": buffers,
-        "carried": resources,
-    }
-    return {
-        **{name: np.full(length, NONE) for name, length in nowhere.items()},
-        **{name: np.zeros(length, np.int64) for name, length in zero.items()},
-        **{name: np.zeros(length) for name, length in nothing.items()},
-        "turn": np.arange(routers),  # producers do not all begin with the same copy
-        "room": np.full(stations, window),
-        "buffer_next": np.append(np.arange(1, buffers), NONE),
-    }
+def _free_buffers(count: int) -> Records:
+    """All in the list of free buffers."""
+    buffers = np.zeros(count, BUFFER)
+    buffers["next"] = np.append(np.arange(1, count), NONE)
+    return buffers
 
 
-def _edges(routers: int, router: Sequence[int], target: Sequence[int], weight: Sequence[float]) -> Table:
-    """Columns of planned targets, by router and target.
+def _edges(
+    routers: int, router: Sequence[int], target: Sequence[int], weight: Sequence[float]
+) -> tuple[NDArray[np.int64], Records]:
+    """Planned targets by router and target, and where those of each router begin.
 
     Moments when they are first due are spread out, so that producers do not all send to the same copy.
     """
     order = np.lexsort((np.array(target, np.int64), np.array(router, np.int64)))
-    weights = np.array(weight, np.float64)[order]
-    spread = np.modf(np.arange(1, len(order) + 1) * _GOLDEN)[0]
-    return {
-        "edge_ptr": _pointers(np.bincount(np.array(router, np.int64), minlength=routers).tolist()),
-        "edge_target": np.array(target, np.int64)[order],
-        "edge_weight": weights,
-        "due": spread / weights,
-    }
+    edges = np.zeros(len(order), EDGE)
+    edges["target"] = np.array(target, np.int64)[order]
+    edges["weight"] = np.array(weight, np.float64)[order]
+    edges["due"] = np.modf(np.arange(1, len(order) + 1) * _GOLDEN)[0] / edges["weight"]
+    return _pointers(np.bincount(np.array(router, np.int64), minlength=routers).tolist()), edges
 
 
-def _pointers(counts: Sequence[int]) -> Ints:
-    pointers: Ints = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    return pointers
-
-
-def _begins(columns: Table) -> dict[str, int]:
-    ends = np.cumsum([0, *(len(column) for column in columns.values())]).tolist()
-    return dict(zip(columns, ends, strict=False))
+def _pointers(counts: Sequence[int]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])

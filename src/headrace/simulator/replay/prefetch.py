@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from headrace.model.graph import Bools, Ints
 from headrace.model.plan import Plan
-from headrace.simulator.dependencies import Needs, as_lists, places_before
+from headrace.simulator.replay.dependencies import Needs, as_lists, places_before
 
 
-@dataclass(frozen=True, eq=False)
-class Calls:
-    """The transfers that each task calls for when it starts (CSR), and those that need no call."""
+class Calls(NamedTuple):
+    """The transfers that each task calls for when it starts (CSR), and which transfers need no call."""
 
     ptr: Ints
-    transfers: Ints
+    nodes: Ints
+    """Transfers, counted from the number of tasks on."""
     called: Bools
 
 
@@ -26,15 +26,15 @@ def no_calls(plan: Plan) -> Calls:
     return Calls(zeros, np.empty(0, np.int32), np.ones(len(plan.move_item), np.bool_))
 
 
-def calls_ahead(plan: Plan, needed: Needs, ahead: int) -> Calls:
-    """A task calls for the inputs of the task `ahead` places after it on its core.
+def calls_for_prefetch(plan: Plan, needed: Needs, depth: int) -> Calls:
+    """A task calls for the inputs of the task `depth` places after it on its core.
 
     The first tasks of a core need no call for theirs. A transfer for several tasks starts at the first call; one
     that brings an item on its way to other places is called for with those that take it on. Transfers that no
     task needs, such as results on their way back, need no call. O(reads * hops).
     """
     n, k = plan.graph.n_tasks, len(plan.move_item)
-    later, earlier = places_before(plan, needed.by_core, ahead)
+    later, earlier = places_before(plan, needed.by_core, depth)
     caller = np.full(n, -1, np.int32)
     caller[later] = earlier
     supplier = np.full(k, -1, np.int32)
@@ -54,4 +54,4 @@ def calls_ahead(plan: Plan, needed: Needs, ahead: int) -> Calls:
     called[transfer] = False
     called[transfer[task < 0]] = True
     waiting = ~called[transfer]
-    return Calls(*as_lists(task[waiting], transfer[waiting], n), called)
+    return Calls(*as_lists(task[waiting], transfer[waiting] + np.int32(n), n), called)

@@ -32,15 +32,17 @@ def max_min_rates(ways: Sequence[Sequence[int]], bandwidth: Sequence[float]) -> 
 
 
 class SlowReplay:
-    """Carries a plan out under contention none or fair; `ahead` as in the replay."""
+    """Carries a plan out under contention none or fair; `prefetch_depth` as in the replay."""
 
-    def __init__(self, plan: Plan, ahead: int | None = None) -> None:
-        self.plan, self.ahead = plan, ahead
+    def __init__(self, plan: Plan, prefetch_depth: int | None = None) -> None:
+        self.plan, self.prefetch_depth = plan, prefetch_depth
         graph, network = plan.graph, plan.platform.network
         self.n, self.k = graph.n_tasks, len(plan.move_item)
         self.place = [int(network.host_place[h]) for h in plan.host]
-        rates = plan.platform.rates(graph.kinds)
-        self.seconds = [float(graph.work[t] / rates[graph.kind[t], plan.host[t]]) for t in range(self.n)]
+        rates = plan.platform.rates(graph)
+        self.seconds = [
+            float(graph.work[t] / rates[graph.speed_class[t], plan.host[t]]) for t in range(self.n)
+        ]
         position = {int(t): i for i, t in enumerate(graph.order)}
         self.queue: dict[tuple[int, int], list[int]] = {}
         for t in sorted(range(self.n), key=lambda t: (plan.start[t], plan.finish[t], position[t])):
@@ -126,7 +128,7 @@ class SlowReplay:
         if x >= self.n:
             m = x - self.n
             there = self._is_at(int(plan.move_item[m]), int(plan.move_source[m]), now)
-            return there and (self.ahead is None or self._called(m))
+            return there and (self.prefetch_depth is None or self._called(m))
         queue = self.queue[int(plan.host[x]), int(plan.core[x])]
         before = queue[: queue.index(x)]
         if any(self.finish[t] > now for t in before) or plan.graph.release[x] > now:
@@ -153,14 +155,14 @@ class SlowReplay:
 
     def _called(self, m: int) -> bool:
         """Whether any task that needs this transfer is near enough, or none needs it at all."""
-        assert self.ahead is not None
+        assert self.prefetch_depth is not None
         plan, item, target = self.plan, self.plan.move_item[m], self.plan.move_target[m]
         wanted = False
         for queue in self.queue.values():
             for at, t in enumerate(queue):
                 if self.place[t] == target and item in plan.graph.reads_of(t):
                     wanted = True
-                    if at < self.ahead or self.start[queue[at - self.ahead]] < math.inf:
+                    if at < self.prefetch_depth or self.start[queue[at - self.prefetch_depth]] < math.inf:
                         return True
         onward = [
             o for o in range(self.k) if plan.move_item[o] == item and plan.move_source[o] == target and o != m

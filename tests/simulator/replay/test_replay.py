@@ -14,8 +14,8 @@ from headrace.model.errors import BadPlan, UsageError
 from headrace.model.graph import make_graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.planners.list.heft import Heft
-from headrace.simulator.carry import simulate_plan
-from headrace.simulator.replay import replay
+from headrace.simulator.replay.plan_replay import replay_plan
+from headrace.simulator.replay.replay import replay
 from headrace.testing.generate import cases
 
 
@@ -23,8 +23,8 @@ def test_what_happens_under_errors_is_a_valid_plan_for_the_drawn_run_times() -> 
     changed = 0
     for program, platform in cases(75, seed=5):
         plan = Heft().plan(Problem(program.graph, platform))
-        outcome = simulate_plan(plan, error=0.5, seed=3)
-        happened = replace(outcome.happened, bound=0.0)
+        outcome = replay_plan(plan, error=0.5, seed=3)
+        happened = replace(outcome.executed, bound=0.0)
         assert check(happened.graph, platform, happened) == []
         changed += outcome.makespan != plan.makespan
     assert changed > 50
@@ -33,9 +33,9 @@ def test_what_happens_under_errors_is_a_valid_plan_for_the_drawn_run_times() -> 
 def test_the_same_seed_gives_the_same_times_and_another_seed_others() -> None:
     program, platform = next(cases(1, seed=1))
     plan = Heft().plan(Problem(program.graph, platform))
-    first, again = simulate_plan(plan, error=0.3, seed=1), simulate_plan(plan, error=0.3, seed=1)
-    assert np.array_equal(first.happened.finish, again.happened.finish)
-    assert not np.array_equal(first.happened.finish, simulate_plan(plan, error=0.3, seed=2).happened.finish)
+    first, again = replay_plan(plan, error=0.3, seed=1), replay_plan(plan, error=0.3, seed=1)
+    assert np.array_equal(first.executed.finish, again.executed.finish)
+    assert not np.array_equal(first.executed.finish, replay_plan(plan, error=0.3, seed=2).executed.finish)
 
 
 def test_longer_work_never_ends_earlier_without_contention() -> None:
@@ -80,5 +80,6 @@ def test_a_plan_without_a_needed_transfer_is_refused() -> None:
 def test_error_must_be_a_share() -> None:
     program = hr.Program()
     program.task(None)
+    plan = hr.plan(program, Platform.pairwise([1.0], 1.0), "heft")
     with pytest.raises(UsageError, match=r"error is 1\.5"):
-        hr.simulate(program, Platform.pairwise([1.0], 1.0), error=1.5)
+        hr.replay(plan, error=1.5)

@@ -10,7 +10,7 @@ from bench.generated.flows import flow_case
 
 from headrace.model.deployment import Deployment
 from headrace.planners.pipeline.plan import PLANNERS, deploy_lpsched
-from headrace.simulator.flow import simulate_deployment
+from headrace.simulator.pipeline.flow import simulate_deployment
 
 CASES = 50
 TOLERANCE = 0.05

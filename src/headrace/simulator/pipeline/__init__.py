@@ -1,0 +1,1 @@
+"""Deployed pipelines in virtual time: flows of buffers."""

@@ -1,0 +1,1 @@
+"""Fixed plans in virtual time, fast enough to judge many candidates by."""
