@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from headrace.core.scheduler import Problem
+import headrace as hr
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
-from headrace.planners.registry import make
 from headrace.simulator.replay.dependencies import by_core
 
 CLUSTERS = ((4, 1.0), (6, 0.7), (12, 0.3))
@@ -54,7 +53,7 @@ def sweep(tasks: int, shared: int, seed: int = 0) -> Program:
 def planned(tasks: int, shared: int) -> Plan:
     """A plan for the grid; its decisions are what both sides carry out."""
     quick = replace(grid(), contention="none")
-    plan = make("workqueue").plan(Problem(sweep(tasks, shared).graph, quick))
+    plan = hr.plan(sweep(tasks, shared), quick, "workqueue")
     return replace(plan, platform=grid())
 
 
