@@ -211,7 +211,10 @@ class Coordinator:
             if not wanted and not self.is_due:
                 return answer
             commands, leaves_idle = self.ask_and_look(events)
-            answer += self._answer_to(commands)
+            started = self._answer_to(commands)
+            if leaves_idle and not started and not self.workers_queue and unblock(*self.refs):
+                started = self._dispatch()  # nothing could start: fetch inputs for all queued tasks
+            answer += started
             check_balance = leaves_idle and not balance
             muted = not commands or (wanted and not changed and not balance)
             if (
