@@ -133,7 +133,7 @@ def test_run_times_by_architecture_are_rates() -> None:
     assert (graph.work[0] / rates[0]).tolist() == [600.0, 300.0]
     assert rates[1].tolist() == [1.0, 1.0]
     program.task(None, name="d", work=[2, 1])
-    with pytest.raises(BadPlatform, match="architecture 2, and the program has run times for 0 to 1"):
+    with pytest.raises(BadPlatform, match="architecture 2, but the program has run times only for 0 to 1"):
         script.platform.rates(program.graph)
 
 

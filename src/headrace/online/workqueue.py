@@ -1,4 +1,4 @@
-"""Workqueue: a host that has nothing to do gets the next ready task. The baseline for all others."""
+"""Workqueue: each idle host receives the next ready task. The baseline for all other schedulers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from headrace.model.graph import Ints
 
 
 class Workqueue:
-    """Self-scheduling: tasks in the order in which they become ready, to the fastest host with a free core.
+    """Self-scheduling: dispatch tasks in the order in which they become ready to the fastest host with a free core.
 
-    Estimated speeds only break the tie between hosts that are free at the same time.
+    Estimated speeds are used only to choose between hosts that are free at the same time.
+
+    >>> Workqueue().name
+    'workqueue'
     """
 
     name = "workqueue"
@@ -25,7 +28,7 @@ class Workqueue:
         self.placed = 0
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
-        """Tasks for the free cores; one that needs more cores than any host has free waits, others pass it.
+        """Assign ready tasks to free cores; tasks that need more cores than any host has free are skipped.
 
         O(hosts log hosts + tasks placed), plus O(hosts) for each task that needs several cores.
         """
@@ -58,7 +61,7 @@ class Workqueue:
 
 
 def _fitting(view: RunView, ready: Ints, fastest: Ints, room: Ints) -> tuple[Ints, Ints]:
-    """Each ready task with the fastest host that has enough free cores for it."""
+    """Ready tasks, each with the fastest host that has enough free cores for it."""
     tasks: list[int] = []
     hosts: list[int] = []
     for task in ready.tolist():

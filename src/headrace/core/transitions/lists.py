@@ -1,4 +1,4 @@
-"""Lists in the state as arrays, for Python."""
+"""Linked lists of the state as arrays, for Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def queued_tasks(state, queue):
 
 @entry
 def open_requests(problem, state):
-    """Items and targets of open requests of items that exist, link by link in the order of service."""
+    """Items and targets of open requests for existing items, link by link in the order of service."""
     items = np.empty(state.counters[REQUESTS], np.int32)
     targets = np.empty(state.counters[REQUESTS], np.int32)
     n = 0
