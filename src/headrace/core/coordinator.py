@@ -292,7 +292,7 @@ class Coordinator:
                 state.size[number] = size
         task_finished(*self.refs, task, host, event.time)
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
-        self.estimates.note(event.time, *one)
+        self.estimates.note(np.array([event.time]), *one)
 
     def _place(self, name: str) -> int:
         """The number of a place, by its own name or the name of a host that stores data there; -1 if unknown."""

@@ -174,7 +174,7 @@ class _Run:
             muted = reason == WAKE or not commands
 
     def _is_balance_asked_for(self) -> bool:
-        """Whether the scheduler could move queued tasks to hosts that its assignments left idle; nothing else is due."""
+        """Whether the scheduler could move queued tasks to hosts that it left idle, or another event is due."""
         due = min(self._next_change(), self._next_release(), self._next_time()) <= self.view.time
         return due or bool(
             is_balance_asked_for(*self.coordinator.refs, self.view.time, self.coordinator.wake())
@@ -364,7 +364,7 @@ class _Run:
             tasks, hosts_of = grid.log_subject[ended], grid.log_from[ended]
             if len(ended):
                 took = grid.log_time[ended] - state.run_start[tasks]
-                self.view.estimates.note(self.view.time, tasks, hosts_of, took)
+                self.view.estimates.note(grid.log_time[ended], tasks, hosts_of, took)
         if not self.scheduler.wake.every_event:
             return []
         names, hosts = self.graph.task_names, self.platform.hosts
