@@ -9,7 +9,10 @@ from headrace.core.replan_policy import ReplanPolicy
 from headrace.model.errors import UsageError
 from headrace.predict.information import LEARNING, parse_quality
 
-ESTIMATES = "user, history, perfect, bounded:0.3 (up to 30% wrong), sampled, forecast, history+sampled or history+forecast"
+ESTIMATES = (
+    "user, history, perfect, bounded:0.3 (up to 30% wrong), sampled, forecast, "
+    "history+sampled or history+forecast"
+)
 
 
 @dataclass(frozen=True)
