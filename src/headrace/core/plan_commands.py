@@ -44,7 +44,7 @@ def assignment(view: RunView, plan: Plan, order: Ints, kept: int) -> AssignMany:
     hosts = np.array([view.host_number[host.name] for host in plan.platform.hosts], np.int32)
     base = np.full(len(hosts), view.time)
     for k, host in enumerate(hosts.tolist()) if kept else ():
-        base[k] = max([view.time, *(float(view.state.rank[t]) for t in view.queue(host)[:kept])])
+        base[k] = max([view.time, *(float(view.state.rank[t]) for t in view.queue(host, kept))])
     ranks = base[plan.host[order]] + plan.start[order]
     if view.policy.task_order == "planned" and (plan.finish <= plan.start).any():
         ranks = _increasing(ranks)
