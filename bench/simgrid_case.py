@@ -54,7 +54,7 @@ def sweep(tasks: int, shared: int, seed: int = 0) -> Program:
 def planned(tasks: int, shared: int) -> Plan:
     """A plan for the grid; its decisions are what both sides carry out."""
     quick = replace(grid(), contention="none")
-    plan = make("workqueue").plan(Problem(sweep(tasks, shared).graph, quick))
+    plan = make("heft").plan(Problem(sweep(tasks, shared).graph, quick))
     return replace(plan, platform=grid())
 
 

@@ -96,7 +96,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(clone, tmp_path):
     cache.mkdir()
     cache.chmod(0o777)
     said = _run(clone, cache)
-    assert said.startswith("7.0 ['total', 'weight']warning: compiled code is not kept in")
+    assert said.startswith("7.0 ['total', 'weight']warning: compiled code is not cached in")
     assert list(cache.iterdir()) == []
     assert len(list((clone / "headrace" / "__pycache__" / "compiled").iterdir())) == 2
 
@@ -188,6 +188,6 @@ def test_compiling_is_said_once(monkeypatch):
         compile_notice.notify_begin(8, 2.2)
         compile_notice.notify_end()
     assert said == [
-        "Compiling (first use; about 20 s for this command; `headrace warmup` does all of it ahead)"
+        "Compiling (first use; about 20 s for this command; `headrace warmup` compiles everything in advance)"
     ]
     assert shown == ["Compiling: 8 functions, 2 s", ""]

@@ -32,8 +32,8 @@ def refused(tmp_path: Path, text: str) -> str:
     [
         ('schedulers = ["lheft"]\nevents = ["S1"]\n', "no scheduler of the campaign accepts events"),
         ('schedulers = ["lheft", "dheft"]\n[run]\nsubset = 5\n', "accepts subset"),
-        ('schedulers = ["minmin"]\n[run]\ntime = 5\n', "takes time"),
-        ('schedulers = ["minmin"]\n[run]\nreduce = "random"\n', "add subset"),
+        ('schedulers = ["minmin"]\n[run]\ntime = 5\n', "accepts time"),
+        ('schedulers = ["minmin"]\n[run]\nreduce = "random"\n', "subset is not set"),
         ('schedulers = ["minmin"]\n[run]\nreduce = "large"\nsubset = 5\n', "one of random, shared-file"),
         ('schedulers = ["minmin"]\n[run]\nerror = 1.5\n', "error is 1.5"),
         ('schedulers = ["minmin"]\nevents = ["once:5"]\n', "once without an interval"),

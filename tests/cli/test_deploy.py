@@ -111,7 +111,7 @@ def test_no_plan_is_exit_3(folder: Path) -> None:
     (folder / "two.ini").write_text("[cluster a]\nbandwidth = 10\n[host MG1..2]\npower = 1\n")
     ended = headrace("deploy", "averager-1x2x1.ini", "--on", "two.ini", cwd=folder)
     assert ended.code == 3
-    assert "need 3 hosts, there are 2" in ended.err
+    assert "need 3 hosts, but there are 2" in ended.err
     shared = headrace("deploy", "averager-1x2x1.ini", "--on", "two.ini", "--several-per-host", cwd=folder)
     assert shared.code == 0, shared.err
 

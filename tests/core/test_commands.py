@@ -208,7 +208,7 @@ def _in_transit(run: Run) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (Assign("a", "nowhere", 0), "'a' was assigned to 'nowhere', which is not there"),
+        (Assign("a", "nowhere", 0), "'a' was assigned to host 'nowhere', which does not exist"),
         (Assign("nothing", "h0", 0), "the task 'nothing', which does not exist"),
         (Fetch("nothing", "h0", "h1", 0), "the item 'nothing', which does not exist"),
         (Fetch("y", "nowhere", "h1", 0), "the place 'nowhere', which does not exist"),

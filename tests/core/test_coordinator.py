@@ -159,7 +159,7 @@ def test_news_from_a_host_that_has_left_does_not_count():
 def test_without_any_host_there_is_no_plan():
     c = coordinator(chain().graph, hosts=2)
     c.handle([HostLeft(1.0, "h0"), HostLeft(1.0, "h1")])
-    with pytest.raises(NoPlan, match="no host is left"):
+    with pytest.raises(NoPlan, match="no host is up"):
         c.view.problem()
 
 

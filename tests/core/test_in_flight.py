@@ -98,7 +98,7 @@ def test_a_transfer_that_is_late_is_expected_to_need_a_tenth_more() -> None:
 
 def _later(view: RunView, by: float) -> float:
     view.time += by
-    end = in_flight(view, 0, view.estimates.sizes(view.done, view.state.size)).carried[0].end
+    end = in_flight(view, 0, view.sizes()).carried[0].end
     view.time -= by
     return end
 

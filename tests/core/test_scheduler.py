@@ -165,5 +165,5 @@ def test_what_happened_while_there_was_no_host_is_told_later() -> None:
 
 
 def test_hosts_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(NoPlan, match="'a' was assigned to 'nowhere', which is not there"):
+    with pytest.raises(NoPlan, match="'a' was assigned to host 'nowhere', which does not exist"):
         real_run(Own("nowhere")).handle([Started(0.0)])

@@ -56,8 +56,8 @@ def test_keys_differ_with_everything_that_matters() -> None:
         key_of(replace(GRAPH, cores=GRAPH.cores + 1), PLATFORM, "heft", {}, 0),
         key_of(replace(GRAPH, release=GRAPH.release + 1.0), PLATFORM, "heft", {}, 0),
         key_of(replace(GRAPH, deadline=GRAPH.release + 99.0), PLATFORM, "heft", {}, 0),
-        key_of(replace(GRAPH, homes=at_one_site), PLATFORM, "heft", {}, 0),
-        key_of(replace(GRAPH, goals=at_one_site), PLATFORM, "heft", {}, 0),
+        key_of(replace(GRAPH, initial_locations=at_one_site), PLATFORM, "heft", {}, 0),
+        key_of(replace(GRAPH, destinations=at_one_site), PLATFORM, "heft", {}, 0),
     }
     assert len(keys) == 11
 

@@ -31,9 +31,9 @@ def test_rows_become_jobs_and_shared_files_one_item(tmp_path: Path) -> None:
     a, b = program.tasks["a"], program.tasks["b"]
     assert (a.work, a.inputs, a.cores, a.release, a.deadline) == (3000.0, ("x", "y"), 2, 10.0, float("inf"))
     assert (b.work, b.inputs, b.deadline) == (30.0, ("x",), 100.0)
-    assert program.data["x"].homes == ("s1", "s2")
+    assert program.data["x"].initial_locations == ("s1", "s2")
     assert program.data["y"].size == 1e9
-    assert program.data["b.out"].goals == ("s2", "s3")
+    assert program.data["b.out"].destinations == ("s2", "s3")
 
 
 def test_written_and_read_back(tmp_path: Path) -> None:

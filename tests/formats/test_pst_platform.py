@@ -82,7 +82,7 @@ def test_places_of_items_cannot_be_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("event", "said"),
     [
-        ("0:ADD_HOST <x> <h> <cpu> <0> <0>", "there is no cluster 'x' then"),
+        ("0:ADD_HOST <x> <h> <cpu> <0> <0>", "there is no cluster 'x' at that time"),
         ("0:ADD_CLUSTER <c> <net> <0>", "cluster 'c' is already present"),
         ("0:ADD_CLUSTER <d> <cpu> <0>", "'cpu' describes a host"),
         ("9:CHANGE_HOST_BEHAVIOR <a> <net> <0>", "'net' describes a link"),

@@ -86,7 +86,7 @@ SCRIPTS = {
     "host twice": (GRID + "9:ADD_HOST <c> <h> <cpu> <0> <0>\n", "'h' is already present"),
     "host of nobody": (GRID + "9:REMOVE_HOST <g>\n", "no host 'g'"),
     "host and cluster of one name": (GRID + "9:ADD_HOST <c> <c> <cpu> <0> <0>\n", "'c' is used 2 times"),
-    "never available": (GRID + "9:ADD_HOST <c> <g> <off> <0> <0>\n", "0 all the time"),
+    "never available": (GRID + "9:ADD_HOST <c> <g> <off> <0> <0>\n", "always 0"),
 }
 
 

@@ -269,7 +269,7 @@ def test_a_circle_of_transfers_makes_nothing():
     assert rules(chain) == []
     found = check(program, platform, circle)
     assert [v.rule for v in found] == ["source", "source"]
-    assert "circle" in found[0].message
+    assert "cycle" in found[0].message
 
 
 def test_bound_and_other_numbers():

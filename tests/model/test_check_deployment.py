@@ -166,7 +166,7 @@ def test_pipelines_that_make_no_sense(make: Callable[[], Pipeline], message: str
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"pipeline": Pipeline("p", FILTERS)}, "where the input lies"),
+        ({"pipeline": Pipeline("p", FILTERS)}, "has no source"),
         ({"pipeline": CHAIN.with_sources([Source("s", {"n99": 1.0})])}, "no host 'n99'"),
         ({"knobs": Knobs(host_cost=-1)}, "W_X"),
         ({"knobs": Knobs(least=1.5)}, "W_MIN"),

@@ -1,4 +1,4 @@
-"""Rules about homes, goals, cores, releases, deadlines and disks, each on a plan written by hand."""
+"""Rules about initial_locations, destinations, cores, releases, deadlines and disks, each on a plan written by hand."""
 
 from __future__ import annotations
 

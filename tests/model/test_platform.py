@@ -78,7 +78,7 @@ def pairs(matrix: object, **more: object) -> dict[str, object]:
         (pairs([[1, 1], [1, 1]], latency=-1.0), ["latency"]),
         (
             {"sites": (Site("s", (Host("a"),), bandwidth=1.0),), "pairs": Pairs(np.ones((1, 1)))},
-            ["pairwise network together"],
+            ["pairwise network cannot be combined"],
         ),
     ],
 )

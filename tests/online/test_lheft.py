@@ -257,7 +257,9 @@ def test_a_host_that_was_idle_long_is_not_taken_for_soon_idle():
 
     def asked(now: float, within: float) -> bool:
         conditions = WakeConditions(ready=64, idle=True, idle_within=within)
-        wake = compiled_wake(conditions, program.graph.work, program.graph.kind, platform.rates(("",)), True)
+        wake = compiled_wake(
+            conditions, program.graph.work, program.graph.speed_class, platform.rates(program.graph), True
+        )
         return bool(is_asked_for(records.problem_ref, records.state_ref, now, wake, True, False))
 
     assert not asked(110.0, 30.0)

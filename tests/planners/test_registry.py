@@ -81,7 +81,7 @@ def test_what_is_neither_a_planner_nor_a_scheduler_is_refused() -> None:
 
 @pytest.mark.usefixtures("installed")
 def test_names_of_packages_are_taken_and_suggested() -> None:
-    with pytest.raises(UsageError, match="exists already"):
+    with pytest.raises(UsageError, match="already exists"):
         registry.register(registry.Entry("in-turn", "m", "C", "all", "", ""))
     with pytest.raises(UsageError, match="in-turn"):
         registry.make("in-trun")

@@ -136,7 +136,7 @@ def test_speedup_is_bounded_by_contributors_and_one_moves_nothing():
 def test_initial_pieces_are_dealt_out_alike():
     graph = spread_out(jacobi(2, pieces=8).graph, 4, seed=3)
     outside = np.flatnonzero(graph.producer < 0).tolist()
-    counts = [sum(graph.homes.of(item) == (f"pc{i}",) for item in outside) for i in range(4)]
+    counts = [sum(graph.initial_locations.of(item) == (f"pc{i}",) for item in outside) for i in range(4)]
     assert sum(counts) == len(outside)
     assert max(counts) - min(counts) <= 1
 

@@ -135,7 +135,7 @@ def test_a_scheduler_that_leaves_tasks_without_host_ends_the_run(cluster: Cluste
 
 def test_an_unknown_host_ends_the_run(cluster: Cluster) -> None:
     program, _ = layered(2, 2, 0.0)
-    with pytest.raises(NoPlan, match="'w9', which is not there"):
+    with pytest.raises(NoPlan, match="'w9', which"):
         cluster.execute(program, OneHost("w9", {}), timeout=60)
 
 

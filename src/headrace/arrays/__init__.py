@@ -1,4 +1,4 @@
-"""What every algorithm shares: compiled code, and typed arrays."""
+"""Shared by all algorithms: compilation and typed arrays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Bookings of many resources (cores, links, disks) over time, for compiled loops.
 
-Each resource has a run of entries in one pool. A full run moves to the end of the pool with twice the room; when the
-pool is full, `full` says so, nothing is booked, and the caller goes on with a `larger` calendar. Two kinds:
+Each resource has a contiguous run of entries in one pool. A full run moves to the end of the pool with twice the room;
+when the pool is full, `full` returns true, nothing is booked, and the caller continues with a `larger` calendar. Two
+kinds:
 
 - exclusive: one booking at a time. Entries are busy blocks [start, end); neighbours that touch are merged, so a
   packed resource is one block and a search looks at gaps only.
@@ -39,7 +40,7 @@ class Calendar(NamedTuple):
 
 
 class Booking(NamedTuple):
-    """What `cancel` needs to take the latest booking of a resource back."""
+    """What `cancel` needs to undo the latest booking of a resource."""
 
     how: int
     at: int
@@ -48,16 +49,16 @@ class Booking(NamedTuple):
 
 
 NOT_BOOKED, LONGER_LEFT, LONGER_RIGHT, JOINED, INSERTED = 0, 1, 2, 3, 4
-"""How a block was booked: not at all, by extending the block on its left or right, by joining both, as a new one."""
+"""How a block was booked: not at all, by extending its left or right neighbour, by joining both, or as a new block."""
 
 
 def exclusive_calendar(resources: int, entries: int) -> Calendar:
-    """Nothing booked. A resource takes room in the pool when it is first booked."""
+    """An empty calendar of exclusive resources. A resource takes room in the pool when it is first booked."""
     return _new_calendar(resources, entries, np.empty(entries), np.empty(0))
 
 
 def shared_calendar(resources: int, entries: int) -> Calendar:
-    """Nothing in use."""
+    """An empty calendar of shared resources."""
     return _new_calendar(resources, entries, np.empty(0), np.empty(entries))
 
 
@@ -100,7 +101,7 @@ def clear(calendar: Calendar) -> None:
 
 @inner
 def last_end(calendar: Calendar, resource: int) -> float:
-    """When an exclusive resource, or a shared one without open bookings, is in use for the last time; 0: never."""
+    """The end of the last use of an exclusive resource, or of a shared one without open bookings; 0: never used."""
     length = calendar.length[resource]
     if length == 0:
         return 0.0
@@ -196,7 +197,7 @@ def earliest_common(
 def book(calendar: Calendar, resource: int, start: float, end: float) -> Booking:
     """Book an exclusive resource for [start, end), where it is free.
 
-    An empty block is kept too where nothing touches it, so that nothing is booked across it later.
+    An empty block that touches no other is stored too, so that nothing is booked across it later.
     """
     ends = calendar.end
     at = _first_after(calendar, resource, start)
@@ -223,7 +224,7 @@ def book(calendar: Calendar, resource: int, start: float, end: float) -> Booking
 
 @inlined
 def cancel(calendar: Calendar, resource: int, booking: Booking) -> None:
-    """Take the latest booking of an exclusive resource back."""
+    """Undo the latest booking of an exclusive resource."""
     base, at = calendar.offset[resource], booking.at
     if booking.how == LONGER_LEFT:
         calendar.end[base + at] = booking.old_end
@@ -239,7 +240,7 @@ def cancel(calendar: Calendar, resource: int, booking: Booking) -> None:
 
 @inner
 def is_packed(calendar: Calendar, resource: int) -> bool:
-    """Whether an exclusive resource is busy from 0 without a gap, so that the first gap is its end."""
+    """Whether an exclusive resource is busy from 0 without a gap, so that its first free time is its end."""
     if calendar.length[resource] == 0:
         return True
     return calendar.length[resource] == 1 and calendar.start[calendar.offset[resource]] == 0.0
@@ -286,7 +287,7 @@ def _merge(calendar: Calendar, resource: int, at: int) -> None:
 
 @inner
 def occupy(calendar: Calendar, resource: int, start: float, end: float, amount: float) -> None:
-    """Add `amount` to a shared resource from start to end, which may be inf; a negative amount takes it back.
+    """Add `amount` to a shared resource from start to end, which may be inf; a negative amount undoes that.
 
     O(log entries + entries moved or passed).
     """
@@ -310,7 +311,7 @@ def occupy(calendar: Calendar, resource: int, start: float, end: float, amount: 
 
 @inner
 def exceeded_until(calendar: Calendar, resource: int, start: float, end: float, most: float) -> float:
-    """-1 if the level is at most `most` from start to end; else when the last stretch above it ends, or inf."""
+    """-1 if the level is at most `most` from start to end; else the end of the last stretch above it, or inf."""
     base = calendar.offset[resource]
     length = calendar.length[resource]
     found = -1.0
@@ -341,7 +342,7 @@ def first_fit(calendar: Calendar, resource: int, ready: float, duration: float, 
 
 @inner
 def low_from(calendar: Calendar, resource: int, most: float) -> float:
-    """From when on the level of a shared resource stays at most `most`; 0 if it always is."""
+    """The time from which the level of a shared resource stays at most `most`; 0 if it always is."""
     base, length = calendar.offset[resource], calendar.length[resource]
     at = length - 1
     while at >= 0 and calendar.level[base + at] <= most:

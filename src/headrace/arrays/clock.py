@@ -1,4 +1,4 @@
-"""A clock that stands still while code is compiled: compiling is no part of planning or simulating."""
+"""A clock that stops while code is compiled, because compiling is not part of planning or simulating."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def compile_seconds() -> float:
 
 
 def work_clock() -> float:
-    """Return seconds on a clock that stops while code is compiled; only differences have a meaning.
+    """Return seconds on a clock that stops while code is compiled; only differences are meaningful.
 
     >>> began = work_clock()
     >>> work_clock() - began < 1.0
@@ -37,7 +37,7 @@ def compile_begins() -> None:
 
 
 def compile_ends() -> None:
-    """Let the clock go on when the outermost `compile_begins` has ended."""
+    """Restart the clock when the outermost `compile_begins` has ended."""
     global _depth, _compiled
     _depth -= 1
     if _depth == 0:

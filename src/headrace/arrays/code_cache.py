@@ -1,11 +1,11 @@
-"""Compiled code on disk: found by what it was made from, not by where the source is or when it was written.
+"""Cache of compiled code on disk, keyed by the content of the source instead of its path and modification time.
 
-Numba's own cache looks at one file alone, so it keeps code of callees that have changed, and it belongs to one
-checkout. Here a folder is named after a digest (see `source_digest`), so another clone or a new installation of
-the same source finds what is compiled already, and a changed callee is noticed.
+Numba's own cache checks only one file, so it keeps stale code of changed callees, and it belongs to one checkout. Here
+a folder is named after a digest (see `source_digest`), so another clone or a new installation of the same source
+reuses the compiled code, and a changed callee is noticed.
 
-Each entry is one file that holds its own key. Numba's index file is left out: two processes that compile two
-signatures of one function at the same time can make it name the wrong code.
+Each entry is one file that contains its own key. Numba's index file is not used: two processes that compile two
+signatures of one function at the same time can make it refer to the wrong code.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from headrace.arrays.source_digest import ROOT, source_digest
 
 VERSIONS = (f"numba {numba.__version__}", f"llvmlite {llvmlite.__version__}", f"numpy {numpy.__version__}")
 UNUSED_DAYS = 30
-"""Folders that no process has used for so many days are removed by `prune`."""
+"""`prune` removes folders that no process has used for this many days."""
 
 _DAY = 86400.0
 
 
 @cache
 def cache_root() -> Path | None:
-    """Return the folder of all compiled code; None if there is none that can be trusted and written.
+    """Return the folder of all compiled code; None if no trusted, writable folder is available.
 
     `$NUMBA_CACHE_DIR` if it is set, else `$HEADRACE_CACHE_DIR`, else `$XDG_CACHE_HOME/headrace`, else
-    `~/.cache/headrace`. Entries are pickles, which run code when they are read: a folder that belongs to another
-    user or that others can write to is not used, and `__pycache__` of the package takes its place.
+    `~/.cache/headrace`. Entries are pickles, which can execute code when they are read: a folder that belongs to
+    another user or that others can write to is not used, and `__pycache__` of the package is used instead.
     """
-    if config.CACHE_DIR:  # the user has told numba to trust it
+    if config.CACHE_DIR:  # the user has configured numba to trust it
         return _made(Path(config.CACHE_DIR) / "headrace")
     wanted = _user_folder()
     if wanted is not None and (folder := _made(wanted)) is not None:
         if _is_private(folder):
             return folder
         sys.stderr.write(
-            f"warning: compiled code is not kept in {folder}: other users can write there (chmod 700 it)\n"
+            f"warning: compiled code is not cached in {folder}: other users can write there (chmod 700 it)\n"
         )
     return _made(ROOT / "__pycache__" / "compiled")
 
@@ -68,13 +68,13 @@ def _user_folder() -> Path | None:
         return Path(own)
     if shared := os.environ.get("XDG_CACHE_HOME"):
         return Path(shared) / "headrace"
-    with suppress(RuntimeError):  # an account without a home
+    with suppress(RuntimeError):  # an account without a home directory
         return Path.home() / ".cache" / "headrace"
     return None
 
 
 def _made(folder: Path) -> Path | None:
-    """The folder, if it can be made and written to."""
+    """The folder, if it can be created and written to."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
@@ -84,14 +84,14 @@ def _made(folder: Path) -> Path | None:
 
 
 def _is_private(folder: Path) -> bool:
-    if not hasattr(os, "getuid"):  # Windows: a user's folders are his alone
+    if not hasattr(os, "getuid"):  # Windows: a user's folders are private
         return True
     status = folder.stat()
     return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def prune() -> int:
-    """Remove what no process has used for `UNUSED_DAYS`; returns how many folders and files that were."""
+    """Remove what no process has used for `UNUSED_DAYS`; returns the number of folders and files removed."""
     root = cache_root()
     oldest = time.time() - UNUSED_DAYS * _DAY
     unused = [path for path in root.iterdir() if path.stat().st_mtime < oldest] if root else []
@@ -105,7 +105,7 @@ def prune() -> int:
 
 @cache
 def _folder_of(source: Path) -> Path | None:
-    """Where the compiled functions of a source file are, marked as used today."""
+    """The folder with the compiled functions of a source file, marked as used today."""
     root = cache_root()
     if root is None:
         return None
@@ -120,7 +120,7 @@ def _folder_of(source: Path) -> Path | None:
 
 
 class ContentLocator(_CacheLocator):  # type: ignore[misc]
-    """Tells numba where the compiled code of a function is kept."""
+    """Tells numba where the compiled code of a function is cached."""
 
     def __init__(self, folder: Path, source: str, line: int) -> None:
         self._folder = folder
@@ -148,7 +148,7 @@ class _ContentCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class ContentCache(FunctionCache):  # type: ignore[misc]
-    """The compiled signatures of one function; loading and saving count as compiling."""
+    """The compiled signatures of one function; time spent loading and saving counts as compiling."""
 
     _impl_class = _ContentCacheImpl
 
@@ -172,7 +172,7 @@ class ContentCache(FunctionCache):  # type: ignore[misc]
 
 
 class _Entries:
-    """One file for each signature, named after its key and holding it."""
+    """One file per signature, named after its key and containing it."""
 
     def __init__(self, folder: Path, base: str) -> None:
         self._folder = folder
@@ -187,7 +187,9 @@ class _Entries:
             found, payload = pickle.loads(zlib.decompress(path.read_bytes()))
         except FileNotFoundError:
             return None
-        except Exception:  # whatever a damaged file raises: it is compiled again and written over
+        except (
+            Exception
+        ):  # a damaged file can raise anything; the code is recompiled and the file overwritten
             return None
         return payload if found == key else None
 
@@ -199,8 +201,10 @@ class _Entries:
             with os.fdopen(handle, "wb") as file:
                 file.write(packed)
             Path(name).replace(path)
-        except OSError as error:  # such as a full disk: the code is there, only not for the next process
-            sys.stderr.write(f"warning: compiled code was not kept: {error}\n")
+        except (
+            OSError
+        ) as error:  # such as a full disk: the code is usable, but not cached for the next process
+            sys.stderr.write(f"warning: compiled code was not cached: {error}\n")
 
     def flush(self) -> None:
         for path in self._folder.glob(f"{self._base}.*.nbc"):
@@ -208,7 +212,7 @@ class _Entries:
 
 
 def cache_of(function: FunctionType) -> ContentCache | None:
-    """Return the cache of a function; None if its code can only be kept in memory."""
+    """Return the cache of a function; None if its code can be kept only in memory."""
     source = Path(getfile(function))
     if (
         not source.exists() or _folder_of(source.resolve()) is None

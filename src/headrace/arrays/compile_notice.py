@@ -1,4 +1,4 @@
-"""How users learn that code is compiled: a sentence once in a process, and progress on a terminal."""
+"""Notify the user that code is being compiled: one message per process, and progress on a terminal."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _print_line(text: str) -> None:
 
 
 def _overwrite_line(text: str) -> None:
-    """On a terminal, show a text in place of the one before; an empty one leaves the line as it was."""
+    """On a terminal, replace the current line with a text; an empty text clears it."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r{text}\x1b[K")
         sys.stderr.flush()
@@ -24,16 +24,16 @@ def _overwrite_line(text: str) -> None:
 
 @dataclass(frozen=True)
 class Notice:
-    """How a user learns that code is compiled."""
+    """How the user is notified that code is being compiled."""
 
     tell: Tell = _print_line
-    """Called once in a process, with a full sentence."""
+    """Called once per process, with a full sentence."""
     progress: Tell = _overwrite_line
-    """Called with how far it is, and with an empty text at the end."""
+    """Called with progress messages, and with an empty text at the end."""
     every: float = 1.0
-    """Seconds between two calls of `progress`, at least."""
+    """Minimum seconds between two calls of `progress`."""
     expected_seconds: int = 30
-    """How long the command compiles if nothing is in the cache."""
+    """Expected compile time of the command in seconds if the cache is empty."""
 
 
 SILENT = Notice(tell=lambda text: None, progress=lambda text: None)
@@ -45,7 +45,7 @@ _shown_at = 0.0
 
 @contextmanager
 def compile_notice(notice: Notice) -> Iterator[None]:
-    """While this is open, users learn in this way that code is compiled.
+    """Use this notice within the context.
 
     >>> with compile_notice(SILENT):
     ...     notify_begin(1, 0.0)
@@ -59,21 +59,26 @@ def compile_notice(notice: Notice) -> Iterator[None]:
 
 
 def set_notice(notice: Notice) -> None:
-    """As `compile_notice`, from now on: for worker processes."""
+    """Use this notice from now on; for worker processes."""
     global _current
     _current = notice
 
 
 def first_use(expected_seconds: int) -> str:
-    """Return the sentence for the first compilation in a process."""
+    """Return the message for the first compilation in a process."""
     return (
         f"Compiling (first use; about {expected_seconds} s for this command; "
-        "`headrace warmup` does all of it ahead)"
+        "`headrace warmup` compiles everything in advance)"
     )
 
 
 def notify_begin(functions: int, seconds: float) -> None:
-    """A function is about to be compiled, the given number in this process after so many seconds."""
+    """Report that a function is about to be compiled.
+
+    Args:
+        functions: Number of functions compiled by this process so far, including this one.
+        seconds: Seconds that this process has spent compiling so far.
+    """
     global _told, _shown_at
     now = time.perf_counter()
     if not _told and _current is not SILENT:
@@ -85,5 +90,5 @@ def notify_begin(functions: int, seconds: float) -> None:
 
 
 def notify_end() -> None:
-    """No function is being compiled any more."""
+    """Report that compilation has finished."""
     _current.progress("")

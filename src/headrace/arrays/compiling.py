@@ -27,8 +27,8 @@ def entry(function: Function | None = None, *, nogil: bool = False) -> Any:
     """Compile a function that Python calls.
 
     Args:
-        nogil: Release the interpreter's lock, for long loops that threads run side by side. Not for short calls:
-            getting the lock back can take longer than the call.
+        nogil: Release the interpreter's lock, for long loops that threads run in parallel. Not for short calls:
+            reacquiring the lock can take longer than the call.
 
     >>> @entry
     ... def twice(number):
@@ -44,7 +44,7 @@ def entry(function: Function | None = None, *, nogil: bool = False) -> Any:
 def inner(function: Function) -> Function:
     """Compile a function that only compiled code calls.
 
-    The wrapper that Python would call is left out: with hundreds of arrays in the arguments, making it takes as
+    The wrapper for calls from Python is omitted: with hundreds of arrays in the arguments, generating it takes as
     long as compiling the function itself. Integers of all widths are passed as int64: otherwise the function is
     compiled again for each combination of widths that it is called with.
     """
@@ -54,7 +54,7 @@ def inner(function: Function) -> Function:
 def inlined(function: Function) -> Function:
     """Compile a small function into every compiled function that calls it.
 
-    A call hands every array of its records over and counts references to it; for a few lines of code that takes
+    A call passes every array of its records and counts references to it; for a few lines of code that takes
     longer than the lines themselves.
     """
     return _inner(function, forceinline=True)
@@ -100,7 +100,7 @@ def _widen_integers(dispatcher: Any) -> None:
 
 
 class CompileLog(event.Listener):  # type: ignore[misc]
-    """Counts what is compiled, stops the work clock meanwhile, and says so once in this process."""
+    """Records compiled functions, stops the work clock while compiling, and notifies the user once per process."""
 
     def __init__(self) -> None:
         self.compiled: list[str] = []

@@ -1,4 +1,4 @@
-"""A problem as compiled loops read it: one form for list, batch and search planners.
+"""A problem as arrays for compiled loops, shared by list, batch and search planners.
 
 Lists of lists are stored as one array and offsets: the items that task t reads are
 `reads[read_ptr[t] : read_ptr[t + 1]]`.
@@ -26,7 +26,7 @@ class TaskArrays(NamedTuple):
     order: Ints
     """All tasks in topological order."""
     level: Ints
-    """Longest distance of each task from a task without predecessors."""
+    """Length of the longest path, in edges, from a task without predecessors to each task."""
     work: Floats
     """Seconds of each task on a host of speed 1."""
     speed_class: Ints
@@ -45,34 +45,34 @@ class TaskArrays(NamedTuple):
     readers: Ints
     """The tasks that read each item."""
     result: Bools
-    """Items that must be at the origin in the end."""
+    """Results that must be returned to the origin."""
     everywhere: Bools
     """Inputs from outside that need no transfer."""
 
 
 class InitialCopies(NamedTuple):
-    """Copies that there are before the program starts, or will be without its doing."""
+    """Copies that exist before the program starts, or that will exist independently of the plan."""
 
     ptr: Ints
     place: Int64s
-    """The places that hold each item, the origin last: of copies that are equally near, the last is taken."""
+    """The places that hold each item, the origin last: among equally near copies, the last is used."""
     since: Floats
-    """When each of these copies is there."""
+    """When each of these copies is available."""
 
 
 class HostArrays(NamedTuple):
     rate: Floats
     """[classes, hosts] a task of this speed class takes work / rate seconds."""
     free_at: Floats
-    """When each host can first be used."""
+    """When each host becomes available."""
     core_ptr: Int64s
     """Cores of host h are core_ptr[h] .. core_ptr[h + 1] - 1."""
     place: Int64s
-    """The place of each host's data."""
+    """The place where each host's data is stored."""
 
 
 class ProblemArrays(NamedTuple):
-    """A problem in four records. Compiled functions take those of them that they need."""
+    """A problem as four records. Compiled functions take only those they need."""
 
     tasks: TaskArrays
     initial: InitialCopies
@@ -119,7 +119,7 @@ def _from_zero(times: Mapping[int, float], count: int) -> Floats:
 
 
 def _initial_copies(problem: Problem) -> tuple[Bools, InitialCopies]:
-    """Which items are everywhere, and where the others are from the start."""
+    """Which items are everywhere, and the initial locations of the others."""
     graph, origin = problem.graph, problem.platform.network.origin
     outside = graph.producer == OUTSIDE
     stated = np.zeros(graph.n_items, np.bool_)

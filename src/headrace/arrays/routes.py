@@ -1,8 +1,8 @@
 """Routes between places for compiled loops: the links of each route and how long a transfer takes.
 
-A place is where data can lie: a host, or a site whose hosts share a file system. A zone is a site (in a pairwise
-network, a host). A route from one place to another is the sender's outgoing port, the links between their zones,
-the receiver's incoming port.
+A place is where data can be stored: a host, or a site whose hosts share a file system. A zone is a site (in a pairwise
+network, a host). A route from one place to another consists of the sender's outgoing port, the links between the two
+zones and the receiver's incoming port.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headrace.model.platform import Platform
 
 
 class NetworkArrays(NamedTuple):
-    """A network as compiled loops read it."""
+    """A network as arrays for compiled loops."""
 
     zone: Int64s
     """The zone of each place."""
@@ -31,11 +31,11 @@ class NetworkArrays(NamedTuple):
     route_links: Ints
     """Links between zones a and b are route_links[route_ptr[a * zones + b] : route_ptr[a * zones + b + 1]]."""
     route_bandwidth: Floats
-    """[zones, zones] least bandwidth of those links: inf for none, 0 where there is no route."""
+    """[zones, zones] minimum bandwidth of those links: inf without links, 0 if there is no route."""
     route_latency: Floats
     """[zones, zones] latency of the whole route."""
     link_free_at: Floats
-    """When each link can first be used."""
+    """When each link becomes available."""
     origin: int
     """The place of inputs from outside and of results; -1: inputs are everywhere and results stay."""
     exclusive_links: bool
@@ -67,7 +67,7 @@ def longest_route(network: NetworkArrays) -> int:
 
 @inlined
 def transfer_seconds(network: NetworkArrays, source: int, target: int, size: float) -> float:
-    """Duration of a transfer that has its links to itself; inf where there is no route."""
+    """Duration of a transfer with exclusive use of its links; inf if there is no route."""
     if source == target or size == 0.0:
         return 0.0
     a, b = network.zone[source], network.zone[target]
@@ -79,7 +79,7 @@ def transfer_seconds(network: NetworkArrays, source: int, target: int, size: flo
 
 @inlined
 def links_between(network: NetworkArrays, source: int, target: int, links: Int64s) -> int:
-    """Write the links of a route into `links`; returns how many."""
+    """Write the links of a route into `links`; returns their number."""
     count = 0
     if network.out_port[source] >= 0:
         links[count] = network.out_port[source]
@@ -98,9 +98,9 @@ def links_between(network: NetworkArrays, source: int, target: int, links: Int64
 def lower_arrivals(
     network: NetworkArrays, source: int, ready: float, size: float, places: Int64s, arrival: Floats
 ) -> None:
-    """Lower `arrival` at these places to when an item that is ready at `source` can come from there.
+    """Lower `arrival` at these places to the time at which an item that is ready at `source` can arrive from there.
 
-    As `transfer_seconds`, with what depends on the source alone taken out of the loop.
+    As `transfer_seconds`, with everything that depends only on the source computed outside the loop.
     """
     zone, port = network.zone[source], network.port[source]
     bandwidths, latencies = network.route_bandwidth[zone], network.route_latency[zone]

@@ -1,7 +1,7 @@
-"""A digest of everything that can change what a module compiles to.
+"""A digest of everything that affects the compiled code of a module.
 
-Compiled code contains the functions it calls, in whatever module they are. So the digest covers the source of a
-module and of every module of the package that it imports, directly or not, at its top or inside a function.
+Compiled code contains the functions it calls, whatever module they are in. The digest therefore covers the source of a
+module and of every module of the package that it imports, directly or indirectly, at module level or inside a function.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 PACKAGE = "headrace"
 ROOT = Path(__file__).parent.parent
 
-# Parsing fifty files takes 0.2 s and would be paid by every command; this takes 4 ms and finds the same imports.
+# Parsing fifty files would cost every command 0.2 s; this takes 4 ms and finds the same imports.
 _COMMENT = re.compile(r"#.*")
 _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(?P<base>[\w.]+)[ \t]+import[ \t]+(?P<names>\([^)]*\)|.*)|import[ \t]+(?P<modules>.*))",
@@ -25,7 +25,7 @@ _WORD = re.compile(r"([\w.]+)(?:\s+as\s+\w+)?")
 
 
 def source_digest(path: Path, *more: str) -> str:
-    """Return the digest of a source file, of all it imports from this package, and of further words.
+    """Return the digest of a source file, of all its imports from this package, and of additional strings.
 
     >>> source_digest(Path(__file__)) == source_digest(Path(__file__), "numba 1.0")
     False
@@ -36,7 +36,7 @@ def source_digest(path: Path, *more: str) -> str:
 
 
 def package_digest(*more: str) -> str:
-    """Return the digest of all source files of the package, and of further words."""
+    """Return the digest of all source files of the package, and of additional strings."""
     parts = [f"{path.relative_to(ROOT)} {_digest(path)}" for path in sorted(ROOT.rglob("*.py"))]
     return sha256("\n".join([*parts, *more]).encode()).hexdigest()
 
@@ -87,7 +87,7 @@ def _package_of(path: Path) -> str:
 
 @cache
 def _path_of(module: str) -> Path:
-    """Where the source of a module of this package is, whether or not there is such a module."""
+    """The path of the source of a module of this package, whether or not it exists."""
     first, *rest = module.split(".")
     if first != PACKAGE:
         return ROOT / "not a module of this package"

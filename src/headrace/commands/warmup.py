@@ -32,7 +32,7 @@ from headrace.model.errors import HeadraceError
 
 _OURS = "headrace."
 _POLL_SECONDS = 0.2
-_DECORATED = re.compile(r"^@(?:entry|inner)\b", re.MULTILINE)
+_DECORATED = re.compile(r"^@(?:entry|inner|inlined|leaf)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The contract of a back end: what turns a scheduler's decisions into work, and work into events."""
+"""The back-end contract: a back end carries out a scheduler's decisions and reports events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RunOutcome(Protocol):
-    """What came of a run, whatever carried it out."""
+    """The outcome of a run, independent of the back end."""
 
     @property
     def results(self) -> Mapping[str, Any]: ...
@@ -29,8 +29,8 @@ class RunOutcome(Protocol):
 class Backend(Protocol):
     """A simulated grid, local workers or a Dask cluster.
 
-    Each drives a `core.coordinator.Coordinator`; the same scheduler object runs on all of them. `computes` says whether
-    the bodies of tasks run, so that there are results.
+    Every back end drives a `core.coordinator.Coordinator`, so the same scheduler object runs on all of them. `computes`
+    tells whether task bodies are executed and produce results.
     """
 
     platform: Platform

@@ -1,8 +1,8 @@
 """The coordinator: events in, commands out. It owns queues, data locations, estimates and recovery.
 
-It has no clock and does no I/O. What it knows is in arrays (`core.state`), changed by compiled functions
-(`core.transitions`): the simulated grid calls those functions from its own compiled loop, real workers are reported to
-`Coordinator.handle`. There is no other implementation of queues, losses and recovery.
+It has no clock and does no I/O. Its state is a set of arrays (`core.state`) updated by compiled functions
+(`core.transitions`). The simulated grid calls those functions from its own compiled loop; events of real workers are
+passed to `Coordinator.handle`. This is the only implementation of queues, losses and recovery.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ from headrace.model.events import (
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.platform import Platform
 
-# What the coordinator tells a back end.
+# Commands from the coordinator to a back end.
 
 
 @dataclass(frozen=True, slots=True)
 class StartTask:
-    """Run a task, whose inputs are there, on a core of a host."""
+    """Run a task on a core of a host, where all its inputs are present."""
 
     task: str
     host: str
@@ -80,7 +80,7 @@ class StartTask:
 
 @dataclass(frozen=True, slots=True)
 class SendItem:
-    """Send a copy of an item."""
+    """Send a copy of an item from one place to another."""
 
     item: str
     source: str
@@ -98,7 +98,7 @@ class StopTask:
 
 @dataclass(frozen=True, slots=True)
 class AbortTransfer:
-    """Break off a transfer."""
+    """Abort a transfer."""
 
     item: str
     source: str
@@ -114,17 +114,17 @@ class DropCopy:
 
 
 BackendCommand: TypeAlias = StartTask | SendItem | StopTask | AbortTransfer | DropCopy
-"""For back ends that do what they are told, when they are told it."""
+"""Commands for back ends that start every task and transfer on the coordinator's command."""
 
 GRID_CHANGES = (Started, HostLeft, HostJoined, TaskErred)
-"""Events after which a scheduler is always asked."""
+"""Events after which the scheduler is always called."""
 
 
 class Coordinator:
     """Carries one program through one run under a scheduler.
 
-    `estimates` default to the figures of the program and the platform. With `workers_queue` the workers have queues of
-    their own and fetch data themselves, so `handle` passes on assignments instead of starts and transfers.
+    `estimates` default to the figures of the program and the platform. With `workers_queue` the workers keep their own
+    queues and fetch data themselves, so `handle` returns assignments instead of starts and transfers.
     `measured` are the real sizes of items, of which those of inputs are known from the start.
     """
 
@@ -143,7 +143,7 @@ class Coordinator:
         if (graph.cores > widest).any():
             task = int(np.argmax(graph.cores))
             raise NoPlan(
-                f"task {graph.task_names[task]!r} needs {graph.cores[task]} cores, no host has more than {widest}",
+                f"task {graph.task_names[task]!r} needs {graph.cores[task]} cores, but no host has more than {widest}",
                 where=f"{graph.name} on {platform.name}",
                 hint="add a host with more cores",
             )
@@ -157,14 +157,14 @@ class Coordinator:
             graph, platform, self.records, self.estimates, policy=self.policy, starts_known=not workers_queue
         )
         self.asked = 0
-        """How often the scheduler was asked."""
+        """Number of scheduler calls."""
         self._wake: tuple[WakeConditions, Floats, Wake] | None = None
         self._untold: list[Event] = []
-        """What happened while there was no host to plan for."""
+        """Events held back while no host was up; the scheduler receives them when a host joins."""
 
     @property
     def refs(self) -> tuple[object, object]:
-        """Problem and state for compiled functions."""
+        """References to the problem and the state for compiled functions."""
         return self.records.problem_ref, self.records.state_ref
 
     # Events.
@@ -182,16 +182,16 @@ class Coordinator:
             self.note(event)
         answer = self._backend_commands()
         changed = any(isinstance(event, GRID_CHANGES) for event in events)
-        if not changed:  # else the scheduler has its say before anything starts
+        if not changed:  # otherwise call the scheduler before anything starts
             answer += self._dispatch()
         answer += self._ask_as_needed(events, changed)
         return [*self._reassigned(before), *answer] if self.workers_queue else answer
 
     def unblock(self) -> list[BackendCommand | Command]:
-        """What follows when nothing is under way, nothing is to come, and yet tasks are left.
+        """Resolve a deadlock: unfinished tasks remain, but nothing is running and no event is pending.
 
-        The scheduler is asked about ready tasks without a host. If that does not help, planned orders are given up and
-        the inputs of all queued tasks are requested. Back ends call this; without an answer the run cannot go on.
+        The scheduler is called for ready tasks without a host. If that does not help, planned orders are dropped and
+        the inputs of all queued tasks are requested. Back ends call this; if it returns no command, the run is stuck.
         """
         before, waiting = self.records.state.assigned.copy(), self.view.ready_count
         answer = self._answer_to(self.ask(())) if waiting else []
@@ -200,7 +200,7 @@ class Coordinator:
         return [*self._reassigned(before), *answer] if self.workers_queue else answer
 
     def _ask_as_needed(self, events: Sequence[Event], changed: bool) -> list[BackendCommand | Command]:
-        """Ask while the scheduler wants to be asked, in the order of the simulated grid; what starts by it."""
+        """Call the scheduler until no wake condition holds, in the order of the simulated grid; return the commands."""
         answer: list[BackendCommand | Command] = []
         happened, muted, check_balance = True, False, False
         while True:
@@ -211,26 +211,31 @@ class Coordinator:
             if not wanted and not self.is_due:
                 return answer
             commands, leaves_idle = self.ask_and_look(events)
-            answer += self._answer_to(commands)
+            started = self._answer_to(commands)
+            if leaves_idle and not started and not self.workers_queue and unblock(*self.refs):
+                started = self._dispatch()  # nothing could start: fetch inputs for all queued tasks
+            answer += started
             check_balance = leaves_idle and not balance
             muted = not commands or (wanted and not changed and not balance)
-            if not wanted and self.scheduler.wake.at == due:  # it does not say when it wants to be asked next
+            if (
+                not wanted and self.scheduler.wake.at == due
+            ):  # the scheduler did not set its next wake-up time
                 return answer
             events, changed, happened = (), False, False
 
     def _answer_to(self, commands: Sequence[Command]) -> list[BackendCommand | Command]:
-        """What the back end has to do after the scheduler gave commands."""
+        """Commands for the back end that follow from the scheduler's commands."""
         if self.workers_queue:
             return [c for c in commands if isinstance(c, Fetch | Replicate | Remove | Cancel)]
         return [*self._backend_commands(), *self._dispatch()]
 
     @property
     def is_due(self) -> bool:
-        """Whether the scheduler wanted to be asked by now."""
+        """Whether the scheduler's wake-up time has passed."""
         return bool(self.view.hosts_up.any()) and self.scheduler.wake.at <= self.view.time
 
     def note(self, event: Event) -> None:
-        """Put one event into the state; the scheduler is not asked. Events of hosts that are gone come too late."""
+        """Update the state for one event without calling the scheduler. Events of hosts that have left are ignored."""
         view = self.view
         view.time = max(view.time, event.time)
         self._reserve_for(event)
@@ -259,11 +264,11 @@ class Coordinator:
                 storage_joined(*self.refs, view.place_number[name])
 
     def absent_at_start(self, host: str) -> None:
-        """A host is not there yet when the run starts; data that lies there at first comes with it."""
+        """Mark a host as absent when the run starts; its initial data becomes available when it joins."""
         host_left(*self.refs, self.view.host_number[host], False)
 
     def _reserve_for(self, event: Event) -> None:
-        """Room for the copy records that an event can make."""
+        """Reserve the copy records that an event can add."""
         graph = self.view.graph
         if isinstance(event, HostJoined | StorageJoined):
             self.records.reserve(graph.n_items + 1)
@@ -290,7 +295,7 @@ class Coordinator:
         self.estimates.note(np.array([event.time]), *one)
 
     def _place(self, name: str) -> int:
-        """The number of a place by its name or by that of a host whose data is there; -1 if unknown."""
+        """The number of a place, by its own name or the name of a host that stores data there; -1 if unknown."""
         if name in self.view.place_number:
             return self.view.place_number[name]
         host = self.view.host_number.get(name, -1)
@@ -302,7 +307,7 @@ class Coordinator:
     # Decisions.
 
     def wake(self) -> Wake:
-        """When the scheduler wants to be asked, for compiled functions."""
+        """The scheduler's wake conditions for compiled functions."""
         estimates, rates = self.estimates, self.view.rates()
         if self._wake is not None and self._wake[0] is self.scheduler.wake and self._wake[1] is rates:
             return self._wake[2]
@@ -313,7 +318,7 @@ class Coordinator:
         return wake
 
     def ask(self, events: Sequence[Event]) -> Sequence[Command]:
-        """Ask the scheduler and put its commands into the queues. Without any host it is asked later."""
+        """Call the scheduler and apply its commands. While no host is up, the call is postponed."""
         self._untold.extend(events)
         if not self.records.state.host_up.any():
             return ()
@@ -325,14 +330,14 @@ class Coordinator:
         return commands
 
     def ask_and_look(self, events: Sequence[Event]) -> tuple[Sequence[Command], bool]:
-        """As `ask`; also whether it placed ready tasks and left a host with nothing to do and another with a queue."""
+        """As `ask`; also returns whether it placed ready tasks and left one host idle while another has a queue."""
         waiting = self.view.ready_count
         commands = self.ask(events)
         placed = bool(commands) and waiting > 0 and self.scheduler.wake.imbalance
         return commands, placed and bool(imbalanced(*self.refs))
 
     def apply(self, commands: Sequence[Command]) -> None:
-        """Carry out what the scheduler says: first what is taken back, then assignments, then data."""
+        """Apply the scheduler's commands: cancellations first, then assignments, then data."""
         for command in commands:
             if isinstance(command, RequeueTail):
                 requeue_tails(*self.refs, command.keep)
@@ -371,7 +376,7 @@ class Coordinator:
         assign_all(*self.refs, tasks, hosts, np.asarray(ranks, np.float64), expected, in_order)
 
     def _fetch(self, fetches: Sequence[Fetch]) -> None:
-        """Without fixed routes, only fifo links need to know what is to come."""
+        """Request planned transfers. Without fixed routes, only fifo links need future transfers in their queues."""
         planned = self.policy.routes == "planned"
         if not fetches or not (planned or self.view.platform.contention == "fifo"):
             return
@@ -398,7 +403,7 @@ class Coordinator:
     def _host(self, name: str, task: str) -> int:
         if name not in self.view.host_number:
             raise NoPlan(
-                f"{task!r} was assigned to {name!r}, which is not there",
+                f"{task!r} was assigned to host {name!r}, which does not exist",
                 where=self.scheduler.name,
                 hint=f"the hosts of {self.view.platform.name} are {_some(self.view.host_number)}",
             )
@@ -416,7 +421,7 @@ class Coordinator:
     # Answers.
 
     def _dispatch(self) -> list[BackendCommand | Command]:
-        """Start what can start; workers with queues of their own do that themselves."""
+        """Start everything that can start; workers with their own queues do that themselves."""
         if self.workers_queue:
             return []
         state = self.records.state
@@ -425,11 +430,11 @@ class Coordinator:
         return self._backend_commands()
 
     def _backend_commands(self) -> list[BackendCommand | Command]:
-        """Commands since the last call. They name transfers by numbers, which the next dispatch may use again."""
+        """Commands since the last call. Transfers are identified by number; the next dispatch may reuse numbers."""
         state, names = self.records.state, _Names(self.view)
         count = int(state.counters[s.COMMANDS])
         state.counters[s.COMMANDS] = 0
-        if self.workers_queue:  # workers that are gone need not be told to stop
+        if self.workers_queue:  # workers that have left need no stop command
             return []
         rows = zip(
             state.command_kind[:count].tolist(),
@@ -441,7 +446,7 @@ class Coordinator:
         return [names.command(state, *row) for row in rows]
 
     def _reassigned(self, before: Ints) -> list[Assign | Requeue]:
-        """Tasks whose host is another one than before, or none, for workers with queues of their own."""
+        """Tasks whose host has changed or been withdrawn, for workers with their own queues."""
         state, view = self.records.state, self.view
         hosts, names = view.platform.hosts, view.graph.task_names
         taken_off = np.flatnonzero((before >= 0) & (state.assigned < 0) & (state.done == 0))
@@ -454,7 +459,7 @@ class Coordinator:
         ]
 
     def validate_state(self) -> None:
-        """Raise AssertionError if what the coordinator knows contradicts itself: O(everything)."""
+        """Raise AssertionError if the state is inconsistent: O(tasks + copies + requests)."""
         validate(self.records.problem, self.records.state)
 
 

@@ -1,4 +1,4 @@
-"""Estimates from information about hosts and links: perfect, wrong by a share, sampled or forecast."""
+"""Estimates from information about hosts and links: perfect, with a bounded error, sampled or forecast."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headrace.predict.outputs import predicted_sizes
 from headrace.predict.remaining import OVERDUE_SHARE, left_by_load, work_had
 
 _LEAST = 1e-3
-"""A host or link that is believed to stand still counts as this slow: it may recover."""
+"""Lower limit of an estimated availability: a host or link that appears to be stopped may recover."""
 
 
 class ServiceEstimates(Estimates):
@@ -51,7 +51,7 @@ class ServiceEstimates(Estimates):
         self._sizes_differ = told.unknown_size.any() or not np.array_equal(told.size, real.size)
         shares = [host.trace or Trace.constant(1.0 - host.load) for host in platform.hosts]
         self._measured = [[(0.0, share)] for share in shares]
-        """The shares that were measured of each host, each with the moment from which it holds."""
+        """Measured availability of each host, each value with the time from which it holds."""
         self._hosts = Information(shares, quality, error=error, seed=seed)
         self._full = self._rates / np.array([1.0 - host.load for host in platform.hosts])
         self._links = list(platform.network.link_bandwidth.tolist())
@@ -94,7 +94,7 @@ class ServiceEstimates(Estimates):
         return predicted_sizes(self.graph, done, measured)
 
     def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
-        """By the load that was measured since each task began, and what is known of the time ahead."""
+        """Uses the load measured since each task started, and the load known or predicted for the future."""
         left = np.zeros(len(tasks))
         for k, (task, host) in enumerate(zip(tasks.tolist(), hosts.tolist(), strict=True)):
             needs = float(self.work[task]) / float(self._full[self.graph.speed_class[task], host])
@@ -104,7 +104,7 @@ class ServiceEstimates(Estimates):
         return left
 
     def _takes(self, now: float, host: int, amount: float) -> float:
-        """Seconds that an amount of work takes on a host from now on; one that stands still may recover."""
+        """Seconds that an amount of work takes on a host from now on; a stopped host is assumed to recover."""
         return min(self._hosts.seconds(now, host, amount), amount / _LEAST)
 
     def _renew(self, now: float) -> None:

@@ -1,4 +1,4 @@
-"""What a scheduler believes: how long tasks take and how fast hosts and links are."""
+"""Estimates of run times and of the speeds of hosts and links, as schedulers use them."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class Estimates:
         self._rates = read_only(platform.rates(graph))
 
     def note(self, ended: Floats, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
-        """At these times these tasks have ended on these hosts, after this many seconds."""
+        """Record when these tasks finished on these hosts, and the run time of each in seconds."""
 
     def change(self, now: float, what: str, number: int, behaviour: Behaviour) -> None:
-        """A "host" or "link" behaves otherwise from now on; seen only by those who measure."""
+        """Record that a "host" or "link" behaves differently from now on; only measuring estimates use this."""
 
     def rates(self, now: float) -> Floats:
         """Believed speed for each speed class of tasks on each host: [classes, hosts]."""
         return self._rates
 
     def platform(self, now: float) -> Platform:
-        """The platform as it is believed to be, all hosts included."""
+        """The platform with estimated speeds and bandwidths, including hosts that are down."""
         return self.base
 
     def seconds(self, now: float, tasks: Ints, hosts: Ints) -> Floats:
         """Seconds that these tasks are expected to take on these hosts."""
-        rates = self.rates(now)  # first: those who learn bring their run times up to date with it
+        rates = self.rates(now)  # first: in learning estimates this call also updates the run times
         expected: Floats = self.work[tasks] / rates[self.graph.speed_class[tasks], hosts]
         return expected
 
@@ -59,12 +59,12 @@ class Estimates:
         return np.where(self.graph.unknown_size, predicted, self.graph.size)
 
     def left(self, now: float, tasks: Ints, hosts: Ints, started: Floats, expected: Floats) -> Floats:
-        """Seconds until running tasks end; one that is overdue is expected to need a tenth more."""
+        """Seconds until running tasks finish; an overdue task is expected to need another tenth of its estimate."""
         return left_on_time(started, expected, now)
 
 
 def read_only(rates: Floats) -> Floats:
-    """The same array; schedulers see it and must not write to it."""
+    """The same array made read-only, because schedulers see it."""
     rates.flags.writeable = False
     return rates
 
@@ -84,7 +84,7 @@ class HistoryEstimates(Estimates):
 
     def __init__(self, graph: Graph, platform: Platform, alpha: float = 0.9) -> None:
         if not 0 < alpha <= 1:
-            raise UsageError(f"alpha is {alpha}", where="history", hint="give a number above 0, at most 1")
+            raise UsageError(f"alpha is {alpha}", where="history", hint="use a number above 0 and at most 1")
         super().__init__(graph.with_plain_classes(), platform)
         self.alpha = alpha
         self.unit = _units(graph)
@@ -155,7 +155,7 @@ def _units(graph: Graph) -> Floats:
 
 
 def with_speeds(platform: Platform, kinds: tuple[str, ...], speeds: Floats) -> Platform:
-    """The platform with these net speeds, [kinds, hosts]: loads are contained in them."""
+    """The platform with these effective speeds, [kinds, hosts], which already account for load."""
     plain = kinds.index("") if "" in kinds else -1
 
     def changed(number: int, host: Host) -> Host:
@@ -167,7 +167,7 @@ def with_speeds(platform: Platform, kinds: tuple[str, ...], speeds: Floats) -> P
 
 
 def with_hosts(platform: Platform, changed: Callable[[int, Host], Host]) -> Platform:
-    """The platform with every host replaced; numbers stay."""
+    """The platform with every host replaced by `changed(number, host)`; numbers stay the same."""
     number = 0
     sites = []
     for site in platform.sites:

@@ -15,11 +15,19 @@ TaskOrder = Literal["planned", "ready"]
 
 @dataclass(frozen=True)
 class ExecutionPolicy:
-    """How queues of hosts and links are worked off, beside what the scheduler says.
+    """How the queues of hosts and links are processed, in addition to the scheduler's commands.
 
-    The defaults carry a plan out as it was made: its hosts, its order of tasks on each host, and the source, the relays
-    and the order of its transfers. Schedulers that make no plan are not affected by `task_order`, `routes` and the
-    `link_order` "planned".
+    The defaults execute a plan as it was made: hosts, task order on each host, and the source, relays and order of its
+    transfers. `task_order`, `routes` and `link_order` "planned" have no effect on schedulers that make no plan.
+
+    Raises UsageError for an unknown choice or a negative number.
+
+    >>> ExecutionPolicy(steal=True, prefetch_depth=4).task_order
+    'planned'
+    >>> ExecutionPolicy(link_order="random")
+    Traceback (most recent call last):
+        ...
+    headrace.model.errors.UsageError: ...
     """
 
     task_order: TaskOrder = field(
@@ -71,7 +79,7 @@ class ExecutionPolicy:
         },
     )
     strict: bool = False
-    """Only the head of a queue may start, whoever queued it."""
+    """Only the head of a queue may start, even if the scheduler did not request it."""
 
     def __post_init__(self) -> None:
         for what, value, known in (
@@ -82,4 +90,4 @@ class ExecutionPolicy:
             if value not in known:
                 raise UsageError(f"{what} is {value!r}", hint=f"use one of {', '.join(known)}")
         if self.replicate < 0:
-            raise UsageError(f"replicate is {self.replicate}", hint="give 0 or more levels")
+            raise UsageError(f"replicate is {self.replicate}", hint="use 0 or more levels")

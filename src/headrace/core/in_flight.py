@@ -1,4 +1,4 @@
-"""What is on its way between places when a plan is made, and what links carry before anything new."""
+"""Transfers in flight when a plan is made, and the backlog of each link."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ if TYPE_CHECKING:
 
 
 class Carried(NamedTuple):
-    """A transfer that is under way or stays in the queue of a link; times in seconds from now."""
+    """A transfer that is in flight or stays in the queue of a link; times in seconds from now."""
 
     item: int
     target: int
     link: int
-    """The narrowest link of its route; -1 where none is limited."""
+    """The narrowest link of its route; -1 if no link is limited."""
     start: float
     end: float
 
 
 class InFlight(NamedTuple):
-    """Transfers that go on while a plan is made, and when each link is done with them."""
+    """Transfers that continue while a plan is made, and when each link has finished them."""
 
     carried: list[Carried]
     link_free: Floats
 
     def arrivals(self) -> dict[tuple[int, int], float]:
-        """When each item that is on its way arrives, by (item, place)."""
+        """Arrival time of each item in flight, by (item, place)."""
         return {(row.item, row.target): row.end for row in self.carried}
 
 
 def in_flight(view: RunView, keep: int, sizes: Floats) -> InFlight:
-    """What moves, and of what waits on links what the first `keep` tasks of each queue need or results need to
-    return: the rest is withdrawn when queues are cut. Durations are estimates, as `sizes` of items are.
+    """Transfers in flight, and the queued ones that stay in the queues of links.
 
-    A link that carries one transfer at a time is expected to work its queue off in order. O(transfers + requests).
+    A queued transfer stays if one of the first `keep` tasks of a host's queue needs it or if it returns a result; the
+    others are withdrawn when queues are cut. Durations are estimates based on `sizes`. A link that carries one transfer
+    at a time is expected to process its queue in order. O(transfers + requests).
     """
     state = view.state
     network = view.estimates.platform(view.time).network
@@ -58,11 +59,11 @@ def in_flight(view: RunView, keep: int, sizes: Floats) -> InFlight:
 
 
 def _needed(view: RunView, keep: int) -> set[tuple[int, int]]:
-    """Inputs, and where, that the kept tasks of each queue lack."""
+    """(item, place) of the missing inputs of the tasks that stay queued."""
     needed = set()
     for host in range(len(view.platform.hosts)) if keep else ():
         place = int(view.static.host_place[host])
-        for task in view.queue(host)[:keep]:
+        for task in view.queue(host, keep):
             for item in view.graph.reads_of(task).tolist():
                 if not view.static.no_transfer[item] and place not in view.places_of(item):
                     needed.add((item, place))
@@ -70,7 +71,7 @@ def _needed(view: RunView, keep: int) -> set[tuple[int, int]]:
 
 
 def _queue_up(view: RunView, found: InFlight, needed: set[tuple[int, int]], sizes: Floats) -> None:
-    """Let the links carry what stays in their queues, one after the other."""
+    """Add the queued transfers that stay, one after another on each link."""
     from headrace.core.transitions.lists import open_requests
 
     network = view.estimates.platform(view.time).network
@@ -86,7 +87,7 @@ def _queue_up(view: RunView, found: InFlight, needed: set[tuple[int, int]], size
 def _carry(
     view: RunView, found: InFlight, item: int, source: int, target: int, start: float, end: float
 ) -> None:
-    if not np.isfinite(end):  # there is no route at present: nothing is known about its arrival
+    if not np.isfinite(end):  # no route at present, so the arrival time is unknown
         return
     bottleneck = int(view.static.route_bottleneck[source * len(view.state.place_up) + target])
     found.carried.append(Carried(item, target, bottleneck, start, end))

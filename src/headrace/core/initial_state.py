@@ -1,4 +1,4 @@
-"""The arrays at the start of a run, made from a program, a platform and a policy."""
+"""The initial arrays of a run, built from a program, a platform and a policy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def make_static_problem(graph: Graph, platform: Platform, policy: ExecutionPolic
     relays = platform.routing == "links"
     hop, cost = _relays(routes, network.n_places) if relays else (np.zeros(1, np.int32), np.zeros(1))
     everywhere = (graph.producer == OUTSIDE) & (network.origin == EVERYWHERE)
-    everywhere[list(graph.homes.places_by_item(graph, platform))] = False
+    everywhere[list(graph.initial_locations.places_by_item(graph, platform))] = False
     destination = _destinations(graph, platform)
     produced = graph.producer != OUTSIDE
     cores = np.array([h.cores for h in platform.hosts], np.int64)
@@ -99,17 +99,17 @@ def _settings(platform: Platform, policy: ExecutionPolicy) -> Longs:
 
 
 def _destinations(graph: Graph, platform: Platform) -> Ints:
-    """Results return to the origin, or go to the first of the sites that the program names for them."""
+    """Destination of each result: the origin, or the first site that the program names for it."""
     network = platform.network
     destination = np.where(graph.result & (network.origin != EVERYWHERE), network.origin, -1)
-    for item, places in graph.goals.places_by_item(graph, platform).items():
+    for item, places in graph.destinations.places_by_item(graph, platform).items():
         destination[item] = places[0]
     destination[(graph.size == 0) | (graph.producer == OUTSIDE)] = -1
     return destination.astype(np.int32)
 
 
 def _own_disks(platform: Platform) -> Ints:
-    """The host that a place belongs to alone; -1 for storage that the hosts of a site share."""
+    """The host that owns each place; -1 for storage shared by the hosts of a site."""
     network = platform.network
     hosts_at = np.bincount(network.host_place, minlength=network.n_places)
     own = np.full(network.n_places, -1, np.int32)
@@ -120,7 +120,7 @@ def _own_disks(platform: Platform) -> Ints:
 
 
 def is_shared_storage(platform: Platform, place: int) -> bool:
-    """Whether a place is the common storage of a site (or a site for data only), not a host's own disk."""
+    """Whether a place is the shared storage of a site (or a storage-only site), not a host's own disk."""
     if platform.pairs is not None:
         return False
     site = platform.sites[int(platform.network.site[place])]
@@ -167,7 +167,7 @@ def make_routes(platform: Platform) -> Routes:
 
 
 def _bottlenecks(ptr: Longs, links: Ints, bandwidth: Floats) -> Ints:
-    """The narrowest link of each route, of equals the one with the lowest number; -1 for a route without links."""
+    """The narrowest link of each route, ties to the lowest number; -1 for a route without links."""
     narrowest = np.full(len(ptr) - 1, -1, np.int32)
     some = np.flatnonzero(np.diff(ptr) > 0)
     if len(some):
@@ -179,7 +179,7 @@ def _bottlenecks(ptr: Longs, links: Ints, bandwidth: Floats) -> Ints:
 
 
 def _relays(routes: Routes, places: int) -> tuple[Ints, Floats]:
-    """Quickest relays over direct routes, for a megabyte each: O(P^3)."""
+    """Fastest relay paths over direct routes, by the time for one megabyte: O(P^3)."""
     cost = (routes.latency + 1e6 * routes.seconds_per_byte).reshape(places, places).copy()
     np.fill_diagonal(cost, 0.0)
     hop = np.tile(np.arange(places, dtype=np.int32), (places, 1))
@@ -192,7 +192,7 @@ def _relays(routes: Routes, places: int) -> tuple[Ints, Floats]:
 
 
 class _InitialCopies(NamedTuple):
-    """Copies that exist before the run: records in order of item and place, and what follows from them."""
+    """Copies that exist before the run, ordered by item and place, and counters derived from them."""
 
     item: Ints
     place: Ints
@@ -202,21 +202,21 @@ class _InitialCopies(NamedTuple):
 
 
 def _initial_copies(graph: Graph, platform: Platform, problem: StaticProblem, size: Floats) -> _InitialCopies:
-    """Items from outside are at the origin, or at the places that the program names for them."""
+    """Items from outside are at the origin, or at the initial locations that the program names."""
     moves = (graph.producer == OUTSIDE) & ~problem.no_transfer
-    named = graph.homes.places_by_item(graph, platform)
+    named = graph.initial_locations.places_by_item(graph, platform)
     at_origin = moves & (problem.origin >= 0)
     at_origin[list(named)] = False
     lists = [np.flatnonzero(at_origin).astype(np.int32)]
     places = [np.full(len(lists[0]), problem.origin, np.int32)]
     for item, where in named.items():
         if not problem.no_transfer[item]:
-            distinct = list(dict.fromkeys(where))  # hosts that share a storage are one place
+            distinct = list(dict.fromkeys(where))  # hosts with shared storage are one place
             lists.append(np.full(len(distinct), item, np.int32))
             places.append(np.array(distinct, np.int32))
     items, place = np.concatenate(lists), np.concatenate(places)
     holder = np.full(graph.n_items, -1, np.int32)
-    holder[items[::-1]] = place[::-1]  # the first place that is named
+    holder[items[::-1]] = place[::-1]  # the first named place
     used = np.bincount(problem.place_site[place], size[items], minlength=len(problem.storage))
     return _InitialCopies(
         items,
@@ -386,7 +386,7 @@ def _fill_pool(state: CoordinatorState, pool: int, ready: Ints) -> None:
 
 
 def with_more_copy_records(state: CoordinatorState, spare: int) -> CoordinatorState:
-    """The same state with room for `spare` more copy records: dead records go, and the arrays grow if need be."""
+    """The same state with room for `spare` more copy records: drops dead records and grows the arrays if necessary."""
     used = int(state.counters[COPIES])
     alive = state.copy_status[:used] != ABSENT
     alive |= (

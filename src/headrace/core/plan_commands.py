@@ -1,4 +1,4 @@
-"""A plan made in a run as commands: queues with ranks, transfers with sources, and what it predicts."""
+"""Convert a plan made during a run to commands: ranked queues, transfers with sources, and predictions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from headrace.core.view import RunView
 
 
-def in_order_of_start(plan: Plan) -> Ints:
+def in_order_of_start(view: RunView, plan: Plan) -> Ints:
     """All tasks by planned start; at the same moment, those that take no time come first, by level."""
+    if view.policy.task_order != "planned":
+        return np.argsort(plan.start, kind="stable").astype(np.int32)
     takes_time = plan.finish > plan.start
     tie = np.zeros(len(plan.start), np.int32) if takes_time.all() else plan.graph.level
     return np.lexsort((np.arange(len(plan.start)), tie, takes_time, plan.start)).astype(np.int32)
 
 
 def up_to(plan: Plan, order: Ints, limit: float) -> Ints:
-    """Of tasks in order of start, all that start by the limit, and one more for each core."""
+    """From tasks in order of start, those that start by the limit, and one more for each core."""
     late = np.flatnonzero(plan.start[order] > limit)
     chosen = np.ones(len(order), np.bool_)
     cores = np.array([host.cores for host in plan.platform.hosts])
@@ -38,13 +40,13 @@ def up_to(plan: Plan, order: Ints, limit: float) -> Ints:
 
 
 def assignment(view: RunView, plan: Plan, order: Ints, kept: int) -> AssignMany:
-    """Planned starts as ranks, behind the tasks that stay in each queue."""
+    """Assign tasks with their planned starts as ranks, behind the tasks that stay in each queue."""
     hosts = np.array([view.host_number[host.name] for host in plan.platform.hosts], np.int32)
     base = np.full(len(hosts), view.time)
     for k, host in enumerate(hosts.tolist()) if kept else ():
-        base[k] = max([view.time, *(float(view.state.rank[t]) for t in view.queue(host)[:kept])])
+        base[k] = max([view.time, *(float(view.state.rank[t]) for t in view.queue(host, kept))])
     ranks = base[plan.host[order]] + plan.start[order]
-    if (plan.finish <= plan.start).any():
+    if view.policy.task_order == "planned" and (plan.finish <= plan.start).any():
         ranks = _increasing(ranks)
     names = plan.graph.task_names
     tasks = np.array([view.task_number[names[t]] for t in order.tolist()], np.int32)
@@ -52,7 +54,7 @@ def assignment(view: RunView, plan: Plan, order: Ints, kept: int) -> AssignMany:
 
 
 def _increasing(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The same ranks, equal ones made different so that they keep their order."""
+    """The ranks made strictly increasing, so that ties keep their order."""
     made = ranks.tolist()
     last: dict[float, float] = {}
     for k, rank in enumerate(made):
@@ -63,10 +65,10 @@ def _increasing(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def transfers_for(view: RunView, plan: Plan, order: Ints) -> NDArray[np.int64]:
-    """The transfers to request, in planned order: all that serve the tasks handed out.
+    """The transfers to request for the dispatched tasks, in planned order.
 
-    Where routes are not fixed, only fifo links have an order, and only transfers up to the last planned start are
-    requested ahead.
+    If routes are not fixed, only fifo links have an order, and only transfers up to the last planned start are
+    requested in advance.
     """
     planned = view.policy.routes == "planned"
     if not planned and view.platform.contention != "fifo":
@@ -96,7 +98,7 @@ def fetches(plan: Plan, moves: NDArray[np.int64], now: float) -> list[Fetch]:
 
 
 def under_way_then(view: RunView, kept: int, moment: float) -> list[SubTask]:
-    """What is predicted to be under way `moment` seconds from now of what runs now and stays in queues."""
+    """Running and queued sub-tasks that are predicted to be active `moment` seconds from now."""
     found: list[SubTask] = [
         Running(slot.task, slot.host)
         for slot in view.timetable(kept).slots
@@ -111,7 +113,7 @@ def under_way_then(view: RunView, kept: int, moment: float) -> list[SubTask]:
 def planned_then(
     view: RunView, plan: Plan, order: Ints, moves: NDArray[np.int64], moment: float
 ) -> list[SubTask]:
-    """What is predicted to be under way `moment` seconds from now of what has just been planned."""
+    """Newly planned sub-tasks that are predicted to be active `moment` seconds from now."""
     hosts, names = plan.platform.hosts, plan.platform.network.place_names
     found: list[SubTask] = [
         Running(view.task_number[plan.graph.task_names[t]], view.host_number[hosts[plan.host[t]].name])
@@ -132,9 +134,10 @@ def _during(start: NDArray[np.float64], finish: NDArray[np.float64], moment: flo
 
 
 def on_wide_hosts(plan: Plan) -> Plan:
-    """The plan with tasks that need several cores on hosts that have them: most planners do not look at that.
+    """The plan with multi-core tasks moved to hosts with enough cores, because most planners ignore cores.
 
-    They go where they would end first after what is planned there; the run has them wait for free cores.
+    Each goes to the host where it would finish first after the tasks planned there; at run time it waits for free
+    cores.
     """
     cores = np.array([host.cores for host in plan.platform.hosts])
     graph = plan.graph

@@ -1,8 +1,8 @@
-"""The arrays of a run as compiled functions take them: one reference in place of a hundred arguments.
+"""The arrays of a run for compiled functions: one reference instead of a hundred arguments.
 
 A NamedTuple of many arrays is slow to pass to a compiled function, because every array is unpacked on every call. It
-is turned once into a numba `structref`, which shares the arrays. Schedulers get references to read-only arrays: numba
-refuses to compile a function that writes to them.
+is converted once to a numba `structref`, which shares the arrays. Schedulers receive references to read-only arrays:
+numba refuses to compile a function that writes to them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Record = TypeVar("Record", StaticProblem, CoordinatorState)
 
 
 def read_only(record: Record) -> Record:
-    """The same record with arrays that cannot be written to."""
+    """The same record with read-only arrays."""
     fields: dict[str, Any] = {}
     for name, value in zip(record._fields, record, strict=True):
         if isinstance(value, np.ndarray):
@@ -73,7 +73,7 @@ def read_only(record: Record) -> Record:
 
 
 class RunRecords:
-    """The static problem and the state of one run, with the references that compiled functions take.
+    """The static problem and the state of one run, with references to them for compiled functions.
 
     `problem_ref` and `state_ref` are for the coordinator and the simulated grid. `view_refs` are the same, read-only.
     Without compilation (NUMBA_DISABLE_JIT) the references are the records themselves.
@@ -94,9 +94,9 @@ class RunRecords:
         self.state_ref: object = state if config.DISABLE_JIT else _state_ref(state)
         view: object = self.state_view if config.DISABLE_JIT else _state_ref(self.state_view)
         self.view_refs = (self._problem_view, view)
-        """Problem and state for schedulers."""
+        """Read-only problem and state for schedulers."""
 
     def reserve(self, copies: int) -> None:
-        """Make sure that this many copy records can be added."""
+        """Ensure that this many copy records can be added."""
         if int(self.state.counters[COPIES]) + copies > len(self.state.copy_item):
             self._take(with_more_copy_records(self.state, copies))

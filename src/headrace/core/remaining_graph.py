@@ -1,4 +1,4 @@
-"""What is left of a program: the tasks that still have to be placed, with the items they touch."""
+"""The remaining graph of a program: the tasks that still have to be placed, and the items they read and write."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints, SpeedClass
 def remaining_graph(
     graph: Graph, keep: Bools, work: Floats | None = None, size: Floats | None = None
 ) -> tuple[Graph, Ints]:
-    """The graph of the tasks to keep, and their old numbers: O(tasks + reads + items).
+    """The subgraph of the tasks to keep, and their numbers in the whole graph: O(tasks + reads + items).
 
-    Items keep their numbers; those made by tasks that are left out come from outside. `work` and `size` are
-    those of all tasks and items, if others than the graph's are believed in.
+    Items keep their numbers; items produced by omitted tasks become inputs from outside. `work` and `size` are
+    estimates for all tasks and items that replace the graph's figures.
 
     >>> g = make_graph(work=[1, 2], size=[8.0], producer=[0], read_ptr=[0, 0, 1], reads=[0])
     >>> rest, old = remaining_graph(g, np.array([False, True]))
@@ -42,8 +42,8 @@ def remaining_graph(
         cores=graph.cores[old],
         release=graph.release[old],
         deadline=graph.deadline[old],
-        homes=graph.homes,
-        goals=graph.goals,
+        initial_locations=graph.initial_locations,
+        destinations=graph.destinations,
         classes=SpeedClasses(graph.speed_class[old], graph.class_kind, graph.arch_speeds),
     )
     return rest, old

@@ -1,4 +1,4 @@
-"""Any planner as a scheduler: its plan is carried out, and what is left is planned again as the policy says.
+"""Run any planner as a scheduler: execute its plan, and replan the remaining tasks according to the policy.
 
 This is the planning loop of the parameter-sweep template (its sections 5.3 to 5.6 and 7.4), for any planner
 and for task graphs as well.
@@ -40,9 +40,9 @@ REPLANNED_AFTER: dict[str, tuple[type, ...]] = {
 
 
 class Replan:
-    """Makes a planner a scheduler. The plan's hosts, orders, sources and relays are carried out.
+    """Adapts a planner to the scheduler interface. The hosts, orders, sources and relays of its plans are followed.
 
-    `first` is a plan for the whole program that has been made already; it is used at the start if every host is there.
+    `first` is an existing plan for the whole program; it is used at the start if every host is up.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Replan:
         self._pending: tuple[float, list[Command], list[SubTask]] | None = None
         self._predicted: list[SubTask] = []
         self._up: Bools | None = None
-        """The hosts that were there when the last plan was made."""
+        """The hosts that were up when the last plan was made."""
         self._again = False
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
-        """Plan if it is time to, or hand over the plan that is ready now."""
+        """Replan if it is due, or return the commands of a plan that has become ready."""
         now = view.time
         if not self.interval.seconds:
             self.interval.begin(self._first_interval(view))
@@ -102,8 +102,10 @@ class Replan:
         return any(isinstance(event, (Started, *changes)) for event in events)
 
     def _is_time(self, view: RunView, events: Sequence[Event]) -> bool:
-        """At the start, at a planning event, after a change or misprediction that asks for it; and while ready tasks
-        have no host, when a host has nothing to do, if the policy says so, or else nothing would ever happen."""
+        """Whether to plan now: at the start, at a planning event, or after a change or misprediction that triggers it.
+
+        Also while ready tasks have no host: when a host is idle, if the policy says so, or if the run would otherwise
+        be stuck."""
         if self._must_plan(events) or view.time >= self._next_event - 1e-9:
             return True
         if view.mispredicted and view.time >= self._last_plan + self.policy.pause:
@@ -150,7 +152,7 @@ class Replan:
         return [RequeueTail(kept), *made]
 
     def _made_plan(self, view: RunView, kept: int) -> tuple[Plan | None, float]:
-        """A plan for what is left, and the virtual seconds it takes; None if nothing is left."""
+        """A plan for the remaining tasks and its planning time in virtual seconds; None if no task remains."""
         first, self.first = self.first, None
         if first is not None and self.plans == 0 and view.hosts_up.all() and not view.done.any():
             plan, cost = first, 0.0
@@ -166,12 +168,12 @@ class Replan:
         return on_wide_hosts(plan), cost
 
     def _cost(self, problem: Problem) -> float:
-        """Virtual seconds that a plan for this takes."""
+        """Planning time for a problem, in virtual seconds."""
         size = problem.graph.n_tasks * len(problem.platform.hosts)
         return self.policy.planning_fixed + self.policy.planning * size / 1e3
 
     def _adapt(self, view: RunView) -> None:
-        """Before a plan: see how the last one came true, and whether it gave hosts enough to do."""
+        """Before planning: compare the last prediction with the run, and check whether hosts ran out of work."""
         if view.time >= self._next_event - 1e-9:
             self.interval.compare(view, self._predicted)
         up = view.hosts_up.copy()
@@ -181,11 +183,11 @@ class Replan:
         self._up = up
 
     def _commands(self, view: RunView, plan: Plan, kept: int) -> tuple[list[Command], list[SubTask]]:
-        """Tasks that start before the horizon and the transfers up to there; what is predicted for the next event."""
+        """Commands for tasks and transfers up to the horizon, and the prediction for the next planning event."""
         limit = math.inf
         if self.policy.events != "once":
             limit = self._next_event - view.time + self.interval.reach * self.interval.seconds
-        order = up_to(plan, in_order_of_start(plan), limit)
+        order = up_to(plan, in_order_of_start(view, plan), limit)
         moves = transfers_for(view, plan, order)
         commands: list[Command] = [assignment(view, plan, order, kept), *fetches(plan, moves, view.time)]
         moment = self._next_event - view.time
@@ -197,7 +199,7 @@ class Replan:
         ]
 
     def _window(self, view: RunView, kept: int) -> Bools | None:
-        """The tasks to plan for, where there are more than a plan may hold."""
+        """The tasks to plan for if there are more than one plan may hold; else None."""
         limit = self.policy.subset
         is_left = (view.state.done == 0) & (view.state.run_host < 0)
         is_left[view.kept(kept)] = False
@@ -211,7 +213,7 @@ class Replan:
 
 
 def _not_before(problem: Problem, seconds: float) -> Problem:
-    """The problem with hosts and links free no sooner than the plan for it is ready."""
+    """The problem with hosts and links unavailable until its plan is ready."""
     if seconds <= 0:
         return problem
     hosts, links = range(len(problem.platform.hosts)), range(problem.platform.network.n_links)

@@ -1,4 +1,4 @@
-"""How often to plan and how far ahead: intervals by deviation from what was predicted, and the horizon."""
+"""Planning interval and horizon: intervals adapt to the deviation of the run from the prediction."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from headrace.core.view import RunView
 
 GROW, SHRINK = 1.25, 0.5
-"""Factors of the interval after a moment that was predicted well, and after one that was not."""
+"""Factors applied to the interval after a good prediction and after a bad one."""
 LEAST, MOST = 0.25, 64.0
-"""Bounds of the interval, in first intervals."""
+"""Bounds of the interval, as multiples of the first interval."""
 MEMORY = 0.3
-"""Weight of the latest moment in the trust in a resource; earlier ones fade by 1 - MEMORY each."""
+"""Weight of the latest observation in the trust in a resource; earlier ones decay by 1 - MEMORY each."""
 FAR, NEAR = 4.0, 0.25
-"""Bounds of a tuned horizon, in intervals; it begins with the first."""
+"""Bounds of a tuned horizon, in intervals; the first value is the initial one."""
 
 
 class Running(NamedTuple):
@@ -29,7 +29,7 @@ class Running(NamedTuple):
 
 
 class Moving(NamedTuple):
-    """An item on its way to a place; `link` is the narrowest link of the way it was predicted on."""
+    """An item in flight to a place; `link` is the narrowest link of its predicted route."""
 
     item: int
     target: int
@@ -42,9 +42,10 @@ SubTask: TypeAlias = Running | Moving
 class ReplanInterval:
     """The time between two plans (S1: constant, S2: by deviation, S3: with weights) and the horizon.
 
-    The deviation is the share of the sub-tasks predicted to run at a moment that do not, computations on hosts
-    and transfers on links alike. With S3 each counts as much as its resource is trusted: the mean share of
-    right predictions for it, the latest ones most, so that what is never as predicted has little say.
+    A prediction lists the sub-tasks (computations on hosts and transfers on links) that should be active at a given
+    time. The deviation is the share of these that are not active then. With S3 each is weighted by the trust in its
+    resource, which is an exponentially weighted mean of its share of correct predictions, so that unpredictable
+    resources have little influence.
     """
 
     def __init__(
@@ -54,18 +55,18 @@ class ReplanInterval:
         self.threshold = threshold
         self.tuned = horizon == "tuned"
         self.reach = FAR if horizon == "tuned" else float(horizon)
-        """How far beyond the next plan hosts are given work, in intervals."""
+        """How far beyond the next planning event tasks are dispatched, in intervals."""
         self.seconds = 0.0
         self.trust: dict[tuple[str, int], float] = {}
-        """How far predictions for each resource, ("host" or "link", number), are believed."""
+        """Trust in predictions for each resource, by ("host" or "link", number)."""
         self._first = 0.0
 
     def begin(self, interval: float) -> None:
-        """The first interval; others stay within bounds around it."""
+        """Set the first interval; later ones are bounded relative to it."""
         self.seconds = self._first = interval
 
     def compare(self, view: RunView, predicted: list[SubTask]) -> None:
-        """It is the moment that was predicted: stretch the interval slowly, or shrink it fast."""
+        """Compare a prediction for the present time with the run: lengthen the interval slowly or shorten it fast."""
         if self.events not in ("S2", "S3") or not predicted:
             return
         if self.deviation(view, predicted) > self.threshold:
@@ -74,7 +75,7 @@ class ReplanInterval:
             self.seconds = min(GROW * self.seconds, MOST * self._first)
 
     def deviation(self, view: RunView, predicted: list[SubTask]) -> float:
-        """The share of wrong predictions, weighted with S3; each resource is trusted anew by its own share."""
+        """The share of wrong predictions, weighted with S3; also updates the trust in each resource."""
         right: dict[tuple[str, int], list[bool]] = {}
         for sub_task, was_right in zip(predicted, _came_true(view, predicted), strict=True):
             right.setdefault(_resource(sub_task), []).append(was_right)
@@ -88,7 +89,7 @@ class ReplanInterval:
         return wrong / total if total > 0 else 0.0
 
     def tune(self, ran_dry: bool) -> None:
-        """A plan is made: reach further if a host ran out of work before it, else a little less far."""
+        """Adapt the horizon before planning: extend it if a host ran out of work, else shorten it a little."""
         if self.tuned:
             self.reach = min(FAR, 2.0 * self.reach) if ran_dry else max(NEAR, 0.8 * self.reach)
 
@@ -98,7 +99,7 @@ def _resource(sub_task: SubTask) -> tuple[str, int]:
 
 
 def _came_true(view: RunView, predicted: list[SubTask]) -> list[bool]:
-    """Whether each of these runs now where it was predicted."""
+    """Whether each sub-task is active where it was predicted."""
     state = view.state
     live = state.live_transfers[: int(state.counters[TRANSFERS])]
     moving = set(zip(state.transfer_item[live].tolist(), state.transfer_target[live].tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""When a planner plans again during a run, for which tasks, and how far ahead work is handed out."""
+"""When a planner replans during a run, for which tasks, and how far ahead tasks are dispatched."""
 
 from __future__ import annotations
 
@@ -15,9 +15,19 @@ GRID_CHANGES = ("joins", "losses", "both", "neither")
 
 @dataclass(frozen=True)
 class ReplanPolicy:
-    """When a planner plans during a run, and how far ahead it hands out work.
+    """When a planner replans during a run, and how far ahead it dispatches tasks.
 
-    By default it plans at the start, hands out the whole plan, and plans what is left again when hosts join or leave.
+    By default it plans at the start, dispatches the whole plan, and replans the remaining tasks when hosts join or
+    leave.
+
+    Raises UsageError for an unknown choice or a number out of range.
+
+    >>> ReplanPolicy(events="S2", interval=30.0, replan="10%").periodic
+    True
+    >>> ReplanPolicy(misprediction=0.5)
+    Traceback (most recent call last):
+        ...
+    headrace.model.errors.UsageError: misprediction is 0.5 (try: use a factor above 1, such as 2)
     """
 
     events: PlanningEvents = field(
@@ -54,7 +64,7 @@ class ReplanPolicy:
         },
     )
     hold: bool = False
-    """Leave queues as they are until the new plan is ready, and plan everything that has not started."""
+    """Leave queues unchanged until the new plan is ready, and plan all tasks that have not started."""
     planning: float = field(
         default=0.0,
         metadata={
@@ -64,7 +74,7 @@ class ReplanPolicy:
         },
     )
     planning_fixed: float = 0.0
-    """Virtual seconds that any plan takes."""
+    """Fixed planning time of every plan, in virtual seconds."""
     subset: int = field(
         default=0,
         metadata={
@@ -97,12 +107,12 @@ class ReplanPolicy:
         },
     )
     pause: float = 0.0
-    """Least seconds between a plan and one that a misprediction asks for."""
+    """Minimum seconds between a plan and one triggered by a misprediction."""
     idle: bool = True
-    """Plan again when a host has nothing to do while ready tasks have no host."""
+    """Replan when a host is idle while ready tasks have no host."""
     threshold: float = 0.3
-    """Share of wrong predictions above which the interval of S2 and S3 shrinks. Predictions say which tasks will run on
-    which hosts at the next planning event, and which items will move over which links."""
+    """Share of wrong predictions above which the interval of S2 and S3 shrinks. A prediction lists which tasks will run
+    on which hosts at the next planning event, and which items will be in flight on which links."""
 
     def __post_init__(self) -> None:
         for what, value, least in (
@@ -113,17 +123,15 @@ class ReplanPolicy:
             ("subset", self.subset, 0),
         ):
             if value is not None and not least <= value < math.inf:
-                raise UsageError(f"{what} is {value}", where="replan policy", hint=f"give {least} or more")
+                raise UsageError(f"{what} is {value}", where="replan policy", hint=f"use {least} or more")
         if self.interval == 0:
             raise UsageError(
-                "interval is 0", where="replan policy", hint="give seconds above 0, or leave it out"
+                "interval is 0", where="replan policy", hint="use a number of seconds above 0, or omit it"
             )
         if self.horizon != "tuned" and not (isinstance(self.horizon, int | float) and self.horizon >= 0):
-            raise UsageError(f"horizon is {self.horizon!r}", hint="use tuned, or a number of 0 or more")
+            raise UsageError(f"horizon is {self.horizon!r}", hint="use tuned, or a number that is 0 or more")
         if not self.misprediction > 1:
-            raise UsageError(
-                f"misprediction is {self.misprediction}", hint="give a factor above 1, such as 2"
-            )
+            raise UsageError(f"misprediction is {self.misprediction}", hint="use a factor above 1, such as 2")
         for what, chosen, known in (
             ("events", self.events, ("once", "S1", "S2", "S3")),
             ("reduce", self.reduce, ("shared-file", "random")),
@@ -138,7 +146,7 @@ class ReplanPolicy:
 
     @property
     def share(self) -> float:
-        """The share of the planned time after which a plan is made again; 0 if `replan` is not a share.
+        """The share of the planned time after which the program is replanned; 0 if `replan` is not a share.
 
         >>> ReplanPolicy(replan="10%").share, ReplanPolicy().share
         (0.1, 0.0)

@@ -1,7 +1,7 @@
-"""The contracts: what a planner and a scheduler are given, and what they answer.
+"""The contracts of planners and schedulers: their inputs and the commands they return.
 
-A `Planner` answers a whole problem at once. A `Scheduler` decides while a program runs: it sees a read-only `RunView`
-and the events since it was last asked, and answers with commands. It never sees the simulator, the engine or the
+A `Planner` plans a whole problem at once. A `Scheduler` decides while a program runs: it receives a read-only `RunView`
+and the events since its last call, and returns commands. It has no access to the simulator, the engine or the
 coordinator's own state, so the same object works on every back end. `core.replan.Replan` makes any planner a scheduler.
 """
 
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 class Problem:
     """A program to be placed on a platform, from scratch or in the middle of a run.
 
-    `holders` says at which places an item from outside lies, for items that do not simply lie at the
-    platform's origin (the initial locations that a program names for its items are added); `free_at` when each host can
-    first be used (0 where nothing is said). In the middle of a run, `since` tells for an item that is on its
-    way or being made when it will be at one of its holders, by (item, place), and `link_free_at` when each
-    link has done what it is to do first.
+    `holders` lists the places of items from outside that are not (only) at the platform's origin; the initial locations
+    named by the program are added. `free_at` is the time at which each host becomes available (0 if not listed). In the
+    middle of a run, `since` is the time at which an item in flight or in production will be at one of its holders, by
+    (item, place), and `link_free_at` the time at which each link has worked off its backlog.
     """
 
     graph: Graph
@@ -39,18 +38,18 @@ class Problem:
     seed: int = 0
     since: Mapping[tuple[int, int], float] = field(default_factory=dict)
     link_free_at: Mapping[int, float] = field(default_factory=dict)
-    ahead: int | None = None
-    """The run sends inputs for so many tasks of each queue; None: all that can be sent."""
+    prefetch_depth: int | None = None
+    """The run sends inputs for this many tasks of each queue; None: all that can be sent."""
 
     def __post_init__(self) -> None:
-        if len(self.graph.homes.index):
-            homes = self.graph.homes.places_by_item(self.graph, self.platform)
-            object.__setattr__(self, "holders", homes | dict(self.holders))
+        if len(self.graph.initial_locations.index):
+            initial_locations = self.graph.initial_locations.places_by_item(self.graph, self.platform)
+            object.__setattr__(self, "holders", initial_locations | dict(self.holders))
 
 
 @runtime_checkable
 class Planner(Protocol):
-    """Answers a whole problem at once. Constructors only store parameters."""
+    """Plans a whole problem at once. Constructors only store parameters."""
 
     name: str
 
@@ -62,9 +61,9 @@ class Planner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """Enqueue a task on a host, away from where it was queued; lower ranks start first.
+    """Enqueue a task on a host and remove it from any other queue; lower ranks start first.
 
-    With `in_order` the task starts only as the head of its host's queue.
+    With `in_order` the task starts only when it is the head of its host's queue.
     """
 
     task: str
@@ -75,7 +74,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AssignMany:
-    """As `Assign`, for many tasks by their numbers: what compiled schedulers answer."""
+    """As `Assign`, for many tasks by number; used by compiled schedulers."""
 
     tasks: Ints
     hosts: Ints
@@ -98,7 +97,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Replicate:
-    """Keep one more copy of an item at a place, sent when the links have nothing else to do."""
+    """Create a replica of an item at a place; it is sent when the links are otherwise idle."""
 
     item: str
     target: str
@@ -121,16 +120,16 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Requeue:
-    """Take a task that has not started off its queue; it is ready again."""
+    """Remove a task that has not started from its queue; it is ready again."""
 
     task: str
 
 
 @dataclass(frozen=True, slots=True)
 class RequeueTail:
-    """Leave every host the first `keep` tasks of its queue and take the others off.
+    """Keep the first `keep` tasks of every host's queue and remove the others.
 
-    Transfers that were requested for them and have not started are withdrawn.
+    Transfers requested for the removed tasks are withdrawn if they have not started.
     """
 
     keep: int
@@ -141,23 +140,27 @@ Command: TypeAlias = Assign | AssignMany | Fetch | Replicate | Remove | Cancel |
 
 @dataclass(frozen=True, slots=True)
 class WakeConditions:
-    """When a scheduler wants to be asked, besides the start and changes of the grid."""
+    """When a scheduler is called, in addition to the start and changes of the grid.
+
+    >>> WakeConditions(idle=True, at=60.0).at
+    60.0
+    """
 
     every_event: bool = False
-    """After everything that happens."""
+    """After every event."""
     ready: int = 0
-    """When this many ready tasks have no host; 0: never for that reason."""
+    """When this many ready tasks have no host; 0: disabled."""
     idle: bool = False
-    """When a ready task has no host and a host has nothing to do."""
+    """When a ready task has no host and a host is idle."""
     idle_within: float = 0.0
-    """With `idle`: also when a host is expected to have nothing to do within this many seconds."""
+    """With `idle`: also when a host is expected to become idle within this many seconds."""
     imbalance: bool = False
-    """When a host has nothing to do while another one has more tasks than cores, and by the estimates the last task of
-    the longest queue would finish sooner there."""
+    """When a host is idle while another has more tasks than cores, and according to the estimates the last task of the
+    longest queue would finish sooner on the idle host."""
     late_weight: float = 0.0
-    """With `imbalance`: a running task that is late counts as needing this many times as long again as it is late."""
+    """With `imbalance`: the remaining time of an overdue task is this many times its delay so far."""
     misprediction: float = math.inf
-    """When a task took this many times what was predicted, or less than that part of it."""
+    """When a run time exceeds the prediction by this factor, or is shorter by this factor."""
     at: float = math.inf
     """At this time."""
 
@@ -170,7 +173,19 @@ EVERY_EVENT = WakeConditions(every_event=True)
 class Scheduler(Protocol):
     """Decides while a program runs.
 
-    `wake` says when it wants to be asked next; it is read after every call of `react`, which may change it.
+    `wake` holds the conditions for the next call of `react`; it is read after every call, which may change it.
+
+    >>> class FirstHost:
+    ...     name = "first-host"
+    ...     wake = WakeConditions(idle=True)
+    ...     def react(self, view, events):
+    ...         names = view.graph.task_names
+    ...         return [Assign(names[task], view.platform.hosts[0].name, rank=task) for task in view.ready()]
+    >>> import headrace as hr
+    >>> program = hr.Program()
+    >>> tasks = [program.task(None, work=1.0) for _ in range(3)]
+    >>> hr.simulate(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6), FirstHost()).makespan
+    1.5
     """
 
     name: str

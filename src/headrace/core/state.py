@@ -1,11 +1,11 @@
-"""What the coordinator knows, as arrays: the static problem and the state of a run.
+"""The coordinator's data as arrays: the static problem and the state of a run.
 
 Numbers of tasks, items, hosts, places and links are those of the graph and of the platform's network. Compiled
 functions in `core.transitions` change the state; nothing here has a clock or does I/O.
 
-Which item lies where is sparse: one *copy record* for each (item, place) that matters, found through a hash table and
-linked by item. A run of 100,000 tasks on 1,000 hosts with disks of their own has a few hundred thousand records, not
-a hundred million cells.
+Item locations are stored sparsely: one *copy record* for each relevant (item, place), found through a hash table and
+linked by item. A run of 100,000 tasks on 1,000 hosts with their own disks has a few hundred thousand records, not a
+hundred million cells.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ IN_ORDER, OUT_OF_ORDER, HYBRID, PLANNED = (
 )
 
 SCAN_LIMIT = 256
-"""How many requests of a link's queue are looked at when it has room for one."""
+"""Number of requests in a link's queue that are examined when the link can start a transfer."""
 BLOCK = 64
-"""Hosts, and queues, for each counter of those that have to be looked at again."""
+"""Number of hosts or queues per counter of those marked for the next dispatch."""
 
 
 # How a request is served; see `core.transitions.requests`.
@@ -72,7 +72,7 @@ RECORD_FIELDS = (
 
 
 class StaticProblem(NamedTuple):
-    """What is given and does not change during a run."""
+    """Input data that does not change during a run."""
 
     read_ptr: Ints
     reads: Ints
@@ -83,38 +83,38 @@ class StaticProblem(NamedTuple):
     producer: Ints
     level: Ints
     cores: Ints
-    """Cores of its host that each task occupies."""
+    """Number of cores that each task occupies."""
     destination: Ints
-    """The place where a result must be in the end; -1 for none."""
+    """The place to which a result must be delivered; -1 for none."""
     result_anywhere: Bools
-    """Results without a destination: one copy must exist in the end."""
+    """Results without a destination: one copy must exist at the end of the run."""
     no_transfer: Bools
     """Items that never move: signals, and inputs of a platform that has them everywhere."""
     host_place: Ints
     core_ptr: Ints
     place_host: Ints
-    """The host whose own disk this place is; -1 for storage that a site shares."""
+    """The host that owns this place as its disk; -1 for the shared storage of a site."""
     place_site: Ints
     storage: Floats
     route_ptr: Longs
     """Route from place p to q: links route_links[route_ptr[p * P + q] : route_ptr[p * P + q + 1]]."""
     route_links: Ints
     route_bottleneck: Ints
-    """The narrowest link of each route, which queues its requests; -1 where no link is limited."""
+    """The narrowest link of each route, which queues its requests; -1 if no link is limited."""
     route_seconds_per_byte: Floats
     """inf where there is no route."""
     route_latency: Floats
     next_hop: Ints
-    """[P * P] the next place of the quickest relay, where transfers go link by link."""
+    """[P * P] the next hop of the fastest relay path, where transfers go link by link."""
     relay_cost: Floats
-    """[P * P] seconds per megabyte over that relay; inf where there is none."""
+    """[P * P] seconds per megabyte over that relay path; inf if there is none."""
     longest_route: int
     origin: int
     policy: Longs
 
 
 class CoordinatorState(NamedTuple):
-    """What changes: queues, running tasks, requests, transfers, and where data is."""
+    """Data that changes during a run: queues, running tasks, requests, transfers, and item locations."""
 
     # Tasks.
     missing_inputs: Ints
@@ -122,16 +122,16 @@ class CoordinatorState(NamedTuple):
     absent_inputs: Ints
     """Inputs of each assigned task that are not at its host."""
     assigned: Ints
-    """The host in whose queue a task is; -1 for none."""
+    """The host on which a task is queued; -1 for none."""
     done: Bytes
     rank: Floats
     reserved: Floats
     """Bytes that a running task keeps free for its outputs at its host."""
     in_order: Bytes
-    """Whether a task may only start as the head of its queue, as a plan ordered it."""
+    """Whether a task may start only as the head of its queue, to follow the planned order."""
     inputs_requested: Bytes
     predicted: Floats
-    """Seconds that a task was expected to take when it was assigned."""
+    """Run time in seconds that was predicted when the task was assigned."""
     queue_next: Ints
     queue_previous: Ints
     startable_next: Ints
@@ -146,23 +146,23 @@ class CoordinatorState(NamedTuple):
     # Hosts.
     host_up: Bytes
     queue_head: Ints
-    """Queues of tasks in rank order, one for each host; the last one holds ready tasks without a host."""
+    """Task queues in rank order, one per host; the last one holds ready tasks without a host."""
     queue_tail: Ints
     queue_length: Ints
     startable_head: Ints
-    """Tasks of each host's queue that have all inputs, in rank order."""
+    """Tasks in each host's queue whose inputs are all present, in rank order."""
     startable_tail: Ints
     busy_cores: Ints
     backlog: Floats
-    """Predicted seconds of all tasks that each host runs or has queued."""
+    """Sum of the predicted run times of all tasks that are running or queued on each host, in seconds."""
     last_completion: Floats
     core_task: Ints
     dirty_host: Bytes
-    """Hosts on which something may be able to start since they were last looked at."""
+    """Hosts marked for the next dispatch: a task may be able to start there."""
     dirty_host_block: Ints
     # Items.
     exists: Bytes
-    """Whether a copy of an item can be reached."""
+    """Whether at least one copy of an item is reachable."""
     copy_count: Ints
     holder: Ints
     """A place with a copy, from which requests are queued; -1 for none."""
@@ -181,12 +181,12 @@ class CoordinatorState(NamedTuple):
     copy_needed: Ints
     """Tasks assigned to this place that read the item and have not finished."""
     copy_relayed: Bytes
-    """Whether the item is to be passed on from here."""
+    """Whether the item will be relayed from here."""
     copy_next: Ints
     copy_request: Ints
-    """The planned request that is to bring the item here; -1 for none."""
+    """The planned request that will bring the item here; -1 for none."""
     copy_outgoing: Ints
-    """The first planned request that is to send the item from here; -1 for none."""
+    """The first planned request that will send the item from here; -1 for none."""
     copy_table: Ints
     """Hash table of copy records; its length is a power of 2."""
     # Places and links.
@@ -196,7 +196,7 @@ class CoordinatorState(NamedTuple):
     link_busy: Ints
     # Requests.
     request_head: Ints
-    """Queues of requests, one for each link; the last one is for routes over no limited link."""
+    """Request queues, one per link; the last one is for routes without a limited link."""
     request_tail: Ints
     request_item: Ints
     request_source: Ints
@@ -217,7 +217,7 @@ class CoordinatorState(NamedTuple):
     order_next: Ints
     order_previous: Ints
     dirty_queue: Bytes
-    """Queues of requests from which something may be able to start."""
+    """Request queues marked for the next dispatch: a transfer may be able to start."""
     dirty_queue_block: Ints
     # Transfers.
     transfer_item: Ints
@@ -234,7 +234,7 @@ class CoordinatorState(NamedTuple):
     command_from: Ints
     command_to: Ints
     to_replicate: Ints
-    """Items that wait for a replica: a ring."""
+    """Ring buffer of items that wait for replication."""
     to_replicate_at: Longs
     stack: Ints
     counters: Longs

@@ -1,4 +1,4 @@
-"""Which tasks a plan is made for, where there are more than it shall hold."""
+"""Select the tasks to plan for if there are more than one plan may hold."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ Reduction = Literal["random", "shared-file"]
 def reduced(
     graph: Graph, left: Ints, limit: int, how: Reduction, rng: np.random.Generator, size: Floats | None = None
 ) -> Ints:
-    """At most `limit` of the tasks `left`, those of lower levels first: what a chosen task reads is made by one
-    that is chosen as well or no longer left.
+    """Select at most `limit` of the remaining tasks `left`, lower levels first.
 
-    Within a level at random; or ("shared-file") grouped by the largest input they share with other tasks that
-    are left, the input that most of them read first. `size` of items if others than the graph's are believed
-    in. O(reads + tasks log tasks).
+    The producers of a selected task's inputs are therefore selected too, or are no longer in `left`. Within a level the
+    selection is random or, with "shared-file", grouped by the largest input shared with other remaining tasks, the most
+    widely read input first. `size` replaces the graph's item sizes with estimates. O(reads + tasks log tasks).
 
     >>> from headrace.model.graph import make_graph
     >>> g = make_graph(work=[1] * 4, size=[9, 5], producer=[-1, -1], read_ptr=[0, 1, 2, 3, 4], reads=[0, 1, 1, 1])
@@ -36,7 +35,7 @@ def reduced(
 
 
 def _largest_shared(graph: Graph, left: Ints, size: Floats) -> tuple[Ints, Ints]:
-    """For each task left the largest input that others read too, and how many do; -1 and 0 without one."""
+    """For each remaining task, its largest input with other readers, and the number of readers; -1 and 0 if none."""
     reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
     is_left = np.zeros(graph.n_tasks, np.bool_)
     is_left[left] = True

@@ -1,4 +1,4 @@
-"""Whether the coordinator's state is consistent with itself: for tests, after every event."""
+"""Consistency check of the coordinator's state; tests run it after every event."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.model.graph import Ints
 
 
 def validate(problem: StaticProblem, state: CoordinatorState) -> None:
-    """Raise AssertionError with what contradicts what: O(tasks + copies + requests)."""
+    """Raise AssertionError, naming the first inconsistency found: O(tasks + copies + requests)."""
     _tasks(problem, state)
     _queues(problem, state)
     _copies(problem, state)
@@ -26,7 +26,7 @@ def _require(holds: object, message: str) -> None:
 
 
 def chain(following: Ints, first: int) -> list[int]:
-    """The entries of a linked list; refuses lists that go round in circles."""
+    """The entries of a linked list; raises AssertionError for a cycle."""
     found: list[int] = []
     while first >= 0:
         found.append(first)
@@ -37,35 +37,37 @@ def chain(following: Ints, first: int) -> list[int]:
 
 def _tasks(problem: StaticProblem, state: CoordinatorState) -> None:
     done, running, queued = state.done == 1, state.run_host >= 0, state.assigned >= 0
-    _require(not (done & running).any(), "a task is done and runs")
-    _require(not (running & queued).any(), "a task runs and is queued")
-    _require(int(done.sum()) == int(state.counters[s.DONE]), "the number of tasks that are done")
+    _require(not (done & running).any(), "a task is both done and running")
+    _require(not (running & queued).any(), "a task is both running and queued")
+    _require(int(done.sum()) == int(state.counters[s.DONE]), "wrong count of finished tasks")
     reader = np.repeat(np.arange(len(done)), np.diff(problem.read_ptr))
     absent = np.bincount(reader[state.exists[problem.reads] == 0], minlength=len(done))
     waits = ~done & ~running
-    _require((state.missing_inputs[waits] >= absent[waits]).all(), "inputs that do not exist")
+    _require((state.missing_inputs[waits] >= absent[waits]).all(), "wrong count of missing inputs")
     busy = np.zeros(len(state.host_up), np.int64)
     for host in range(len(busy)):
         busy[host] = int((state.core_task[problem.core_ptr[host] : problem.core_ptr[host + 1]] >= 0).sum())
-    _require((busy == state.busy_cores).all(), "busy cores")
-    _require((state.busy_cores[state.host_up == 0] == 0).all(), "a host that is down runs a task")
+    _require((busy == state.busy_cores).all(), "wrong count of busy cores")
+    _require((state.busy_cores[state.host_up == 0] == 0).all(), "a host that is down is running a task")
 
 
 def _queues(problem: StaticProblem, state: CoordinatorState) -> None:
     hosts = len(state.host_up)
     for host in range(hosts):
         tasks = chain(state.queue_next, int(state.queue_head[host]))
-        _require(len(tasks) == state.queue_length[host], f"length of the queue of host {host}")
-        _require(all(state.assigned[t] == host for t in tasks), f"a task in the queue of host {host}")
+        _require(len(tasks) == state.queue_length[host], f"wrong length of the queue of host {host}")
+        _require(
+            all(state.assigned[t] == host for t in tasks), f"an unassigned task in the queue of host {host}"
+        )
         startable = chain(state.startable_next, int(state.startable_head[host]))
         ready = {t for t in tasks if state.missing_inputs[t] == 0 and state.absent_inputs[t] == 0}
-        _require(set(startable) == ready, f"tasks of host {host} that can start")
+        _require(set(startable) == ready, f"wrong list of startable tasks on host {host}")
         if not state.host_up[host]:
             _require(not tasks, f"host {host} is down and has a queue")
     pool = chain(state.queue_next, int(state.queue_head[hosts]))
     free = (state.done == 0) & (state.run_host < 0) & (state.assigned < 0) & (state.missing_inputs == 0)
-    _require(sorted(pool) == np.flatnonzero(free).tolist(), "ready tasks without a host")
-    _require(len(pool) == state.counters[s.READY], "the number of ready tasks")
+    _require(sorted(pool) == np.flatnonzero(free).tolist(), "wrong pool of ready tasks without a host")
+    _require(len(pool) == state.counters[s.READY], "wrong count of ready tasks")
 
 
 def _copies(problem: StaticProblem, state: CoordinatorState) -> None:
@@ -74,8 +76,8 @@ def _copies(problem: StaticProblem, state: CoordinatorState) -> None:
     _require(len(set(pairs)) == used, "two copy records for one item and place")
     present = (state.copy_status[:used] == s.PRESENT) & (state.place_up[state.copy_place[:used]] == 1)
     count = np.bincount(state.copy_item[:used][present], minlength=len(state.exists))
-    _require((count == state.copy_count).all(), "the number of copies")
-    _require((state.copy_count[state.exists == 0] == 0).all(), "an item does not exist and has a copy")
+    _require((count == state.copy_count).all(), "wrong count of copies")
+    _require((state.copy_count[state.exists == 0] == 0).all(), "an item that does not exist has a copy")
     needed: Counter[tuple[int, int]] = Counter()
     for task in range(len(state.done)):
         hosts = [int(h[task]) for h in (state.assigned, state.run_host, state.duplicate_host) if h[task] >= 0]
@@ -84,7 +86,7 @@ def _copies(problem: StaticProblem, state: CoordinatorState) -> None:
                 if not problem.no_transfer[item]:
                     needed[item, int(problem.host_place[host])] += 1
     for record, pair in enumerate(pairs):
-        _require(state.copy_needed[record] == needed[pair], f"readers of item {pair[0]} at place {pair[1]}")
+        _require(state.copy_needed[record] == needed[pair], f"wrong count of readers of (item, place) {pair}")
 
 
 def _transfers(problem: StaticProblem, state: CoordinatorState) -> None:
@@ -93,7 +95,7 @@ def _transfers(problem: StaticProblem, state: CoordinatorState) -> None:
     for transfer in state.live_transfers[: int(state.counters[s.TRANSFERS])].tolist():
         at = int(state.transfer_source[transfer]) * places + int(state.transfer_target[transfer])
         np.add.at(busy, problem.route_links[problem.route_ptr[at] : problem.route_ptr[at + 1]], 1)
-    _require((busy == state.link_busy).all(), "links in use")
+    _require((busy == state.link_busy).all(), "wrong count of transfers on a link")
     if problem.policy[s.CONTENTION] == s.FIFO:
         _require((busy <= 1).all(), "two transfers on a fifo link")
 
@@ -106,8 +108,8 @@ def _requests(problem: StaticProblem, state: CoordinatorState) -> None:
     ]
     planned = state.copy_request[: int(state.counters[s.COPIES])]
     waiting = [r for r in planned[planned >= 0].tolist() if state.request_mode[r] in (s.WAITING, s.ORDERED)]
-    _require(len(set(queued) | set(waiting)) == state.counters[s.REQUESTS], "the number of requests")
-    _require(not set(queued) & set(waiting), "a request is queued and waits for its turn")
+    _require(len(set(queued) | set(waiting)) == state.counters[s.REQUESTS], "wrong count of requests")
+    _require(not set(queued) & set(waiting), "a request is both queued and in a planned order")
     for request in planned[planned >= 0].tolist():
         status = [
             int(state.copy_status[r])
@@ -115,12 +117,12 @@ def _requests(problem: StaticProblem, state: CoordinatorState) -> None:
             if state.copy_item[r] == state.request_item[request]
             and state.copy_place[r] == state.request_target[request]
         ]
-        _require(status == [s.REQUESTED], f"the target of planned request {request}")
+        _require(status == [s.REQUESTED], f"wrong copy status at the target of planned request {request}")
     ordered = {r for r in waiting if state.request_mode[r] == s.ORDERED}
     listed = set()
     for link in range(len(state.link_up)):
         entries = chain(state.order_next, int(state.order_head[link]))
         ranks = [float(state.request_rank[e // problem.longest_route]) for e in entries]
-        _require(ranks == sorted(ranks), f"planned order on link {link}")
+        _require(ranks == sorted(ranks), f"the planned order on link {link} is not sorted by rank")
         listed |= {e // problem.longest_route for e in entries}
-    _require(listed == ordered, "requests in the planned order of links")
+    _require(listed == ordered, "a request is missing from the planned order of a link")

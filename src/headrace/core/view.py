@@ -1,4 +1,4 @@
-"""What a scheduler sees of a run: queues, running tasks, where data is, estimates. Read-only."""
+"""A scheduler's read-only view of a run: queues, running tasks, data locations and estimates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from headrace.model.platform import Platform
 
 
 class Slot(NamedTuple):
-    """When a task that runs or stays queued is expected to start and to end, in seconds from now."""
+    """Expected start and end of a running or queued task, in seconds from now."""
 
     host: int
     task: int
@@ -39,18 +39,27 @@ class Slot(NamedTuple):
 
 
 class Timetable(NamedTuple):
-    """What hosts are expected to do with what they run and keep, and when each has a free core."""
+    """Expected times of running and queued tasks, and when each host has a free core."""
 
     free: Floats
     slots: list[Slot]
 
 
 class RunView:
-    """The state of a run as schedulers see it. Hosts, tasks, items and places go by their numbers.
+    """The state of a run as schedulers see it. Hosts, tasks, items and places are identified by number.
 
-    For people there are methods: `ready`, `queue`, `running`, `hosts_up`, `places_of`, `rates`, `problem`, and so on.
-    For schedulers in numpy, `static` and `state` are the coordinator's arrays, documented in `core.state`, and
-    for compiled ones `compiled` is the same as references. All arrays are read-only.
+    Most schedulers use the methods: `ready`, `queue`, `running`, `hosts_up`, `places_of`, `rates`, `problem` and so on.
+    Schedulers written with numpy can use `static` and `state`, the coordinator's arrays (documented in `core.state`);
+    `compiled` has references to the same arrays for compiled functions. All arrays are read-only.
+
+    >>> import headrace as hr
+    >>> from headrace.core.coordinator import Coordinator
+    >>> from headrace.online.workqueue import Workqueue
+    >>> program = hr.Program()
+    >>> tasks = [program.task(None, work=1.0) for _ in range(3)]
+    >>> view = Coordinator(Workqueue(), program.graph, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)).view
+    >>> view.ready().tolist(), view.hosts_up.tolist(), view.rates().tolist()
+    ([0, 1, 2], [True, True], [[2.0, 1.0]])
     """
 
     def __init__(
@@ -66,12 +75,12 @@ class RunView:
         self.graph = graph
         self.platform = platform
         self.estimates = estimates
-        """What run times, speeds and sizes are expected to be."""
+        """Estimated run times, speeds and sizes."""
         self.policy = policy or ExecutionPolicy()
         """How the coordinator carries out commands."""
         self.time = 0.0
         self.starts_known = starts_known
-        """Whether the back end says when tasks start; some report only completions."""
+        """Whether the back end reports when tasks start; some report only completions."""
         self._records = records
         self.task_number = {name: t for t, name in enumerate(graph.task_names)}
         self.item_number = {name: i for i, name in enumerate(graph.item_names)}
@@ -85,7 +94,7 @@ class RunView:
 
     @property
     def state(self) -> CoordinatorState:
-        """Arrays of the present state."""
+        """Arrays of the current state."""
         return self._records.state_view
 
     @property
@@ -95,56 +104,57 @@ class RunView:
 
     @property
     def done(self) -> Bools:
-        """Tasks that have ended and need not run again."""
+        """Mask of tasks that have finished and need not run again."""
         return self.state.done.view(np.bool_)
 
     @property
     def running(self) -> Bools:
-        """Tasks that run now."""
+        """Mask of running tasks."""
         return np.asarray(self.state.run_host >= 0)
 
     @property
     def hosts_up(self) -> Bools:
-        """Hosts that can be used."""
+        """Mask of hosts that are up."""
         return self.state.host_up.view(np.bool_)
 
     @property
     def down(self) -> set[str]:
-        """Names of the hosts that are not there."""
+        """Names of the hosts that are down."""
         return {self.platform.hosts[h].name for h in np.flatnonzero(self.state.host_up == 0).tolist()}
 
     @property
     def mispredicted(self) -> bool:
-        """Whether a task took far more or less than predicted since the scheduler was last asked."""
+        """Whether a run time was mispredicted since the scheduler's last call (see `WakeConditions.misprediction`)."""
         return bool(self.state.counters[MISPREDICTED] > 0)
 
     @property
     def ready_count(self) -> int:
-        """How many ready tasks have no host."""
+        """Number of ready tasks without a host."""
         return int(self.state.counters[READY])
 
-    def ready(self) -> Ints:
-        """Ready tasks without a host, in the order in which they became ready."""
-        return self._listed(len(self.platform.hosts))
+    def ready(self, limit: int | None = None) -> Ints:
+        """Ready tasks without a host, in the order in which they became ready; at most `limit` of them."""
+        return self._listed(len(self.platform.hosts), limit)
 
-    def queue(self, host: int) -> list[int]:
-        """The tasks in a host's queue, in order."""
-        listed: list[int] = self._listed(host).tolist()
+    def queue(self, host: int, limit: int | None = None) -> list[int]:
+        """The tasks in a host's queue, in order; at most `limit` of them."""
+        listed: list[int] = self._listed(host, limit).tolist()
         return listed
 
-    def _listed(self, queue: int) -> Ints:
+    def _listed(self, queue: int, limit: int | None) -> Ints:
         from headrace.core.transitions.lists import queued_tasks
 
-        found: Ints = queued_tasks(self.compiled[1], queue)
+        most = self.graph.n_tasks if limit is None else limit
+        found: Ints = queued_tasks(self.compiled[1], queue, most)
         return found
 
     def kept(self, keep: int) -> Ints:
         """The first `keep` tasks of each queue."""
-        first = [self.queue(host)[:keep] for host in range(len(self.platform.hosts))] if keep else []
+        first = [self.queue(host, keep) for host in range(len(self.platform.hosts))] if keep else []
         return np.array([task for some in first for task in some], np.int32)
 
     def places_of(self, item: int) -> list[int]:
-        """Places within reach that have a copy of an item."""
+        """Reachable places that have a copy of an item."""
         state, found = self.state, []
         record = int(state.item_copies[item])
         while record >= 0:
@@ -156,7 +166,7 @@ class RunView:
 
     @property
     def holders(self) -> dict[int, set[str]]:
-        """Hosts that hold each item that was made, as far as they are up: O(copies)."""
+        """Names of the hosts that are up and hold a copy, for each item produced by a task: O(copies)."""
         at: dict[int, list[str]] = {}
         for host, place, up in zip(
             self.platform.hosts, self.static.host_place.tolist(), self.hosts_up, strict=True
@@ -172,7 +182,7 @@ class RunView:
         return found
 
     def _copies(self) -> tuple[Ints, Ints]:
-        """Items and places of all copies that are there, by item and place: O(copies log copies)."""
+        """Items and places of all present copies, sorted by item and place: O(copies log copies)."""
         state = self.state
         used = int(state.counters[COPIES])
         there = np.flatnonzero(state.copy_status[:used] == PRESENT)
@@ -189,11 +199,11 @@ class RunView:
         return self.estimates.sizes(self.done, self.state.size)
 
     def in_flight(self, keep: int = 0) -> InFlight:
-        """Transfers that are under way, and of those queued the ones that the first `keep` tasks of each queue need."""
+        """Transfers in flight, and queued ones that the first `keep` tasks of each queue need."""
         return in_flight(self, keep, self.sizes())
 
     def timetable(self, keep: int = 0) -> Timetable:
-        """When what runs, and the first `keep` tasks of each queue after it, is expected to start and to end."""
+        """Expected starts and ends of running tasks and of the first `keep` tasks of each queue."""
         state, static = self.state, self.static
         table = Timetable(np.zeros(len(self.platform.hosts)), [])
         running = np.flatnonzero(state.run_host >= 0).astype(np.int32)
@@ -202,7 +212,7 @@ class RunView:
             on = state.core_task[static.core_ptr[host] : static.core_ptr[host + 1]].tolist()
             free = [left[task] if task >= 0 else 0.0 for task in on]
             table.slots.extend(Slot(host, task, 0.0, left[task]) for task in sorted(set(on)) if task >= 0)
-            for task in self.queue(host)[:keep] if keep else ():
+            for task in self.queue(host, keep) if keep else ():
                 free.sort()
                 need = min(int(static.cores[task]), len(free))
                 slot = Slot(host, task, free[need - 1], free[need - 1] + float(state.predicted[task]))
@@ -218,17 +228,17 @@ class RunView:
         )
 
     def problem(self, keep: int = 0, chosen: Bools | None = None) -> Problem:
-        """What is left to place: tasks that neither run nor are among the first `keep` of a queue.
+        """The remaining problem: tasks that are neither done, running nor among the first `keep` of a queue.
 
-        `chosen` limits it further to these tasks. Hosts are free when what they run and keep is done, links
-        when they have carried what is in flight and what kept tasks need; what running tasks make will be
-        where they run, what is being moved where it is going. O(tasks + copies).
+        `chosen` restricts it further to these tasks. Hosts become free when their running and kept tasks are done,
+        links when they have finished the transfers in flight and those that kept tasks need. Outputs of running tasks
+        will be where the tasks run, items in flight at their targets. O(tasks + copies).
         """
         if not self.state.host_up.any():
             raise NoPlan(
-                "no host is left",
+                "no host is up",
                 where=self.platform.name,
-                hint="let a host join, or add a worker and run it again",
+                hint="wait for a host to join, or add a worker and run again",
             )
         platform = self.estimates.platform(self.time)
         down = self.down
@@ -253,14 +263,14 @@ class RunView:
             _by_name(table.free, names, [host.name for host in platform.hosts]),
             since=since,
             link_free_at=_links_by_name(moving.link_free, self.platform.network, platform.network),
-            ahead=int(self.static.policy[PREFETCH]),
+            prefetch_depth=int(self.static.policy[PREFETCH]),
         )
 
     def _holders(
         self, rest: Graph, platform: Platform, table: Timetable, moving: InFlight
     ) -> tuple[dict[int, tuple[int, ...]], dict[tuple[int, int], float]]:
-        """Where items that exist, move or are being made are, by the numbers of the platform that is left; and
-        when they are there, of those that are not yet."""
+        """Places of items that exist, are in flight or are being produced, numbered as in the remaining platform, and
+        the times at which future copies become available."""
         state, graph = self.state, self.graph
         there = {name: p for p, name in enumerate(platform.network.place_names)}
         new = np.array([there.get(name, -1) for name in self.platform.network.place_names], np.int32)
@@ -272,7 +282,7 @@ class RunView:
         reachable = new[places] >= 0
         items, places = items[reachable], places[reachable]
         later = self._later(needed, table, moving)
-        if self.static.origin >= 0:  # most inputs of a sweep are only there: nothing to say of them
+        if self.static.origin >= 0:  # most inputs of a sweep are only there and need no entry
             count = np.bincount(items, minlength=graph.n_items)
             at_origin = np.zeros(graph.n_items, np.bool_)
             at_origin[items[places == self.static.origin]] = True
@@ -291,7 +301,7 @@ class RunView:
         return {item: tuple(sorted(held[item])) for item in sorted(held)}, since
 
     def _later(self, needed: Bools, table: Timetable, moving: InFlight) -> dict[int, list[tuple[int, float]]]:
-        """(place, seconds from now) at which items are expected that move, or that running and kept tasks make."""
+        """Expected (place, seconds from now) of items in flight and of outputs of running and kept tasks."""
         later: dict[int, list[tuple[int, float]]] = {}
         for row in moving.carried:
             if needed[row.item]:
@@ -305,7 +315,7 @@ class RunView:
 
 
 def _by_name(values: Floats, names: Sequence[str], wanted: Sequence[str]) -> dict[int, float]:
-    """Values above 0 by the numbers that their names have among those wanted; others are left out."""
+    """Positive values, keyed by the position of their name in `wanted`; names that are not wanted are omitted."""
     number = {name: k for k, name in enumerate(wanted)}
     return {
         number[names[k]]: float(values[k]) for k in np.flatnonzero(values > 0).tolist() if names[k] in number
@@ -313,7 +323,7 @@ def _by_name(values: Floats, names: Sequence[str], wanted: Sequence[str]) -> dic
 
 
 def _links_by_name(values: Floats, of: Network, wanted: Network) -> dict[int, float]:
-    """As `_by_name`, for links; those between pairs of many hosts have no names but are in a fixed order."""
+    """As `_by_name`, for links; pairwise links of many hosts have no names but a fixed order."""
     if of.link_names:
         return _by_name(values, of.link_names, wanted.link_names)
     number = {name: p for p, name in enumerate(wanted.place_names)}

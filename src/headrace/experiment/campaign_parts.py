@@ -145,7 +145,15 @@ def _add_graph(digest: Any, graph: Graph, items: Iterable[Data]) -> None:
         graph.deadline,
     ):
         digest.update(array.tobytes() + b"|")
-    digest.update(repr([(item.homes, item.goals) for item in items if item.homes or item.goals]).encode())
+    digest.update(
+        repr(
+            [
+                (item.initial_locations, item.destinations)
+                for item in items
+                if item.initial_locations or item.destinations
+            ]
+        ).encode()
+    )
 
 
 def _add_grid(digest: Any, grid: GridScript | Platform) -> None:

@@ -107,9 +107,9 @@ def write_jobs(program: Program, path: str | Path) -> None:
                 repr(task.work),
                 ";".join(item.name for item in inputs),
                 ";".join(_written(item.size) for item in inputs),
-                ";".join("|".join(item.homes) for item in inputs),
+                ";".join("|".join(item.initial_locations) for item in inputs),
                 _written(output.size),
-                "|".join(output.goals),
+                "|".join(output.destinations),
                 task.cores,
                 repr(task.release),
                 repr(task.deadline) if math.isfinite(task.deadline) else "",
@@ -168,10 +168,10 @@ def _inputs(program: Program, cell: dict[str, str], job: str) -> list[str]:
         )
     for k, item in enumerate(names):
         size = _size(sizes[k if len(sizes) > 1 else 0] if sizes else "", "input_size")
-        homes = tuple(_names(sources[k if len(sources) > 1 else 0], "|"))
+        initial_locations = tuple(_names(sources[k if len(sources) > 1 else 0], "|"))
         if item not in program.data:
-            program.input(item, size=size, sites=homes)
-        elif program.data[item].size != size or program.data[item].homes != homes:
+            program.input(item, size=size, sites=initial_locations)
+        elif program.data[item].size != size or program.data[item].initial_locations != initial_locations:
             raise BadProgram(
                 f"file {shorten(item)} has a different size or different sources than in an earlier row",
                 hint="give a shared file the same size and sources in every row",

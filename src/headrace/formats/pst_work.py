@@ -230,7 +230,7 @@ def _require_plain(program: Program, where: str) -> None:
                 hint="write WfFormat instead, or remove them",
             )
     for item in program.data.values():
-        if item.homes or item.goals:
+        if item.initial_locations or item.destinations:
             raise BadFile(
                 f"item {item.name!r} has its own location or destination",
                 where=where,

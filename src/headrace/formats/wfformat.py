@@ -155,7 +155,11 @@ def _split_parts(workflow: Workflow) -> _Parts:
     written = {item for row in rows for item in row.outputs}
     for name, sites in sited.items():
         old = items[name]
-        items[name] = replace(old, result=True, goals=sites) if name in written else replace(old, homes=sites)
+        items[name] = (
+            replace(old, result=True, destinations=sites)
+            if name in written
+            else replace(old, initial_locations=sites)
+        )
     return _Parts(rows, items, known, place, "inputFiles", "outputFiles")
 
 
@@ -301,7 +305,11 @@ def _document(program: Program) -> dict[str, Any]:
         {"id": item.name, "sizeInBytes": _plain(item.size or 0.0)}
         | ({"unknown": True} if item.size is None else {})
         | ({"result": True} if item.result else {})
-        | ({"sites": list(item.homes or item.goals)} if item.homes or item.goals else {})
+        | (
+            {"sites": list(item.initial_locations or item.destinations)}
+            if item.initial_locations or item.destinations
+            else {}
+        )
         for item in program.data.values()
     ]
     runs = [

@@ -82,9 +82,9 @@ class Case:
     reader: Numbers
     """The task of each entry of graph.reads."""
     home_place: Numbers
-    """The place of each entry of graph.homes."""
+    """The place of each entry of graph.initial_locations."""
     goal_place: Numbers
-    """The place of each entry of graph.goals."""
+    """The place of each entry of graph.destinations."""
 
     def task(self, t: int) -> str:
         plan, hosts = self.plan, self.platform.hosts

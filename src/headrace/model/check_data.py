@@ -39,9 +39,9 @@ def find_copies(case: Case, findings: Findings) -> Copies:
     graph, plan, network = case.graph, case.plan, case.network
     made = np.flatnonzero((graph.producer >= 0) & case.maker_ok)
     maker = graph.producer[made]
-    homeless = (graph.producer < 0) & ~graph.homes.given
+    homeless = (graph.producer < 0) & ~graph.initial_locations.given
     outside = np.flatnonzero(homeless & (network.origin != EVERYWHERE))
-    settled = np.repeat(np.arange(graph.n_items), np.diff(graph.homes.ptr))
+    settled = np.repeat(np.arange(graph.n_items), np.diff(graph.initial_locations.ptr))
     first_place = np.concatenate((np.full(len(outside), network.origin), case.home_place))
     outside = np.concatenate((outside, settled))
     moves = np.flatnonzero(case.move_ok)
@@ -67,7 +67,11 @@ def find_copies(case: Case, findings: Findings) -> Copies:
 def _needs_copy(case: Case, item: Numbers) -> Bools:
     """Whether an item needs a copy where it is used: it has bytes and is not available everywhere."""
     graph = case.graph
-    everywhere = (graph.producer[item] < 0) & (case.network.origin == EVERYWHERE) & ~graph.homes.given[item]
+    everywhere = (
+        (graph.producer[item] < 0)
+        & (case.network.origin == EVERYWHERE)
+        & ~graph.initial_locations.given[item]
+    )
     return (graph.size[item] > 0) & ~everywhere
 
 
@@ -167,7 +171,7 @@ def check_results(case: Case, copies: Copies, findings: Findings) -> None:
 def _check_goals(case: Case, copies: Copies, findings: Findings) -> None:
     """Items with destinations reach one of them by the deadline of their producer."""
     graph, plan = case.graph, case.plan
-    items = np.flatnonzero(graph.goals.given & (graph.size > 0) & case.maker_ok)
+    items = np.flatnonzero(graph.destinations.given & (graph.size > 0) & case.maker_ok)
     kept = _kept_at_goals(case, copies)
     reached = np.zeros(graph.n_items, np.bool_)
     item = copies.key[kept] // copies.places
@@ -176,7 +180,7 @@ def _check_goals(case: Case, copies: Copies, findings: Findings) -> None:
         "result",
         items[~reached[items]],
         lambda i: (
-            f"result {graph.item_names[i]!r} never arrives at {' or '.join(map(repr, graph.goals.of(i)))}"
+            f"result {graph.item_names[i]!r} never arrives at {' or '.join(map(repr, graph.destinations.of(i)))}"
         ),
     )
     ready = copies.ready[kept]
@@ -197,7 +201,7 @@ def _check_goals(case: Case, copies: Copies, findings: Findings) -> None:
 def _kept_at_goals(case: Case, copies: Copies) -> Numbers:
     """For each item that reaches a destination, its earliest copy at one; ties: lower place."""
     graph = case.graph
-    item = np.repeat(np.arange(graph.n_items), np.diff(graph.goals.ptr))
+    item = np.repeat(np.arange(graph.n_items), np.diff(graph.destinations.ptr))
     at = copies.find(item, case.goal_place)
     item, at = item[at >= 0], at[at >= 0]
     order = np.lexsort((at, copies.ready[at], item))

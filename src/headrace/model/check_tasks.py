@@ -60,8 +60,8 @@ def usable(graph: Graph, platform: Platform, plan: Plan, findings: Findings) -> 
         move_size=size,
         maker_ok=maker_ok,
         reader=np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr)),
-        home_place=graph.homes.places(graph, platform),
-        goal_place=graph.goals.places(graph, platform),
+        home_place=graph.initial_locations.places(graph, platform),
+        goal_place=graph.destinations.places(graph, platform),
     )
     findings.add("host", ~host_ok, lambda t: f"{case.task(t)}: hosts are numbered 0 to {len(hosts) - 1}")
     findings.add(

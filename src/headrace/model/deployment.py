@@ -123,7 +123,7 @@ class Deployment:
         return check_deployment(self)
 
     def plot(self, path: str | Path) -> None:
-        """Draw clusters, copies and flows as an SVG picture."""
+        """Draw clusters, copies and flows as SVG."""
         from headrace.report.deployment import write_deployment
 
         write_deployment(path, self)

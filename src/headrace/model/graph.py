@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,8 @@ class Graph:
 
     `reads[read_ptr[t]:read_ptr[t+1]]` are the items task t reads, `writes` those it writes and
     `readers` the tasks that read an item. An item of no bytes is a signal: it orders tasks and needs
-    no transfer. `result` items must be at the platform's origin in the end; those with `goals` at one of
-    these sites instead. Items from outside that have `homes` lie there and not at the origin.
+    no transfer. `result` items must be at the platform's origin in the end; those with `destinations` at one of
+    these sites instead. Items from outside that have `initial_locations` lie there and not at the origin.
     """
 
     work: Floats
@@ -55,9 +55,9 @@ class Graph:
     release: Floats = field(default_factory=lambda: np.zeros(0))
     """When each task may start; all 0 if not given."""
     deadline: Floats = field(default_factory=lambda: np.zeros(0))
-    """By when each task must have finished and what it makes for `goals` be there; all inf if not given."""
-    homes: SiteLists = field(default_factory=SiteLists)
-    goals: SiteLists = field(default_factory=SiteLists)
+    """By when each task must have finished and what it makes for `destinations` be there; all inf if not given."""
+    initial_locations: SiteLists = field(default_factory=SiteLists)
+    destinations: SiteLists = field(default_factory=SiteLists)
     speed_class: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
     """Tasks of one class run equally fast on every host: the row of `Platform.rates`. The kind if not given."""
     class_kind: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
@@ -79,7 +79,7 @@ class Graph:
                 object.__setattr__(self, name, plain)
         if len(self.deadline) != n:
             object.__setattr__(self, "deadline", np.full(n, np.inf))
-        for name in ("homes", "goals"):
+        for name in ("initial_locations", "destinations"):
             if len(getattr(self, name).ptr) != m + 1:
                 object.__setattr__(self, name, SiteLists.of_items({}, m))
         if len(self.unknown_size) != m:
@@ -165,6 +165,17 @@ class Graph:
         )
 
 
+class Limits(TypedDict, total=False):
+    """What few programs say about their tasks and items; see the fields of `Graph` with these names."""
+
+    cores: Any
+    release: Any
+    deadline: Any
+    initial_locations: SiteLists | None
+    destinations: SiteLists | None
+    classes: SpeedClasses | None
+
+
 def make_graph(
     *,
     work: Any,
@@ -178,12 +189,7 @@ def make_graph(
     task_names: Sequence[str] | None = None,
     item_names: Sequence[str] | None = None,
     name: str = "program",
-    cores: Any = (),
-    release: Any = (),
-    deadline: Any = (),
-    homes: SiteLists | None = None,
-    goals: SiteLists | None = None,
-    classes: SpeedClasses | None = None,
+    **limits: Unpack[Limits],
 ) -> Graph:
     """Build a graph from who makes each item and who reads it; everything else follows.
 
@@ -193,6 +199,7 @@ def make_graph(
     >>> g.order.tolist(), g.level.tolist(), g.readers_of(0).tolist(), g.result.tolist()
     ([0, 1], [0, 1], [1], [False])
     """
+    classes = limits.get("classes")
     work = np.ascontiguousarray(work, dtype=np.float64)
     size = np.ascontiguousarray(size, dtype=np.float64)
     producer = np.ascontiguousarray(producer, dtype=np.int32)
@@ -224,11 +231,11 @@ def make_graph(
         task_names=Numbered("t", n) if task_names is None else task_names,
         item_names=Numbered("d", m) if item_names is None else item_names,
         name=name,
-        cores=np.ascontiguousarray(cores, dtype=np.int32),
-        release=np.ascontiguousarray(release, dtype=np.float64),
-        deadline=np.ascontiguousarray(deadline, dtype=np.float64),
-        homes=SiteLists() if homes is None else homes,
-        goals=SiteLists() if goals is None else goals,
+        cores=np.ascontiguousarray(limits.get("cores", ()), dtype=np.int32),
+        release=np.ascontiguousarray(limits.get("release", ()), dtype=np.float64),
+        deadline=np.ascontiguousarray(limits.get("deadline", ()), dtype=np.float64),
+        initial_locations=limits.get("initial_locations") or SiteLists(),
+        destinations=limits.get("destinations") or SiteLists(),
         **({} if classes is None else classes._asdict()),
     )
 

@@ -323,7 +323,9 @@ def _validate_problem(problem: PipelineProblem) -> None:
         for host in source.shares:
             if host not in problem.hosts:
                 raise UsageError(
-                    f"there is no host {host!r}", where=f"{where}: source {source.name!r}", hint="see --on"
+                    f"there is no host {host!r}",
+                    where=f"{where}: source {source.name!r}",
+                    hint="name hosts of the platform",
                 )
     for site, bandwidth in problem.segments.items():
         if site not in sites or not bandwidth > 0:

@@ -44,10 +44,10 @@ class Data:
     value: Any = None
     """What an input holds, when it is not a file."""
     result: bool = False
-    """Wanted at the platform's origin in the end, or at one of `goals`."""
-    homes: tuple[str, ...] = ()
+    """Wanted at the platform's origin in the end, or at one of `destinations`."""
+    initial_locations: tuple[str, ...] = ()
     """Sites (or hosts) where an item from outside lies; none: at the platform's origin."""
-    goals: tuple[str, ...] = ()
+    destinations: tuple[str, ...] = ()
     """Sites (or hosts) at one of which a result must be in the end; none: the platform's origin."""
 
 
@@ -70,7 +70,7 @@ class Task:
     release: float = 0.0
     """It may not start before this moment."""
     deadline: float = math.inf
-    """By this moment it has finished and its results are at their goals."""
+    """By this moment it has finished and its results are at their destinations."""
     arch_speeds: tuple[float, ...] = ()
     """Its speed on each architecture of a platform, next to the first; none: the same on all."""
 
@@ -114,7 +114,7 @@ class Program:
             _checked_size(size, name),
             path=None if path is None else str(path),
             value=value,
-            homes=tuple(sites),
+            initial_locations=tuple(sites),
         )
         self._add_data(item)
         return item
@@ -191,15 +191,15 @@ class Program:
         name = item.name if isinstance(item, Data) else item
         if name not in self.data:
             raise BadProgram(f"there is no item {name!r}", where=self.name, hint="declare it first")
-        goals = tuple(sites)
-        if goals and name not in self.producer:
+        destinations = tuple(sites)
+        if destinations and name not in self.producer:
             raise BadProgram(
-                f"item {name!r} comes from outside and cannot be sent to {goals[0]!r}",
+                f"item {name!r} comes from outside and cannot be sent to {destinations[0]!r}",
                 where=self.name,
                 hint="give destinations to what tasks make",
             )
         path = None if path is None else str(path)
-        self.data[name] = replace(self.data[name], path=path, result=True, goals=goals)
+        self.data[name] = replace(self.data[name], path=path, result=True, destinations=destinations)
         self._graph = None
 
     def inputs(self) -> list[Data]:
@@ -289,7 +289,7 @@ def _build_graph(program: Program) -> Graph:
     producer = [number[program.producer[d]] if d in program.producer else OUTSIDE for d in program.data]
     item_names = list(program.data)
     wanted = {d.name for d in program.results()}
-    result = [name in wanted and not item.goals for name, item in program.data.items()]
+    result = [name in wanted and not item.destinations for name, item in program.data.items()]
     signals: dict[str, int] = {}
     work = np.empty(len(number))
     read_ptr = np.zeros(len(number) + 1, np.int32)
@@ -342,8 +342,8 @@ def _build_graph(program: Program) -> Graph:
         cores=[task.cores for task in program.tasks.values()],
         release=[task.release for task in program.tasks.values()],
         deadline=[task.deadline for task in program.tasks.values()],
-        homes=_sites_of(program, "homes", len(size)),
-        goals=_sites_of(program, "goals", len(size)),
+        initial_locations=_sites_of(program, "initial_locations", len(size)),
+        destinations=_sites_of(program, "destinations", len(size)),
         classes=speed_classes(kind, [task.arch_speeds for task in program.tasks.values()]),
     )
 

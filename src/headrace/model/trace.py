@@ -18,8 +18,8 @@ from headrace.model.graph import Floats, Ints
 class Trace:
     """A piecewise-constant series: `value[i]` from `time[i]` up to `time[i + 1]`.
 
-    With a finite `length` the series repeats with that period in seconds; otherwise its last value holds for
-    ever, and its first value applies before the start. `offset` is the position of time 0 in the series: the
+    With a finite `length` the series repeats with that period in seconds; otherwise its last value holds
+    forever, and its first value applies before the start. `offset` is the position of time 0 in the series: the
     value at time t is that of the series at t + offset.
 
     Integrals are exact: sums of rectangles, not steps. at, between and finish take O(log n).

@@ -1,4 +1,4 @@
-"""Schedulers by name, by class or by object: planners are wrapped so that they can carry a program through a run."""
+"""Make schedulers from a name, a class or an object; planners are wrapped so that they can control a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.planners.registry import make
 
 POLICY_FIELDS = tuple(each.name for each in fields(ReplanPolicy))
 ACCEPTED = {"dheft": ("planning", "pause")}
-"""Fields of `ReplanPolicy` that a scheduler which decides by itself accepts; planners accept all of them."""
+"""Fields of `ReplanPolicy` that online schedulers accept; planners accept all of them."""
 
 
 def is_scheduler(made: object) -> bool:
@@ -27,19 +27,23 @@ def make_scheduler(
     seed: int = 0,
     **options: Any,
 ) -> Scheduler:
-    """A scheduler that can carry a program through a run.
+    """Make a scheduler that can control a run.
 
-    `scheduler` is a name that `headrace schedulers` lists, a class in a file (`file.py:Class`), or an object.
-    Options go to its constructor. A planner plans by the `policy`.
+    Args:
+        scheduler: A name that `headrace schedulers` lists, a class in a file (`file.py:Class`), or an object.
+        policy: When a planner replans.
+        seed: Random seed of a planner.
+        options: Passed to the constructor.
 
-    Raises UsageError for a policy that the scheduler does not accept.
+    Raises:
+        UsageError: The scheduler is unknown, or does not accept the policy or an option.
 
     >>> make_scheduler("heft").name, make_scheduler("lheft").name
     ('heft', 'lheft')
     >>> make_scheduler("lheft", ReplanPolicy(events="S1"))
     Traceback (most recent call last):
         ...
-    headrace.model.errors.UsageError: 'lheft' decides by itself and does not accept events (try: leave it out)
+    headrace.model.errors.UsageError: 'lheft' does not accept events (try: omit it)
     """
     policy = policy or ReplanPolicy()
     if isinstance(scheduler, str) and scheduler in ACCEPTED:
@@ -53,7 +57,7 @@ def make_scheduler(
     if not isinstance(made, Planner):
         raise UsageError(
             f"{made!r} is neither a planner nor a scheduler",
-            hint="give it a name and a method plan(problem) or react(view, events)",
+            hint="define `name` and a method plan(problem) or react(view, events)",
         )
     return Replan(made, policy, seed)
 
@@ -61,7 +65,7 @@ def make_scheduler(
 def _as_scheduler(made: Any, what: str) -> Scheduler:
     if not isinstance(getattr(made, "wake", None), WakeConditions):
         raise UsageError(
-            f"{what} does not say when it wants to be asked",
+            f"{what} has no wake conditions",
             hint="set its attribute `wake` to WakeConditions(...), for example EVERY_EVENT",
         )
     if not isinstance(getattr(made, "name", None), str):
@@ -75,13 +79,13 @@ def _refuse(name: str, policy: ReplanPolicy, accepted: tuple[str, ...]) -> None:
     others = [f for f in POLICY_FIELDS if f not in accepted and getattr(policy, f) != getattr(default, f)]
     if others:
         raise UsageError(
-            f"{name!r} decides by itself and does not accept {', '.join(others)}",
-            hint=f"it accepts {', '.join(accepted)}" if accepted else "leave it out",
+            f"{name!r} does not accept {', '.join(others)}",
+            hint=f"it accepts {', '.join(accepted)}" if accepted else "omit it",
         )
 
 
 def accepted_policy(scheduler: str, policy: ReplanPolicy) -> ReplanPolicy:
-    """The policy without fields that a scheduler of this name does not accept.
+    """The policy with the fields reset that a scheduler of this name does not accept.
 
     >>> accepted_policy("dheft", ReplanPolicy(subset=9, planning=0.5)) == ReplanPolicy(planning=0.5)
     True

@@ -1,4 +1,4 @@
-"""D-HEFT: a HEFT plan, made again when a run time is far off or hosts come and go."""
+"""D-HEFT: a HEFT plan, remade when a run time is mispredicted or hosts join or leave."""
 
 from __future__ import annotations
 
@@ -8,12 +8,18 @@ from headrace.planners.list.heft import Heft
 
 
 class DHeft(Replan):
-    """The comparator of the macro-dataflow runtime (its section 5.4).
+    """Dynamic HEFT, the comparator of the macro-dataflow runtime (its section 5.4).
 
-    A run time that differs from the prediction by a factor of `misprediction`, or a change of the grid, makes a new
-    plan for everything that has not started. Until it is ready, tasks go where the old plan put them. `planning`
-    is the virtual time a plan takes, for each thousand tasks times hosts; `pause` the least seconds between
-    plans, for real runs, where making and handing out a plan takes time.
+    A run time that differs from the prediction by a factor of `misprediction`, or a change of the grid, triggers a new
+    plan for all tasks that have not started. Until it is ready, tasks follow the old plan.
+
+    Args:
+        misprediction: Factor between predicted and actual run time that triggers a new plan.
+        planning: Virtual planning time in seconds per 1,000 tasks times hosts.
+        pause: Minimum seconds between plans, for real runs, where planning and dispatching take time.
+
+    >>> DHeft(misprediction=3.0).name
+    'dheft'
     """
 
     def __init__(self, misprediction: float = 2.0, planning: float = 0.0, pause: float = 0.0) -> None:

@@ -1,4 +1,4 @@
-"""L-HEFT: ready tasks are buffered, ranked by level and least traffic, and placed near their data."""
+"""L-HEFT: buffer ready tasks, rank them by level and least traffic, and place them near their data."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from headrace.model.events import Event
 from headrace.model.graph import Floats, Ints
 
 _LEVEL_SPAN = 2.0**32
-"""Ranks in queues are level * span + order of placement: far more than are ever placed."""
+"""Ranks in queues are level * span + order of placement; the span exceeds any number of placed tasks."""
 
 
 class LHeft:
     """Localized HEFT (macro-dataflow runtime, section 4.4 and figure 5).
 
-    Ready tasks wait in a buffer until there are `buffer` of them, or a host has nothing to do or will have nothing
-    within `idle_within` seconds. Then they are ranked: lower level first, then less traffic on the best host
-    (equation 3), then the longer run time. A task that needs no traffic goes to the host that holds its
-    data, any other to the host where it finishes first: when the queue, as estimated and corrected at each
-    completion, is worked off, or its inputs have arrived, whichever is later, plus the predicted time. When
-    a host runs dry, tasks move there from the tail of the longest queue if they finish earlier that way; a
-    task that is late is then taken to need `late_weight` times as long again as it is late (0: as published,
-    where lateness is not considered), since its host may have slowed down.
+    Ready tasks wait in a buffer until there are `buffer` of them, or a host is idle or expected to become idle within
+    `idle_within` seconds. Then they are ranked: lower level first, then less traffic on the best host (equation 3),
+    then longer run time. A task that needs no traffic goes to the host that holds its data, any other to the host
+    where it finishes first. Its finish is the later of two times, plus the predicted run time: when the backlog,
+    corrected at each completion, is worked off, and when the inputs have arrived. When a host becomes idle, tasks move
+    there from the tail of the longest queue if they finish earlier. An overdue task is expected to need another
+    `late_weight` times its delay, because its host may have slowed down (0: as published, delays are ignored).
 
     O(tasks * (log tasks + reads * places + hosts)) for each batch.
+
+    >>> LHeft(buffer=8).name
+    'lheft'
     """
 
     name = "lheft"
@@ -38,11 +40,11 @@ class LHeft:
         self, buffer: int = 64, rebalance: bool = True, idle_within: float = 0.0, late_weight: float = 1.0
     ) -> None:
         if buffer < 1:
-            raise UsageError(f"buffer is {buffer}", where="lheft", hint="give 1 or more")
+            raise UsageError(f"buffer is {buffer}", where="lheft", hint="use 1 or more")
         if not idle_within >= 0:
-            raise UsageError(f"idle_within is {idle_within}", where="lheft", hint="give 0 or more seconds")
+            raise UsageError(f"idle_within is {idle_within}", where="lheft", hint="use 0 or more seconds")
         if not 0 <= late_weight < math.inf:
-            raise UsageError(f"late_weight is {late_weight}", where="lheft", hint="give 0 or more, such as 1")
+            raise UsageError(f"late_weight is {late_weight}", where="lheft", hint="use 0 or more, such as 1")
         self.buffer = buffer
         self.rebalance = rebalance
         self.late_weight = late_weight
@@ -51,10 +53,10 @@ class LHeft:
             ready=buffer, idle=True, idle_within=idle_within, imbalance=rebalance, late_weight=late_weight
         )
         self._mean: tuple[Floats, int, Floats] | None = None
-        """Rates, hosts that are up, and the mean seconds of a unit of work that follow from them."""
+        """Cached rates and hosts that are up, and the mean seconds per unit of work derived from them."""
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
-        """Place ready tasks, or move tasks from tails of queues to hosts that have nothing to do."""
+        """Place ready tasks, or move tasks from the tails of queues to idle hosts."""
         from headrace.core.transitions.balance import moves_from_tails
         from headrace.online.lheft_placement import place_ready
 

@@ -1,4 +1,4 @@
-"""The compiled part of L-HEFT: traffic of ready tasks, and a host for each."""
+"""The compiled part of L-HEFT: compute the traffic of ready tasks and place them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_held(problem, state, task, held):
 
 @inner
 def most_held(problem, state, task, held, serving):
-    """The most bytes that a place with hosts holds of a task's inputs; `held` is zero again afterwards."""
+    """The most input bytes of a task held by one place with hosts; resets `held` to zero."""
     most = 0.0
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
         record = state.item_copies[problem.reads[k]]
@@ -50,7 +50,7 @@ def clear_held(problem, state, task, held):
 
 @inner
 def traffic_of(problem, state, tasks):
-    """Bytes that each task reads, and those that must move wherever it runs (equation 3): O(copies of inputs)."""
+    """Bytes that each task reads, and the bytes that must be sent at least (equation 3): O(copies of inputs)."""
     places = len(state.place_up)
     serving = np.zeros(places, np.bool_)
     for host in range(len(state.host_up)):
@@ -70,7 +70,7 @@ def traffic_of(problem, state, tasks):
 
 @inner
 def first_to_finish(problem, state, task, left, arrive, held, needed, work, rates):
-    """The host where a task ends first, of those whose place holds `needed` bytes of its inputs; -1: none."""
+    """The host where a task finishes first among those whose place holds `needed` bytes of its inputs; -1: none."""
     best, least = -1, np.inf
     for host in range(len(state.host_up)):
         place = problem.host_place[host]
@@ -86,9 +86,10 @@ def first_to_finish(problem, state, task, left, arrive, held, needed, work, rate
 
 @inner
 def place_in_turn(problem, state, tasks, total, least, work, speed_class, rates, now, starts_known):
-    """A host for each task, in the order given; -1 where no host has enough cores. O(tasks * (reads * places + hosts)).
+    """Choose a host for each task in the given order; -1 if no host has enough cores.
 
-    A task that needs no traffic goes to a host that holds all its inputs, any other to where it finishes first.
+    A task that needs no traffic goes to a host that holds all its inputs, any other to the host where it finishes
+    first. O(tasks * (reads * places + hosts)).
     """
     places = len(state.place_up)
     left = queues_left(problem, state, now, starts_known, 0.0)

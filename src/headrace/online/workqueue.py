@@ -1,4 +1,4 @@
-"""Workqueue: a host that has nothing to do gets the next ready task. The baseline for all others."""
+"""Workqueue: each idle host receives the next ready task. The baseline for all other schedulers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import numpy as np
 from headrace.core.scheduler import AssignMany, WakeConditions
 from headrace.core.view import RunView
 from headrace.model.events import Event
-from headrace.model.graph import Floats, Ints
+from headrace.model.graph import Floats, Graph, Ints
 
 
 class Workqueue:
-    """Self-scheduling: tasks in the order in which they become ready, to the fastest host with a free core.
+    """Self-scheduling: dispatch tasks in the order in which they become ready to the fastest host with a free core.
 
-    Estimated speeds only break the tie between hosts that are free at the same time.
+    Estimated speeds are used only to choose between hosts that are free at the same time.
+
+    >>> Workqueue().name
+    'workqueue'
     """
 
     name = "workqueue"
@@ -24,26 +27,27 @@ class Workqueue:
     def __init__(self) -> None:
         self.placed = 0
         self._sorted: tuple[Floats, Ints] | None = None
+        self._graph: Graph | None = None
+        self._several = False
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
-        """Tasks for the free cores; one that needs more cores than any host has free waits, others pass it.
+        """Assign ready tasks to free cores; tasks that need more cores than any host has free are skipped.
 
         O(hosts log hosts + tasks placed), plus O(hosts) for each task that needs several cores.
         """
         state, cores = view.state, np.diff(view.static.core_ptr)
-        several = bool((view.graph.cores > 1).any())
+        several = self._need_several_cores(view)
         room = np.where(state.host_up == 1, cores - state.busy_cores - self._queued(view, several), 0)
         fastest = self._by_speed(view.rates())
         fastest = fastest[room[fastest] > 0]
         if not len(fastest):
             return []
-        ready = view.ready()
         if several:
-            tasks, hosts = _fitting(view, ready, fastest, room)
+            tasks, hosts = _fitting(view, view.ready(), fastest, room)
         else:
             slots = np.repeat(fastest, room[fastest])
-            count = min(len(ready), len(slots))
-            tasks, hosts = ready[:count], slots[:count]
+            tasks = view.ready(len(slots))
+            hosts = slots[: len(tasks)]
         if not len(tasks):
             return []
         ranks = self.placed + np.arange(1, len(tasks) + 1, dtype=np.float64)
@@ -56,6 +60,11 @@ class Workqueue:
             self._sorted = rates, np.argsort(-rates.max(axis=0), kind="stable").astype(np.int32)
         return self._sorted[1]
 
+    def _need_several_cores(self, view: RunView) -> bool:
+        if self._graph is not view.graph:
+            self._graph, self._several = view.graph, bool((view.graph.cores > 1).any())
+        return self._several
+
     def _queued(self, view: RunView, several: bool) -> Ints:
         """Cores that the tasks in each queue will need."""
         if not several:
@@ -65,7 +74,7 @@ class Workqueue:
 
 
 def _fitting(view: RunView, ready: Ints, fastest: Ints, room: Ints) -> tuple[Ints, Ints]:
-    """Each ready task with the fastest host that has enough free cores for it."""
+    """Ready tasks, each with the fastest host that has enough free cores for it."""
     tasks: list[int] = []
     hosts: list[int] = []
     for task in ready.tolist():

@@ -1,12 +1,11 @@
-"""Lower bounds on the makespan that hold under the platform's own model.
+"""Lower bounds on the makespan that hold under the platform's contention model.
 
 Each is a relaxation of the problem, so none can exceed the optimum:
-- path: what must come before and after each task at the place that suits it best (`placed_bounds`); where
-  that takes too long, a chain of tasks, each on its quickest host, with what comes from and returns to an
-  origin;
-- area: work that can only begin after `a` and is followed by at least `b`, spread perfectly over as many
-  cores as there are tasks, or all;
-- links: bytes that must leave or reach an origin without hosts, through the links next to it.
+- path: the least time before and after each task at its best place (`placed_bounds`); if computing that takes too long,
+  the longest chain of tasks, each on its fastest host, with transfers from and to the origin;
+- area: work that cannot start before `a` and is followed by at least `b`, spread perfectly over all cores, or over as
+  many cores as there are tasks;
+- links: bytes that must leave or reach an origin without hosts through its adjacent links.
 """
 
 from __future__ import annotations
@@ -28,11 +27,16 @@ from headrace.planners.placed_bounds import (
 )
 
 _THRESHOLDS = 24
-"""How many values of `a` and of `b` the area bound tries each."""
+"""Number of values of `a`, and of `b`, that the area bound tries."""
 
 
 def lower_bound(problem: Problem) -> float:
-    """The best of the bounds: O(tasks * hosts + tasks log tasks), plus (tasks + reads) * places if few."""
+    """The best of the bounds: O(tasks * hosts + tasks log tasks), plus (tasks + reads) * places if that is affordable.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> lower_bound(Problem(random_program(1).graph, random_platform(1))) > 0
+    True
+    """
     graph = problem.graph
     if graph.n_tasks == 0:
         return 0.0
@@ -50,7 +54,7 @@ def lower_bound(problem: Problem) -> float:
 
 
 def _heads_and_tails(problem: Problem, shortest: Floats) -> tuple[Floats, Floats]:
-    """The least time before each task can begin and after it has finished, wherever it runs."""
+    """Lower bounds on the time before each task can start and after it has finished, wherever it runs."""
     graph, network = problem.graph, problem.platform.network
     fetch = np.zeros(graph.n_items)
     give = np.zeros(graph.n_items)
@@ -67,7 +71,7 @@ def _heads_and_tails(problem: Problem, shortest: Floats) -> tuple[Floats, Floats
 def _least_journey(
     size: Floats, origin: int, there: tuple[Floats, Floats], near: tuple[Floats, Floats]
 ) -> Floats:
-    """The longer of the hop at the origin and the quickest hop at any host."""
+    """The longer of the hop at the origin and the fastest hop at any host."""
     far: Floats = there[0][origin] + size * there[1][origin]
     longer: Floats = np.maximum(far, near[0].min() + size * near[1].min())
     return longer
@@ -97,7 +101,7 @@ def _area_bound(problem: Problem, rate: Floats, head: Floats, tail: Floats) -> f
 
 
 def _levels(head: Floats) -> Floats:
-    """Values of `a` worth trying: all if they are few, else evenly spread ones."""
+    """Values of `a` to try: all if there are few, otherwise an evenly spaced selection."""
     values: Floats = np.unique(head)
     if len(values) <= _THRESHOLDS:
         return values
@@ -106,7 +110,7 @@ def _levels(head: Floats) -> Floats:
 
 
 def _origin_bound(problem: Problem) -> float:
-    """Bytes that must cross the links next to an origin without hosts, where links carry a limited flow."""
+    """Time for the bytes that must cross the links adjacent to an origin without hosts, if links are limited."""
     graph, network = problem.graph, problem.platform.network
     origin = network.origin
     places = np.unique(network.host_place)

@@ -15,7 +15,10 @@ def as_executed(plan: Plan, problem: Problem) -> Plan:
     if problem.platform.contention != "fair":
         return plan
     return replay(
-        plan, holders=problem.holders, prefetch_depth=problem.ahead, not_before=_not_before(plan, problem)
+        plan,
+        holders=problem.holders,
+        prefetch_depth=problem.prefetch_depth,
+        not_before=_not_before(plan, problem),
     )
 
 

@@ -13,9 +13,9 @@ from headrace.model.graph import Floats
 def heads_and_tails(
     tasks: TaskArrays, shortest: Floats, fetch_seconds: Floats, return_seconds: Floats
 ) -> tuple[Floats, Floats]:
-    """Longest paths to and from each task, which takes `shortest` seconds: O(tasks + reads + writes).
+    """Longest paths to and from each task, with run times `shortest`: O(tasks + reads + writes).
 
-    `fetch_seconds` is the least time for an item from outside to arrive, `return_seconds` for a result to return.
+    `fetch_seconds` is the minimum time for an item from outside to arrive, `return_seconds` for a result to return.
     """
     n = len(tasks.order)
     head = np.zeros(n)

@@ -1,7 +1,7 @@
-"""A schedule in the making: tasks placed so far, where copies of items are, transfers booked on links.
+"""A partial schedule: tasks placed so far, copies of items, and transfers booked on links.
 
-Where links carry one transfer at a time, a transfer is booked in the first gap in which every link of its route is
-free; elsewhere it starts when its data is ready. Bookings are tentative until `commit`; `undo` takes them back.
+On links that carry one transfer at a time, a transfer is booked in the first gap in which every link of its route is
+free; otherwise it starts when its data is ready. Bookings are tentative until `commit`; `undo` reverts them.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from headrace.model.plan import Plan
 from headrace.planners.fair_times import as_executed
 
 OK, LINKS_FULL, NO_ROUTE = 0, 1, 2
-"""How a compiled loop ended: done, the calendar of links needs to be larger, a task has no route."""
+"""Outcomes of a compiled loop: done, the calendar of links must grow, or a task has no route."""
 MANY_READERS = 16
 """Items with at least this many readers get a dense row over places."""
 
 
 class Copies(NamedTuple):
-    """Places that hold an item and since when: a linked list for each item, the newest first.
+    """Places that hold each item, and since when: a linked list per item, the newest copy first.
 
-    Items with many readers also have a dense row over places, so that looking one up does not take longer the
-    more copies there are.
+    Items with many readers also have a dense row over places, so that look-up time does not grow with the number of
+    copies.
     """
 
     head: Ints
@@ -51,7 +51,7 @@ class Copies(NamedTuple):
     row: Ints
     """The dense row of each item, or -1."""
     arrival: Floats
-    """[rows, places] earliest time the item can be at each place if no link were busy."""
+    """[rows, places] earliest time at which the item could be at each place if no link were busy."""
     node: Ints
     """[rows, places] the copy at each place, or -1."""
 
@@ -72,7 +72,7 @@ class Transfers(NamedTuple):
     undo_end: Floats
     undo_count: Int64s
     route: Int64s
-    """Room for the links of one route."""
+    """Scratch space for the links of one route."""
 
 
 class Placement(NamedTuple):
@@ -85,10 +85,10 @@ class Placement(NamedTuple):
 
 
 class PartialSchedule(NamedTuple):
-    """A schedule in the making.
+    """A schedule under construction.
 
-    Compiled functions take its parts, not the whole: taking a part out of a record costs as much as a small
-    function, so that is done once, outside loops.
+    Compiled functions take its parts, not the whole: extracting a part from a record costs as much as a small function
+    call, so it is done once, outside loops.
     """
 
     placement: Placement
@@ -99,9 +99,9 @@ class PartialSchedule(NamedTuple):
 
 
 def empty_schedule(problem: ProblemArrays, link_entries: int = 0) -> PartialSchedule:
-    """Nothing placed; copies that there are before the start. O(tasks + items + reads + cores + links).
+    """An empty schedule with the initial copies. O(tasks + items + reads + cores + links).
 
-    The calendar of links gets room for the bookings expected, and at least `link_entries`.
+    The calendar of links has room for the expected bookings, and at least for `link_entries`.
     """
     tasks, network = problem.tasks, problem.network
     n, n_cores, n_links = len(tasks.work), int(problem.hosts.core_ptr[-1]), len(network.link_free_at)
@@ -165,7 +165,7 @@ def with_more_links_room(schedule: PartialSchedule) -> PartialSchedule:
 
 
 def plan_of(problem: Problem, schedule: PartialSchedule, name: str) -> Plan:
-    """The finished schedule as a plan, with the times at which it is executed; without bound."""
+    """The finished schedule as a plan with the times of its execution, without a bound."""
     transfers, used = schedule.transfers, int(schedule.transfers.used[0])
     plan = Plan(
         graph=problem.graph,
@@ -190,8 +190,8 @@ def _notes(problem: Problem) -> tuple[str, ...]:
     outside = (graph.producer == OUTSIDE) & (graph.size > 0)
     if platform.origin is None and not problem.holders and outside.any():
         return (
-            f"{platform.name} has no origin: {int(outside.sum())} inputs from outside are taken to be on "
-            "every host, and results stay where they are made",
+            f"{platform.name} has no origin: {int(outside.sum())} inputs from outside are assumed to be on "
+            "every host, and results stay where they are produced",
         )
     return ()
 
@@ -211,7 +211,7 @@ def no_route(problem: Problem, task: int) -> NoPlan:
 
 @entry
 def _add_initial_state(problem: ProblemArrays, schedule: PartialSchedule) -> None:
-    """Copies that there are without the program's doing, and links that are busy at first."""
+    """Add the initial copies, and the initial backlog of links."""
     initial, network, size = problem.initial, problem.network, problem.tasks.size
     links, copies = schedule.links, schedule.copies
     for item in range(len(size)):
@@ -227,7 +227,7 @@ def _add_initial_state(problem: ProblemArrays, schedule: PartialSchedule) -> Non
 def add_copy(
     network: NetworkArrays, copies: Copies, item: int, size: float, place: int, since: float
 ) -> None:
-    """An item is at a place from now on."""
+    """Add a copy of an item at a place."""
     node = copies.used[0]
     copies.used[0] += 1
     copies.place[node] = place
@@ -245,7 +245,7 @@ def add_copy(
 
 @inner
 def held_since(copies: Copies, item: int, place: int) -> float:
-    """When a place has the item; inf if it does not."""
+    """When a place has the item; inf if never."""
     row = copies.row[item]
     if row >= 0:
         node = copies.node[row, place]
@@ -271,10 +271,10 @@ def _best_source(
     size: float,
     target: int,
 ) -> tuple[int, float, float]:
-    """Which copy of an item to send: its place, and start and finish of the transfer; finish inf: no route.
+    """The best copy of an item to send: its place, and start and finish of the transfer; finish inf: no route.
 
-    Without contention the copy that arrives first. With it three copies are tried on the links: that one, the
-    best in the target's own zone, and the newest, whose ports are least likely to be busy.
+    Without contention this is the copy that arrives first. With contention, three copies are tried on the links: that
+    one, the best in the target's own zone, and the newest, whose ports are least likely to be busy.
     """
     best, best_arrival = -1, np.inf
     near, near_arrival = -1, np.inf
@@ -323,7 +323,7 @@ def _add_transfer(
 
 @inlined
 def _book_route(links: Calendar, transfers: Transfers, count: int, start: float, finish: float) -> None:
-    """Book the first `count` links of `transfers.route`, and note how, for `undo`."""
+    """Book the first `count` links of `transfers.route`, and record the bookings for `undo`."""
     for i in range(count):
         booking = book(links, transfers.route[i], start, finish)
         n = transfers.undo_count[0]
@@ -345,9 +345,9 @@ def book_inputs(
     size: Floats,
     place: int,
 ) -> float:
-    """Book transfers of these items to a place, in this order; returns when the last one is there, inf: no route.
+    """Book transfers of these items to a place, in this order; returns the last arrival; inf: no route.
 
-    `size` has the bytes of all items.
+    `size` is the size of each item in bytes.
     """
     latest = 0.0
     for item in items:
@@ -410,7 +410,7 @@ def book_results(
 
 @inner
 def undo(links: Calendar, transfers: Transfers, first: int) -> None:
-    """Take bookings since the last commit back; transfers from number `first` on do not count."""
+    """Undo the bookings since the last commit; transfers from number `first` on are discarded."""
     for i in range(transfers.undo_count[0] - 1, -1, -1):
         booking = Booking(
             transfers.undo_how[i], transfers.undo_at[i], transfers.undo_start[i], transfers.undo_end[i]
@@ -431,7 +431,7 @@ def commit(
     place: int,
     finish: float,
 ) -> None:
-    """A task is placed, with transfers from number `first` on: they and its outputs are copies now."""
+    """Commit a placed task with its transfers from number `first` on: they and its outputs become copies."""
     for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
         item = tasks.writes[i]
         add_copy(network, copies, item, tasks.size[item], place, finish)
@@ -443,9 +443,9 @@ def commit(
 
 @entry
 def return_results(problem: ProblemArrays, schedule: PartialSchedule, items: Int64s) -> tuple[int, int]:
-    """All tasks are placed: send results to the origin in the gaps that inputs left on the links.
+    """After all tasks are placed, send results to the origin in the gaps left by inputs on the links.
 
-    Returns how it ended, and the position in `items` to go on from.
+    Returns the outcome and the position in `items` from which to continue.
     """
     size, producer, network, host_place = (
         problem.tasks.size,
@@ -475,7 +475,7 @@ def return_results(problem: ProblemArrays, schedule: PartialSchedule, items: Int
 
 
 def return_all_results(problem: Problem, arrays: ProblemArrays, schedule: PartialSchedule) -> PartialSchedule:
-    """All results go to the origin, those that are made first first: O(results * log)."""
+    """Send all results to the origin, in the order in which they are produced: O(results * log)."""
     graph = problem.graph
     if arrays.network.origin < 0:
         return schedule

@@ -1,8 +1,8 @@
 """Least times before and after each task at each place, communication included.
 
-Nothing is assumed about routes beyond this: data that was not made at a place took a first hop out of where
-it was made and a last hop into the place, each at least as long as the quickest there is. So the values hold
-under any contention and for data that is passed on through other places.
+The only assumption about routes is this: data that was not produced at a place took a first hop out of its producer's
+place and a last hop into the place, each at least as long as the fastest available. So the values hold under any
+contention and for data that is relayed through other places.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from headrace.model.network import EVERYWHERE, Network
 from headrace.planners.placed_relaxation import PlacedTasks, least_before
 
 MOST_STEPS = 2_000_000
-"""Beyond this many (tasks + reads) * places the tables are not made: they would take longer than planning."""
+"""Maximum of (tasks + reads) * places for which the tables are computed; beyond it they take longer than planning."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hops:
-    """Least latency and least seconds per byte of a transfer into and out of each place."""
+    """Minimum latency and seconds per byte of a transfer into and out of each place."""
 
     into: tuple[Floats, Floats]
     out: tuple[Floats, Floats]
@@ -52,7 +52,7 @@ def hops_of(network: Network) -> Hops:
 
 
 def affordable(problem: Problem) -> bool:
-    """Whether the tables are small enough to be made for every plan."""
+    """Whether the tables are small enough to be computed for every plan."""
     graph = problem.graph
     places = len(np.unique(problem.platform.network.host_place))
     return (graph.n_tasks + len(graph.reads)) * places <= MOST_STEPS
@@ -95,7 +95,7 @@ def quickest_at_places(problem: Problem) -> Floats:
 
 
 def _areas(problem: Problem, column: NDArray[np.intp], places: int) -> tuple[Floats, Floats]:
-    """Each task's least use of a place, and what each place has, in units of plain speed times seconds."""
+    """Each task's minimum use of each place, and the capacity of places, in units of nominal speed times seconds."""
     graph, hosts = problem.graph, problem.platform.hosts
     weight = np.array([h.speed * (1.0 - h.load) for h in hosts])
     share = np.full((places, len(graph.class_kind)), np.inf)
@@ -106,7 +106,7 @@ def _areas(problem: Problem, column: NDArray[np.intp], places: int) -> tuple[Flo
 
 
 def _edges(graph: Graph) -> tuple[Ints, Ints, Floats]:
-    """Every two tasks of which one reads from the other, once, with the largest item between them."""
+    """Every pair of tasks of which one reads from the other, once, with the size of the largest item between them."""
     reader = np.repeat(np.arange(graph.n_tasks, dtype=np.int64), np.diff(graph.read_ptr))
     maker = graph.producer[graph.reads].astype(np.int64)
     inner = maker != OUTSIDE
@@ -125,7 +125,7 @@ def _grouped(task: Ints, n: int) -> tuple[Ints, Ints]:
 
 
 def _from_origin(problem: Problem, hops: Hops, places: Ints) -> Floats:
-    """Least time for a task's inputs from outside to come to each place."""
+    """Minimum time for a task's inputs from outside to reach each place."""
     graph, network = problem.graph, problem.platform.network
     fetched = fetched_items(problem)
     largest = np.zeros(graph.n_tasks)
@@ -158,7 +158,7 @@ def _journey(
 
 
 def fetched_items(problem: Problem) -> Bools:
-    """Items from outside that lie at the origin alone."""
+    """Items from outside that are only at the origin."""
     graph = problem.graph
     if problem.platform.network.origin == EVERYWHERE:
         return np.zeros(graph.n_items, np.bool_)
@@ -168,7 +168,7 @@ def fetched_items(problem: Problem) -> Bools:
 
 
 def returned_items(problem: Problem) -> Bools:
-    """Items that a task makes and that must return to the origin."""
+    """Items produced by a task that must return to the origin."""
     graph = problem.graph
     if problem.platform.network.origin == EVERYWHERE:
         return np.zeros(graph.n_items, np.bool_)

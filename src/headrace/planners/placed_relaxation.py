@@ -10,24 +10,24 @@ from headrace.arrays.compiling import entry, inner
 from headrace.model.graph import Floats, Ints
 
 _MOST_STEPS = 20
-"""The most moments that are looked at for a task at a place."""
+"""Maximum number of times examined for a task at a place."""
 
 
 class PlacedTasks(NamedTuple):
-    """Tasks with their least run times and use of each place."""
+    """Tasks with their minimum run time at each place and minimum use of it."""
 
     order: Ints
     ptr: Ints
     before: Ints
-    """The tasks that come before each task, each once,"""
+    """The predecessors of each task, each once,"""
     size: Floats
-    """and the largest item that must come from each of them."""
+    """and the size of the largest item read from each of them."""
     quickest: Floats
     """[tasks, places] least run time."""
     area: Floats
     """[tasks, places] least use of the place's capacity."""
     capacity: Floats
-    """Of each place."""
+    """Capacity of each place."""
     in_latency: Floats
     in_seconds_per_byte: Floats
     """Of the quickest last hop into each place."""
@@ -38,14 +38,14 @@ class PlacedTasks(NamedTuple):
 
 @entry
 def least_before(tasks: PlacedTasks, least_here: Floats) -> None:
-    """Raise `least_here` [tasks, places] to the least time before a task can begin at each place.
+    """Raise `least_here` [tasks, places] to the minimum time before a task can start at each place.
 
-    With all edges turned round it gives the least time after tasks.
+    With all edges reversed it gives the minimum time after tasks.
 
-    A predecessor either ran at the same place, or its data took at least the first and the last hop. If all
-    whose data would come after some moment from elsewhere ran here, they shared this place's capacity: when
-    that takes longer, the task cannot begin by that moment. O(edges * places), times at most 20 where
-    predecessors share a place.
+    A predecessor either ran at the same place, or its data took at least the first and the last hop. For a given time,
+    the predecessors whose data would arrive later from elsewhere must have run here and shared the capacity of this
+    place; if that takes longer, the task cannot start by that time. O(edges * places), times at most 20 if predecessors
+    share a place.
     """
     ptr, others, size, quickest = tasks.ptr, tasks.before, tasks.size, tasks.quickest
     area, capacity = tasks.area, tasks.capacity
@@ -92,7 +92,7 @@ def _least_away(
     least_here: Floats,
     soonest: Floats,
 ) -> float:
-    """When the data of a task can first be at any other place."""
+    """Earliest time at which the data of a task can be at any other place."""
     if size == 0.0:
         return soonest[maker]
     least = np.inf
@@ -114,10 +114,10 @@ def _crowded(
     least_here: Floats,
     bound: float,
 ) -> float:
-    """The latest moment from `bound` up that sharing the place rules out.
+    """The latest start time from `bound` up that is impossible because predecessors share the place.
 
-    Between two moments at which data comes from elsewhere the same predecessors share the place, so the search
-    goes from one to the next; after _MOST_STEPS the moment reached is a bound too.
+    Between two arrival times of data from elsewhere, the same predecessors share the place, so the search goes from one
+    arrival to the next; after _MOST_STEPS the time reached is still a valid bound.
     """
     for _ in range(_MOST_STEPS):
         until = _shared_until(place, first, last, others, remote, area, capacity, least_here, bound)
@@ -143,7 +143,7 @@ def _shared_until(
     least_here: Floats,
     moment: float,
 ) -> float:
-    """How long the place is shared by predecessors whose data would come after `moment` from elsewhere."""
+    """How long the place is shared by predecessors whose data would arrive from elsewhere after `moment`."""
     total, since = 0.0, np.inf
     for e in range(first, last):
         if remote[e - first] > moment:

@@ -1,6 +1,6 @@
-"""All planners and schedulers by name: a new one is one file and one line here, or an entry point of its package.
+"""Registry of planners and schedulers by name: add one by a file and a line here, or by an entry point of a package.
 
-A package makes its own known in its `pyproject.toml`:
+A package registers its own in its `pyproject.toml`:
 
     [project.entry-points."headrace.schedulers"]
     largest-first = "my_package.largest_first:LargestFirst"
@@ -23,9 +23,9 @@ from headrace.model.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A planner as `headrace schedulers` lists it; its module is imported when it is used.
+    """A planner or scheduler as listed by `headrace schedulers`; its module is imported on first use.
 
-    A class with a method `plan` is a planner; one with `react` decides while a program runs.
+    A class with a method `plan` is a planner; a class with `react` is an online scheduler.
     """
 
     name: str
@@ -38,9 +38,9 @@ class Entry:
 
 ENTRIES = (
     Entry("auto", "headrace.planners.search.auto", "Auto", "all",
-          "several that fit, each judged by simulating its plan; keeps the best plan", "Headrace"),
+          "several suitable planners, compared by simulating their plans; keeps the best plan", "Headrace"),
     Entry("best", "headrace.planners.search.best", "Best", "all",
-          "as auto, then improved by local search until the time (--time) is up", "Headrace"),
+          "as auto, then improved by local search within the time limit (--time)", "Headrace"),
     Entry("heft", "headrace.planners.list.heft", "Heft", "task graphs",
           "upward rank, earliest finish, gaps filled; transfers booked on limited links",
           "Topcuoglu, Hariri, Wu 2002"),
@@ -49,49 +49,49 @@ ENTRIES = (
     Entry("peft", "headrace.planners.list.peft", "Peft", "task graphs",
           "earliest finish plus the least time from there to the end", "Arabnejad, Barbosa 2014"),
     Entry("locality", "headrace.planners.list.locality", "Locality", "task graphs",
-          "level by level; a task whose inputs all lie on one host stays there", "Headrace"),
+          "level by level; a task whose inputs are all on one host stays there", "Headrace"),
     Entry("lheft", "headrace.online.lheft", "LHeft", "task graphs",
           "decides while the program runs: ready tasks go where their data is, queues are rebalanced",
           "macro-dataflow runtime, sections 4.3 and 4.4"),
     Entry("dheft", "headrace.online.dheft", "DHeft", "task graphs",
-          "heft, planned again in a run when a time is off by a factor of 2 or hosts come and go",
+          "heft, replanned when a run time is mispredicted by a factor of 2 or hosts join or leave",
           "macro-dataflow runtime, section 5.4"),
     Entry("wu-gajski", "headrace.planners.list.wu_gajski", "WuGajski", "task graphs",
           "longest path to the end first, earliest start", "Wu, Gajski 1988"),
     Entry("subset", "headrace.planners.search.subset", "Subset", "all",
           "heft on the best of several subsets of hosts", "Headrace"),
     Entry("single-host", "headrace.planners.list.single_host", "SingleHost", "all",
-          "everything on the host that does it soonest", "comparator"),
+          "all tasks on the host that completes them soonest", "comparator"),
     Entry("round-robin", "headrace.planners.list.round_robin", "RoundRobin", "all",
-          "tasks to the hosts in turn, without regard to speed and data", "comparator"),
+          "tasks to hosts in turn, regardless of speed and data", "comparator"),
     Entry("minmin", "headrace.planners.batch.minmin", "MinMin", "all",
-          "of the ready tasks the one that can be complete first (H1)", "Maheswaran and others 1999"),
+          "ready task with the smallest best completion time first (H1)", "Maheswaran and others 1999"),
     Entry("maxmin", "headrace.planners.batch.maxmin", "MaxMin", "all",
-          "of the ready tasks the one that is complete last on its best host (H2)",
+          "ready task with the largest best completion time first (H2)",
           "Maheswaran and others 1999"),
     Entry("sufferage", "headrace.planners.batch.sufferage", "Sufferage", "all",
-          "the ready task that loses most without its best host (H3)", "Maheswaran and others 1999"),
+          "ready task that loses most without its best host first (H3)", "Maheswaran and others 1999"),
     Entry("xsufferage", "headrace.planners.batch.xsufferage", "ExtendedSufferage", "sweeps",
-          "the ready task that loses most without its good clusters (H4)", "Berman and others 1999"),
+          "ready task that loses most without its good clusters first (H4)", "Berman and others 1999"),
     Entry("random-minmin", "headrace.planners.batch.randomized", "RandomMinMin", "all",
-          "min-min, drawn among the nearly best (H5)", "Berman and others 1999"),
+          "min-min, random choice among the nearly best (H5)", "Berman and others 1999"),
     Entry("random-maxmin", "headrace.planners.batch.randomized", "RandomMaxMin", "all",
-          "max-min, drawn among the nearly best (H6)", "Berman and others 1999"),
+          "max-min, random choice among the nearly best (H6)", "Berman and others 1999"),
     Entry("random-sufferage", "headrace.planners.batch.randomized", "RandomSufferage", "all",
-          "sufferage, drawn among the nearly best (H7)", "Berman and others 1999"),
+          "sufferage, random choice among the nearly best (H7)", "Berman and others 1999"),
     Entry("random-xsufferage", "headrace.planners.batch.randomized", "RandomExtendedSufferage", "sweeps",
-          "extended sufferage, drawn among the nearly best (H8)", "Berman and others 1999"),
+          "extended sufferage, random choice among the nearly best (H8)", "Berman and others 1999"),
     Entry("sufferage2", "headrace.planners.batch.sufferage2", "SufferageTwo", "sweeps",
-          "the ready task with the fewest good clusters (H9)", "Berman and others 1999"),
+          "ready task with the fewest good clusters first (H9)", "Berman and others 1999"),
     Entry("coschedule", "headrace.planners.coschedule.planner", "Coschedule", "all",
-          "jobs, transfers link by link and disks planned together, until the time (--time) is up",
+          "plans jobs, transfers link by link and disks together, within the time limit (--time)",
           "Makatun and others 2015, extended"),
     Entry("local", "headrace.planners.coschedule.comparators", "Local", "all",
-          "all jobs at one site, as given", "comparator of the co-scheduling paper"),
+          "all jobs at one site, in the given order", "comparator of the co-scheduling paper"),
     Entry("equal-load", "headrace.planners.coschedule.comparators", "EqualLoad", "all",
-          "jobs, as given, to the host with least work per core", "comparator of the co-scheduling paper"),
+          "jobs, in the given order, to the host with least work per core", "comparator of the co-scheduling paper"),
     Entry("pull", "headrace.planners.coschedule.comparators", "Pull", "all",
-          "each idle core takes the next job and holds it while its input travels",
+          "each idle core takes the next job and waits for its input",
           "comparator of the co-scheduling paper"),
     Entry("workqueue", "headrace.online.workqueue", "Workqueue", "all",
           "the next ready task to the fastest host with a free core (H0)", "comparator"),
@@ -99,18 +99,18 @@ ENTRIES = (
 
 DEFAULT = "auto"
 ENTRY_POINTS = "headrace.schedulers"
-"""The group of entry points by which packages make their schedulers known."""
+"""The entry point group in which packages register their schedulers."""
 _by_name = {entry.name: entry for entry in ENTRIES}
 
 
 def register(entry: Entry) -> None:
-    """Add a planner or scheduler under a name that is not taken.
+    """Add a planner or scheduler.
 
     Raises:
-        UsageError: The name is taken.
+        UsageError: The name is already in use.
     """
     if entry.name in names():
-        raise UsageError(f"scheduler {entry.name!r} exists already", hint="choose another name")
+        raise UsageError(f"scheduler {entry.name!r} already exists", hint="choose another name")
     _by_name[entry.name] = entry
 
 
@@ -134,7 +134,7 @@ def entries() -> list[Entry]:
 
 
 def _installed() -> dict[str, Entry]:
-    """What installed packages offer by entry point."""
+    """Schedulers that installed packages provide by entry point."""
     return {
         point.name: Entry(point.name, point.module, point.attr, "all", f"from {_package(point)}", "installed")
         for point in entry_points(group=ENTRY_POINTS)
@@ -146,7 +146,7 @@ def _package(point: EntryPoint) -> str:
 
 
 def make(name: str, **options: Any) -> Planner:
-    """The planner or scheduler of that name.
+    """Make the planner or scheduler of this name.
 
     Args:
         name: A name that `names` lists, or `file.py:Class`.
@@ -166,7 +166,7 @@ def _maker(name: str) -> Callable[..., Any]:
     if ".py:" in name:
         own = load_from_file(name)
         if not callable(own):
-            raise UsageError(f"{name!r} is not a class", hint="name the class of your planner")
+            raise UsageError(f"{name!r} is not a class", hint="use the name of a planner class")
         return cast(Callable[..., Any], own)
     if name in _by_name:
         return _load(_by_name[name])
@@ -176,7 +176,7 @@ def _maker(name: str) -> Callable[..., Any]:
     known = [*_by_name, *installed]
     near = get_close_matches(name, known, 1)
     raise UsageError(
-        f"there is no scheduler {name!r}", hint=f"{near[0]!r}" if near else f"one of {', '.join(known)}"
+        f"there is no scheduler {name!r}", hint=f"{near[0]!r}" if near else f"use one of {', '.join(known)}"
     )
 
 
@@ -185,19 +185,19 @@ def _load(entry: Entry) -> Callable[..., Any]:
 
 
 def _load_installed(entry: Entry) -> Callable[..., Any]:
-    """As `_load`; whatever goes wrong in another package is said to be its fault."""
+    """As `_load`, for a class of another package; errors name that package."""
     try:
         return _load(entry)
     except Exception as error:
         raise UsageError(
             f"scheduler {entry.name!r} cannot be loaded: {type(error).__name__}: {error}",
             where=f"{entry.module}:{entry.maker}, {entry.line}",
-            hint="repair or uninstall that package",
+            hint="fix or uninstall that package",
         ) from error
 
 
 def options_taken(name: str) -> tuple[str, ...]:
-    """The options that the constructor of a planner or scheduler takes.
+    """The options that the constructor of a planner or scheduler accepts.
 
     >>> options_taken("round-robin"), "time" in options_taken("best")
     ((), True)
@@ -206,28 +206,28 @@ def options_taken(name: str) -> tuple[str, ...]:
 
 
 _INSTEAD = {
-    "time": "best, which searches for that long",
-    "chunk": "coschedule, which plans that many jobs at a time",
+    "time": "best, which searches for this time",
+    "chunk": "coschedule, which plans this many jobs at a time",
 }
-"""The scheduler to suggest for an option that few take."""
+"""The scheduler to suggest for an option that few accept."""
 
 
 def construct(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> Any:
-    """Call a scheduler's class; an unknown option is an error that lists the known ones."""
+    """Call a scheduler's class; raises UsageError with the known options for an unknown one."""
     known = signature(maker).parameters
     for option in options:
         if option not in known:
-            instead = _INSTEAD.get(option, f"it takes {', '.join(known)}" if known else "leave it out")
-            raise UsageError(f"{name!r} takes no {option!r}", hint=instead)
+            instead = _INSTEAD.get(option, f"it accepts {', '.join(known)}" if known else "omit it")
+            raise UsageError(f"{name!r} does not accept {option!r}", hint=instead)
     return maker(**options)
 
 
 def _checked(made: Any, name: str) -> Planner:
-    """A planner or scheduler from outside this package, if it is one."""
+    """Check that an object from outside this package is a planner or scheduler."""
     able = callable(getattr(made, "plan", None)) or callable(getattr(made, "react", None))
     if not (able and isinstance(getattr(made, "name", None), str)):
         raise UsageError(
             f"{name!r} is neither a planner nor a scheduler",
-            hint="give the class a `name` and a method `plan(problem)` or `react(view, events)`",
+            hint="define `name` and a method `plan(problem)` or `react(view, events)` in the class",
         )
     return cast(Planner, made)

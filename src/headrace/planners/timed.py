@@ -1,4 +1,4 @@
-"""What is put around planners once, outside them: how long planning took, and the proven lower bound."""
+"""Planning time and proven lower bound, added to the plan of any planner."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from headrace.planners.bounds import lower_bound
 def plan_with_bound(planner: Planner, problem: Problem) -> Plan:
     """Plan, and add the planning time and a proven lower bound.
 
-    A planner that proves a bound of its own while it plans, as `coschedule` does, keeps that one.
+    A bound that the planner itself proves, as `coschedule` does, is kept.
 
     Args:
         planner: Any planner.
-        problem: What it plans.
+        problem: The problem to plan.
 
     Returns:
         The planner's plan with `bound` and `seconds` set.

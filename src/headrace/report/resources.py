@@ -20,7 +20,9 @@ _BANDS = tuple(zip((1.0, 0.75, 0.5, 0.25, 0.0), reversed(LEVELS), strict=True))
 def by_resource(plan: Plan) -> bool:
     """Whether a plan is best shown by pools, links and disks: its items name sites, or are routed link by link."""
     graph = plan.graph
-    return plan.platform.routing == "links" or bool(len(graph.homes.index) or len(graph.goals.index))
+    return plan.platform.routing == "links" or bool(
+        len(graph.initial_locations.index) or len(graph.destinations.index)
+    )
 
 
 def resource_rows(plan: Plan) -> list[tuple[str, str]]:
@@ -128,10 +130,10 @@ def _held(plan: Plan) -> _Held:
     graph, network = plan.graph, plan.platform.network
     place = network.host_place[plan.host]
     spans: dict[tuple[int, int], list[float]] = {}
-    homes = graph.homes.places_by_item(graph, plan.platform)
-    goals = graph.goals.places_by_item(graph, plan.platform)
+    initial_locations = graph.initial_locations.places_by_item(graph, plan.platform)
+    destinations = graph.destinations.places_by_item(graph, plan.platform)
     for i in np.flatnonzero((graph.producer < 0) & (graph.size > 0)).tolist():
-        lies = homes.get(i, () if network.origin < 0 else (network.origin,))
+        lies = initial_locations.get(i, () if network.origin < 0 else (network.origin,))
         spans |= {(i, p): [0.0, 0.0] for p in lies}
     for i in np.flatnonzero((graph.producer >= 0) & (graph.size > 0)).tolist():
         t = int(graph.producer[i])
@@ -145,7 +147,7 @@ def _held(plan: Plan) -> _Held:
         for i in graph.reads_of(t).tolist():
             _extend(spans, i, int(place[t]), float(plan.finish[t]))
     for (i, p), span in spans.items():
-        if p in goals.get(i, ()) or (graph.result[i] and p == network.origin):
+        if p in destinations.get(i, ()) or (graph.result[i] and p == network.origin):
             span[1] = plan.makespan
     keys = list(spans)
     return _Held(

@@ -86,12 +86,12 @@ def spread_out(graph: Graph, count: int, seed: int) -> Graph:
     """The program with its initial items distributed evenly over the contributors.
 
     >>> dealt = spread_out(matmul(blocks=2).graph, 4, seed=0)
-    >>> [sum(dealt.homes.of(item) == (f"pc{i}",) for item in range(16)) for i in range(4)]
+    >>> [sum(dealt.initial_locations.of(item) == (f"pc{i}",) for item in range(16)) for i in range(4)]
     [4, 4, 4, 4]
     """
     outside = np.random.default_rng([seed, 52]).permutation(np.flatnonzero(graph.producer < 0)).tolist()
-    homes = {item: (f"pc{k % count}",) for k, item in enumerate(outside)}
-    return replace(graph, homes=SiteLists.of_items(homes, graph.n_items))
+    initial_locations = {item: (f"pc{k % count}",) for k, item in enumerate(outside)}
+    return replace(graph, initial_locations=SiteLists.of_items(initial_locations, graph.n_items))
 
 
 def _row(graph: Graph, count: int, scheduler: str, seeds: int) -> Cells:

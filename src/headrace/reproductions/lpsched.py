@@ -290,7 +290,7 @@ def _times(runs: Runs) -> Iterator[Claim]:
     yield _faster("1x7x1 under load: faster than Total", ratio("1x7x1 loaded", "total"), 1.05, 10.0)
     lp = runs["1x7x1 loaded", "lpsched"]
     yield Claim(
-        "the runtime cannot be told the planned flows, which can make optimal plans suboptimal",
+        "the runtime cannot follow the planned flows, which can make optimal plans suboptimal",
         f"1x7x1 under load: buffers distributed round robin reach {lp.in_turn.of_planned:.0%} of the "
         "planned throughput",
         lp.in_turn.of_planned < 0.95,

@@ -6,7 +6,7 @@ It relies on the following, in addition to the documented hooks of SchedulerPlug
 - a task with `worker_restrictions` is neither queued by the scheduler nor stolen, so neither need be
   turned off; restricted to an address that does not exist, it stays in `no-worker` until that changes;
 - `remove_worker` is called after lost tasks were rescheduled: those pinned to the lost worker are then in
-  `no-worker`, where the engine would leave them for ever;
+  `no-worker`, where the engine would leave them forever;
 - a worker sends its task's `metadata` with the message that it finished, and logs incoming transfers
   in `transfer_incoming_log`.
 """

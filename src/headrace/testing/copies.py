@@ -20,14 +20,15 @@ class Copies:
         self.up = [True] * network.n_places
         self.used = [0.0] * len(network.storage)
         self.places: list[set[int]] = [set() for _ in range(graph.n_items)]
-        self.goals = graph.goals.places_by_item(graph, platform)
-        homes = graph.homes.places_by_item(graph, platform)
+        self.destinations = graph.destinations.places_by_item(graph, platform)
+        initial_locations = graph.initial_locations.places_by_item(graph, platform)
         outside = (graph.producer == OUTSIDE) & (graph.size > 0)
         self.everywhere = [
-            bool(outside[i]) and i not in homes and self.origin == EVERYWHERE for i in range(graph.n_items)
+            bool(outside[i]) and i not in initial_locations and self.origin == EVERYWHERE
+            for i in range(graph.n_items)
         ]
         for item in outside.nonzero()[0].tolist():
-            for place in homes.get(item, () if self.origin == EVERYWHERE else (self.origin,)):
+            for place in initial_locations.get(item, () if self.origin == EVERYWHERE else (self.origin,)):
                 self.add(item, place)
 
     def needs_none(self, item: int) -> bool:
@@ -70,8 +71,8 @@ class Copies:
         """Whether it is a task's result that is not (or no longer) at its destination."""
         if self.graph.producer[item] == OUTSIDE or self.graph.size[item] == 0:
             return False
-        if item in self.goals:
-            return not any(self.at(item, place) for place in self.goals[item])
+        if item in self.destinations:
+            return not any(self.at(item, place) for place in self.destinations[item])
         if not self.graph.result[item]:
             return False
         return self.is_lost(item) if self.origin == EVERYWHERE else not self.at(item, self.origin)

@@ -200,5 +200,7 @@ def _with_homes_and_goals(graph: Graph, platform: Platform, changes: Sequence[Ch
 
     outside = np.flatnonzero((graph.producer == OUTSIDE) & (graph.size > 0))
     return replace(
-        graph, homes=some(outside), goals=some(np.flatnonzero(graph.result & (graph.producer >= 0)))
+        graph,
+        initial_locations=some(outside),
+        destinations=some(np.flatnonzero(graph.result & (graph.producer >= 0))),
     )

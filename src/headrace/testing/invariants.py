@@ -107,7 +107,7 @@ class _Judge:
             self._look_at_storage()
         late = self._due()
         if late is not None and late.time < self.now and not _close(late.time, self.now, 0.0):
-            self._say("script", f"{late} did not happen by the end at {self.now}")
+            self._say("script", f"{late} had not happened by the end at {self.now}")
         self._look_at_end()
         self._look_at_flows()
         return self.found[:MOST]
@@ -131,7 +131,7 @@ class _Judge:
         due = self._due()
         self.seen += 1
         if due is None or (due.what, due.number) != (what, number) or not _close(due.time, self.now, 0.0):
-            self._say("script", f"{what} {number} in place of {due}")
+            self._say("script", f"{what} {number} instead of {due}")
         if what == "host-down":
             self._host_goes(number)
         elif what == "host-up":
@@ -141,7 +141,9 @@ class _Judge:
             self.link_up[number] = False
             for item, source, target in self.moving:
                 if number in self.network.route(source, target):
-                    self._say("link", f"item {item} goes on from {source} to {target} over link {number}")
+                    self._say(
+                        "link", f"item {item} is still sent from {source} to {target} over link {number}"
+                    )
         elif what == "link-up":
             self.link_up[number] = True
         elif what == "storage-down":
@@ -155,7 +157,7 @@ class _Judge:
         self.host_up[host] = False
         for (other, core), (task, _) in self.on_core.items():
             if other == host:
-                self._say("host", f"task {task} goes on on core {core} of host {host}, which is gone")
+                self._say("host", f"task {task} still runs on core {core} of host {host}, which is gone")
         self._place_goes(host)
         self._owe()
 
@@ -168,7 +170,9 @@ class _Judge:
     def _look_at_moves(self, place: int) -> None:
         for item, source, target in self.moving:
             if place in (source, target):
-                self._say("source", f"item {item} goes on from {source} to {target}, though {place} is gone")
+                self._say(
+                    "source", f"item {item} is still sent from {source} to {target}, though {place} is gone"
+                )
 
     def _owe(self) -> None:
         """Which tasks must run again: producers of lost data that is needed, transitively."""
@@ -204,7 +208,7 @@ class _Judge:
             self._say("release", f"{name}: not before {float(self.graph.release[task])!r}")
         running = self.executions.setdefault(task, {})
         if running and (not self.duplicates or host in running or len(running) > 1):
-            self._say("twice", f"{name}: it runs already on {sorted(running)}")
+            self._say("twice", f"{name}: it already runs on {sorted(running)}")
         if self.ended[task] and task not in self.owed:
             self._say("twice", f"{name}: it has finished before, and no output that is needed was lost")
         place = int(self.network.host_place[host])
@@ -276,9 +280,9 @@ class _Judge:
         if not self.copies.up[target]:
             self._say("source", f"{name}: the target is not there")
         if self.copies.at(item, target):
-            self._say("twice", f"{name}: it is there already")
+            self._say("twice", f"{name}: it is already there")
         if any(i == item and q == target for i, _, q in self.moving):
-            self._say("twice", f"{name}: it is on its way already")
+            self._say("twice", f"{name}: it is already in transfer")
         route = self.network.route(source, target)
         if source == target or not self.network.bandwidth(source, target) > 0:
             self._say("route", f"{name}: there is none")
@@ -298,7 +302,7 @@ class _Judge:
     def _off_the_links(self, item: int, source: int, target: int) -> float:
         start = self.moving.pop((item, source, target), None)
         if start is None:
-            self._say("source", f"item {item} was not on its way from {source} to {target}")
+            self._say("source", f"item {item} was not in transfer from {source} to {target}")
             return math.nan
         for link in self.network.route(source, target):
             self.on_link[link] -= 1
@@ -332,7 +336,7 @@ class _Judge:
             or self._scripted_now("storage-down", (source, target))
             or self._scripted_now("link-down", self.network.route(source, target))
         ):
-            self._say("cut", f"item {item} from {source} to {target}, though all on its way stays")
+            self._say("cut", f"item {item} from {source} to {target}, though its route and both ends remain")
         if not math.isnan(start) and (item, source, target) in self.flow_of:
             self._flow_over(item, source, target, arrived=False)
 

@@ -22,8 +22,8 @@ def least_makespan(program: Program, platform: Platform, horizon: int) -> int | 
     slots, places = range(horizon), range(network.n_places)
     arcs = [(p, q) for p in places for q in places if p != q and network.bandwidth(p, q) > 0]
     items = [i for i in range(graph.n_items) if graph.size[i] > 0]
-    homes = graph.homes.places_by_item(graph, platform)
-    goals = graph.goals.places_by_item(graph, platform)
+    initial_locations = graph.initial_locations.places_by_item(graph, platform)
+    destinations = graph.destinations.places_by_item(graph, platform)
     rates = platform.rates(graph)
     makespan = model.new_int_var(0, horizon, "makespan")
     run: dict[tuple[int, int, int], Any] = {}
@@ -44,12 +44,12 @@ def least_makespan(program: Program, platform: Platform, horizon: int) -> int | 
         for q in places:
             model.add(
                 sum(v for (k, _, b, _), v in move.items() if k == i and b == q)
-                <= (0 if q in homes.get(i, ()) else 1)
+                <= (0 if q in initial_locations.get(i, ()) else 1)
             )
 
     def ready(i: int, p: int, by: int) -> Any:
         """1 if the item is at the place by then."""
-        if p in homes.get(i, ()):
+        if p in initial_locations.get(i, ()):
             return 1
         come = [
             v for (k, a, b, t), v in move.items()
@@ -67,7 +67,7 @@ def least_makespan(program: Program, platform: Platform, horizon: int) -> int | 
         for i in graph.reads_of(j).tolist():
             if graph.size[i] > 0:
                 model.add(ready(i, int(network.host_place[h]), t) >= 1).only_enforce_if(v)
-    for i, at in goals.items():
+    for i, at in destinations.items():
         model.add(sum(ready(i, p, horizon) for p in at) >= 1)
         for p in places:
             made_there = [
@@ -90,7 +90,7 @@ def least_makespan(program: Program, platform: Platform, horizon: int) -> int | 
             ]  # fmt: skip
             model.add(sum(carried) <= 1)
     if np.isfinite(network.storage).any():
-        _add_storage(model, program, platform, horizon, run, move, homes, goals)
+        _add_storage(model, program, platform, horizon, run, move, initial_locations, destinations)
     model.minimize(makespan)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -107,8 +107,8 @@ def _add_storage(
     horizon: int,
     run: Any,
     move: Any,
-    homes: Any,
-    goals: Any,
+    initial_locations: Any,
+    destinations: Any,
 ) -> None:
     """A copy takes room from when it is begun until it was last used, or to the end where it must be."""
     graph, network = program.graph, platform.network
@@ -118,7 +118,7 @@ def _add_storage(
         for p in np.flatnonzero(network.site == site).tolist():
             for i in (i for i in range(graph.n_items) if graph.size[i] > 0):
                 here = [model.new_bool_var("") for _ in range(horizon)]
-                begun: list[tuple[Any, int]] = [(1, 0)] if p in homes.get(i, ()) else []
+                begun: list[tuple[Any, int]] = [(1, 0)] if p in initial_locations.get(i, ()) else []
                 begun += [(v, t) for (k, _, b, t), v in move.items() if k == i and b == p]
                 begun += [
                     (v, t)
@@ -139,7 +139,7 @@ def _add_storage(
                     needed = [v for v, end in used if end > t]
                     for v in needed:  # begun and still to be used: it lies here
                         model.add(here[t] >= started + v - 1)
-                    if p in goals.get(i, ()):
+                    if p in destinations.get(i, ()):
                         model.add(here[t] >= started)
                     lies[t].append(_whole(float(graph.size[i])) * here[t])
         for t in range(horizon):

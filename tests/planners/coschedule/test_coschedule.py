@@ -175,9 +175,11 @@ def test_from_the_present_state() -> None:
     plan = Coschedule(time=0.5).plan(Problem(graph, platform, holders=moved, free_at={0: 4000.0}))
     assert plan.start[plan.host == 0].min() >= 4000.0
     names = platform.network.place_names
-    homes = graph.homes.places_by_item(graph, platform) | moved
-    lists = SiteLists.of_items({i: [names[p] for p in at] for i, at in homes.items()}, graph.n_items)
-    judged = replace(graph, homes=lists)
+    initial_locations = graph.initial_locations.places_by_item(graph, platform) | moved
+    lists = SiteLists.of_items(
+        {i: [names[p] for p in at] for i, at in initial_locations.items()}, graph.n_items
+    )
+    judged = replace(graph, initial_locations=lists)
     assert not check(judged, platform, replace(plan, graph=judged))
     gone = platform.without(["farm"])
     rest = Coschedule(time=0.5).plan(Problem(graph, gone))
@@ -211,17 +213,17 @@ def impossible(change: str) -> tuple[Program, Platform]:
     ("change", "said"),
     [
         ("route", "no route from 'a' to any host"),
-        ("disk", "holds 15 bytes while it runs"),
-        ("deadline", "due at 25 s and cannot be done .* before 25"),
+        ("disk", "needs 15 bytes of storage while it runs"),
+        ("deadline", "due at 25 s, but its results cannot be delivered before 25"),
         ("cores", "needs 9 cores"),
-        ("results", "results of 5 bytes must come to site 'a'"),
+        ("results", "results of 5 bytes must be delivered to site 'a'"),
     ],
 )
 def test_what_cannot_be_planned_is_said(change: str, said: str) -> None:
     program, platform = impossible(change)
     if change == "deadline":
         program.tasks["j"] = replace(program.tasks["j"], deadline=24.0)
-        said = "due at 24 s and cannot be done .* before 25 s"
+        said = "due at 24 s, but its results cannot be delivered before 25 s"
         program._graph = None
     with pytest.raises(NoPlan, match=said):
         Coschedule(time=0.5).plan(Problem(program.graph, platform))

@@ -116,7 +116,7 @@ def test_the_critical_chain_explains_the_makespan() -> None:
 
 
 def test_options_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"'heft' takes no 'time' \(try: best"):
+    with pytest.raises(UsageError, match=r"'heft' does not accept 'time' \(try: best"):
         make("heft", time=1.0)
     with pytest.raises(UsageError, match="time is 0"):
         make("best", time=0)

@@ -52,7 +52,9 @@ def carried_out(seed: int, name: str, contention: Contention) -> tuple[str, floa
 
 
 @pytest.mark.parametrize("contention", ["none", "fifo", "fair"])
-@pytest.mark.parametrize("name", PLANNERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in OPTIONS else n for n in PLANNERS]
+)
 def test_a_plan_takes_no_longer_than_planned_if_nothing_changes(name: str, contention: Contention) -> None:
     """On every kind of network; shared links are booked whole in plans, so a little more is allowed there."""
     limit = LIMIT if contention == "fair" else 1.0 + 1e-9

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from headrace.testing.fault_runs import fault_case, run_case
 from headrace.testing.faults import PROFILES
 
@@ -25,6 +27,7 @@ def digest() -> str:
     return total.hexdigest()
 
 
+@pytest.mark.slow
 def test_five_hash_seeds_give_one_log() -> None:
     def other_process(hash_seed: int) -> str:
         environment = os.environ | {"PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -1,4 +1,4 @@
-"""How long queues are, when inputs can arrive, and which queued tasks would finish sooner on an idle host."""
+"""Load balancing: backlogs, arrival times of inputs, and queued tasks that would finish sooner on an idle host."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from headrace.core.state import PRESENT, RELAY
 from headrace.core.transitions.dispatch import cores_of
 
 BUSY_ROUTE = 2.0
-"""A task is moved from the tail of a queue only if that pays even where its inputs take this many times as long as
-over idle links."""
+"""A task is moved from the tail of a queue only if it still finishes sooner when its transfers take this many times as
+long as over idle links."""
 
 
 @inner
@@ -24,7 +24,7 @@ def seconds_to_send(problem, state, item, source, target, places):
 
 @inner
 def arrivals(problem, state, task, seconds, mark, stamp):
-    """Seconds to bring the inputs that a task lacks to each place, one after another, from where each is.
+    """Seconds to transfer the missing inputs of a task to each place, one after another, from their present places.
 
     O(reads * places). `mark` and `stamp` are scratch space.
     """
@@ -49,10 +49,10 @@ def arrivals(problem, state, task, seconds, mark, stamp):
 
 @inner
 def queue_left(problem, state, host, now, starts_known, late_weight):
-    """Seconds until a host has worked off its queue: predicted times, less what running tasks have had of theirs.
+    """Seconds until a host has worked off its backlog: predicted run times less the elapsed time of running tasks.
 
-    A task that is late needs `late_weight` times as long again as it is late. Where starts are not known, as with
-    workers that report only completions, the first task has had the time since the last completion there.
+    An overdue task is expected to need another `late_weight` times its delay so far. If starts are unknown, as with
+    workers that report only completions, the first task is assumed to have started at the last completion there.
     """
     had = 0.0
     if starts_known:
@@ -78,7 +78,7 @@ def queues_left(problem, state, now, starts_known, late_weight):
 
 @inner
 def longest_queue(problem, state, waiting, left):
-    """The host whose queue takes longest, of those with more tasks than cores; -1: none."""
+    """The host with the largest backlog among those with more tasks than cores; -1: none."""
     longest = -1
     for host in range(len(state.host_up)):
         more = waiting[host] + state.busy_cores[host] > cores_of(problem, host)
@@ -129,11 +129,10 @@ def a_move_pays(problem, state, work, speed_class, rates, now, late_weight):
 
 @entry
 def moves_from_tails(problem, state, work, speed_class, rates, now, starts_known, late_weight):
-    """Tasks from the tail of the longest queue that end sooner on an idle core, with the hosts to move them to.
+    """Tasks from the tail of the longest queue that would finish sooner on an idle core, and their new hosts.
 
-    Behind a task that is late a queue counts as longer: it may be stuck on a host that has slowed down. Each move
-    shortens the queue it takes from, so that the next one may take from another: O(idle hosts + moves * (hosts +
-    reads * places)).
+    An overdue task lengthens the backlog of its host, which may have slowed down. Each move shortens the queue it takes
+    a task from, so the next move may use another queue: O(idle hosts + moves * (hosts + reads * places)).
     """
     room, places = len(state.core_task), len(state.place_up)
     tasks, hosts = np.empty(room, np.int32), np.empty(room, np.int32)

@@ -1,4 +1,4 @@
-"""Copy records: which item is where, requested or in transit, and who needs it there. Lookups are O(1)."""
+"""Copy records: where each item is present, requested or in transit, and how many tasks need it there. O(1) lookups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def slot_of(table, item, place):
 
 @inner
 def link_record(item_copies, copy_item, copy_place, copy_next, table, record):
-    """Put a record into the hash table and the list of its item."""
+    """Insert a record into the hash table and the list of its item."""
     item = copy_item[record]
     slot = slot_of(table, item, copy_place[record])
     while table[slot] >= 0:
@@ -34,7 +34,7 @@ def link_records(item_copies, copy_item, copy_place, copy_next, table, count):
 
 @entry
 def add_records(item_copies, copy_item, copy_place, copy_status, copy_next, table, items, places):
-    """Records of copies that exist at the start."""
+    """Add records for the copies that exist at the start."""
     for record in range(len(items)):
         copy_item[record] = items[record]
         copy_place[record] = places[record]
@@ -56,7 +56,7 @@ def find_copy(state, item, place):
 
 @inner
 def copy_at(state, item, place):
-    """The record of an item at a place, which is made if need be; `reserve` has seen to it that there is room."""
+    """The record of an item at a place, created if necessary; `reserve` has ensured that there is room."""
     record = find_copy(state, item, place)
     if record >= 0:
         return record
@@ -96,7 +96,7 @@ def is_needed(state, item, place):
 
 @inner
 def find_holder(state, item):
-    """Set `holder` to the lowest-numbered place within reach that has a copy."""
+    """Set `holder` to the lowest-numbered reachable place that has a copy."""
     lowest = -1
     record = state.item_copies[item]
     while record >= 0:

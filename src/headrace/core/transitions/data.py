@@ -1,4 +1,4 @@
-"""Copies that come and go, transfers that start and end, and what fits into a site's storage."""
+"""Add and remove copies, start and finish transfers, and manage the storage of sites."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from headrace.core.transitions.requests import (
 
 @inner
 def command(state, kind, subject, origin, target):
-    """Tell the back end to do something."""
+    """Append a command for the back end."""
     k = state.counters[COMMANDS]
     state.command_kind[k] = kind
     state.command_subject[k] = subject
@@ -66,7 +66,7 @@ def command(state, kind, subject, origin, target):
 
 @inner
 def still_needed(problem, state, item):
-    """Whether a task that has not started reads an item, or it is a result that has not been delivered."""
+    """Whether a task that has not started reads the item, or the item is a result that has not been delivered."""
     if problem.result_anywhere[item] or (problem.destination[item] >= 0 and not state.delivered[item]):
         return True
     for k in range(problem.reader_ptr[item], problem.reader_ptr[item + 1]):
@@ -81,7 +81,7 @@ def still_needed(problem, state, item):
 
 @inner
 def fits(problem, state, place, size):
-    """Whether a site has room, if need be after dropping copies that are not needed there."""
+    """Whether a site has room, possibly after dropping copies that are not needed there."""
     if not problem.policy[LIMITED]:
         return True
     site = problem.place_site[place]
@@ -125,7 +125,7 @@ def is_being_sent(state, item, place):
 
 @inner
 def drop_copy(problem, state, item, place):
-    """Remove a copy; without another one, the item no longer exists."""
+    """Remove a copy; if it was the last one, the item no longer exists."""
     record = find_copy(state, item, place)
     state.copy_status[record] = ABSENT
     state.storage_used[problem.place_site[place]] -= state.size[item]
@@ -139,7 +139,7 @@ def drop_copy(problem, state, item, place):
 
 @entry
 def remove_copy(problem, state, item, place):
-    """Drop a copy on request, unless it is the last one of an item that is still needed or a task there reads it."""
+    """Drop a copy on request, unless a task there reads it or it is the last copy of an item that is still needed."""
     record = find_copy(state, item, place)
     if record < 0 or state.copy_status[record] != PRESENT or state.copy_needed[record] > 0:
         return False
@@ -160,7 +160,7 @@ def remove_copy(problem, state, item, place):
 
 @inner
 def start_transfer(problem, state, request, source, now):
-    """Start the transfer of a request and take the request off its queue."""
+    """Start the transfer of a request and remove the request from its queue."""
     item, target = state.request_item[request], state.request_target[request]
     places = len(state.place_up)
     rank = state.request_rank[request]
@@ -185,7 +185,7 @@ def start_transfer(problem, state, request, source, now):
 
 @inner
 def end_transfer(problem, state, transfer):
-    """The links of a transfer are free again and its number may be reused."""
+    """Release the links of a transfer; its number may be reused."""
     at = state.transfer_source[transfer] * len(state.place_up) + state.transfer_target[transfer]
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
         link = problem.route_links[k]
@@ -203,10 +203,10 @@ def end_transfer(problem, state, transfer):
 
 @inner
 def transfer_done(problem, state, transfer):
-    """A transfer has arrived."""
+    """Record that a transfer has arrived."""
     item, target = state.transfer_item[transfer], state.transfer_target[transfer]
     end_transfer(problem, state, transfer)
-    if is_present(state, item, target):  # made there meanwhile
+    if is_present(state, item, target):  # produced there in the meantime
         state.storage_used[problem.place_site[target]] -= state.size[item]
     else:
         add_copy(problem, state, item, target)
@@ -214,9 +214,9 @@ def transfer_done(problem, state, transfer):
 
 @inner
 def worth_waiting(problem, state, item, candidate, now):
-    """Hybrid queues: whether an output that is not ready is due before the candidate's transfer would end.
+    """Hybrid queues: whether an output that is not ready is expected before the candidate's transfer would finish.
 
-    An output that is late already is not waited for.
+    Overdue outputs are not waited for.
     """
     producer = problem.producer[item]
     if producer < 0 or state.run_host[producer] < 0:
@@ -231,7 +231,7 @@ def worth_waiting(problem, state, item, candidate, now):
 
 @inner
 def relay(problem, state, item, target):
-    """Where no neighbour has an item, request it one hop closer, from the nearest place that has it."""
+    """If no neighbour has the item, request it for the next hop on the relay path from the nearest holder."""
     places = len(state.place_up)
     best, least = -1, np.inf
     record = state.item_copies[item]
@@ -252,12 +252,12 @@ def relay(problem, state, item, target):
 
 @inner
 def serve_order(problem, state, link, now):
-    """Start planned transfers whose turn it is, of those that this link queues; returns whether any started."""
+    """Start the planned transfers in this link's queue that are first in their order; returns whether any started."""
     started = False
     while state.order_head[link] >= 0:
         request = state.order_head[link] // problem.longest_route
         item, target = state.request_item[request], state.request_target[request]
-        if state.request_queue[request] != link:  # it is looked at from the queue of its narrowest link
+        if state.request_queue[request] != link:  # handled by the queue of its narrowest link
             return started
         if not wanted(problem, state, item, target) or not state.place_up[target]:
             take_back(problem, state, request)
@@ -275,7 +275,7 @@ def serve_order(problem, state, link, now):
 
 @inner
 def serve_queue(problem, state, queue, now):
-    """Start what may start on a link: in order, the first that can, or the hybrid of both."""
+    """Start transfers of a link's queue: in order, out of order, or by the hybrid rule."""
     fifo = problem.policy[CONTENTION] == FIFO
     in_order, hybrid = problem.policy[LINK_ORDER] == IN_ORDER, problem.policy[LINK_ORDER] == HYBRID
     awaited = -1
@@ -316,7 +316,7 @@ def try_to_send(problem, state, request, now):
     source = source_of(problem, state, request)
     if source < 0 and problem.policy[RELAY] and state.request_mode[request] == NEAREST:
         relay(problem, state, item, target)
-    if source >= 0:  # making room may cost the copy at the source, if there are others
+    if source >= 0:  # making room may have dropped the copy at the source
         room = fits(problem, state, target, state.size[item])
         source = source_of(problem, state, request) if room else -1
     if source < 0:
@@ -330,7 +330,7 @@ def try_to_send(problem, state, request, now):
 
 @inner
 def arrive(problem, state, item, place):
-    """A copy is at a place: tasks there that waited for it may start."""
+    """Record a copy that has become present at a place: tasks waiting for it there may start."""
     for k in range(problem.reader_ptr[item], problem.reader_ptr[item + 1]):
         task = problem.readers[k]
         host = state.assigned[task]
@@ -342,9 +342,9 @@ def arrive(problem, state, item, place):
 
 @inner
 def add_copy(problem, state, item, place):
-    """An item is now at a place as well; the first copy makes it exist."""
+    """Add a copy of an item at a place; with the first copy the item exists."""
     record = copy_at(state, item, place)
-    if state.copy_request[record] >= 0:  # planned to come from elsewhere, and made here meanwhile
+    if state.copy_request[record] >= 0:  # planned to come from elsewhere, but produced here in the meantime
         drop_request(problem, state, state.copy_request[record])
     state.copy_status[record] = PRESENT
     state.copy_relayed[record] = 0
@@ -360,7 +360,7 @@ def add_copy(problem, state, item, place):
 
 @inner
 def come_to_exist(problem, state, item):
-    """An item exists: its readers miss one input less, and those that requested their inputs get it."""
+    """Record that an item exists: its readers miss one input less, and readers that prefetch request it."""
     state.exists[item] = 1
     for k in range(problem.reader_ptr[item], problem.reader_ptr[item + 1]):
         task = problem.readers[k]
@@ -388,7 +388,7 @@ def come_to_exist(problem, state, item):
 
 @inner
 def abandon_absent_sources(problem, state, item):
-    """The item was not made where the plan wanted it: planned transfers from there come from elsewhere."""
+    """The item was not produced where planned: serve planned transfers from there by other copies."""
     record = state.item_copies[item]
     while record >= 0:
         following = state.copy_next[record]
@@ -399,8 +399,8 @@ def abandon_absent_sources(problem, state, item):
 
 @entry
 def unblock(problem, state):
-    """When nothing is under way: request the inputs of every queued task, drop requests for items that do not exist,
-    and give up planned orders. Returns whether that changed anything."""
+    """Resolve a deadlock: request the inputs of every queued task, drop requests for items that do not exist, and
+    release transfers from planned orders. Returns whether that changed anything."""
     changed = release_from_plan(problem, state)
     for queue in range(len(state.request_head)):
         request = state.request_head[queue]
@@ -424,7 +424,7 @@ def unblock(problem, state):
 
 @inner
 def let_first_startable_go(problem, state, host):
-    """Move the first task that has its inputs to the head of a queue that is worked off in order."""
+    """Move the first startable task to the head of a queue that is processed in order."""
     first, head = state.startable_head[host], state.queue_head[host]
     if first < 0 or first == head or not (problem.policy[STRICT] or state.in_order[head]):
         return False

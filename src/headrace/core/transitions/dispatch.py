@@ -1,4 +1,4 @@
-"""What starts next: tasks on free cores, transfers on free links; and what follows when a task ends."""
+"""Dispatch tasks to free cores and transfers to free links, and update the state when a task finishes."""
 
 from __future__ import annotations
 
@@ -94,14 +94,14 @@ def start_task(problem, state, task, host, now):
 
 @inner
 def must_wait(problem, state, task, host):
-    """Whether a task that has its inputs waits for its turn in a queue that is worked off in order."""
+    """Whether a startable task must wait for its turn in a queue that is processed in order."""
     head = state.queue_head[host]
     return task != head and (problem.policy[STRICT] or state.in_order[head])
 
 
 @inner
 def serve_host(problem, state, host, now):
-    """Start what can start, by rank, and request inputs ahead."""
+    """Start all tasks that can start, by rank, and prefetch inputs."""
     while state.busy_cores[host] < cores_of(problem, host):
         task = state.startable_head[host]
         if task < 0 or not has_room(problem, state, task, host) or must_wait(problem, state, task, host):
@@ -114,7 +114,7 @@ def serve_host(problem, state, host, now):
 
 @inner
 def victim_of(problem, state, host):
-    """The host with the longest queue of those with the same storage that have startable tasks and no free core."""
+    """The host to steal from: same storage, startable tasks, no free core, and the longest queue of those; -1: none."""
     victim = -1
     for other in range(len(state.host_up)):
         neighbour = other != host and problem.host_place[other] == problem.host_place[host]
@@ -148,7 +148,7 @@ def steal(problem, state, host, now):
 
 @inner
 def put_in_front(state, task, host):
-    """Put a stolen task in front of the thief's queue, from where it starts like any other."""
+    """Insert a stolen task at the head of the thief's queue, from which it starts like any other."""
     state.assigned[task] = host
     head = state.queue_head[host]
     state.queue_next[task] = head
@@ -164,8 +164,8 @@ def put_in_front(state, task, host):
 
 @inner
 def latest_task(problem, state, host, now):
-    """The task that is furthest behind, of those elsewhere that have run over twice their predicted time and whose
-    inputs are at this host; -1: none."""
+    """The most overdue task on another host that has run more than twice its predicted time and whose inputs are all at
+    this host; -1: none."""
     place = problem.host_place[host]
     chosen, latest = -1, 0.0
     for core in range(len(state.core_task)):
@@ -181,14 +181,14 @@ def latest_task(problem, state, host, now):
 
 @inner
 def duplicate(problem, state, host, now):
-    """An idle host starts a duplicate of the task that is furthest behind; whichever ends first counts."""
+    """Start a duplicate of the most overdue task on an idle host; whichever execution finishes first counts."""
     chosen = latest_task(problem, state, host, now)
     place = problem.host_place[host]
     if chosen < 0 or not has_room(problem, state, chosen, host):
         return
     if not fits(problem, state, place, output_size(problem, state, chosen)):
         return
-    if count_absent(problem, state, chosen, place) > 0:  # making room has cost one of them
+    if count_absent(problem, state, chosen, place) > 0:  # making room has dropped one of them
         return
     state.duplicate_core[chosen] = take_cores(problem, state, chosen, host)
     state.duplicate_host[chosen] = host
@@ -199,7 +199,7 @@ def duplicate(problem, state, host, now):
 
 @inner
 def replicate(problem, state):
-    """Copy items that wait for a replica to hosts that are not busy, one transfer for each host at a time."""
+    """Replicate waiting items to idle hosts, one transfer per host at a time."""
     for _ in range(state.to_replicate_at[1] - state.to_replicate_at[0]):
         item = state.to_replicate[state.to_replicate_at[0] % len(state.to_replicate)]
         if state.copy_count[item] != 1 or not still_needed(problem, state, item):
@@ -217,7 +217,7 @@ def replicate(problem, state):
 
 @inner
 def idle_place(problem, state, item):
-    """The place of a host with nothing to do and nothing on its links, other than the item's holder."""
+    """The place of an idle host with idle links, other than the item's holder."""
     holder = state.holder[item]
     for host in range(len(state.host_up)):
         place = problem.host_place[host]
@@ -240,7 +240,7 @@ def idle_place(problem, state, item):
 
 @inner
 def look_at_host(problem, state, host, now):
-    """Start tasks on a host; let it steal or duplicate if it has nothing else to do."""
+    """Start tasks on a host; if it stays idle, let it steal or duplicate a task."""
     unmark(state.dirty_host, state.dirty_host_block, host)
     if not state.host_up[host]:
         return
@@ -257,9 +257,9 @@ def look_at_host(problem, state, host, now):
 
 @inner
 def look_at_queue(problem, state, queue, now):
-    """Start transfers from a queue; it stays marked if what is left waits for more than its own link.
+    """Start transfers from a queue; it stays marked if the remaining requests wait for more than its own link.
 
-    Returns whether a planned transfer started: then another one may be first in its order now.
+    Returns whether a planned transfer started, in which case another one may now be first in its order.
     """
     unmark(state.dirty_queue, state.dirty_queue_block, queue)
     started = serve_order(problem, state, queue, now)
@@ -273,7 +273,7 @@ def look_at_queue(problem, state, queue, now):
 
 @inner
 def serve_hosts(problem, state, now):
-    """Hosts on which something may be able to start, by number."""
+    """Start tasks on all marked hosts, by number."""
     everybody = problem.policy[STEAL] or problem.policy[DUPLICATE] or problem.policy[LIMITED]
     for block in range(len(state.dirty_host_block)):
         if not everybody and state.dirty_host_block[block] == 0:
@@ -285,7 +285,7 @@ def serve_hosts(problem, state, now):
 
 @inner
 def serve_queues(problem, state, now):
-    """Queues from which something may be able to start, by number; again while planned transfers start."""
+    """Start transfers from all marked queues, by number; repeats while planned transfers start."""
     everything = problem.policy[LIMITED] or problem.policy[LINK_ORDER] == HYBRID
     started = True
     while started:
@@ -300,18 +300,18 @@ def serve_queues(problem, state, now):
 
 @inner
 def dispatch(problem, state, now):
-    """Start everything that can start now: O(hosts and queues that have changed + what starts)."""
+    """Start every task and transfer that can start now: O(marked hosts and queues + starts)."""
     serve_hosts(problem, state, now)
     if problem.policy[REPLICATE] > 0:
         replicate(problem, state)
-    if problem.policy[RELAY]:  # items without a direct route first: they request one hop more
+    if problem.policy[RELAY]:  # first, so that items without a direct route request their next hop
         serve_queue(problem, state, len(state.link_up), now)
     serve_queues(problem, state, now)
 
 
 @inner
 def task_done(problem, state, task, host, now):
-    """A task has ended on a host: its outputs are there, a duplicate elsewhere is stopped."""
+    """Record that a task has finished on a host: add its outputs there and stop a duplicate elsewhere."""
     is_duplicate = state.run_host[task] != host
     if state.duplicate_host[task] >= 0:
         loser = state.run_host[task] if is_duplicate else state.duplicate_host[task]
@@ -324,7 +324,7 @@ def task_done(problem, state, task, host, now):
 
 @inner
 def complete(problem, state, task, host, now):
-    """A task is done, and its outputs are where it ran."""
+    """Mark a task as done and add its outputs where it ran."""
     state.done[task] = 1
     state.counters[DONE] += 1
     state.last_completion[host] = now
@@ -345,7 +345,7 @@ def complete(problem, state, task, host, now):
 
 @inner
 def is_imbalanced(problem, state):
-    """Whether a host has nothing to do while another has more tasks than cores: O(hosts)."""
+    """Whether a host is idle while another has more tasks than cores: O(hosts)."""
     idle = queued = False
     for host in range(len(state.host_up)):
         if state.host_up[host]:
@@ -357,7 +357,7 @@ def is_imbalanced(problem, state):
     return idle and queued
 
 
-# What a back end reports.
+# Reports of back ends.
 
 
 @entry
@@ -374,7 +374,7 @@ def imbalanced(problem, state):
 
 @entry
 def task_finished(problem, state, task, host, now):
-    """A task has ended on a host, wherever it was expected: workers may have queues of their own."""
+    """Record that a task has finished on any host, as workers with their own queues report it."""
     if state.run_host[task] == host or (state.run_host[task] >= 0 and state.duplicate_host[task] == host):
         task_done(problem, state, task, host, now)
         return
@@ -394,7 +394,7 @@ def task_finished(problem, state, task, host, now):
 
 @entry
 def copy_arrived(problem, state, item, place):
-    """A copy has arrived at a place: by one of our transfers, or because a worker fetched it."""
+    """Record that a copy has arrived at a place, sent by the coordinator or fetched by a worker."""
     for k in range(state.counters[TRANSFERS]):
         transfer = state.live_transfers[k]
         if state.transfer_item[transfer] == item and state.transfer_target[transfer] == place:

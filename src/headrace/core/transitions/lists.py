@@ -1,4 +1,4 @@
-"""Lists in the state as arrays, for Python."""
+"""Linked lists of the state as arrays, for Python."""
 
 from __future__ import annotations
 
@@ -21,14 +21,19 @@ def tasks_in(state, queue):
 
 
 @entry
-def queued_tasks(state, queue):
-    """As `tasks_in`, called from Python."""
-    return tasks_in(state, queue)
+def queued_tasks(state, queue, limit):
+    """The first tasks of a queue, in order: O(limit)."""
+    found = np.empty(min(limit, state.queue_length[queue]), np.int32)
+    task = state.queue_head[queue]
+    for k in range(len(found)):
+        found[k] = task
+        task = state.queue_next[task]
+    return found
 
 
 @entry
 def open_requests(problem, state):
-    """Items and targets of open requests of items that exist, link by link in the order of service."""
+    """Items and targets of open requests for existing items, link by link in the order of service."""
     items = np.empty(state.counters[REQUESTS], np.int32)
     targets = np.empty(state.counters[REQUESTS], np.int32)
     n = 0

@@ -1,4 +1,4 @@
-"""Recovery: hosts, places and links that leave and return; which tasks run again, and which need not."""
+"""Recovery: hosts, places and links that leave and return, and the tasks that must run again."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def output_size(problem, state, task):
 
 @inner
 def leave_core(problem, state, task, duplicate):
-    """A task, or its duplicate, no longer runs."""
+    """Release the cores of a task or its duplicate."""
     host = state.duplicate_host[task] if duplicate else state.run_host[task]
     for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
         if state.core_task[core] == task:
@@ -76,7 +76,7 @@ def leave_core(problem, state, task, duplicate):
 
 @inner
 def stop_task(problem, state, task, host):
-    """A running task ends without a result; a duplicate elsewhere goes on."""
+    """Stop a running task; a duplicate elsewhere continues."""
     duplicate = state.duplicate_host[task] == host and state.run_host[task] != host
     core = state.duplicate_core[task] if duplicate else state.run_core[task]
     command(state, STOP, task, host, core)
@@ -87,7 +87,7 @@ def stop_task(problem, state, task, host):
 
 @inner
 def wait_again(problem, state, task):
-    """A task that no longer runs waits for a host again; inputs that are gone meanwhile are made again."""
+    """Return a stopped task to the pool; inputs that were lost in the meantime are recomputed."""
     missing = 0
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
         item = problem.reads[k]
@@ -105,7 +105,7 @@ def wait_again(problem, state, task):
 
 @entry
 def cancel(problem, state, task):
-    """Stop a running task and its duplicate, or take it off its queue; it waits for a host again."""
+    """Stop a running task and its duplicate, or remove a queued one from its queue; it waits for a host again."""
     if state.assigned[task] >= 0:
         requeue(problem, state, task)
     while state.run_host[task] >= 0:
@@ -114,13 +114,13 @@ def cancel(problem, state, task):
 
 @inner
 def abort_transfer(problem, state, transfer):
-    """A transfer is broken off; it is requested again if it still serves a purpose."""
+    """Abort a transfer; it is requested again if it is still needed."""
     item, target = state.transfer_item[transfer], state.transfer_target[transfer]
     command(state, ABORT, transfer, state.transfer_source[transfer], target)
     end_transfer(problem, state, transfer)
     state.storage_used[problem.place_site[target]] -= state.size[item]
     record = copy_at(state, item, target)
-    if state.copy_status[record] == PRESENT:  # made there meanwhile
+    if state.copy_status[record] == PRESENT:  # produced there in the meantime
         return
     state.copy_status[record] = ABSENT
     if state.place_up[target] and state.copy_count[item] > 0 and wanted(problem, state, item, target):
@@ -131,10 +131,10 @@ def abort_transfer(problem, state, transfer):
 
 @inner
 def cease_to_exist(problem, state, item):
-    """No copy is within reach: the producer runs again if the item is needed.
+    """No copy is reachable: the producer runs again if the item is needed.
 
-    Readers that have not started miss it. They leave the queue they are in, so that none waits there for
-    a task that has no host yet, and requests for the item are dropped.
+    Readers that have not started miss an input. They are removed from their queues, so that none waits there for a task
+    that has no host yet, and requests for the item are dropped.
     """
     state.exists[item] = 0
     record = state.item_copies[item]
@@ -158,7 +158,7 @@ def cease_to_exist(problem, state, item):
 
 @inner
 def make_again(problem, state, item):
-    """Run the producer of a lost item again, and the producers of what it reads, as far back as needed."""
+    """Run the producer of a lost item again, and recursively the producers of its missing inputs."""
     state.stack[0] = item
     depth = 1
     while depth > 0:
@@ -185,7 +185,7 @@ def make_again(problem, state, item):
 
 @inner
 def come_back(problem, state, item):
-    """An item is within reach again: its producer need not run again, if it has not started."""
+    """An item is reachable again: its producer need not run again unless it has already started."""
     find_holder(state, item)
     come_to_exist(problem, state, item)
     producer = problem.producer[item]
@@ -220,7 +220,7 @@ def records_at(state, place):
 
 @inner
 def lose_place(problem, state, place, wiped):
-    """Data at a place is out of reach, for good if it is wiped. Data at the origin outlives its host."""
+    """Mark the data at a place as unreachable, or as lost if it is wiped. Data at the origin survives its host."""
     if place == problem.origin or not state.place_up[place]:
         return
     state.place_up[place] = 0
@@ -251,7 +251,7 @@ def lose_place(problem, state, place, wiped):
 
 @inner
 def regain_place(problem, state, place):
-    """A place is within reach again, with what it still holds."""
+    """Mark a place as reachable again, with the data it still holds."""
     if state.place_up[place]:
         return
     state.place_up[place] = 1
@@ -276,7 +276,7 @@ def mark_all_queues(state):
 
 @entry
 def host_left(problem, state, host, wiped):
-    """A host is gone, with what it ran and, if wiped, with the data on its own disk."""
+    """A host has left: its running tasks are stopped and, if wiped, the data on its own disk is lost."""
     if not state.host_up[host]:
         return
     state.host_up[host] = 0
@@ -293,7 +293,7 @@ def host_left(problem, state, host, wiped):
 
 @entry
 def host_joined(problem, state, host, now):
-    """A host is there (again), with an empty queue; the data on its own disk was lost when it left."""
+    """A host has joined or returned with an empty queue; data on its own disk was lost when it left."""
     if state.host_up[host]:
         return
     state.host_up[host] = 1
@@ -305,7 +305,7 @@ def host_joined(problem, state, host, now):
 
 @entry
 def storage_left(problem, state, place):
-    """The shared storage of a site is out of reach, with its contents intact; returns whether it was in reach."""
+    """Mark a site's shared storage as unreachable, contents intact; returns whether it was reachable before."""
     if place == problem.origin or not state.place_up[place]:
         return False
     lose_place(problem, state, place, False)
@@ -314,7 +314,7 @@ def storage_left(problem, state, place):
 
 @entry
 def storage_joined(problem, state, place):
-    """The shared storage of a site is within reach again; returns whether it was not."""
+    """Mark a site's shared storage as reachable again; returns whether it was unreachable before."""
     if state.place_up[place]:
         return False
     regain_place(problem, state, place)
@@ -332,7 +332,7 @@ def uses_link(problem, state, source, target, link):
 
 @entry
 def link_left(problem, state, link):
-    """A link is down: transfers over it are broken off, and planned ones take another way."""
+    """A link is down: transfers over it are aborted, and planned ones are rerouted."""
     state.link_up[link] = 0
     for k in range(state.counters[TRANSFERS] - 1, -1, -1):
         transfer = state.live_transfers[k]
@@ -351,7 +351,7 @@ def link_joined(problem, state, link):
 
 @entry
 def task_released(problem, state, task):
-    """A task may start from now on."""
+    """Record that the release time of a task has passed."""
     state.missing_inputs[task] -= 1
     if state.missing_inputs[task] > 0:
         return

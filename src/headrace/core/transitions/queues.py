@@ -1,4 +1,4 @@
-"""Queues of tasks, one for each host in rank order, and the pool of ready tasks without a host."""
+"""Task queues, one per host in rank order, and the pool of ready tasks without a host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headrace.core.transitions.copies import copy_at, is_present
 
 @inner
 def mark(flags, blocks, number):
-    """Have a host or a queue looked at again by the next dispatch."""
+    """Mark a host or a queue for the next dispatch."""
     if not flags[number]:
         flags[number] = 1
         blocks[number // BLOCK] += 1
@@ -40,7 +40,7 @@ def goes_after(rank, first, second):
 
 @inner
 def insert(state, host, task):
-    """Enqueue a task by rank, searching from the tail: O(1) when work comes in order."""
+    """Enqueue a task by rank, searching from the tail: O(1) when tasks arrive in order."""
     at = state.queue_tail[host]
     while at >= 0 and goes_after(state.rank, at, task):
         at = state.queue_previous[at]
@@ -50,7 +50,7 @@ def insert(state, host, task):
 
 @inner
 def link_in(following, previous, head, tail, queue, entry, at):
-    """Insert an entry into a doubly linked list behind `at`; at the front for -1."""
+    """Insert an entry into a doubly linked list behind `at`; -1: at the front."""
     previous[entry] = at
     after = head[queue] if at < 0 else following[at]
     following[entry] = after
@@ -66,7 +66,7 @@ def link_in(following, previous, head, tail, queue, entry, at):
 
 @inner
 def link_out(following, previous, head, tail, queue, entry):
-    """Take an entry out of a doubly linked list."""
+    """Remove an entry from a doubly linked list."""
     before, after = previous[entry], following[entry]
     if before < 0:
         head[queue] = after
@@ -88,7 +88,7 @@ def remove(state, queue, task):
 
 @inner
 def into_pool(state, task):
-    """A ready task without a host waits at the end of the pool."""
+    """Append a ready task without a host to the pool."""
     pool = len(state.host_up)
     at = state.queue_tail[pool]
     link_in(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, pool, task, at)
@@ -104,7 +104,7 @@ def out_of_pool(state, task):
 
 @inner
 def make_startable(state, host, task):
-    """All inputs of a queued task are at its host."""
+    """Mark a queued task as startable: all its inputs are at its host."""
     if state.startable[task]:
         return
     state.startable[task] = 1
@@ -139,7 +139,7 @@ def not_startable(state, host, task):
 
 @inner
 def count_absent(problem, state, task, place):
-    """Inputs of a task that are not at a place."""
+    """Number of a task's inputs that are not at a place."""
     absent = 0
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
         item = problem.reads[k]
@@ -150,7 +150,7 @@ def count_absent(problem, state, task, place):
 
 @inner
 def change_needed(problem, state, task, place, by):
-    """One task more or less that reads its inputs at this place."""
+    """Add `by` to the number of tasks that need each of the task's inputs at this place."""
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
         item = problem.reads[k]
         if not problem.no_transfer[item]:
@@ -159,7 +159,7 @@ def change_needed(problem, state, task, place, by):
 
 @inner
 def assign(problem, state, task, host, rank, predicted, in_order):
-    """Move a task to a host's queue; not if it runs, is done, or the host is down."""
+    """Move a task to a host's queue, unless it is running or done or the host is down."""
     if state.done[task] or state.run_host[task] >= 0 or not state.host_up[host]:
         return False
     if state.assigned[task] >= 0:
@@ -183,7 +183,7 @@ def assign(problem, state, task, host, rank, predicted, in_order):
 
 @inner
 def take_off_queue(problem, state, task):
-    """A task leaves its host's queue, to run or for another queue."""
+    """Remove a task from its host's queue, because it starts or moves to another queue."""
     host = state.assigned[task]
     not_startable(state, host, task)
     remove(state, host, task)
@@ -194,7 +194,7 @@ def take_off_queue(problem, state, task):
 
 @inner
 def requeue(problem, state, task):
-    """A queued task goes back to the pool, or waits until its inputs exist."""
+    """Return a queued task to the pool, or let it wait until its inputs exist."""
     host = state.assigned[task]
     take_off_queue(problem, state, task)
     state.backlog[host] -= state.predicted[task]
@@ -205,7 +205,7 @@ def requeue(problem, state, task):
 
 @entry
 def assign_all(problem, state, tasks, hosts, ranks, predicted, in_order):
-    """Assign many tasks; returns how many were taken."""
+    """Assign many tasks; returns the number of tasks that were assigned."""
     taken = 0
     for k in range(len(tasks)):
         if assign(problem, state, tasks[k], hosts[k], ranks[k], predicted[k], in_order):
@@ -215,7 +215,7 @@ def assign_all(problem, state, tasks, hosts, ranks, predicted, in_order):
 
 @entry
 def requeue_all(problem, state, tasks):
-    """Put queued tasks back into the pool; others are left alone."""
+    """Return queued tasks to the pool; other tasks are ignored."""
     for k in range(len(tasks)):
         if state.assigned[tasks[k]] >= 0:
             requeue(problem, state, tasks[k])
@@ -223,7 +223,7 @@ def requeue_all(problem, state, tasks):
 
 @entry
 def requeue_tails(problem, state, keep):
-    """Leave each host the first `keep` tasks of its queue; the others go back to the pool."""
+    """Keep the first `keep` tasks of each host's queue; return the others to the pool."""
     for host in range(len(state.host_up)):
         task = state.queue_head[host]
         kept = 0

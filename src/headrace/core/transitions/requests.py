@@ -1,12 +1,12 @@
-"""Requests for copies of items, their queues on links, and the order in which a plan sends them.
+"""Requests for copies of items, their queues on links, and the planned order of transfers.
 
-A request is served in one of four ways:
+A request is in one of four modes:
 
 - NEAREST: it is queued on the narrowest link of its route and served from the nearest copy when its links are free;
 - FIXED: as above, but only from the source that a plan names, which has the item;
 - WAITING: it becomes FIXED when the item arrives at its source;
-- ORDERED (fifo links): it starts when the item is at its source and it is the first in the planned order of every link
-  of its route. It waits for its turn even if a link is idle.
+- ORDERED (fifo links): it starts when the item is at its source and the request is first in the planned order of every
+  link of its route. It waits for its turn even if a link is idle.
 
 A planned request that its source can no longer serve, because the copy or the route is gone, becomes NEAREST.
 """
@@ -38,7 +38,7 @@ from headrace.core.transitions.queues import link_in, link_out, mark_queue
 
 @inner
 def new_request(problem, state, item, source, target):
-    """A request on the queue of its route's narrowest link; the target's copy counts as requested."""
+    """Create a request for the queue of its route's narrowest link; the target's copy is marked as requested."""
     if state.counters[REQUESTS] == len(state.free_requests):
         purge(problem, state)
     used = state.counters[REQUESTS]
@@ -60,7 +60,7 @@ def queue_of(problem, state, source, target):
 
 @inner
 def request_item(problem, state, item, source, target, rank):
-    """Request a copy from anywhere; `source` is where the item is or will be made. By rank; NaN: at the end."""
+    """Request a copy from any holder, queued by rank; NaN: at the end. `source` is where the item is or will be."""
     if status_of(state, item, target) != ABSENT or not state.place_up[target]:
         return
     enqueue(state, new_request(problem, state, item, source, target), rank, NEAREST)
@@ -68,7 +68,7 @@ def request_item(problem, state, item, source, target, rank):
 
 @inner
 def enqueue(state, request, rank, mode):
-    """Put a request into its link's queue, by rank; NaN: at the end."""
+    """Enqueue a request on its link by rank; NaN: at the end."""
     queue = state.request_queue[request]
     at = state.request_tail[queue]
     if np.isnan(rank):
@@ -86,7 +86,7 @@ def enqueue(state, request, rank, mode):
 
 @inner
 def request_planned(problem, state, item, source, target, rank):
-    """Request a copy from the source that a plan names, in the order of the plan."""
+    """Request a copy from its planned source, in planned order."""
     if not state.place_up[target]:
         return
     record = copy_at(state, item, target)
@@ -138,7 +138,10 @@ def remove_outgoing(state, request):
 
 @inner
 def put_in_order(problem, state, request, rank):
-    """Into the planned order of every link of the route, searching from the end: O(links) when plans come in order."""
+    """Insert a request into the planned order of every link of its route, searching from the end.
+
+    O(links) when requests arrive in order.
+    """
     state.request_rank[request] = rank
     state.request_mode[request] = ORDERED
     at = state.request_source[request] * len(state.place_up) + state.request_target[request]
@@ -156,7 +159,7 @@ def put_in_order(problem, state, request, rank):
 
 @inner
 def take_out_of_order(problem, state, request):
-    """Out of the planned order of its links; whoever is first there now may be able to start."""
+    """Remove a request from the planned order of its links; the requests that are first now may be able to start."""
     at = state.request_source[request] * len(state.place_up) + state.request_target[request]
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
         link = problem.route_links[k]
@@ -185,7 +188,7 @@ def is_first_everywhere(problem, state, request):
 
 @inner
 def leave_plan(problem, state, request):
-    """Take a planned request out of the lists that it is in as a planned one."""
+    """Remove a planned request from all lists of planned requests."""
     record = find_copy(state, state.request_item[request], state.request_target[request])
     state.copy_request[record] = -1
     remove_outgoing(state, request)
@@ -195,7 +198,7 @@ def leave_plan(problem, state, request):
 
 @inner
 def drop_request(problem, state, request):
-    """A request is served or no longer wanted."""
+    """Delete a request that has been served or is no longer needed."""
     mode = state.request_mode[request]
     if mode != NEAREST:
         leave_plan(problem, state, request)
@@ -220,7 +223,7 @@ def unqueue(state, request):
 
 @inner
 def abandon_source(problem, state, request):
-    """A planned request will be served from the nearest copy instead."""
+    """Serve a planned request from the nearest copy instead."""
     leave_plan(problem, state, request)
     item, target = state.request_item[request], state.request_target[request]
     if state.request_mode[request] == FIXED:
@@ -233,14 +236,14 @@ def abandon_source(problem, state, request):
 
 @inner
 def abandon_outgoing(problem, state, record):
-    """The item will not be at this place as planned: what was to be sent from here comes from elsewhere."""
+    """The item will not be at this place as planned: serve requests that named it as source from other copies."""
     while state.copy_outgoing[record] >= 0:
         abandon_source(problem, state, state.copy_outgoing[record])
 
 
 @inner
 def activate_outgoing(state, record):
-    """The item has arrived at a place from which a plan sends it on."""
+    """Activate the planned requests whose source is this place, where the item has arrived."""
     request = state.copy_outgoing[record]
     while request >= 0:
         if state.request_mode[request] == WAITING:
@@ -252,13 +255,13 @@ def activate_outgoing(state, record):
 
 @inner
 def is_open(state, request):
-    """Whether what a request asks for is neither there nor in transit."""
+    """Whether the requested copy is neither present nor in transit."""
     return status_of(state, state.request_item[request], state.request_target[request]) == REQUESTED
 
 
 @inner
 def take_back(problem, state, request):
-    """A request is no longer wanted."""
+    """Withdraw a request that is no longer needed."""
     record = find_copy(state, state.request_item[request], state.request_target[request])
     still_open = state.copy_status[record] == REQUESTED
     drop_request(problem, state, request)
@@ -270,7 +273,7 @@ def take_back(problem, state, request):
 
 @inner
 def purge(problem, state):
-    """Make room: drop queued requests that were served in another way or that serve no task."""
+    """Make room by dropping queued requests that are already satisfied or that no task needs."""
     for queue in range(len(state.request_head)):
         request = state.request_head[queue]
         while request >= 0:
@@ -284,7 +287,7 @@ def purge(problem, state):
 
 @inner
 def wanted(problem, state, item, target):
-    """Whether a copy at this place still serves a purpose."""
+    """Whether a copy at this place is still needed."""
     if target == problem.destination[item] or state.replica[item] == target:
         return True
     record = find_copy(state, item, target)
@@ -293,7 +296,7 @@ def wanted(problem, state, item, target):
 
 @inner
 def request_inputs(problem, state, task):
-    """Request the inputs of an assigned task that exist and are neither here nor coming, the most used first."""
+    """Request the existing inputs of an assigned task that are neither present nor requested, most used first."""
     place = problem.host_place[state.assigned[task]]
     state.inputs_requested[task] = 1
     while True:
@@ -314,7 +317,7 @@ def request_inputs(problem, state, task):
 
 @inner
 def prefetch(problem, state, host):
-    """Request the inputs of the first tasks in a host's queue."""
+    """Prefetch the inputs of the first tasks in a host's queue."""
     task = state.queue_head[host]
     for _ in range(problem.policy[PREFETCH]):
         if task < 0:
@@ -326,9 +329,9 @@ def prefetch(problem, state, host):
 
 @entry
 def fetch_all(problem, state, items, sources, targets, ranks, planned):
-    """Request planned transfers in the planned order, also of items that do not exist yet.
+    """Request planned transfers in planned order, including transfers of items that do not exist yet.
 
-    `planned`: from the planned sources; else each from the nearest copy when its turn comes.
+    With `planned`, they are sent from the planned sources; otherwise each from the nearest copy when its turn comes.
     """
     for k in range(len(items)):
         if problem.no_transfer[items[k]]:
@@ -341,7 +344,7 @@ def fetch_all(problem, state, items, sources, targets, ranks, planned):
 
 @entry
 def replicate_all(problem, state, items, targets):
-    """Request replicas of items that exist, on places that have none."""
+    """Request replicas of existing items at places that have none."""
     for k in range(len(items)):
         item, target = items[k], targets[k]
         if state.exists[item] and not problem.no_transfer[item] and state.copy_count[item] > 0:
@@ -351,7 +354,7 @@ def replicate_all(problem, state, items, targets):
 
 @inner
 def planned_requests(state):
-    """All requests that are to be served from a planned source: O(copy records)."""
+    """All requests with a planned source: O(copy records)."""
     found = np.empty(state.counters[REQUESTS], np.int32)
     n = 0
     for record in range(state.counters[COPIES]):
@@ -363,7 +366,7 @@ def planned_requests(state):
 
 @entry
 def withdraw_all(problem, state):
-    """Take back all requests that no queued task needs: the next plan makes its own."""
+    """Withdraw all requests that no queued task needs; the next plan creates its own."""
     for request in planned_requests(state):
         if (
             state.copy_request[find_copy(state, state.request_item[request], state.request_target[request])]
@@ -380,7 +383,7 @@ def withdraw_all(problem, state):
 
 @inner
 def withdraw(problem, state, request):
-    """Take a request back unless a queued task needs it or it brings home a result that exists."""
+    """Withdraw a request unless a queued task needs it or it delivers an existing result."""
     item, target = state.request_item[request], state.request_target[request]
     ready_result = target == problem.destination[item] and state.exists[item]
     if not ready_result and not is_needed(state, item, target):
@@ -389,7 +392,7 @@ def withdraw(problem, state, request):
 
 @inner
 def release_from_plan(problem, state):
-    """Give up planned sources and orders; returns whether there were any."""
+    """Release all requests from planned sources and orders; returns whether there were any."""
     found = planned_requests(state)
     for request in found:
         abandon_source(problem, state, request)
@@ -410,7 +413,7 @@ def links_are_free(problem, state, source, target):
 
 @inner
 def nearest_source(problem, state, item, target):
-    """The place that sends an item quickest over free links, of equals over the fewest links; -1: none can now."""
+    """The place with the fastest transfer of an item over free links, ties to the fewest links; -1: none now."""
     places = len(state.place_up)
     if state.copy_count[item] == 1:
         only = state.holder[item]

@@ -1,4 +1,4 @@
-"""Whether a scheduler wants to be asked now."""
+"""Evaluate wake conditions: whether the scheduler must be called now."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from headrace.model.graph import Floats, Ints
 
 
 class Wake(NamedTuple):
-    """`WakeConditions` and estimates as compiled functions take them."""
+    """`WakeConditions` and estimates in the form used by compiled functions."""
 
     every_event: bool
     ready: int
     idle_within: float
-    """-1: idle hosts are no reason to ask."""
+    """-1: idle hosts do not wake the scheduler."""
     imbalance: bool
     late_weight: float
     misprediction: float
     estimates_fixed: bool
-    """Whether estimates change only when the scheduler is asked about changes of the grid."""
+    """Whether estimates change only with grid changes, after which the scheduler is called."""
     work: Floats
     speed_class: Ints
     rates: Floats
@@ -34,7 +34,7 @@ class Wake(NamedTuple):
 def compiled_wake(
     conditions: WakeConditions, work: Floats, speed_class: Ints, rates: Floats, estimates_fixed: bool
 ) -> Wake:
-    """The conditions for compiled functions."""
+    """Convert wake conditions for compiled functions."""
     never = int(np.iinfo(np.int64).max)
     return Wake(
         conditions.every_event,
@@ -68,7 +68,7 @@ def soon_idle(problem, state, now, within):
 
 @inner
 def asks_for_work(problem, state, now, wake):
-    """Whether there are enough ready tasks without a host, or one and a host that has nothing to do."""
+    """Whether there are enough ready tasks without a host, or at least one and an idle host."""
     waiting = state.counters[READY]
     if waiting == 0:
         return False
@@ -79,7 +79,7 @@ def asks_for_work(problem, state, now, wake):
 
 @inner
 def asks_for_balance(problem, state, now, wake):
-    """Whether queued tasks should move to idle hosts. With estimates that learn, the scheduler itself has to look."""
+    """Whether queued tasks should move to idle hosts. With learning estimates the scheduler itself has to check."""
     if not wake.imbalance or not is_imbalanced(problem, state):
         return False
     if state.counters[READY] > 0 or not wake.estimates_fixed:
@@ -89,8 +89,8 @@ def asks_for_balance(problem, state, now, wake):
 
 @inner
 def wants_to_be_asked(problem, state, now, wake, happened, muted):
-    """Whether a condition holds. `happened`: something has since the last decision; `muted`: the scheduler has just
-    been asked and nothing has happened since."""
+    """Whether a wake condition holds. `happened`: an event has occurred since the last call of the scheduler; `muted`:
+    the scheduler has just been called and nothing has happened since."""
     if happened and (wake.every_event or state.counters[MISPREDICTED] > 0):
         return True
     if muted:

@@ -1,1 +1,1 @@
-"""Batch-mode heuristics: among all ready tasks, which one is placed next."""
+"""Batch-mode heuristics: rules that choose the next of all ready tasks."""

@@ -1,4 +1,4 @@
-"""When the inputs of a task could be at a place, given all transfers booked so far."""
+"""Earliest arrival of a task's inputs at a place, given all transfers booked so far."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from headrace.planners.partial_schedule import Copies, Transfers, book_inputs, h
 
 @inner
 def sort_inputs_by_time(inputs: TaskInputs, task: int) -> None:
-    """Put a task's inputs in the order in which they are made, ties as they were.
+    """Sort a task's inputs by the time at which they are produced; stable, by binary insertion.
 
-    Its predecessors are placed, so the order does not change any more. Binary insertion.
+    Its predecessors are placed, so the order is final.
     """
     first = inputs.ptr[task]
     for i in range(first + 1, inputs.ptr[task + 1]):
@@ -46,9 +46,9 @@ def arrival_at(
     task: int,
     k: int,
 ) -> float:
-    """Earliest time all inputs of a task can be at place k with their transfers booked; inf: no route.
+    """Earliest time at which all inputs of a task can be at place k, including link bookings; inf: no route.
 
-    `size` has the bytes of all items.
+    `size` is the size of each item in bytes.
     """
     items = inputs.item[inputs.ptr[task] : inputs.ptr[task + 1]]
     if groups.network == FREE_LINKS:
@@ -85,13 +85,13 @@ def _on_free_links(size: Floats, network: NetworkArrays, copies: Copies, items: 
 
 @inner
 def packed_until(links: Calendar, link: int) -> float:
-    """Where a transfer on this packed link would begin; -1 at the origin, where nothing is sent."""
+    """When a transfer on this packed link would start; -1 at the origin, where nothing is sent."""
     return -1.0 if link < 0 else last_end(links, link)
 
 
 @inner
 def _appended(size: Floats, groups: HostGroups, inputs: TaskInputs, task: int, k: int, end: float) -> float:
-    """Arrival over one packed link from the origin: what is not there yet follows what is booked until `end`."""
+    """Arrival over one packed link from the origin: missing inputs are sent after the bookings up to `end`."""
     latest = inputs.released[task]
     if end < 0.0:
         return latest
@@ -108,6 +108,6 @@ def _appended(size: Floats, groups: HostGroups, inputs: TaskInputs, task: int, k
 
 @inner
 def return_seconds(groups: HostGroups, inputs: TaskInputs, task: int, k: int) -> float:
-    """How long the largest result takes to the origin on free links; inf: no route."""
+    """Seconds to return the largest result to the origin over free links; inf: no route."""
     size = inputs.largest_result[task]
     return groups.back_latency[k] + size / groups.back_bandwidth[k] if size > 0.0 else 0.0

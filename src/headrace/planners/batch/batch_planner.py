@@ -1,12 +1,12 @@
 """Batch-mode planning: from a problem and a rule to a plan.
 
 How completion times are estimated, for every rule:
-- A task is appended to the core that is free first; the ready tasks of one level of the graph are placed before
-  the next level is looked at.
-- Its inputs are booked in the first gaps of the links, items that more tasks read first. An item that is at a
+- A task is appended to the core that is free first; all ready tasks of one level of the graph are placed before
+  the next level is considered.
+- Its inputs are booked in the first gaps of the links, items with more readers first. An item that is already at a
   place (shared storage of a site, or one host) is not sent again.
-- Results wait: they return to the origin in the gaps that inputs leave, so that they never hold up work. What
-  they need on free links counts as part of the completion time.
+- Results are sent last: they return to the origin in the gaps that inputs leave, so that they never delay inputs.
+  Their transfer time over free links is included in the completion time.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from headrace.planners.partial_schedule import (
 )
 
 MOST_ENTRIES = 100_000_000
-"""Largest number of entries of the matrix of a sweep: 800 MB."""
+"""Maximum number of entries of the sweep matrix (800 MB)."""
 EXACT = -1.0
-"""A tolerance below 0: no draw, ties go to the lower task number."""
+"""A negative tolerance disables random draws: ties go to the lower task number."""
 
 
 def batch_plan(
@@ -57,13 +57,12 @@ def batch_plan(
     """The plan of one rule (see `records`).
 
     Args:
-        problem: What is planned.
+        problem: The problem to plan.
         name: The scheduler's name, for the plan.
-        rule: Which ready task is next. On one site the rules over clusters compare hosts: there is no other
-            cluster to suffer on.
-        tolerance: The next task is drawn, by the problem's seed, among those whose key is within this share of the
-            best; EXACT for no draw.
-        by_usage: Send a task's most used inputs first; else in the order in which it reads them.
+        rule: Which ready task is next. On a single site, rules over clusters compare hosts instead.
+        tolerance: The next task is drawn, with the problem's seed, among those whose key is within this share of the
+            best; EXACT: no draw.
+        by_usage: Send a task's most used inputs first; otherwise in the order in which it reads them.
 
     Raises:
         NoPlan: A task cannot get its inputs on any host, or its results cannot return.
@@ -116,7 +115,7 @@ def _new_batch(
 
 
 def _task_inputs(problem: Problem, arrays: ProblemArrays, groups: HostGroups, by_usage: bool) -> TaskInputs:
-    """What may have to be sent for each task, the most used items first: O(reads log reads)."""
+    """Items that may have to be sent for each task, the most used first: O(reads log reads)."""
     tasks = arrays.tasks
     n, n_items, size, reads = len(tasks.work), len(tasks.size), tasks.size, tasks.reads
     reader = np.repeat(np.arange(n), np.diff(tasks.read_ptr))
@@ -153,7 +152,7 @@ def _largest_results(arrays: ProblemArrays) -> Floats:
 
 
 def _only_at_origin(problem: Problem, arrays: ProblemArrays, groups: HostGroups) -> Bools:
-    """Items that lie at the origin from the start, and elsewhere only at places of hosts."""
+    """Items initially at the origin and, apart from that, only at places with hosts."""
     initial, origin, n_items = arrays.initial, arrays.network.origin, len(arrays.tasks.size)
     item = np.repeat(np.arange(n_items), np.diff(initial.ptr))
     without_hosts = ~np.isin(initial.place, [*groups.places, origin])
@@ -165,7 +164,7 @@ def _only_at_origin(problem: Problem, arrays: ProblemArrays, groups: HostGroups)
 
 
 def _shared_since(arrays: ProblemArrays, groups: HostGroups, column: Int64s) -> Floats:
-    """[places, columns] copies of shared items at places of hosts from the start, or on their way there."""
+    """[places, columns] when initial copies of shared items are available at places with hosts."""
     initial = arrays.initial
     since = np.full((len(groups.places), int(column.max(initial=-1)) + 1), np.inf)
     number = {int(place): k for k, place in enumerate(groups.places)}
@@ -191,7 +190,7 @@ def _availability(hosts: HostArrays, groups: HostGroups) -> Availability:
 
 
 def _ready_tasks(tasks: TaskArrays, groups: HostGroups, levels: Int64s, rule: int, sweep: bool) -> ReadyTasks:
-    """Room for the widest level."""
+    """Allocate rows for the widest level."""
     widest, clusters = int(np.diff(levels).max(initial=0)), int(groups.cluster.max()) + 1
     matrix = (len(groups.places), widest)
     return ReadyTasks(
@@ -222,7 +221,7 @@ def _ready_tasks(tasks: TaskArrays, groups: HostGroups, levels: Int64s, rule: in
 
 
 def _sweep_matrix(level: Ints, groups: HostGroups, inputs: TaskInputs, rule: int) -> SweepMatrix:
-    """Room for the first level if it is a sweep on a STAR; else, or if that were too much, none."""
+    """Allocate the matrix for the first level if it is a sweep on a STAR and fits; otherwise an empty one."""
     first = np.flatnonzero(level == 0)
     places, count = len(groups.places), len(groups.group_ptr) - 1
     most = max(1, int(np.diff(inputs.ptr)[first].max(initial=0)))

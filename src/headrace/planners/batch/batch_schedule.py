@@ -1,8 +1,8 @@
-"""Batch-mode heuristics: among ready tasks the next one by a rule, to the host where it completes first.
+"""Batch-mode heuristics: choose the next ready task by a rule and place it on the host where it completes first.
 
-Ready tasks are taken level by level; a sweep is one level. A level keeps a matrix of completion times, places by
+Ready tasks are processed level by level; a sweep is one level. Each level has a matrix of completion times, places by
 tasks. Placing a task changes the processors of one place and the links of its transfers, so only the entries that
-depend on these are computed again.
+depend on these are recomputed.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def batch_schedule(
 
     For n tasks of one level on P places, each step evaluates n entries of one place (STAR, FREE_LINKS and
     OWN_LINKS) or all P (SHARED_LINKS), and looks through n keys: O(n^2) or O(n^2 * P) evaluations; in a sweep these
-    are a few additions each. Rules over C clusters order the clusters of rows that may be next, O(n * C) a step at
-    worst. Returns how it ended - after LINKS_FULL start over with a larger calendar - and the task reached.
+    are a few additions each. Rules over C clusters sort the clusters of rows that may be next, O(n * C) per step in the
+    worst case. Returns the outcome (after LINKS_FULL, start over with a larger calendar) and the task reached.
     """
     for level in range(len(levels) - 1):
         first, last = levels[level], levels[level + 1]
@@ -73,7 +73,7 @@ def batch_schedule(
 
 @inner
 def _start_level(inputs: TaskInputs, ready: ReadyTasks, first: int, last: int) -> None:
-    """Empty rows for the tasks first .. last - 1 of `ready.task`."""
+    """Initialise rows for the tasks first .. last - 1 of `ready.task`."""
     for row in range(last - first):
         task = ready.task[first + row]
         ready.row[task] = row
@@ -139,7 +139,7 @@ def _place_level(
 def _place_sweep(
     problem: ProblemArrays, schedule: PartialSchedule, batch: Batch, count: int
 ) -> tuple[int, int]:
-    """As `_place_level` for the first level of a STAR whose tasks take all inputs from the origin."""
+    """As `_place_level`, for the first level of a STAR whose tasks get all inputs from the origin."""
     tasks, hosts, network = problem.tasks, problem.hosts, problem.network
     links, copies, transfers, placement = (
         schedule.links,
@@ -151,7 +151,7 @@ def _place_sweep(
         batch.groups, batch.inputs, batch.available, batch.ready, batch.sweep,
     )  # fmt: skip
     fill_matrix(tasks, groups, inputs, ready, sweep, count)
-    # Backwards: the first column is updated last, when all blocks of places have their values.
+    # In reverse, so that the first column is updated last, when all blocks of places have their values.
     for k in range(len(groups.places) - 1, -1, -1):
         update_column(batch.rule, groups, available, ready, sweep, links, k)
     for left in range(count, 0, -1):
@@ -210,11 +210,11 @@ def _affected_rows(
     k: int,
     sent: int,
 ) -> int:
-    """Write rows that only see a change at place k to `rows_here`, others to `rows_anywhere`.
+    """Write rows that are affected only at place k to `rows_here`, the other affected rows to `rows_anywhere`.
 
-    A task went to place k with transfers from `sent` on; k = -1: all is new. Tasks that read what was just moved
-    have a new source for it. Where links are shared, a transfer may delay others to anywhere, except on a STAR:
-    there one from the origin delays only those to the same place. Returns how many rows are in `rows_here`.
+    A task was placed at k with transfers from number `sent` on; k = -1: all rows are new. Tasks that read an item just
+    sent have a new source for it. If links are shared, a transfer may delay transfers to any place, except on a STAR,
+    where a transfer from the origin delays only those to the same place. Returns the number of rows in `rows_here`.
     """
     rows_here, rows_anywhere, unplaced = ready.rows_here, ready.rows_anywhere, ready.unplaced
     moved = transfers.used[0] > sent
@@ -256,7 +256,7 @@ def _mark_readers(tasks: TaskArrays, ready: ReadyTasks, transfers: Transfers, se
 
 @inner
 def _next_row(tolerance: float, seed: int, ready: ReadyTasks, task_of: Int64s, count: int) -> int:
-    """Of the first `count` unplaced rows the one with the least key, or one drawn among those near it."""
+    """The row with the smallest key among the first `count` unplaced rows, or one drawn among those close to it."""
     rows, key, tie = ready.unplaced, ready.key, ready.tie
     chosen = rows[0]
     for i in range(1, count):
@@ -277,7 +277,7 @@ def _next_row(tolerance: float, seed: int, ready: ReadyTasks, task_of: Int64s, c
 
 @inner
 def _lot(seed: int, step: int, task: int) -> np.uint64:
-    """A number for each seed, step and task (splitmix64): the least of several is an even draw."""
+    """A hash of seed, step and task (splitmix64); choosing the smallest of several is a uniform draw."""
     x = np.uint64(seed)
     for part in (step, task):
         x = x + np.uint64(part) + np.uint64(0x9E3779B97F4A7C15)
@@ -289,7 +289,7 @@ def _lot(seed: int, step: int, task: int) -> np.uint64:
 
 @inner
 def _remove_row(ready: ReadyTasks, task: int, row: int, left: int) -> None:
-    """A task is placed: remove its row from those that are left, which stay in order."""
+    """Remove the row of a placed task; the remaining rows stay in order."""
     low, high = 0, left
     while low < high:
         middle = (low + high) // 2
@@ -314,7 +314,7 @@ def _best_host(
     row: int,
     task: int,
 ) -> int:
-    """The lowest host with the best completion time of the row: O(hosts)."""
+    """The lowest-numbered host with the best completion time of the row: O(hosts)."""
     for host in range(len(hosts.place)):
         k = groups.host_place[host]
         if ready.time[k, row] == ready.best[row]:
@@ -340,7 +340,7 @@ def _place(
     task: int,
     host: int,
 ) -> None:
-    """Book the transfers of a task and append it to a core of a host; its results are sent later."""
+    """Book the input transfers of a task and append it to a core of a host; its results are sent later."""
     k, place = groups.host_place[host], hosts.place[host]
     first = transfers.used[0]
     items = inputs.item[inputs.ptr[task] : inputs.ptr[task + 1]]
@@ -368,7 +368,7 @@ def _place(
 
 @inner
 def _note_shared_copies(inputs: TaskInputs, transfers: Transfers, task: int, k: int, first: int) -> None:
-    """STAR: note since when the shared inputs that were just sent are at place k."""
+    """STAR: record when the shared inputs just sent arrive at place k."""
     transfer = first
     for i in range(inputs.ptr[task], inputs.ptr[task + 1]):
         if transfer < transfers.used[0] and transfers.item[transfer] == inputs.item[i]:
@@ -379,7 +379,7 @@ def _note_shared_copies(inputs: TaskInputs, transfers: Transfers, task: int, k: 
 
 @entry
 def update_availability(hosts: HostArrays, groups: HostGroups, available: Availability, host: int) -> None:
-    """Bring the free times of a host and its group up to date: O(cores + hosts of the group)."""
+    """Update the free times of a host and its group: O(cores + hosts of the group)."""
     least = np.inf
     for core in range(hosts.core_ptr[host], hosts.core_ptr[host + 1]):
         least = min(least, available.core[core])

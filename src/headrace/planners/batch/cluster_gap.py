@@ -1,6 +1,6 @@
-"""The first large gap in the ordered completion times of clusters (Extended Sufferage and Sufferage II).
+"""The first large gap in the sorted completion times of clusters (Extended Sufferage and Sufferage II).
 
-A gap is large if it exceeds the mean of all gaps plus one standard deviation; if none does, the first of all counts.
+A gap is large if it exceeds the mean of all gaps plus one standard deviation; if none does, the first gap is used.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from headrace.model.graph import Floats
 from headrace.planners.batch.records import FEWEST_CLUSTERS, GapStatistics, HostGroups, ReadyTasks
 
 TOGETHER = 64
-"""Rows that are measured together."""
+"""Number of rows measured together."""
 SLACK = 1e-9
-"""Rounding does not make a gap large: it exceeds mean plus deviation by more than this share."""
+"""A large gap must exceed mean plus deviation by more than this share, so that rounding does not make a gap large."""
 
 
 @inner
 def update_gap_keys(rule: int, tolerance: float, groups: HostGroups, ready: ReadyTasks, count: int) -> None:
-    """Update the keys of all unplaced rows that can be next, or within tolerance of it; others get inf.
+    """Update the keys of all unplaced rows that can be next, or are within tolerance of it; other keys become inf.
 
-    The row that was best when last measured comes first, so that most others can be left out.
+    The row that was best when last measured is evaluated first, so that most others can be skipped.
     """
     fewest, chosen = rule == FEWEST_CLUSTERS, ready.rows_anywhere
     likely = _likely_next(ready, count, fewest)
@@ -72,9 +72,9 @@ def _set_key(ready: ReadyTasks, row: int, fewest: bool) -> None:
 
 @inner
 def _measure(groups: HostGroups, ready: ReadyTasks, count: int) -> None:
-    """First large gaps of the first `count` of `rows_anywhere`: O(places + clusters * log^2 clusters) a row.
+    """Find the first large gaps of the first `count` of `rows_anywhere`: O(places + clusters * log^2 clusters) per row.
 
-    Clusters that cannot be reached do not count. Rows go through every step together, TOGETHER at a time.
+    Unreachable clusters are ignored. Rows are processed TOGETHER at a time.
     """
     for low in range(0, count, TOGETHER):
         rows = ready.rows_anywhere[low : min(low + TOGETHER, count)]
@@ -87,7 +87,7 @@ def _measure(groups: HostGroups, ready: ReadyTasks, count: int) -> None:
 
 @inner
 def _load_clusters(groups: HostGroups, ready: ReadyTasks, rows: Int64s) -> None:
-    """The best completion time of each cluster, a column for each row, inf in columns without a row."""
+    """Load the best completion time of each cluster, one column per row; columns without a row are inf."""
     times, measured, ordered, cluster = ready.time, ready.measured_time, ready.ordered, groups.cluster
     noted = measured.shape[0] > 0
     ordered[:] = np.inf
@@ -102,7 +102,7 @@ def _load_clusters(groups: HostGroups, ready: ReadyTasks, rows: Int64s) -> None:
 
 @inner
 def _sort_columns(values: Floats) -> None:
-    """Sort every column by Batcher's network of exchanges, the same for all."""
+    """Sort every column with Batcher's sorting network."""
     count = values.shape[0]
     top = 1
     while 2 * top < count:
@@ -131,7 +131,7 @@ def _exchange(a: Floats, b: Floats) -> None:
 
 @inner
 def _gap_statistics(statistics: GapStatistics, ordered: Floats) -> None:
-    """Number, mean and largest of the gaps of each column, and the threshold above which one is large."""
+    """Compute the number, mean and maximum of each column's gaps, and the threshold above which a gap is large."""
     number, mean, squares = statistics.number, statistics.mean, statistics.squares
     largest, threshold = statistics.largest, statistics.threshold
     lowest = ordered[0]
@@ -158,7 +158,7 @@ def _gap_statistics(statistics: GapStatistics, ordered: Floats) -> None:
 
 @inner
 def _first_large_gaps(statistics: GapStatistics, ordered: Floats) -> None:
-    """Where each column has its first large gap (0: nowhere), how high, and the largest gap before that."""
+    """Find the position (0: none) and height of each column's first large gap, and the largest gap before it."""
     threshold, before = statistics.threshold, statistics.clusters_before
     height, largest_before = statistics.height, statistics.largest_before
     for i in range(TOGETHER):
@@ -176,7 +176,7 @@ def _first_large_gaps(statistics: GapStatistics, ordered: Floats) -> None:
 
 @inner
 def _store_gaps(ready: ReadyTasks, rows: Int64s) -> None:
-    """Write to each row what was found, and how far times may move until that changes."""
+    """Store the result of each row, and how far times may move before it can change."""
     found, ordered = ready.statistics, ready.ordered
     for i in range(len(rows)):
         row, before, height = rows[i], found.clusters_before[i], found.height[i]

@@ -1,9 +1,9 @@
-"""Sweeps on a STAR: completion times of all ready tasks, a place at a time.
+"""Sweeps on a STAR: completion times of all ready tasks, one place at a time.
 
-While every task of a level takes its inputs from the origin, a placed task changes the completion times at its
-own place and nowhere else: what is sent there ends later, and one of its hosts is busy. So one column of the
-matrix of completion times is computed again, for all tasks at once, by additions and comparisons of arrays;
-everything that is divided is divided beforehand. Rows of tasks that are placed are removed now and then.
+If every task of a level gets its inputs from the origin, placing a task changes the completion times only at its own
+place: transfers to it finish later, and one of its hosts is busy. So only one column of the matrix of completion times
+is recomputed, for all tasks at once, by additions and comparisons of arrays; all divisions are done in advance. Rows of
+placed tasks are removed from time to time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from headrace.planners.batch.records import (
 from headrace.planners.partial_schedule import Transfers
 
 TILE = 1024
-"""Rows that go through all steps of an update together, so that intermediate values stay in the cache."""
+"""Number of rows updated together, so that intermediate values stay in the CPU cache."""
 _FEW = 16
 """Fewer rows than this are not worth removing."""
 
@@ -64,9 +64,9 @@ def fill_matrix(
 def _fill_send_seconds(
     tasks: TaskArrays, groups: HostGroups, inputs: TaskInputs, sweep: SweepMatrix, k: int, row: int
 ) -> None:
-    """How long each input of a task that is not at place k yet keeps its link busy.
+    """Compute how long each input of a task that is not yet at place k occupies its link.
 
-    Those that are there cost 0, which changes no sum. If nothing is to be sent, what is sent does not count.
+    Inputs that are present cost 0. If no input has to be sent, the bookings of the link do not matter.
     """
     seconds, task, held = sweep.send_seconds, sweep.task[row], sweep.held
     latency, bandwidth, first = groups.in_latency[k], groups.in_bandwidth[k], inputs.ptr[task]
@@ -97,7 +97,7 @@ def note_arrivals(
     k: int,
     sent: int,
 ) -> None:
-    """Items that transfers from `sent` on brought to place k are not sent there again."""
+    """Record that items sent to place k by transfers from number `sent` on need not be sent there again."""
     for transfer in range(sent, transfers.used[0]):
         item = transfers.item[transfer]
         for i in range(tasks.reader_ptr[item], tasks.reader_ptr[item + 1]):
@@ -116,7 +116,7 @@ def update_column(
     links: Calendar,
     k: int,
 ) -> None:
-    """Completion times of all rows at place k, and what follows for their keys.
+    """Update the completion times of all rows at place k, and their keys.
 
     O(rows * (inputs + groups of the place + sqrt(places))).
     """
@@ -142,7 +142,7 @@ def _completion_times(
     low: int,
     high: int,
 ) -> None:
-    """Completion on the best host of a place and, for SUFFERAGE, on the next best."""
+    """Completion times on the best host of a place and, for SUFFERAGE, on the second best."""
     count = high - low
     arrival, new, after = sweep.arrival[:count], sweep.new[:count], sweep.after[:count]
     first, held, back = (
@@ -181,10 +181,10 @@ def _completion_times(
 
 @inner
 def _update_drift(new: Floats, times: Floats, measured: Floats, drift: Floats) -> None:
-    """How far times have moved since they were measured.
+    """Update how far times have moved since they were measured.
 
-    Where they only grow, the i-th smallest grows by at most the most that any grew, and so no gap of neighbours
-    moves by more; where one shrinks, all is open.
+    If times only grow, the i-th smallest grows by at most the largest increase, so no gap between neighbours changes by
+    more than that; if a time shrinks, there is no limit.
     """
     for i in range(len(new)):
         grown = (new[i] - measured[i]) * (1.0 + SLACK) if new[i] >= times[i] else np.inf
@@ -193,7 +193,7 @@ def _update_drift(new: Floats, times: Floats, measured: Floats, drift: Floats) -
 
 @inner
 def _best(rule: int, ready: ReadyTasks, sweep: SweepMatrix, k: int, low: int, high: int) -> None:
-    """The least time of the block of places that k is in, and of all blocks."""
+    """Update the smallest time of the block of places that contains k, and of all blocks."""
     size, places = sweep.block, ready.time.shape[0]
     best = ready.best[low:high]
     first = k - k % size
@@ -215,7 +215,7 @@ def _best(rule: int, ready: ReadyTasks, sweep: SweepMatrix, k: int, low: int, hi
 
 @inner
 def _two_best(ready: ReadyTasks, sweep: SweepMatrix, k: int, low: int, high: int) -> None:
-    """The two least times of the block of places that k is in, and of all blocks."""
+    """Update the two smallest times of the block of places that contains k, and of all blocks."""
     size, places = sweep.block, ready.time.shape[0]
     first, block = k - k % size, k // size
     best, second, key = ready.best[low:high], ready.second[low:high], ready.key[low:high]
@@ -239,7 +239,7 @@ def _two_best(ready: ReadyTasks, sweep: SweepMatrix, k: int, low: int, high: int
 def _two_least(
     leasts: Floats, nexts: Floats, first: int, last: int, low: int, best: Floats, second: Floats
 ) -> None:
-    """The two least of all values in the rows first .. last - 1 of two matrices, for columns from `low` on."""
+    """The two smallest values in the rows first .. last - 1 of two matrices, for columns from `low` on."""
     high = low + len(best)
     best[:] = leasts[first, low:high]
     second[:] = nexts[first, low:high]
@@ -259,7 +259,7 @@ def best_sweep_host(
     links: Calendar,
     row: int,
 ) -> int:
-    """The lowest host with the best completion time of a row, or -1 if it can run nowhere: O(hosts * inputs)."""
+    """The lowest-numbered host with the best completion time of a row; -1 if no host can run it: O(hosts * inputs)."""
     best = np.inf
     for k in range(ready.time.shape[0]):
         best = min(best, ready.time[k, row])
@@ -278,7 +278,7 @@ def best_sweep_host(
 
 @inner
 def remove_placed_rows(ready: ReadyTasks, sweep: SweepMatrix, left: int) -> None:
-    """Remove rows that are placed, once they are a quarter of all; the others stay in order."""
+    """Remove the rows of placed tasks once they are a quarter of all rows; the others stay in order."""
     width = sweep.width[0]
     if width < _FEW or 4 * left > 3 * width:
         return

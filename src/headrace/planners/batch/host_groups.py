@@ -1,4 +1,4 @@
-"""Hosts grouped by place and speed, and what kind of network joins them, for batch planners."""
+"""Hosts grouped by place and speed, and the kind of network that connects them, for batch planners."""
 
 from __future__ import annotations
 
@@ -70,10 +70,9 @@ def _kind_of_network(network: Network, exclusive: bool, star: Ints | None) -> in
 
 
 def _star_links(network: Network, places: Ints) -> Ints | None:
-    """The link from the origin to each place, where each place has its own that every route to it uses.
+    """The link from the origin to each place, if each place has its own link that every route to it uses; else None.
 
-    Then an input that lies at the origin comes from there: no copy elsewhere is ever quicker. None if the
-    network is not like that.
+    In such a network an input at the origin is always sent from there: no copy elsewhere is ever faster.
     """
     if network.origin == EVERYWHERE:
         return None
@@ -97,7 +96,7 @@ def _star_links(network: Network, places: Ints) -> Ints | None:
 
 
 def _never_quicker(network: Network, places: Ints, links: Ints) -> Bools:
-    """For every two places: the route between them uses the target's link and is no better than the origin's."""
+    """For every pair of places: whether the route uses the target's link and is no faster than the origin's."""
     zones, origin = len(network.route_bandwidth), network.zone[network.origin]
     zone = network.zone[places]
     own = np.full(zones, -2, np.int64)

@@ -1,4 +1,4 @@
-"""Min-min: of all ready tasks, the one that can be complete first."""
+"""Min-min: place the ready task with the smallest best completion time next."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from headrace.planners.batch.records import MINMIN
 
 
 class MinMin:
-    """H1: the ready task with the least best completion time goes to the host that gives it.
+    """H1: the ready task whose earliest completion time is smallest goes to the host where it completes first.
 
     Complexity: see `batch_schedule`.
 
     Args:
-        by_usage: Send a task's most used inputs first; else in the order in which it reads them.
+        by_usage: Send a task's most used inputs first; otherwise in the order in which it reads them.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> MinMin().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'minmin'
     """
 
     name = "minmin"

@@ -1,4 +1,4 @@
-"""Randomized forms of the batch heuristics: a draw among the tasks that come close to the best."""
+"""Randomized batch heuristics: the next task is drawn among those that are close to the best."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from headrace.planners.batch.records import CLUSTER_SUFFERAGE, MAXMIN, MINMIN, S
 
 
 class Randomized:
-    """The next task is drawn evenly, by the problem's seed, among those that come close to the best.
+    """The next task is drawn uniformly, with the problem's seed, among those that are close to the best.
 
     Complexity: see `batch_schedule`.
 
     Args:
-        tolerance: A task comes close if its value is within this share of the best value, from 0 up to, not
-            including, 1. At the default only ties are drawn; with 0.05 different seeds give different plans.
-        by_usage: Send a task's most used inputs first; else in the order in which it reads them.
+        tolerance: A task is close if its value is within this share of the best value (at least 0, below 1). With the
+            default only ties are drawn; with 0.05 different seeds give different plans.
+        by_usage: Send a task's most used inputs first; otherwise in the order in which it reads them.
     """
 
     name = ""
@@ -32,7 +32,7 @@ class Randomized:
             raise UsageError(
                 f"tolerance is {self.tolerance}",
                 where=self.name,
-                hint="a share from 0 up to, not including, 1, such as 1e-9",
+                hint="use a share of at least 0 and below 1, such as 1e-9",
             )
         return batch_plan(problem, self.name, self.rule, tolerance=self.tolerance, by_usage=self.by_usage)
 

@@ -1,4 +1,4 @@
-"""What the compiled loops of batch planners read and write."""
+"""Records that the compiled loops of batch planners read and write."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ MINMIN, MAXMIN, SUFFERAGE, CLUSTER_SUFFERAGE, FEWEST_CLUSTERS = 0, 1, 2, 3, 4
 """Rules: which ready task is next. The last two compare clusters (see `cluster_gap`)."""
 
 FREE_LINKS, OWN_LINKS, STAR, SHARED_LINKS = 0, 1, 2, 3
-"""What a transfer to one place changes for others: nothing; nothing but new copies; nothing for tasks whose
-inputs all come from the origin; everything."""
+"""How a transfer to one place affects other places: not at all; only by new copies; not for tasks whose inputs all come
+from the origin; in every way."""
 
 
 class HostGroups(NamedTuple):
-    """Hosts by place. Hosts of one place with the same speeds are one group."""
+    """Hosts by place. Hosts at one place with the same speeds form one group."""
 
     network: int
     """FREE_LINKS, OWN_LINKS, STAR or SHARED_LINKS."""
@@ -35,7 +35,7 @@ class HostGroups(NamedTuple):
     """The cluster (site) of each place."""
     back_latency: Floats
     back_bandwidth: Floats
-    """To the origin from each place: inf where there is nothing to cross, 0 where there is no route."""
+    """Bandwidth from each place to the origin: inf if there is no link to cross, 0 if there is no route."""
     in_link: Int64s
     in_latency: Floats
     in_bandwidth: Floats
@@ -43,18 +43,18 @@ class HostGroups(NamedTuple):
 
 
 class TaskInputs(NamedTuple):
-    """What tasks read that may have to be sent, in the order of sending."""
+    """Inputs of tasks that may have to be sent, in the order of sending."""
 
     ptr: Int64s
     item: Int64s
     column: Int64s
     """STAR: column of the item in `since`, or -1 for items with one reader."""
     from_origin: Bools
-    """STAR: tasks whose inputs all lie at the origin and nowhere else at first."""
+    """STAR: tasks whose inputs are all initially at the origin and nowhere else."""
     since: Floats
-    """STAR: [places, columns] since when an item with several readers is at a place; inf: it is not."""
+    """STAR: [places, columns] when an item with several readers becomes available at a place; inf: never."""
     made: Floats
-    """When each item was made; 0 for items from outside."""
+    """When each item is produced; 0 for items from outside."""
     released: Floats
     """When the last predecessor of each task has finished."""
     largest_result: Floats
@@ -66,15 +66,15 @@ class Availability(NamedTuple):
 
     core: Floats
     host: Floats
-    """The earliest of a host's cores."""
+    """When the first core of each host is free."""
     first: Floats
-    """The earliest host of each group."""
+    """When the first host of each group is free."""
     second: Floats
-    """The earliest other host of each group; inf for a group of one."""
+    """When the second host of each group is free; inf for a group of one."""
 
 
 class GapStatistics(NamedTuple):
-    """Of some rows at a time: the gaps between neighbouring clusters."""
+    """Gaps between neighbouring clusters, for several rows at a time."""
 
     number: Floats
     mean: Floats
@@ -97,9 +97,9 @@ class ReadyTasks(NamedTuple):
     row: Int64s
     """Row of each task, or -1."""
     unplaced: Int64s
-    """Rows that are not placed yet, ascending."""
+    """Rows that have not been placed, ascending."""
     arrival: Floats
-    """[places, rows] when all inputs can be at a place; not kept for sweeps (see `completion_matrix`)."""
+    """[places, rows] when all inputs can be at a place; not used for sweeps (see `completion_matrix`)."""
     time: Floats
     """[places, rows] best completion time at a place."""
     next_time: Floats
@@ -119,9 +119,9 @@ class ReadyTasks(NamedTuple):
     largest_gap: Floats
     """and the largest gap of all."""
     position_slack: Floats
-    """How far times may move until another gap can be the first,"""
+    """How far times may move before another gap can be the first,"""
     height_slack: Floats
-    """and until a larger gap can be the first."""
+    """and before a larger gap can be the first."""
     drift: Floats
     """How much any gap can have moved since it was measured."""
     measured_time: Floats
@@ -131,47 +131,47 @@ class ReadyTasks(NamedTuple):
     rows_anywhere: Int64s
     """Rows for which any place may have changed."""
     reads_moved: Int64s
-    """1 for rows that read an item that has just been moved, else 0."""
+    """1 for rows that read an item that has just been sent, else 0."""
     steps: Int64s
-    """[how many tasks have been placed]"""
+    """[number of tasks placed]"""
     ordered: Floats
     """[clusters, rows measured together] completion times of clusters; only for rules over clusters."""
     statistics: GapStatistics
 
 
 class SweepMatrix(NamedTuple):
-    """Sweeps on a STAR: what completion times consist of (see `completion_matrix`); empty where it is not used."""
+    """Sweeps on a STAR: the components of completion times (see `completion_matrix`); empty if not used."""
 
     task: Int64s
     """The task of each row,"""
     width: Int64s
-    """[how many rows there are], those of placed tasks that are not removed yet included."""
+    """[number of rows], including those of placed tasks that have not been removed yet."""
     send_seconds: Floats
-    """[inputs, places, rows] how long an input keeps the link of a place busy; 0 if it is there, -inf in the first
-    if nothing is to be sent."""
+    """[inputs, places, rows] how long an input occupies the link of a place; 0 if it is present, -inf in the first
+    entry if no input has to be sent."""
     held: Floats
-    """[places, rows] since when the shared inputs that are at a place are there."""
+    """[places, rows] when the shared inputs at a place become available."""
     run_seconds: Floats
     """[groups, rows]"""
     return_seconds: Floats
-    """[places, rows] how long results take to the origin."""
+    """[places, rows] seconds to return the results to the origin."""
     block: int
-    """How many places make a block."""
+    """Number of places per block."""
     block_best: Floats
     block_second: Floats
-    """[blocks, rows] the least time, and the next, of a block of places."""
+    """[blocks, rows] the smallest and second smallest time of a block of places."""
     arrival: Floats
     new: Floats
     after: Floats
-    """Room for one tile of rows."""
+    """Scratch space for one tile of rows."""
 
 
 class Batch(NamedTuple):
-    """A batch planner's rule and its data, beside the problem and the schedule."""
+    """A batch planner's rule and data, in addition to the problem and the schedule."""
 
     rule: int
     tolerance: float
-    """Below 0: the best task is next. Else one is drawn among those whose key is within this share of the best."""
+    """Negative: the best task is next. Otherwise one is drawn among those with keys within this share of the best."""
     seed: int
     groups: HostGroups
     inputs: TaskInputs

@@ -1,4 +1,4 @@
-"""Sufferage: the ready task that loses most if it does not get its best host."""
+"""Sufferage: place the ready task next that would lose most without its best host."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from headrace.planners.batch.records import SUFFERAGE
 
 
 class Sufferage:
-    """H3: the loss is the difference between the best and the second best host.
+    """H3: the loss is the difference in completion time between the best and the second best host.
 
     Complexity: see `batch_schedule`.
 
     Args:
-        by_usage: Send a task's most used inputs first; else in the order in which it reads them.
+        by_usage: Send a task's most used inputs first; otherwise in the order in which it reads them.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> Sufferage().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'sufferage'
     """
 
     name = "sufferage"

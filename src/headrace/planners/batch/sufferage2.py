@@ -1,4 +1,4 @@
-"""Sufferage II: the ready task with the fewest good clusters."""
+"""Sufferage II: place the ready task with the fewest good clusters next."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from headrace.planners.batch.records import FEWEST_CLUSTERS
 
 
 class SufferageTwo:
-    """H9: fewest clusters before the first large gap (see H4), then the higher gap, then the lower task number.
+    """H9: fewest clusters before the first large gap (see H4), then the larger gap, then the lower task number.
 
-    On one site hosts are compared, as in H3.
+    On a single site, hosts are compared as in H3.
 
     Complexity: see `batch_schedule`.
 
     Args:
-        by_usage: Send a task's most used inputs first; else in the order in which it reads them.
+        by_usage: Send a task's most used inputs first; otherwise in the order in which it reads them.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> SufferageTwo().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'sufferage2'
     """
 
     name = "sufferage2"

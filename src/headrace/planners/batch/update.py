@@ -32,9 +32,9 @@ def update_rows(
     first: int,
     k: int,
 ) -> None:
-    """Completion times of these rows at place k, and what follows for their keys.
+    """Update the completion times of these rows at place k, and their keys.
 
-    Arrays are named before the loop and nothing is called in it: most of the time is spent here.
+    This is the hottest loop: arrays are taken out of their records before it, and it makes no calls.
     """
     if rule == SUFFERAGE:
         _update_two_best(tasks, groups, inputs, available, ready, rows, first, k)
@@ -80,7 +80,7 @@ def _update_two_best(
     first: int,
     k: int,
 ) -> None:
-    """As `update_rows`, with the second best host of the place and of the row."""
+    """As `update_rows`, also for the second best host of the place and of the row."""
     arrival, times, nexts, task_of = ready.arrival, ready.time, ready.next_time, ready.task
     best, second, key = ready.best, ready.second, ready.key
     work, speed_class, rate, result = tasks.work, tasks.speed_class, groups.group_rate, inputs.largest_result

@@ -1,4 +1,4 @@
-"""Extended Sufferage: the ready task that loses most if it does not get one of its good clusters."""
+"""Extended Sufferage: place the ready task next that would lose most without one of its good clusters."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from headrace.planners.batch.records import CLUSTER_SUFFERAGE
 
 
 class ExtendedSufferage:
-    """H4: the loss is the height of the first large gap in the ordered completion times of clusters.
+    """H4: the loss is the height of the first large gap in the sorted completion times of clusters.
 
-    A cluster is a site. A gap is large if it exceeds the mean gap plus one standard deviation; if none does, the
-    first gap counts. On one site hosts are compared, as in H3.
+    A cluster is a site. A gap is large if it exceeds the mean gap plus one standard deviation; if none does, the first
+    gap is used. On a single site, hosts are compared as in H3.
 
     Complexity: see `batch_schedule`.
 
     Args:
-        by_usage: Send a task's most used inputs first; else in the order in which it reads them.
+        by_usage: Send a task's most used inputs first; otherwise in the order in which it reads them.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> ExtendedSufferage().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'xsufferage'
     """
 
     name = "xsufferage"

@@ -1,4 +1,4 @@
-"""A long queue planned step by step: each chunk starts from what the chunks before it left."""
+"""Plan a long queue of jobs in chunks; each chunk starts from the schedule of the previous chunks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from headrace.planners.coschedule.planner import Improving
 
 ROUNDS = 3
-"""How often the relaxation of a chunk learns from the idle times that its list schedule shows."""
+"""Number of rounds in which the relaxation of a chunk learns from the idle times in its list schedule."""
 
 
 def chunked(improving: Improving, size: int) -> Decisions:
-    """Decisions for `size` jobs at a time, in the order given; those of earlier chunks stay.
+    """Decide for `size` jobs at a time, in the given order; decisions of earlier chunks are final.
 
-    What earlier chunks leave booked and idle goes into the relaxation of the next.
+    The relaxation of each chunk takes the bookings and idle times of earlier chunks into account.
     """
     instance, scheduler = improving.instance, improving.scheduler
     given = topological(instance, np.zeros(instance.n))
@@ -54,7 +54,7 @@ def chunked(improving: Improving, size: int) -> Decisions:
 def _best_of_rounds(
     improving: Improving, decided: Decisions, jobs: Ints, first: int, moves: int, idle: Floats | None
 ) -> Decisions:
-    """The best list schedule of a chunk after the chunks before it."""
+    """The best list schedule of a chunk, appended to the previous chunks."""
     instance, scheduler = improving.instance, improving.scheduler
     relaxer = Relaxer(instance, jobs)
     best, value = decided, np.inf
@@ -83,7 +83,7 @@ def _best_of_rounds(
 def _orders(
     instance: Instance, host: Ints, jobs: Ints, orders: list[Ints], ends: list[Floats]
 ) -> Iterator[Ints]:
-    """The rules, each with the jobs of the chunk alone; at last the best of those so far for each host."""
+    """The order of each rule for the jobs of the chunk, and finally the best rule per host."""
     chosen = np.zeros(instance.n, np.bool_)
     chosen[jobs] = True
     for _, order in rules(instance, host):
@@ -94,7 +94,7 @@ def _orders(
 def _joined(
     instance: Instance, decided: Decisions, chunk: Decisions | None, order: Ints, first: int
 ) -> Decisions:
-    """Decisions up to and with a chunk; without any for it, its jobs run where they are soonest by themselves."""
+    """Decisions up to and including a chunk; by default its jobs run where each would finish first on its own."""
     host, input_path, output_path = decided.host.copy(), decided.input_path.copy(), decided.output_path.copy()
     if chunk is not None:
         host[order] = chunk.host[order]

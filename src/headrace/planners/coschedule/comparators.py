@@ -1,4 +1,4 @@
-"""What the co-scheduling paper compares with: one site, equal loads, jobs pulled by idle cores."""
+"""Comparators of the co-scheduling paper: one site, equal loads, jobs pulled by idle cores."""
 
 from __future__ import annotations
 
@@ -26,7 +26,11 @@ from headrace.planners.coschedule.schedule_jobs import FAILED
 
 
 class Local:
-    """All jobs at one site, as given: the site that is named, or the one where that ends first."""
+    """All jobs at one site, in the given order: the named site, or the one with the smallest makespan.
+
+    >>> Local().name
+    'local'
+    """
 
     name = "local"
 
@@ -47,19 +51,20 @@ class Local:
         return _best(instance, tried, self.name)
 
     def _sites(self, instance: Instance) -> list[int]:
-        """Sites with hosts that can run every job."""
+        """Sites whose hosts can run every job."""
         platform = instance.problem.platform
         at = instance.site[instance.host_place]
         if self.site is not None and self.site not in [s.name for s in platform.sites]:
             raise UsageError(
-                f"there is no site {self.site!r}", hint=f"one of {', '.join(s.name for s in platform.sites)}"
+                f"there is no site {self.site!r}",
+                hint=f"use one of {', '.join(s.name for s in platform.sites)}",
             )
         able = [s for s in np.unique(at).tolist() if instance.can_run[:, at == s].any(axis=1).all()]
         return [s for s in able if self.site in (None, platform.sites[s].name)]
 
 
 class EqualLoad:
-    """Jobs, as given, to the host whose work per core stays least; inputs are there before a job starts."""
+    """Jobs, in the given order, go to the host with the least work per core; inputs arrive before a job starts."""
 
     name = "equal-load"
 
@@ -71,7 +76,7 @@ class EqualLoad:
 
 
 class Pull:
-    """Each idle core takes the next job, as given, and waits for its input, held all the while."""
+    """Each idle core takes the next job, in the given order, and is occupied while it waits for the job's inputs."""
 
     name = "pull"
 
@@ -95,7 +100,7 @@ def _decided(instance: Instance, host: Ints) -> Decisions:
 
 
 def _best(instance: Instance, tried: list[Decisions], name: str) -> Plan:
-    """The plan of the decisions with the least makespan; ties: the first."""
+    """The plan of the decisions with the smallest makespan; ties: the first."""
     scheduler = ListScheduler(instance)
     values = [scheduler.value(decisions) for decisions in tried]
     best = int(np.argmin(values))

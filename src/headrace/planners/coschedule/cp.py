@@ -1,4 +1,4 @@
-"""The exact model, for problems that are small: one CP-SAT model of hosts, paths, times and disks together."""
+"""The exact model for small problems: one CP-SAT model of hosts, paths, times and disks."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from headrace.planners.coschedule.list_scheduler import first_cores
 from headrace.simulator.replay.replay import replay
 
 MOST_CHOICES = 1_200
-"""Jobs times hosts plus files times arcs up to which the model is tried."""
+"""Maximum of jobs times hosts plus files times arcs for which the model is tried."""
 _UNITS = (1.0, 0.5, 0.1, 0.01, 0.001)
-"""Units of time that are tried for being exact."""
+"""Time units that are checked for being exact."""
 _TICKS = 1 << 24
-"""Ticks of the horizon where no unit is exact."""
+"""Number of ticks in the horizon if no unit is exact."""
 _MOST_TICKS = 1 << 40
 _PACE = 0.4
-"""Units of the solver's deterministic time in a second of an ordinary machine."""
+"""Units of the solver's deterministic time per second on an ordinary machine."""
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A plan that is better than the one given, if there is one; a proven bound; work done."""
+    """A better plan than the initial one, if found; a proven bound; work done."""
 
     plan: Plan | None
     bound: float
@@ -44,7 +44,7 @@ def fits(instance: Instance) -> bool:
 
 
 def solve(instance: Instance, start: Plan | None, bound: float, limit: float) -> Answer:
-    """Improve on a plan for `limit` units of deterministic time; one thread, so the answer is always the same."""
+    """Improve a plan for `limit` units of deterministic time; uses one thread, so the answer is reproducible."""
     from ortools.sat.python import cp_model
 
     ticks = _ticks(instance, start)
@@ -53,12 +53,12 @@ def solve(instance: Instance, start: Plan | None, bound: float, limit: float) ->
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = instance.problem.seed % 2**31
     solver.parameters.max_deterministic_time = limit * _PACE
-    # What ends it on most machines is counted work; on a slow one, the clock.
+    # On most machines the limit of deterministic work ends the search; on a slow one, the clock.
     solver.parameters.max_time_in_seconds = 1.25 * limit + 1
     status = solver.solve(model.model)
     work = float(solver.response_proto.deterministic_time) / _PACE + 0.02
     if status == cp_model.INFEASIBLE:
-        # Nothing is better than the plan given; without one there is none at all, if the numbers are exact.
+        # No plan is better than the initial one; without an initial plan, none exists if the numbers are exact.
         proven = start.makespan if start is not None and ticks.exact and model.proves else 0.0
         return Answer(None, proven, work, start is None and ticks.exact)
     proven = 0.0
@@ -71,9 +71,9 @@ def solve(instance: Instance, start: Plan | None, bound: float, limit: float) ->
 
 
 def _with_cores_free(plan: Plan, instance: Instance) -> Plan | None:
-    """The plan with jobs that take no time where a core is free; None if that breaks a rule.
+    """The plan with zero-duration jobs moved to times at which a core is free; None if that violates a constraint.
 
-    The model gives them no core, so that what it proves holds for all plans.
+    The model assigns them no core, so that its proofs hold for all plans.
     """
     core = plan.host.astype(np.int64) * int(instance.host_cores.max()) + plan.core
     if not len(overlaps(core, plan.start, plan.finish)[0]):
@@ -84,7 +84,7 @@ def _with_cores_free(plan: Plan, instance: Instance) -> Plan | None:
 
 @dataclass(frozen=True)
 class Ticks:
-    """Time in whole numbers: a moment is a number of units, durations are rounded up."""
+    """Integer time: a time is a number of units, durations are rounded up."""
 
     unit: float
     exact: bool
@@ -95,7 +95,7 @@ class Ticks:
 
 
 def _ticks(instance: Instance, start: Plan | None) -> Ticks:
-    """The coarsest unit of which all durations are multiples, or a fine one."""
+    """The coarsest unit of which all durations are multiples, or a fine one if there is none."""
     graph, arcs = instance.problem.graph, instance.paths.arcs
     items = np.unique(np.concatenate((instance.reads, instance.writes)))
     moves = arcs.latency[None, :] + instance.size[items][:, None] / arcs.bandwidth[None, :]
@@ -128,7 +128,7 @@ def _ticks(instance: Instance, start: Plan | None) -> Ticks:
 
 
 class _Model:
-    """Variables and constraints; see docs/model.md for what they say."""
+    """Variables and constraints; docs/model.md explains them."""
 
     def __init__(self, instance: Instance, ticks: Ticks, start: Plan | None, bound: float) -> None:
         from ortools.sat.python import cp_model
@@ -165,7 +165,7 @@ class _Model:
         self.model.minimize(self.makespan)
 
     def _byte_grain(self) -> tuple[float, bool]:
-        """Bytes a whole number stands for, and whether nothing is lost by that."""
+        """Bytes per integer unit of storage, and whether this is exact."""
         sizes = self.instance.size
         finite = self.instance.storage[np.isfinite(self.instance.storage)]
         if not len(finite):
@@ -204,14 +204,16 @@ class _Model:
         return min(self.ticks.horizon, math.floor(deadline / self.ticks.unit + 1e-6))
 
     def _at(self, job: int, place: int) -> list[Any]:
-        """Whether a job runs at a place: at most one of these is true."""
+        """Variables for a job running at a place: at most one of these is true."""
         return [chosen for h, chosen in self.on[job].items() if self.instance.host_place[h] == place]
 
     def _add_item(self, item: int, readers: list[int], maker: int) -> None:
-        """Where copies are, which transfers bring them, when they are there, and the room they take."""
+        """Add variables for copies of an item: where, by which transfers, when, and the storage they occupy."""
         instance, model, ticks = self.instance, self.model, self.ticks
         arcs, places = instance.paths.arcs, instance.places
-        homes = set(instance.paths.sets[instance.source[item]]) if instance.source[item] != NONE else set()
+        initial_locations = (
+            set(instance.paths.sets[instance.source[item]]) if instance.source[item] != NONE else set()
+        )
         size = float(instance.size[item])
         has = [model.new_bool_var(f"has{item},{p}") for p in range(places)]
         ready = [model.new_int_var(0, ticks.horizon, f"ready{item},{p}") for p in range(places)]
@@ -221,7 +223,7 @@ class _Model:
         into: list[list[Any]] = [[] for _ in range(places)]
         for a in range(len(arcs.tail)):
             p, q = int(arcs.tail[a]), int(arcs.head[a])
-            if q in homes:
+            if q in initial_locations:
                 continue
             self.operations += 1
             used = model.new_bool_var(f"move{item},{a}")
@@ -240,15 +242,15 @@ class _Model:
                 for link in arcs.links[arcs.link_ptr[a] : arcs.link_ptr[a + 1]].tolist():
                     self._busy[link].append(interval)
             self.moves[(item, a)] = (used, start)
-        goals = (
+        destinations = (
             set(instance.paths.sets[instance.destination[item]])
             if instance.destination[item] != NONE
             else set()
         )
-        if goals:
-            model.add(sum(has[p] for p in sorted(goals)) == 1)
+        if destinations:
+            model.add(sum(has[p] for p in sorted(destinations)) == 1)
         for p in range(places):
-            if p in homes:
+            if p in initial_locations:
                 model.add(has[p] == 1)
                 model.add(ready[p] == 0)
                 model.add(since[p] == 0)
@@ -264,7 +266,7 @@ class _Model:
                     model.add_implication(here, has[p])
                     model.add(self.begin[job] >= ready[p]).only_enforce_if(here)
                     model.add(until[p] >= self.end[job]).only_enforce_if(here)
-            if p in goals:
+            if p in destinations:
                 model.add(until[p] == ticks.horizon).only_enforce_if(has[p])
                 if maker >= 0:
                     model.add(ready[p] <= self._due(maker)).only_enforce_if(has[p])
@@ -288,7 +290,7 @@ class _Model:
                 model.add_cumulative([i for i, _ in held], [s for _, s in held], room)
 
     def _hint(self, plan: Plan) -> None:
-        """Begin near a plan that is known."""
+        """Give the solver a known plan as a hint."""
         unit = self.ticks.unit
         model, arcs = self.model, self.instance.paths.arcs
         for job, on in enumerate(self.on):
@@ -308,7 +310,7 @@ class _Model:
                 model.add_hint(start, min(self.ticks.horizon, math.ceil(at / unit)))
 
     def plan(self, solver: Any) -> Plan:
-        """The solution as a plan; durations are the real ones."""
+        """The solution as a plan, with exact durations."""
         instance, unit = self.instance, self.ticks.unit
         graph, arcs = instance.problem.graph, instance.paths.arcs
         host = np.array(

@@ -1,4 +1,4 @@
-"""A problem as co-scheduling sees it: jobs, hosts as pools of cores, files with sources and destinations."""
+"""The problem for co-scheduling: jobs, hosts as pools of cores, files with sources and destinations."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from headrace.planners.coschedule.paths import Paths, find_paths
 
 NONE = -1
 EXCESS = 5e-10
-"""Share by which sums of bytes may pass a capacity through rounding: half of what `check` allows."""
+"""Share by which sums of bytes may exceed a capacity because of rounding: half of what `check` allows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """Arrays over jobs (n), hosts, items and sites. Items that need no transfer are left out of reads and writes."""
+    """Arrays over jobs (n), hosts, items and sites. Items that need no transfer are omitted from reads and writes."""
 
     problem: Problem
     seconds: Floats
@@ -33,12 +33,12 @@ class Instance:
     writes: Ints
     wait_ptr: Ints
     waits: Ints
-    """The jobs that must have finished before each, beyond those whose files it reads."""
+    """Predecessors of each job, in addition to the jobs whose files it reads."""
     size: Floats
     source: Ints
-    """The set of places where an item from outside lies; NONE for items that a job makes."""
+    """The set of places that initially hold an item from outside; NONE for items produced by a job."""
     destination: Ints
-    """The set of places to one of which an item must come; NONE where it need not."""
+    """The set of places to one of which an item must be delivered; NONE if it need not be."""
     site: Ints
     """The site of each place."""
     storage: Floats
@@ -69,7 +69,7 @@ class Instance:
 
 
 def instance_of(problem: Problem) -> Instance:
-    """Build the arrays and refuse what no plan can do: O(jobs * hosts + items + pairs of places)."""
+    """Build the arrays; raises NoPlan for infeasible problems: O(jobs * hosts + items + pairs of places)."""
     graph, platform, network = problem.graph, problem.platform, problem.platform.network
     sets, source, destination = _sets_of(problem)
     reads, read_ptr = _kept(
@@ -130,27 +130,27 @@ def _sets_of(problem: Problem) -> tuple[tuple[tuple[int, ...], ...], Ints, Ints]
     for item, places in problem.holders.items():
         if places and outside[item]:
             source[item] = number.setdefault(tuple(sorted(set(places))), len(number))
-    for item, places in graph.goals.places_by_item(graph, problem.platform).items():
+    for item, places in graph.destinations.places_by_item(graph, problem.platform).items():
         if graph.size[item] > 0 and not outside[item]:
             destination[item] = number.setdefault(tuple(sorted(set(places))), len(number))
     return tuple(number), source, destination
 
 
 def _kept(values: Ints, ptr: Ints, keep: Bools) -> tuple[Ints, Ints]:
-    """A CSR list without the entries that are not kept."""
+    """A CSR list restricted to the entries to keep."""
     counts = np.concatenate(([0], np.cumsum(keep)))
     return values[keep], counts[ptr].astype(np.int32)
 
 
 def _require_possible(instance: Instance) -> None:
-    """Jobs without a host, files without a path, disks too small for a job or for all results: no plan."""
+    """Raise NoPlan for jobs without a host, files without a path, and disks too small for a job or for all results."""
     graph = instance.problem.graph
     wide = np.flatnonzero(~instance.can_run.any(axis=1))
     if len(wide):
         t = int(wide[0])
         raise _impossible(
             instance,
-            f"task {graph.task_names[t]!r} needs {int(graph.cores[t])} cores, no host has more than "
+            f"task {graph.task_names[t]!r} needs {int(graph.cores[t])} cores, but no host has more than "
             f"{int(instance.host_cores.max())}",
             "give the task fewer cores, or add a host",
         )
@@ -168,14 +168,14 @@ def _require_possible(instance: Instance) -> None:
         t = int(late[0])
         raise _impossible(
             instance,
-            f"task {graph.task_names[t]!r} is due at {float(graph.deadline[t]):.6g} s and cannot be done with its "
-            f"files where they must be before {float(soonest[t]):.6g} s",
+            f"task {graph.task_names[t]!r} is due at {float(graph.deadline[t]):.6g} s, but its results cannot be "
+            f"delivered before {float(soonest[t]):.6g} s",
             "give it a later deadline",
         )
 
 
 def reachable(instance: Instance) -> Bools:
-    """Whether a job can run on a host: its files have a path and fit on the disks they must lie on.
+    """Whether a job can run on a host: its files have a path and fit on the disks along it.
 
     O(reads * hosts).
     """
@@ -203,7 +203,7 @@ def reachable(instance: Instance) -> Bools:
 
 
 def _largest_files(instance: Instance, room: Floats) -> Floats:
-    """The largest file that some path from one set to another has room for; -1 where there is no path."""
+    """The largest file that fits on some path from one set to another; -1 if there is no path."""
     paths = instance.paths
     largest = np.full((len(paths.sets), len(paths.sets)), -1.0)
     used = np.flatnonzero(np.diff(paths.pair_ptr))
@@ -215,7 +215,7 @@ def _largest_files(instance: Instance, room: Floats) -> Floats:
 
 
 def _why_nowhere(instance: Instance, job: int) -> str:
-    """What keeps a job from running anywhere, for the host that comes nearest."""
+    """The reason why a job cannot run on any host, for the host that comes closest."""
     graph, platform = instance.problem.graph, instance.problem.platform
     name, paths = graph.task_names[job], instance.paths
     hosts = np.flatnonzero(instance.can_run[job]).tolist()
@@ -224,7 +224,7 @@ def _why_nowhere(instance: Instance, job: int) -> str:
     rooms = [float(instance.storage[instance.site[instance.host_place[h]]]) for h in hosts]
     if held > max(rooms) * (1 + 2 * EXCESS):
         most = f"no site with a host stores more than {max(rooms):.6g}"
-        return f"task {name!r} holds {held:.6g} bytes while it runs, {most}"
+        return f"task {name!r} needs {held:.6g} bytes of storage while it runs, but {most}"
     for i in (*inputs, *outputs):
         s, g = int(instance.source[i]), int(instance.destination[i])
         ends = [(s, int(instance.host_place[h])) for h in hosts] if i in inputs and s != NONE else []
@@ -234,11 +234,11 @@ def _why_nowhere(instance: Instance, job: int) -> str:
             end = " or ".join(repr(where[p]) for p in paths.sets[s if i in inputs else g])
             gap = f"from {end} to any host" if i in inputs else f"from any host to {end}"
             return f"item {graph.item_names[i]!r} of task {name!r} has no route {gap}"
-    return f"task {name!r} has no host to which all its inputs can come, where they fit, and which results can leave"
+    return f"task {name!r} has no host that can receive and store all its inputs and send all its results"
 
 
 def _require_room_for_results(instance: Instance) -> None:
-    """Results that can only end at one site must all fit there."""
+    """Raise NoPlan unless all results that can be delivered to only one site fit there."""
     sites = [
         {int(instance.site[p]) for p in instance.paths.sets[g]} if g != NONE else set()
         for g in instance.destination.tolist()
@@ -251,8 +251,8 @@ def _require_room_for_results(instance: Instance) -> None:
         name = instance.problem.platform.sites[s].name
         raise _impossible(
             instance,
-            f"results of {float(need[s]):.6g} bytes must come to site {name!r}, "
-            f"which stores {float(instance.storage[s]):.6g}",
+            f"results of {float(need[s]):.6g} bytes must be delivered to site {name!r}, "
+            f"which stores only {float(instance.storage[s]):.6g}",
             "give the site more storage, or the results other destinations",
         )
 

@@ -1,8 +1,8 @@
-"""Place jobs one by one at the earliest moment that cores, links and disks allow.
+"""Place jobs one by one at the earliest time that cores, links and disks allow.
 
-A job is placed whole: the transfers of its inputs, itself, the transfers of its results. Where disks are finite, what
-does not fit is tried again later: every reservation says which operation began it, and that operation then starts
-when the disk has room.
+A job is placed as a whole: the transfers of its inputs, the job itself, and the transfers of its results. If disks are
+finite, a job that does not fit is tried again later: every reservation records the operation that began it, and that
+operation is delayed until the disk has room.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from headrace.planners.coschedule.records import (
 )
 
 PERMANENT = 1 << 20
-"""Added to the users of a copy that stays until the end."""
+"""Added to the user count of a copy that is kept until the end."""
 MOST_TRIES = 400
 EXCESS = 5e-10
 
 
 @inner
 def _earliest_slot(arrays: InstanceArrays, links: Calendar, arc: int, ready: float, seconds: float) -> float:
-    """The earliest moment from `ready` on at which all links of an arc are free."""
+    """The earliest time from `ready` on at which all links of an arc are free."""
     time = ready
     first, last = arrays.arc_link_ptr[arc], arrays.arc_link_ptr[arc + 1]
     again = arrays.exclusive_links
@@ -57,7 +57,7 @@ def _node(arrays: InstanceArrays, path: int, k: int) -> int:
 
 @inner
 def _steps_done(arrays: InstanceArrays, copies: ItemCopies, item: int, path: int) -> int:
-    """How far along a path the item already is."""
+    """Number of hops of a path that the item has already made."""
     places = len(arrays.site)
     k = arrays.path_ptr[path + 1] - arrays.path_ptr[path]
     while k > 0 and copies.ready[item * places + _node(arrays, path, k)] == np.inf:
@@ -69,7 +69,7 @@ def _steps_done(arrays: InstanceArrays, copies: ItemCopies, item: int, path: int
 def _arrival(
     arrays: InstanceArrays, links: Calendar, copies: ItemCopies, item: int, path: int, hold: float
 ) -> float:
-    """When an item would arrive over a path as links are booked now."""
+    """When an item would arrive over a path, given the current bookings of links."""
     k = _steps_done(arrays, copies, item, path)
     time = max(hold, copies.ready[item * len(arrays.site) + _node(arrays, path, k)])
     for i in range(arrays.path_ptr[path] + k, arrays.path_ptr[path + 1]):
@@ -90,7 +90,7 @@ def _choose_path(
     wanted: int,
     hold: float,
 ) -> int:
-    """The path of that number, or the one that arrives first; -1 if there is none."""
+    """The decided path, or the one with the earliest arrival if undecided; -1 if there is none."""
     pair = source * (len(arrays.set_ptr) - 1) + target
     first, last = arrays.pair_ptr[pair], arrays.pair_ptr[pair + 1]
     if last == first:
@@ -117,7 +117,7 @@ def _send(
     path: int,
     hold: float,
 ) -> float:
-    """Book the transfers of an item along a path; returns when it arrives."""
+    """Book the transfers of an item along a path; returns the arrival time."""
     places = len(arrays.site)
     k = _steps_done(arrays, copies, item, path)
     time = copies.ready[item * places + _node(arrays, path, k)]
@@ -160,7 +160,7 @@ def _source_of(arrays: InstanceArrays, schedule: JobSchedule, item: int) -> int:
 
 @inner
 def _held_until(start: float, finish: float) -> float:
-    """A job that takes no time still keeps others from being placed across it."""
+    """End of a job's booking; a zero-duration job still blocks bookings across it."""
     return finish if finish > start else np.nextafter(start, np.inf)
 
 
@@ -177,7 +177,7 @@ def _attempt(
     schedule: JobSchedule,
     work: Workspace,
 ) -> bool:
-    """Times of one job with all its transfers, booked on links and cores; False if a file has no path."""
+    """Book one job with all its transfers on links and cores; False if a file has no path."""
     places, place = len(arrays.site), arrays.host_place[host]
     work.used[0] = 0
     work.used[2] = 1
@@ -277,7 +277,7 @@ def _claim_storage(
     schedule: JobSchedule,
     work: Workspace,
 ) -> None:
-    """The room that a job's files need: (copy, operation that begins it or -1 to extend, from, until)."""
+    """Collect the storage claims of a job's files: (copy, operation that begins it or -1 to extend, from, until)."""
     places, place = len(arrays.site), arrays.host_place[host]
     work.used[1] = 0
     start, finish = schedule.start[job], schedule.finish[job]
@@ -320,7 +320,7 @@ def _claim_storage(
 
 @inner
 def _reserve_storage(arrays: InstanceArrays, usage: Calendar, work: Workspace) -> tuple[int, float]:
-    """Reserve the room claimed; if a claim does not fit, take all back and answer (claim, when there is room)."""
+    """Reserve the claimed storage; if a claim does not fit, undo all and return (claim, when there is room)."""
     hosts, places = len(arrays.host_place), len(arrays.site)
     for c in range(work.used[1]):
         key = work.claim_key[c]
@@ -344,7 +344,7 @@ def _reserve_storage(arrays: InstanceArrays, usage: Calendar, work: Workspace) -
 
 @inner
 def _release_copy(arrays: InstanceArrays, usage: Calendar, copies: ItemCopies, key: int) -> None:
-    """One user of a copy fewer; the last one ends it."""
+    """Decrement the user count of a copy; the last user ends its reservation."""
     copies.users[key] -= 1
     if copies.users[key] == 0 and copies.until[key] == np.inf:
         hosts, places = len(arrays.host_place), len(arrays.site)
@@ -366,7 +366,7 @@ def _note_uses(
     schedule: JobSchedule,
     work: Workspace,
 ) -> None:
-    """After a job is placed: what copies are held until when, and which are no longer needed."""
+    """After placing a job, update how long copies are held and release those no longer needed."""
     places, place = len(arrays.site), arrays.host_place[host]
     for c in range(work.used[1]):
         key = work.claim_key[c]
@@ -407,7 +407,7 @@ def _note_uses(
 
 @inner
 def _can_follow(arrays: InstanceArrays, job: int, schedule: JobSchedule) -> bool:
-    """Whether all that a job waits for has been placed."""
+    """Whether all predecessors of a job have been placed."""
     for e in range(arrays.wait_ptr[job], arrays.wait_ptr[job + 1]):
         if schedule.finish[arrays.waits[e]] < 0.0:
             return False
@@ -431,7 +431,7 @@ def place_job(
     schedule: JobSchedule,
     work: Workspace,
 ) -> bool:
-    """Place one job on a host at the earliest moment; False if its files have no path or never have room."""
+    """Place one job on a host at the earliest time; False if its files have no path or never fit on the disks."""
     if arrays.seconds[job, host] == np.inf or not _can_follow(arrays, job, schedule):
         return False
     work.not_before[:] = 0.0

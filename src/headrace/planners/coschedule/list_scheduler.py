@@ -1,4 +1,4 @@
-"""Decisions about jobs, and the list schedule that follows from them."""
+"""Decisions about jobs, and the list schedules derived from them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headrace.planners.coschedule.relaxation import arcs_on
 from headrace.planners.coschedule.schedule_jobs import FAILED, LATE, clear_schedule, mean_last_use, place_jobs
 
 ANY = -1
-"""A path that is not decided: the one that arrives first."""
+"""An undecided path: the one with the earliest arrival is used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +60,9 @@ def undecided_paths(instance: Instance) -> dict[str, Any]:
 
 
 class ListScheduler:
-    """Makes list schedules of one instance again and again, in the same arrays.
+    """Makes list schedules of one instance, reusing the same arrays.
 
-    The arrays grow when bookings need more room than was set aside.
+    The arrays grow when bookings need more room than is allocated.
     """
 
     def __init__(self, instance: Instance) -> None:
@@ -86,28 +86,28 @@ class ListScheduler:
         )
 
     def grow(self) -> None:
-        """Arrays with twice the room."""
+        """Double the size of the arrays."""
         self._room *= 2
         self._make_room()
 
     @property
     def full(self) -> bool:
-        """Whether there was too little room for bookings: what was placed does not count then."""
+        """Whether the arrays were too small for the bookings; the schedule is then invalid."""
         return bool(self.links.used[1] or self.usage.used[1])
 
     def clear(self, decisions: DecisionArrays) -> None:
-        """An empty schedule."""
+        """Reset to an empty schedule."""
         clear_schedule(self.arrays, decisions, *self.state)
 
     def place(
         self, decisions: DecisionArrays, first: int, last: int, end: float, late: float
     ) -> tuple[float, float]:
-        """Place the jobs at these positions of the order after those before: latest end, sum of lateness."""
+        """Place the jobs at these positions of the order; returns the latest end and the sum of lateness."""
         placed = place_jobs(self.arrays, decisions, first, last, end, late, *self.state, self.workspace)
         return float(placed[0]), float(placed[1])
 
     def snapshot(self) -> list[list[Any]]:
-        """The present state: O(its size)."""
+        """A copy of the current state: O(its size)."""
         return [[array.copy() for array in part] for part in self.state]
 
     def restore(self, snapshot: list[list[Any]]) -> None:
@@ -132,7 +132,7 @@ class ListScheduler:
             self.grow()
 
     def idle(self, placed: Ints, jobs: Ints | None = None, first_move: int = 0) -> Floats:
-        """How long each host (mean over cores) and link was idle before its end, in the schedule made last.
+        """Idle time of each host (mean over cores) and link before its last use, in the latest schedule.
 
         `placed` are the jobs in it; with `jobs` and the number of their first transfer, only these count as busy.
         """
@@ -156,7 +156,7 @@ class ListScheduler:
         return left
 
     def uses(self, link: int, into: bool) -> Uses:
-        """The transfers of inputs (or of results) over a link in the schedule made last."""
+        """The transfers of inputs (or of results) over a link in the latest schedule."""
         instance, schedule, graph = self.instance, self.schedule, self.instance.problem.graph
         count = int(schedule.state[0])
         on = np.isin(schedule.transfer_arc[:count], arcs_on(instance, link))
@@ -167,17 +167,17 @@ class ListScheduler:
         return Uses(job, schedule.transfer_start[:count][on], schedule.transfer_finish[:count][on])
 
     def ends(self, placed: Ints) -> Floats:
-        """The latest end of the jobs of each host, with their results, in the schedule made last."""
+        """The latest end of each host's jobs, including their results, in the latest schedule."""
         latest = np.zeros(len(self.instance.host_place))
         np.maximum.at(latest, self.schedule.host[placed], self.schedule.delivered[placed])
         return latest
 
     def mean_last_use(self) -> float:
-        """Mean over hosts and links of when they are last used, in the schedule made last."""
+        """Mean time of last use over hosts and links, in the latest schedule."""
         return float(mean_last_use(self.arrays, self.usage, self.links))
 
     def plan(self, decisions: Decisions, name: str) -> Plan:
-        """The plan of these decisions, which must be possible; without bound."""
+        """The plan of these decisions, which must be feasible; without a bound."""
         value = self.value(decisions)
         assert value < FAILED
         schedule, arcs = self.schedule, self.instance.paths.arcs
@@ -242,9 +242,9 @@ def instance_arrays(instance: Instance) -> InstanceArrays:
 
 
 def first_cores(graph: Graph, host_cores: Ints, host: Ints, start: Floats, finish: Floats) -> Ints:
-    """The lowest core of each job: jobs take the lowest cores that are free, in the order of their starts.
+    """The lowest core of each job: jobs take the lowest-numbered free cores, in the order of their starts.
 
-    A job that takes no time and finds no core free gets one that is free soonest: it has to wait for it.
+    A zero-duration job that finds no free core gets the one that is free soonest and has to wait for it.
     O(n log n + n * cores held).
     """
     core = np.zeros(len(host), np.int32)

@@ -1,4 +1,4 @@
-"""Search over decisions that can go on where it stopped: more trials never give a worse plan."""
+"""Resumable local search over decisions: more trials never give a worse plan."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from headrace.planners.coschedule.list_scheduler import ANY, Decisions, ListSche
 from headrace.planners.coschedule.schedule_jobs import FAILED, LATE
 
 LAST_USE_WEIGHT = 0.02
-"""Weight of when pools and links are last busy, next to the makespan."""
+"""Weight of the mean last use of hosts and links, relative to the makespan."""
 LIST = 40
-"""A trial is accepted if it is no worse than what was current this many trials ago."""
+"""A trial is accepted if it is no worse than the current solution this many trials ago."""
 SNAPSHOTS = 32
-"""Snapshots along the order, so that a trial begins where the order first changed."""
+"""Number of snapshots along the order, so that a trial starts at the first change."""
 PATIENCE = 60, 60
 """After this many trials, plus this many for each job, without a better plan the search restarts near the best."""
 MOST_BYTES = 2e8
-"""The most bytes of snapshots."""
+"""Maximum bytes of all snapshots."""
 _NEAR = 16
 
 
@@ -36,8 +36,8 @@ class _Snapshot:
 class Search:
     """Late-acceptance search from given decisions; the sequence of trials follows from the seed alone.
 
-    `first` leaves the jobs before that position in the order as they are. A trial costs a list schedule from the
-    first change on; where disks are finite, a whole one.
+    Jobs before position `first` in the order are not changed. A trial costs a list schedule from the first change on,
+    or a whole one if disks are finite.
     """
 
     def __init__(self, scheduler: ListScheduler, start: Decisions, seed: int, first: int = 0) -> None:
@@ -62,7 +62,7 @@ class Search:
         self._snapshots = []
 
     def run(self, trials: int) -> None:
-        """Make this many trials."""
+        """Run this many trials."""
         if len(self._now.order) - self._first < 2:
             return
         for _ in range(trials):
@@ -90,7 +90,7 @@ class Search:
         self._history[slot] = self._score
 
     def _leave(self) -> None:
-        """Go on from the best decisions with a few changes, whatever these cost: it may be that no single one helps."""
+        """Leave a local optimum: continue from the best decisions with a few changes, whatever they cost."""
         self._in_vain = 0
         self._now, self._snapshots = self.best.copy(), []
         for _ in range(int(self._random.integers(2, 5))):
@@ -104,7 +104,7 @@ class Search:
         self._history[:] = self._score
 
     def _value(self, changed: int) -> float:
-        """The value of the decisions, new from a position on; snapshots up to it are taken for later trials."""
+        """The value of the decisions, changed from a position on; takes snapshots up to it for later trials."""
         scheduler, n = self.scheduler, len(self._now.order)
         if scheduler.arrays.limited_storage:
             return scheduler.value(self._now)
@@ -131,12 +131,12 @@ class Search:
             self._make_room()
 
     def _position(self) -> int:
-        """A position, towards the end more often: jobs placed late fill gaps, and are quickly tried."""
+        """A random position, biased towards the end: jobs placed late fill gaps, and their trials are cheap."""
         n = len(self._now.order)
         return n - 1 - int(self._random.integers(0, n - self._first, 2).min())
 
     def _late_position(self) -> int:
-        """One time in two the position of a job that ends late."""
+        """A random position; in half of the cases that of a job that ends late."""
         position = self._position()
         if self._random.random() < 0.5:
             done, order = self.scheduler.schedule.delivered, self._now.order
@@ -147,7 +147,7 @@ class Search:
         return position
 
     def _change(self) -> tuple[int, list[tuple[Any, Any, Any]]]:
-        """Change the decisions in one of five ways; returns the first position that is new, and how to undo it."""
+        """Change the decisions in one of five ways; returns the first changed position, and how to undo the change."""
         now, random = self._now, self._random
         kind = int(random.integers(10))
         i, k = self._late_position(), self._position()
@@ -180,7 +180,7 @@ class Search:
         return undo
 
     def _reroute(self, job: int, *, draw: bool) -> list[tuple[Any, Any, Any]]:
-        """Other paths for the files of a job: drawn ones, or whichever arrive first."""
+        """Choose other paths for the files of a job: random ones, or those with the earliest arrival."""
         instance = self.scheduler.instance
         undo = []
         for paths, ptr in (

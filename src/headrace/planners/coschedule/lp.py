@@ -1,4 +1,4 @@
-"""The linear program behind the bound and the first plan: shares of jobs on hosts, flows of files on paths."""
+"""The linear program for the bound and the first plan: shares of jobs on hosts, flows of files on paths."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ from headrace.planners.coschedule.relaxation import (
 )
 
 MOST_SHARES = 400_000
-"""Shares (groups of jobs times hosts) beyond which jobs are grouped roughly: the bound stays right."""
+"""Groups of jobs times hosts above which jobs are grouped more coarsely; the bound stays valid."""
 _FINEST = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """What the linear program would do."""
+    """A solution of the linear program."""
 
     makespan: float
-    """As it estimates it: no bound where idle times were assumed."""
+    """Estimated by the linear program; not a bound if idle times were assumed."""
     share: Floats
-    """[jobs, hosts] which part of each job runs where."""
+    """[jobs, hosts] the share of each job on each host."""
     flow: dict[tuple[bool, int, int], dict[int, float]]
-    """Part of the bytes over each path, by (whether they go in, set of sources or goals, place)."""
+    """Share of the bytes on each path, by (whether they are inputs, set of sources or destinations, place)."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Groups:
-    """Jobs that are alike, and one of each group to stand for it."""
+    """Groups of similar jobs, each with a representative."""
 
     of_job: Ints
-    """-1 for jobs that do not count."""
+    """-1 for jobs that are not considered."""
     count: Ints
     seconds: Floats
     """[groups, hosts] mean seconds times cores."""
     alike: bool
-    """Whether the jobs of a group are the same in all that counts."""
+    """Whether the jobs of each group are identical in all relevant respects."""
 
 
 class Relaxer:
-    """The linear program of an instance, solved again as one learns for how long resources stay idle.
+    """The linear program of an instance, solved repeatedly with idle times learned from schedules.
 
-    O(groups * hosts + paths) variables; later solutions start from the last one.
+    O(groups * hosts + paths) variables; later solutions start from the previous one.
     """
 
     def __init__(self, instance: Instance, jobs: Ints | None = None) -> None:
-        """`jobs` are those that count, all if not given; then there is no bound."""
+        """`jobs` restricts the program to these jobs, in which case there is no bound; None: all."""
         self.instance = instance
         self._jobs = np.arange(instance.n, dtype=np.int32) if jobs is None else jobs
         self.head, self.tail = busy_windows(instance)
@@ -87,16 +87,16 @@ class Relaxer:
 
     @property
     def has_queues(self) -> bool:
-        """Whether there are links that files cannot avoid."""
+        """Whether there are unavoidable links."""
         return bool(self._late)
 
     def learned(
         self, scheduler: ListScheduler, decisions: Decisions, makespan: float, by_queues: bool
     ) -> Floats:
-        """What the schedule made last shows: idle times of hosts and links, then moments of queues.
+        """Values learned from the latest schedule: idle times of hosts and links, then thresholds of queues.
 
-        By queues, links with queues keep the idle time that is certain, as the queues say more; else the queues
-        keep the moments that are certain.
+        With `queues`, links with queues keep their proven idle times, because the queues are more precise; otherwise
+        the queues keep their proven thresholds.
         """
         if not by_queues:
             return np.concatenate((scheduler.idle(decisions.order), [moment for _, moment in self._late]))
@@ -114,7 +114,7 @@ class Relaxer:
         return np.concatenate((idle, *seen))
 
     def solve(self, learned: Floats | None = None) -> Relaxation:
-        """The relaxation with what was learned from schedules; the bound comes from what is certain."""
+        """Solve the relaxation with values learned from schedules; the bound uses only proven values."""
         certain = len(self._resource)
         idle = None if learned is None else learned[:certain]
         for k, row in enumerate(self._late_rows.tolist()):
@@ -147,12 +147,12 @@ class Relaxer:
         return Relaxation(float(values[self._top]) * self._scale, shares, parts)
 
     def _queues(self) -> list[Queue]:
-        """Only where groups are of alike jobs, and for all jobs or few: their loads are then those of each."""
+        """Queues are used only if the jobs of each group are identical, so that loads per group equal loads per job."""
         alike = self._groups.alike and len(self._jobs) == self.instance.n
         return find_queues(self.instance) if alike else []
 
     def _add_late(self, queue: Queue, moment: float) -> int:
-        """What cannot be there before a moment comes after it."""
+        """Add the constraint that load which cannot arrive before a time comes after it."""
         row = self._rows.row(-np.inf, -moment / self._scale)
         first = np.zeros(len(self._groups.count), np.int64)
         first[self._groups.of_job[self._jobs][::-1]] = self._jobs[::-1]
@@ -168,7 +168,7 @@ class Relaxer:
         return self._rows.n_columns
 
     def _add_flows(self, entries: Entries) -> None:
-        """For each class of files and place: what the jobs there need flows over paths, which load links."""
+        """For each class of files and place, add flows over paths for what the jobs there need; they load links."""
         instance, rows, groups, network = self.instance, self._rows, self._groups, self.instance.paths
         if not len(entries.job):
             return
@@ -211,7 +211,7 @@ def _parts(values: Floats, paths: list[int]) -> dict[int, float]:
 
 
 class _Rows:
-    """A linear program put together from arrays: minimise one column, all columns 0 or more."""
+    """A linear program built from arrays: minimises one column, all columns non-negative."""
 
     def __init__(self) -> None:
         self.lower: list[float] = []
@@ -237,7 +237,7 @@ class _Rows:
     def solve(self, target: int) -> tuple[Floats, Floats]:
         """Values of columns and duals of rows; zeros if the solver gives up.
 
-        Later calls only pass on the upper limits of rows.
+        Later calls update only the upper limits of rows.
         """
         from ortools.math_opt.python import mathopt
 
@@ -282,7 +282,7 @@ class _Rows:
 
 
 def _grouped(instance: Instance, jobs: Ints) -> _Groups:
-    """Jobs with the same run times and files are one group; where groups are too many, roughly the same."""
+    """Group jobs with the same run times and files; if that gives too many groups, jobs that are roughly the same."""
     graph = instance.problem.graph
     seconds = instance.seconds * graph.cores[:, None]
     columns = [np.where(np.isfinite(seconds), seconds, -1.0)]
@@ -310,9 +310,9 @@ def _grouped(instance: Instance, jobs: Ints) -> _Groups:
 
 
 def rounded(instance: Instance, relaxation: Relaxation, order: Ints) -> Decisions:
-    """Each job whole: on the host that has most of it, alike jobs in proportion; files likewise.
+    """Round a relaxation: each job goes to the host with its largest share, identical jobs in proportion; files alike.
 
-    Jobs are taken in the given order: O(jobs * hosts + files * paths).
+    Jobs are processed in the given order: O(jobs * hosts + files * paths).
     """
     host = np.zeros(instance.n, np.int32)
     owed = np.zeros(len(instance.host_place))
@@ -345,7 +345,7 @@ def _paths_in_proportion(
     order: Ints,
     into: bool,
 ) -> Ints:
-    """The path of each file: paths get bytes in the proportions of the relaxation."""
+    """Choose the path of each file so that paths carry bytes in the proportions of the relaxation."""
     chosen = np.full(len(items), ANY, np.int32)
     sent: dict[tuple[bool, int, int], dict[int, float]] = {}
     for j in order.tolist():

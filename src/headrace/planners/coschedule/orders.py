@@ -1,4 +1,4 @@
-"""Orders in which jobs are placed: simple rules over run times and the times of their files."""
+"""Orders in which jobs are placed: simple rules based on run times and transfer times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from headrace.planners.coschedule.relaxation import least_times
 
 
 def topological(instance: Instance, key: Floats) -> Ints:
-    """Jobs by key, smallest first, but never before a job whose output they read; ties by number."""
+    """Jobs by ascending key, but never before a job whose output they read; ties by number."""
     graph = instance.problem.graph
     order: Ints = np.lexsort((np.arange(instance.n), key, graph.level)).astype(np.int32)
     return order
@@ -28,21 +28,24 @@ def rules(instance: Instance, host: Ints) -> Iterator[tuple[str, Ints]]:
     if np.isfinite(graph.deadline).any():
         yield "due first", topological(instance, np.where(np.isfinite(graph.deadline), due, np.inf))
     yield "longest first", topological(instance, -run)
-    yield "longest with way out first", topological(instance, -(run + leave))
+    yield "longest run and output transfer first", topological(instance, -(run + leave))
     yield "as given", topological(instance, np.zeros(instance.n))
     yield "shortest first", topological(instance, run)
-    yield "longest way out first", topological(instance, -leave)
-    yield "shortest way in first", topological(instance, come)
-    yield "way in less way out", topological(instance, come - leave)
-    yield "soonest on its way out", topological(instance, come + run)
-    yield "run for way out", topological(instance, -run / (leave + 1e-9 + 1e-6 * run))
+    yield "longest output transfer first", topological(instance, -leave)
+    yield "shortest input transfer first", topological(instance, come)
+    yield "input less output transfer", topological(instance, come - leave)
+    yield "earliest output first", topological(instance, come + run)
+    yield (
+        "largest ratio of run to output transfer first",
+        topological(instance, -run / (leave + 1e-9 + 1e-6 * run)),
+    )
     yield "released first", topological(instance, graph.release)
 
 
 def mixed(instance: Instance, host: Ints, orders: list[Ints], ends: list[Floats]) -> Ints:
-    """For the jobs of each host the rule under which they were done first; hosts take turns in proportion.
+    """For the jobs of each host, the order of the rule under which they finished first; hosts alternate in proportion.
 
-    `ends` has for each order the latest end of the jobs of each host. O(n log n + n * rules).
+    `ends` lists, for each order, the latest end of each host's jobs. O(n log n + n * rules).
     """
     best = np.argmin(np.array(ends), axis=0)
     key = np.zeros(instance.n)

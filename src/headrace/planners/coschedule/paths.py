@@ -1,4 +1,4 @@
-"""Paths of files over the network: arcs between places, and for every two sets of places the best paths."""
+"""Paths of files over the network: arcs between places, and the best paths between sets of places."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from headrace.model.graph import Floats, Ints
 from headrace.model.platform import Platform
 
 MOST_PATHS = 8
-"""Paths kept for a set of sources and a set of targets."""
+"""Maximum number of paths kept for a pair of source set and target set."""
 _RELAYED = 12
-"""The most places for which paths over other places are tried on networks where every route is direct."""
+"""Maximum number of places for which relay paths are tried on networks where every route is direct."""
 
 
 @dataclass(frozen=True, eq=False)
 class Arcs:
-    """Every transfer there can be: from `tail` to `head`, over these links."""
+    """All possible transfers: from `tail` to `head`, over these links."""
 
     tail: Ints
     head: Ints
@@ -41,7 +41,7 @@ class Paths:
     path_ptr: Ints
     path_arcs: Ints
     complete: bool
-    """Whether all loop-free paths are among them."""
+    """Whether all loop-free paths are included."""
 
     def of(self, source: int, target: int) -> range:
         pair = source * len(self.sets) + target
@@ -79,7 +79,7 @@ def find_paths(
 ) -> Paths:
     """The best paths for a file of typical size, for each pair of (set of sources, set of targets).
 
-    O(pairs * paths * arcs * log): a node is passed at most `MOST_PATHS` times by each search.
+    O(pairs * paths * arcs * log): each search visits a node at most `MOST_PATHS` times.
     """
     arcs = arcs_of(platform)
     cost = arcs.latency + typical / arcs.bandwidth
@@ -116,7 +116,7 @@ def _best_paths(
     targets: tuple[int, ...],
     relay: bool,
 ) -> tuple[list[tuple[int, list[int]]], bool]:
-    """Up to `MOST_PATHS` loop-free paths by cost (ties: fewer arcs, then numbers); whether these are all."""
+    """Up to `MOST_PATHS` loop-free paths by cost (ties: fewer arcs, then numbers), and whether these are all."""
     there = sorted(set(sources) & set(targets))
     if there:
         return [(there[0], [])], True

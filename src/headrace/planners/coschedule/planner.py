@@ -1,4 +1,4 @@
-"""The planner `coschedule`: relaxation, list schedules, search, and an exact solver for what is small."""
+"""The planner `coschedule`: relaxation, list schedules, local search, and an exact solver for small problems."""
 
 from __future__ import annotations
 
@@ -24,25 +24,37 @@ from headrace.planners.coschedule.schedule_jobs import FAILED
 from headrace.planners.fair_times import as_executed
 
 Tell = Callable[[float, float, float], None]
-"""Hears seconds passed, makespan and bound whenever either gets better."""
+"""Called with elapsed seconds, makespan and bound whenever the makespan or the bound improves."""
 ROUNDS = 6
-"""How often the relaxation learns from the idle times of the best list schedule."""
+"""Number of rounds in which the relaxation learns from the idle times of the best list schedule."""
 LARGE = 20_000
-"""Number of jobs beyond which they are planned in chunks by default."""
+"""Number of jobs above which jobs are planned in chunks by default."""
 FIRST_SEARCH = 0.3
 """Seconds of search before the exact model is tried."""
 MOST_SOLVING = 60.0
-"""Seconds of work for the exact model; the search goes on after it."""
+"""Seconds of work for the exact model; the search continues after it."""
 _OPTIMAL = 1.0 + 1e-9
 
 
 class Coschedule:
-    """Where jobs run, how their files travel and when, planned together.
+    """Plans job placement, file transfers and their times together.
 
-    A linear program over shares of jobs and flows of files gives a bound and a first plan; list schedules of it tell
-    how long resources stay idle, and the program is solved again with that. A late-acceptance search follows, and an
-    exact model where the problem is small. The steps follow from the problem and its seed alone, and the time only says
-    how many are made: more time never gives a worse plan. A machine so slow that twice the time passes stops early.
+    A linear program over shares of jobs and flows of files gives a bound and a first plan; list schedules of it show
+    how long resources stay idle, and the program is solved again with these idle times. A late-acceptance search
+    follows, and an exact model if the problem is small. The sequence of steps depends only on the problem and its seed,
+    and `time` only limits their number: more time never gives a worse plan. On a very slow machine it stops after twice
+    the time.
+
+    Args:
+        time: Seconds of work, as estimated for a machine of ordinary speed.
+        chunk: Number of jobs that are planned at a time.
+        tell: Called with elapsed seconds, makespan and bound whenever the makespan or the bound improves.
+
+    Raises:
+        UsageError: The time or the chunk is not positive.
+
+    >>> Coschedule(time=5.0, chunk=200).name
+    'coschedule'
     """
 
     name = "coschedule"
@@ -54,9 +66,9 @@ class Coschedule:
         tell: Tell = lambda seconds, makespan, bound: None,
     ) -> None:
         if not 0 < time < 1e6:
-            raise UsageError(f"time is {time}", hint="give seconds above 0, such as 20")
+            raise UsageError(f"time is {time}", hint="use a number of seconds above 0, such as 20")
         if chunk is not None and chunk < 1:
-            raise UsageError(f"chunk is {chunk}", hint="give a number of jobs, such as 200")
+            raise UsageError(f"chunk is {chunk}", hint="use a number of jobs, such as 200")
         self.time = time
         self.chunk = chunk
         self.tell = tell
@@ -82,7 +94,7 @@ class Coschedule:
 
 
 class Improving:
-    """The best plan so far, what is proven, and how much time is left; counts work, not seconds."""
+    """The best plan so far, the proven bound, and the remaining time, which is counted work, not measured seconds."""
 
     def __init__(self, instance: Instance, began: float, seconds: float, tell: Tell) -> None:
         self.instance = instance
@@ -95,7 +107,7 @@ class Improving:
         self.decisions: Decisions | None = None
         self.exact: Plan | None = None
         self.left = 0.85 * seconds
-        """Seconds of work left, as estimated for a machine of ordinary speed."""
+        """Remaining seconds of work, as estimated for a machine of ordinary speed."""
 
     def cost(self, count: int = 1) -> float:
         """Seconds that `count` list schedules take."""
@@ -117,7 +129,7 @@ class Improving:
             self._say()
 
     def offer(self, value: float, decisions: Decisions | None = None, exact: Plan | None = None) -> bool:
-        """Take decisions (or a plan) if they are better."""
+        """Keep decisions (or a plan) if they are better; returns whether they are."""
         if value >= self.value * (1 - 1e-12):
             return False
         self.value = value
@@ -131,7 +143,7 @@ class Improving:
             self.tell(work_clock() - self.began, self.value, self.bound)
 
     def run(self) -> None:
-        """All steps in turn, as long as there is time and the plan is not proven to be best."""
+        """Run all steps in turn while there is time and the plan is not proven optimal."""
         self._simple()
         if not self.optimal and self.left > 0:
             self._relaxed()
@@ -147,7 +159,7 @@ class Improving:
             self._search(search, self.left)
 
     def _simple(self) -> None:
-        """An answer at once, by list schedules of simple decisions."""
+        """Get a first plan quickly, from list schedules of simple decisions."""
         for decisions in simple_starts(self.instance):
             self.left -= self.cost()
             self.offer(self.scheduler.value(decisions), decisions)
@@ -155,7 +167,7 @@ class Improving:
                 return
 
     def _relaxed(self) -> None:
-        """List schedules of the relaxation, which learns from them: queues at links first, then idle times alone."""
+        """Make list schedules of the relaxation, which learns from them: first with queues, then only idle times."""
         relaxer = Relaxer(self.instance)
         for queues in (True, False) if relaxer.has_queues else (False,):
             learned = None
@@ -166,7 +178,7 @@ class Improving:
                 learned = here if learned is None else 0.5 * (learned + here)
 
     def _round(self, relaxer: Relaxer, learned: Floats | None, queues: bool) -> Floats | None:
-        """Solve the relaxation, list its jobs by all rules; what the best schedule teaches."""
+        """Solve the relaxation and make list schedules by all rules; returns what is learned from the best one."""
         plain = np.arange(self.instance.n, dtype=np.int32)
         first = rounded(self.instance, relaxer.solve(learned), plain)
         self.prove(relaxer.bound)
@@ -180,11 +192,11 @@ class Improving:
                 here, value = (seen, trial) if trial < value else (here, value)
         self.left -= self.cost(13) + 2e-6 * relaxer.size + 0.01
         if here is not None:
-            here[: len(least)] = least  # each host can have the rule that suits it
+            here[: len(least)] = least  # each host can use its best rule
         return here
 
     def _ordered(self, first: Decisions) -> Iterator[Decisions]:
-        """The same hosts and paths in the order of each rule, and of the best rule for each host."""
+        """The same hosts and paths in the order of each rule, and of the best rule per host."""
         orders, ends = [], []
         for _, order in rules(self.instance, first.host):
             yield replace(first, order=order)
@@ -193,7 +205,7 @@ class Improving:
         yield replace(first, order=mixed(self.instance, first.host, orders, ends))
 
     def _solved(self) -> None:
-        """The exact model, where it is not too large."""
+        """Solve the exact model if it is not too large."""
         from headrace.planners.coschedule.cp import fits, solve
 
         if not fits(self.instance):
@@ -207,9 +219,9 @@ class Improving:
         self.prove(min(answer.bound, self.value))
         if answer.impossible and self.value >= FAILED:
             raise NoPlan(
-                "no plan keeps storage and deadlines: the exact model has no solution",
+                "no plan satisfies the storage limits and deadlines: the exact model is infeasible",
                 where=f"{self.instance.problem.graph.name} on {self.instance.problem.platform.name}",
-                hint="give more storage or later deadlines",
+                hint="increase storage or use later deadlines",
             )
 
     def _search(self, search: Search, seconds: float) -> None:
@@ -228,7 +240,7 @@ class Improving:
         return self.scheduler.plan(self.decisions, name)
 
     def finished(self, name: str) -> Plan:
-        """The plan with its bound; an error if none keeps storage and deadlines."""
+        """The plan with its bound; raises NoPlan if none satisfies storage limits and deadlines."""
         if self.value >= FAILED:
             raise no_room(self.instance, int(self.scheduler.schedule.state[1]))
         plan = self._plan(name)
@@ -240,7 +252,7 @@ class Improving:
 
 
 def simple_starts(instance: Instance) -> Iterator[Decisions]:
-    """Answers at once: jobs where each is soonest done, equal loads, pulled jobs, everything on one host."""
+    """Simple decisions: each job where it finishes first on its own, equal loads, pulled jobs, all on one host."""
     before, after = least_times(instance)
     own = (before + instance.seconds + after).argmin(axis=1).astype(np.int32)
     for _, order in rules(instance, own):
@@ -258,7 +270,7 @@ def simple_starts(instance: Instance) -> Iterator[Decisions]:
 
 
 def equal_hosts(instance: Instance) -> Ints:
-    """Each job, as given, to the host whose work per core stays least: O(jobs * hosts)."""
+    """Assign each job, in the given order, to the host with the least work per core: O(jobs * hosts)."""
     load = instance.host_free.copy()
     host = np.zeros(instance.n, np.int32)
     cores = instance.problem.graph.cores
@@ -270,9 +282,9 @@ def equal_hosts(instance: Instance) -> Ints:
 
 
 def with_executed_times(plan: Plan, problem: Problem) -> Plan:
-    """Where links are shared fairly, the times that follow when transfers start as soon as they can.
+    """The plan with the times of its execution if links are shared fairly and transfers start as early as possible.
 
-    The plan stays as it is, with one transfer at a time on a link, where these times would break a rule.
+    If these times would violate a constraint, the plan is unchanged, with one transfer at a time on each link.
     """
     eager = as_executed(plan, problem)
     if eager is plan:
@@ -284,9 +296,9 @@ def no_room(instance: Instance, job: int) -> NoPlan:
     graph, platform = instance.problem.graph, instance.problem.platform
     small = [s.name for s in platform.sites if np.isfinite(s.storage)]
     return NoPlan(
-        f"found no plan in which the files of all jobs fit on the disks: {graph.task_names[job]!r} finds no room",
+        f"found no plan in which the files of all jobs fit on the disks: no room for {graph.task_names[job]!r}",
         where=f"{graph.name} on {platform.name}",
-        hint=f"give more storage to {', '.join(small[:6])}, or more --time",
+        hint=f"increase the storage of {', '.join(small[:6])}, or --time",
     )
 
 
@@ -297,20 +309,20 @@ def too_late(instance: Instance, plan: Plan) -> NoPlan:
     np.maximum.at(ends, made[made >= 0], plan.move_finish[made >= 0])
     job = int(np.argmax(ends - graph.deadline))
     return NoPlan(
-        f"found no plan that keeps all deadlines: {graph.task_names[job]!r} is due at "
-        f"{float(graph.deadline[job]):.6g} s and done at {float(ends[job]):.6g} s",
+        f"found no plan that meets all deadlines: {graph.task_names[job]!r} is due at "
+        f"{float(graph.deadline[job]):.6g} s but finishes at {float(ends[job]):.6g} s",
         where=f"{graph.name} on {instance.problem.platform.name}",
-        hint="give later deadlines, or more --time",
+        hint="use later deadlines, or increase --time",
     )
 
 
 def notes_of(problem: Problem) -> tuple[str, ...]:
-    """What a reader of the plan should know."""
+    """Notes on the plan for its reader."""
     graph, network = problem.graph, problem.platform.network
     lying = (graph.producer == OUTSIDE) & (graph.size > 0)
     lying[list(problem.holders)] = False
     if network.origin == EVERYWHERE and lying.any():
-        return ("inputs from outside are taken to be everywhere",)
+        return ("inputs from outside are assumed to be everywhere",)
     return ()
 
 

@@ -1,8 +1,8 @@
-"""Queues at links that files cannot avoid: a result enters one only when its job is done, an input leaves time for it.
+"""Queues at unavoidable links: a result enters the queue only after its job, an input leaves it before its job.
 
-For a moment t, the results that cannot be there before t pass the link after t: the makespan is at least t plus their
-load. Likewise for inputs whose jobs and results still take t after they have passed. Each is one more constraint of
-the relaxation and may carry weight in the bound.
+For a time t, the results that cannot reach the link before t pass it after t: the makespan is at least t plus their
+load. Likewise for inputs whose jobs and results still take t after they have passed. Each is an additional constraint
+of the relaxation and may have a weight in the bound.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from headrace.planners.coschedule.relaxation import (
 )
 
 _QUANTILES = (0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.3, 0.5, 0.7, 0.9)
-"""Where among the moments of all jobs the constraints are set."""
+"""Quantiles of the times of all jobs at which the constraints are set."""
 _MOST_WORK = 1e8
-"""Links times places^3 up to which links that cannot be avoided are looked for."""
+"""Maximum of links times places^3 for which unavoidable links are searched."""
 
 
 @dataclass(frozen=True, eq=False)
 class Queue:
-    """Loads of a link by (job, host), the least time before (or after) each, and the moments of its constraints."""
+    """Loads of a link by (job, host), the least time before (or after) each, and the times of its constraints."""
 
     link: int
     into: bool
@@ -40,13 +40,13 @@ class Queue:
     thresholds: tuple[float, ...]
 
     def loads(self, threshold: float) -> Floats:
-        """What cannot be there before this moment."""
+        """Loads that cannot reach the link before this time."""
         late: Floats = np.where(self.moment >= threshold, self.load, 0.0)
         return late
 
 
 def find_queues(instance: Instance) -> list[Queue]:
-    """Queues of all links that some files cannot avoid: O(links * (places^3 + files * hosts))."""
+    """Queues of all links that are unavoidable for some files: O(links * (places^3 + files * hosts))."""
     network = instance.problem.platform.network
     if not instance.exclusive_links or network.n_links * instance.places**3 > _MOST_WORK:
         return []
@@ -90,9 +90,9 @@ def _unavoidable(instance: Instance, entries: Entries, passed: Floats) -> Floats
 
 
 def seen_moments(queue: Queue, host: Ints, uses: Uses, makespan: float) -> Floats:
-    """For each threshold, how long a schedule really kept the link from what comes after it, idle times included.
+    """For each threshold, how long a schedule actually delayed the loads after it on the link, including idle times.
 
-    `host` has the host of each job; results are looked at from the beginning, inputs from the end.
+    `host` is the host of each job; results are examined from the beginning, inputs from the end.
     """
     start, finish = uses.start, uses.finish
     if queue.into:
@@ -111,7 +111,7 @@ def seen_moments(queue: Queue, host: Ints, uses: Uses, makespan: float) -> Float
 
 @dataclass(frozen=True, eq=False)
 class Uses:
-    """The transfers over one link: whose they are, and when."""
+    """The transfers over one link: their jobs and times."""
 
     job: Ints
     start: Floats

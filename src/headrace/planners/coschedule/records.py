@@ -1,4 +1,4 @@
-"""What the compiled list scheduler of jobs reads and writes."""
+"""Records that the compiled list scheduler of jobs reads and writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.model.graph import Floats, Ints
 
 
 class InstanceArrays(NamedTuple):
-    """An instance as compiled loops read it (see `Instance`).
+    """An instance as arrays for compiled loops (see `Instance`).
 
     In the calendar of shared resources, host h is resource h and the storage of site s is resource hosts + s.
     """
@@ -55,8 +55,8 @@ class InstanceArrays(NamedTuple):
 class DecisionArrays(NamedTuple):
     """The order of jobs, the host of each, the path of each input and output.
 
-    A path is a number among the paths of its pair, or -1: the one that arrives first. `pull`: jobs take a core first
-    and fetch their input then, in order, on whatever host is free.
+    A path is an index into the paths of its pair, or -1 for the one with the earliest arrival. With `pull`, jobs take a
+    core on the first free host, in order, and then fetch their inputs.
     """
 
     order: Ints
@@ -71,11 +71,11 @@ class ItemCopies(NamedTuple):
 
     ready: Floats
     until: Floats
-    """Until when its room is booked (inf: open); only with finite storage."""
+    """End of the storage reservation (inf: open); only with finite storage."""
     since: Floats
     last_use: Floats
     users: Ints
-    """Jobs not yet placed that will read it at this place."""
+    """Number of unplaced jobs that will read it at this place."""
 
 
 class JobSchedule(NamedTuple):
@@ -93,7 +93,7 @@ class JobSchedule(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """For one job: lower bounds of its operations, bookings to cancel, reservations of room."""
+    """Scratch space for one job: lower bounds of its operations, bookings to cancel, storage reservations."""
 
     not_before: Floats
     undo_link: Ints

@@ -2,8 +2,8 @@
 
 Each resource r (a pool of cores, a link) is busy for at most makespan - head - tail, where head is the least time
 before it can first be used and tail the least time after it is last used. Any weights on resources that sum to 1
-therefore give a bound: the weighted sum of loads, each job where that costs least, files over the cheapest paths.
-The linear program gives the weights; the bound is recomputed from them alone and does not rest on the solver.
+therefore give a bound: the weighted sum of loads, each job where it costs least, files over the cheapest paths. The
+linear program gives the weights; the bound is recomputed from them alone and does not depend on the solver's accuracy.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from headrace.model.graph import Floats, Ints
 from headrace.planners.coschedule.instance import NONE, Instance
 
 FAR = 1e30
-"""Stands for a place that cannot be reached."""
+"""Distance of an unreachable place."""
 _MOST_PLACES = 200
-"""Prices of all pairs of places take the cube of their number; with more places links are left out."""
+"""Maximum number of places for which links are included: shortest paths take the cube of their number."""
 
 
 def shortest(instance: Instance, weight: Floats) -> Floats:
-    """Least sum of weights of arcs from each place to each other: O(places^3)."""
+    """Length of the shortest path over weighted arcs between all pairs of places: O(places^3)."""
     arcs, places = instance.paths.arcs, instance.places
     distance = np.full((places, places), FAR)
     np.fill_diagonal(distance, 0.0)
@@ -34,7 +34,7 @@ def shortest(instance: Instance, weight: Floats) -> Floats:
 
 
 def least_times(instance: Instance) -> tuple[Floats, Floats]:
-    """[jobs, hosts] the least time until all inputs are there, and from the end until all results have arrived."""
+    """[jobs, hosts] the least time until all inputs arrive, and from the end of the job until all results arrive."""
     arcs = instance.paths.arcs
     latency, slowness = shortest(instance, arcs.latency), shortest(instance, 1.0 / arcs.bandwidth)
     before = np.zeros(instance.seconds.shape)
@@ -48,18 +48,18 @@ def least_times(instance: Instance) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """Files with an end outside: who reads or makes them, their class (set of places) and size."""
+    """Files from or to outside: the job that reads or writes each, its class (set of places) and size."""
 
     job: Ints
     ends: Ints
     size: Floats
     part: Floats
-    """Of the size, shared among the readers of one item."""
+    """Share of the size, divided among the readers of an item."""
     into: bool
 
 
 def file_entries(instance: Instance) -> tuple[Entries, Entries]:
-    """Inputs from outside, and results with goals. A file with several readers counts in equal parts."""
+    """Inputs from outside, and results with destinations. A file is divided equally among its readers."""
     job = np.repeat(np.arange(instance.n), np.diff(instance.read_ptr))
     outside = instance.source[instance.reads] != NONE
     job, items = job[outside], instance.reads[outside]
@@ -89,7 +89,7 @@ def _between(instance: Instance, distance: Floats, entries: Entries) -> Floats:
 
 
 def arc_loads(instance: Instance) -> tuple[Ints, Ints, Floats]:
-    """For each use of a link by an arc: (arc, link, seconds the link is busy for a byte)."""
+    """For each use of a link by an arc: (arc, link, seconds per byte)."""
     arcs = instance.paths.arcs
     arc = np.repeat(np.arange(len(arcs.tail)), np.diff(arcs.link_ptr)).astype(np.int32)
     fair = instance.problem.platform.contention == "fair"
@@ -116,13 +116,13 @@ def busy_windows(instance: Instance) -> tuple[Floats, Floats]:
 
 
 def _single_jobs(instance: Instance) -> bool:
-    """Whether no job reads what another makes: only then is all traffic from sources or to goals."""
+    """Whether no job reads another's output, so that all traffic is from sources or to destinations."""
     graph = instance.problem.graph
     return not bool((graph.producer[instance.reads] >= 0).any())
 
 
 def _link_windows(instance: Instance, start: Floats, after: Floats, head: Floats, tail: Floats) -> None:
-    """An input has its job still to come when it has passed a link; a result had its job before."""
+    """Tighten the windows of links: an input passes a link before its job, a result after its job."""
     hosts = len(instance.host_place)
     arcs = instance.paths.arcs
     slow = shortest(instance, 1.0 / arcs.bandwidth)
@@ -132,15 +132,15 @@ def _link_windows(instance: Instance, start: Floats, after: Floats, head: Floats
     done = np.where(instance.can_run, start + instance.seconds, np.inf).min(axis=0)
     rest = np.where(instance.can_run, instance.seconds + after, np.inf).min(axis=0)
     sources = sorted({p for s in np.unique(inputs.ends).tolist() for p in instance.paths.sets[s]})
-    goals = sorted({p for s in np.unique(results.ends).tolist() for p in instance.paths.sets[s]})
+    destinations = sorted({p for s in np.unique(results.ends).tolist() for p in instance.paths.sets[s]})
     first = np.full((2, len(arcs.tail)), np.inf)
     last = np.full((2, len(arcs.tail)), np.inf)
     if sources:
         first[0] = slow[sources].min(axis=0)[arcs.tail] * least_in
         last[0] = (slow[:, instance.host_place] * least_in + rest).min(axis=1)[arcs.head]
-    if goals:
+    if destinations:
         first[1] = (slow[instance.host_place] * least_out + done[:, None]).min(axis=0)[arcs.tail]
-        last[1] = slow[:, goals].min(axis=1)[arcs.head] * least_out
+        last[1] = slow[:, destinations].min(axis=1)[arcs.head] * least_out
     for link in range(len(head) - hosts):
         using = arcs_on(instance, link)
         if len(using):
@@ -162,10 +162,10 @@ def weighted_bound(
     tail: Floats,
     late: Sequence[tuple[float, float, Floats]] = (),
 ) -> float:
-    """The bound that these weights of hosts and links give; any weights of 0 or more are right.
+    """The bound given by these weights of hosts and links; any non-negative weights are valid.
 
-    `late` are further constraints, each with its weight, moment and loads of [jobs, hosts] that come after that
-    moment. O((1 + late) * jobs * hosts + places^3).
+    `late` are further constraints, each with its weight, its time and the loads [jobs, hosts] that come after that
+    time. O((1 + late) * jobs * hosts + places^3).
     """
     price = np.maximum(price, 0.0)
     total = float(price.sum()) + sum(weight for weight, _, _ in late)
@@ -187,14 +187,14 @@ def weighted_bound(
     for share, _, loads in late:
         cost += share / total * loads
     load = float(cost.min(axis=1).sum())
-    # A resource that the bound shows to be usable at all may count its head and tail.
+    # Head and tail count only for resources that the bound shows to be used.
     usable = head + tail <= load
     after = sum(share / total * moment for share, moment, _ in late if moment <= load)
     return load + after + float((price * (head + tail))[usable].sum())
 
 
 def path_bound(instance: Instance) -> float:
-    """The longest single job: its files on their way alone, on the host that suits it best."""
+    """The longest single job, on its best host, with the uncontended transfers of its files."""
     before, after = least_times(instance)
     graph = instance.problem.graph
     start = np.maximum(np.maximum(before, graph.release[:, None]), instance.host_free)
@@ -202,7 +202,7 @@ def path_bound(instance: Instance) -> float:
 
 
 def quick_bound(instance: Instance) -> float:
-    """The longest job, and work spread over all cores by their speed: no linear program, O(jobs * hosts)."""
+    """The larger of the longest job and all work spread over all cores; no linear program, O(jobs * hosts)."""
     head, tail = busy_windows(instance)
     hosts = len(instance.host_place)
     price = np.zeros(len(head))

@@ -17,7 +17,7 @@ from headrace.planners.coschedule.records import (
 
 FAILED = 1e300
 LATE = 1e3
-"""What a second after a deadline counts, in seconds of makespan."""
+"""Penalty for each second after a deadline, in seconds of makespan."""
 
 
 @entry
@@ -29,7 +29,7 @@ def clear_schedule(
     copies: ItemCopies,
     schedule: JobSchedule,
 ) -> None:
-    """An empty schedule: only what lies at its sources takes room. O(items * places + reads)."""
+    """Reset to an empty schedule: only items at their sources occupy storage. O(items * places + reads)."""
     places, hosts = len(arrays.site), len(arrays.host_place)
     clear(links)
     clear(usage)
@@ -57,7 +57,7 @@ def clear_schedule(
 
 @inner
 def _count_users(arrays: InstanceArrays, decisions: DecisionArrays, copies: ItemCopies) -> None:
-    """How many jobs will read each item at each place; all its readers at its sources and where it is made."""
+    """Count the jobs that will read each item at each place; at sources and at the producer's place, all readers."""
     places = len(arrays.site)
     for job in range(len(arrays.seconds)):
         for e in range(arrays.read_ptr[job], arrays.read_ptr[job + 1]):
@@ -78,7 +78,7 @@ def _count_users(arrays: InstanceArrays, decisions: DecisionArrays, copies: Item
 
 @inner
 def _first_idle_host(arrays: InstanceArrays, usage: Calendar, job: int) -> tuple[int, float]:
-    """The host that is idle first and can run the job, and since when; ties: the first."""
+    """The first host to become idle that can run the job, and when; ties: the lowest number."""
     best, best_time = -1, np.inf
     for host in range(len(arrays.host_place)):
         if arrays.seconds[job, host] < np.inf:
@@ -105,8 +105,8 @@ def place_jobs(
 ) -> tuple[float, float]:
     """Place the jobs order[first:last] after others; returns the latest end and the sum of lateness.
 
-    If a job cannot be placed the end is FAILED or more, less so the later that happens. One job costs
-    O(hops * log bookings) where disks are ample.
+    If a job cannot be placed, the end is FAILED or more, and smaller the later that happens. One job costs
+    O(hops * log bookings) if disks are unlimited.
     """
     for position in range(first, last):
         job = decisions.order[position]
@@ -124,7 +124,7 @@ def place_jobs(
 
 @entry
 def mean_last_use(arrays: InstanceArrays, usage: Calendar, links: Calendar) -> float:
-    """Mean over pools and links of when they are last busy: less is better among plans of one makespan."""
+    """Mean time of last use over hosts and links; smaller is better among plans with the same makespan."""
     total = 0.0
     count = 0
     for host in range(len(arrays.host_place)):

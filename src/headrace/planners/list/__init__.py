@@ -1,1 +1,1 @@
-"""List scheduling: tasks in an order of priority, each to the host that serves it best."""
+"""List scheduling: tasks in priority order, each on the host that is best for it."""

@@ -17,15 +17,18 @@ from headrace.planners.list.ranks import downward_rank, mean_costs, ready_queue_
 class Cpop:
     """Critical Path On a Processor (Topcuoglu, Hariri, Wu 2002), insertion-based.
 
-    The priority of a task is the length of the longest path through it; the ready task of highest priority
-    goes next. One critical path goes to the host that runs its tasks in the least time (ties: the lower
-    host), the other tasks where they finish first. Where transfers take long, binding a path to one host
-    often costs more than it saves: so the same order is also planned with no task bound and the shorter of the
-    two plans is kept; its notes say which. O((tasks + reads) log tasks + tasks * hosts), then `list_schedule` once
-    or twice.
+    The priority of a task is the length of the longest path through it; the ready task of highest priority is placed
+    next. One critical path goes to the host that runs its tasks in the least time (ties: the lower host number), the
+    other tasks go where they finish first. If transfers are slow, binding a path to one host often costs more than it
+    saves; therefore the same order is also planned without binding, and the shorter of the two plans is kept, as its
+    notes state. O((tasks + reads) log tasks + tasks * hosts), then `list_schedule` once or twice.
 
     Args:
-        always_bind: Keep the critical path on one host in any case, as published.
+        always_bind: Always keep the critical path on one host, as published.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> Cpop().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'cpop'
     """
 
     name = "cpop"
@@ -48,7 +51,7 @@ class Cpop:
 
 
 def _order_and_critical_path(problem: ProblemArrays) -> tuple[Ints, list[int]]:
-    """Tasks by the longest path through each, on average machines, and one path that is longest of all."""
+    """Tasks ordered by the longest path through each, on average hosts, and one critical path."""
     costs = mean_costs(problem)
     up = upward_rank(problem.tasks, costs)
     down, before = downward_rank(problem.tasks, costs)
@@ -57,7 +60,7 @@ def _order_and_critical_path(problem: ProblemArrays) -> tuple[Ints, list[int]]:
 
 
 def _critical_path(tasks: TaskArrays, ends: Floats, before: Ints) -> list[int]:
-    """One longest path, from its end back: `ends` are the lengths up to the end of each task. O(tasks)."""
+    """One longest path, traced back from its end; `ends` are the path lengths to the end of each task. O(tasks)."""
     if not len(ends):
         return []
     task = int(tasks.order[np.argmax(ends[tasks.order])])

@@ -1,4 +1,4 @@
-"""HEFT: tasks by upward rank, each to the host where it finishes first, in gaps where one fits."""
+"""HEFT: tasks by upward rank, each on the host where it finishes first, inserted into gaps if possible."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_
 class Heft:
     """Heterogeneous Earliest Finish Time (Topcuoglu, Hariri, Wu 2002), insertion-based.
 
-    Mean communication is taken over pairs of different hosts. Where links are limited, transfers are booked
-    on them in the first common gap. O(tasks + reads) for ranks, then see `list_schedule`.
+    Mean communication is taken over pairs of different hosts. On limited links, each transfer is booked in the first
+    gap common to all links of its route. O(tasks + reads) for ranks, then see `list_schedule`.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> Heft().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'heft'
     """
 
     name = "heft"

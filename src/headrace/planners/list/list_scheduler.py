@@ -1,4 +1,4 @@
-"""The list scheduler: tasks in a given order, each to the host where it finishes first, with its transfers booked.
+"""The list scheduler: places tasks in a given order, each on the host where it finishes first, and books transfers.
 
 >>> from headrace.testing import random_platform, random_program
 >>> problem = Problem(random_program(1).graph, random_platform(1))
@@ -43,7 +43,7 @@ FEW_INPUTS = 32
 
 
 class HostConstraints(NamedTuple):
-    """Where tasks may go, and which host is best."""
+    """The hosts allowed for each task, and the criterion for the best one."""
 
     hosts: Int64s
     """The hosts allowed, ascending."""
@@ -52,39 +52,39 @@ class HostConstraints(NamedTuple):
     fixed: Ints
     """The only host of each task, or -1 for any allowed one."""
     stay: Bools
-    """Tasks that go to a host that holds all their inputs, if there is an allowed one."""
+    """Tasks that go to an allowed host with all their inputs, if there is one."""
     extra: Floats
-    """[1 or tasks, places] added to the cost of a task at a place; one row counts for all tasks."""
+    """[1 or tasks, places] added to the cost of a task at a place; a single row applies to all tasks."""
     earliest_start: bool
     """True: the cost is the start, ties by finish. False: the cost is the finish."""
 
 
 class _Workspace(NamedTuple):
-    """Arrays that the compiled loop writes into, made once."""
+    """Scratch arrays of the compiled loop, allocated once."""
 
     arrival: Floats
-    """When all inputs of a task can be at each place if no link were busy,"""
+    """When all inputs of a task could be at each place if no link were busy,"""
     item_arrival: Floats
     """and one input."""
     return_seconds: Floats
-    """How long the results of a task take from each place to the origin if no link were busy."""
+    """Seconds to return the results of a task from each place to the origin if no link were busy."""
     cost: Floats
     """The cost of a task at each host if no link were busy."""
     inputs: Int64s
     """The inputs of a task that may have to be sent,"""
     inputs_ready: Floats
-    """and when each is made."""
+    """and when each is produced."""
     inputs_used: Int64s
-    """[how many inputs these are]"""
+    """[number of these inputs]"""
     inputs_held: Int64s
-    """How many inputs of a task each place holds; zero between tasks."""
+    """Number of a task's inputs that each place holds; zero between tasks."""
     hosts: Int64s
     places: Int64s
     """The hosts that a task is restricted to, and their places."""
 
 
 class ListScheduler:
-    """Places tasks in turn; those placed before stay where they are."""
+    """Places tasks one after another; earlier placements are final."""
 
     def __init__(self, problem: Problem, arrays: ProblemArrays | None = None) -> None:
         self.problem = problem
@@ -103,7 +103,7 @@ class ListScheduler:
 
         Args:
             order: Tasks by number.
-            constraints: Where they may go; by default to any host, where they finish first.
+            constraints: Allowed hosts and criterion; by default the host where a task finishes first.
             results_wait: Do not send results to the origin yet; `return_results` does that at the end.
 
         Raises:
@@ -124,11 +124,11 @@ class ListScheduler:
             self.schedule, order = with_more_links_room(self.schedule), order[position:]
 
     def return_results(self) -> None:
-        """All tasks are placed: results go to the origin in the gaps that inputs left, in the order of their finish."""
+        """Send all results to the origin in the gaps left by inputs, in order of finish, after all tasks are placed."""
         self.schedule = return_all_results(self.problem, self.arrays, self.schedule)
 
     def plan(self, name: str) -> Plan:
-        """What is placed as a plan, without bound."""
+        """The schedule as a plan, without a bound."""
         return plan_of(self.problem, self.schedule, name)
 
 
@@ -142,11 +142,11 @@ def list_plan(
     """The plan that places all tasks in `order`, each on the allowed host where it finishes first.
 
     Args:
-        problem: What is planned.
+        problem: The problem to plan.
         order: All tasks, each after its predecessors.
         name: The scheduler's name, for the plan.
-        constraints: Where tasks may go and what counts; see `host_constraints`.
-        arrays: The problem's arrays, where the caller has them already.
+        constraints: Allowed hosts and criterion; see `host_constraints`.
+        arrays: The problem's arrays, if the caller already has them.
 
     Raises:
         NoPlan: A task cannot get its inputs on any host, or its results cannot return.
@@ -165,15 +165,15 @@ def host_constraints(
     extra: Floats | None = None,
     earliest_start: bool = False,
 ) -> HostConstraints:
-    """Where tasks may go, and what the best host minimises; without arguments: the finish, on any host.
+    """Constraints on the host of each task, and the cost to minimise; by default the finish, on any host.
 
     Args:
-        problem: Its arrays.
-        hosts: The only hosts allowed.
-        fixed: The host of each task, -1 for any.
+        problem: The problem's arrays.
+        hosts: The hosts allowed; None: all.
+        fixed: The host of each task; -1: any.
         stay: Tasks that go to a host with all their inputs, if there is one.
-        extra: [tasks, places] added to what is minimised.
-        earliest_start: Minimise the start in place of the finish.
+        extra: [tasks, places] added to the cost.
+        earliest_start: Minimise the start instead of the finish.
     """
     n, n_places = len(problem.tasks.work), len(problem.network.zone)
     allowed = np.arange(len(problem.hosts.place)) if hosts is None else np.sort(hosts).astype(np.int64)
@@ -212,10 +212,10 @@ def list_schedule(
     constraints: HostConstraints,
     work: _Workspace,
 ) -> tuple[int, int]:
-    """Place tasks in this order, each at the allowed host of least cost; ties: earliest finish, then the lower host.
+    """Place tasks in this order, each on the allowed host of least cost; ties: earliest finish, then lower number.
 
-    The finish includes the time that results need to return. O(tasks * (places * copies + cores * (log blocks +
-    gaps))), plus a trial of hosts where links are exclusive. Returns how it ended, and the position to go on from.
+    The finish includes the time to return results. O(tasks * (places * copies + cores * (log blocks + gaps))), plus
+    trial bookings per host if links are exclusive. Returns the outcome and the position from which to continue.
     """
     tasks, hosts, network = problem.tasks, problem.hosts, problem.network
     cores, links, copies = schedule.cores, schedule.links, schedule.copies
@@ -275,7 +275,7 @@ def _hosts_with_all_inputs(
     task: int,
     work: _Workspace,
 ) -> int:
-    """Write the allowed hosts that have all inputs of a task to `work`; returns how many.
+    """Write the allowed hosts that have all inputs of a task to `work`; returns their number.
 
     O(copies of the inputs + hosts).
     """
@@ -303,7 +303,7 @@ def _hosts_with_all_inputs(
 def _earliest_arrivals(
     tasks: TaskArrays, network: NetworkArrays, copies: Copies, task: int, places: Int64s, work: _Workspace
 ) -> None:
-    """When all inputs can be at these places if no link were busy: O(inputs * copies * places)."""
+    """When all inputs could be at these places if no link were busy: O(inputs * copies * places)."""
     arrival, item_arrival = work.arrival, work.item_arrival
     for p in places:
         arrival[p] = 0.0
@@ -336,7 +336,7 @@ def _earliest_arrivals(
 def _return_seconds(
     tasks: TaskArrays, network: NetworkArrays, task: int, places: Int64s, seconds: Floats
 ) -> None:
-    """How long the results of a task take from these places to the origin if no link were busy."""
+    """Seconds to return the results of a task from these places to the origin if no link were busy."""
     for p in places:
         seconds[p] = 0.0
     if network.origin < 0:
@@ -351,9 +351,9 @@ def _return_seconds(
 
 @inner
 def _inputs_by_time(tasks: TaskArrays, copies: Copies, task: int, work: _Workspace) -> int:
-    """The items that a task may have to fetch, those that are ready first in front; ties by number.
+    """Write the items that a task may have to fetch to `work`, by the time they are ready; ties by number.
 
-    They go to `work`; returns how many. O(inputs * log inputs).
+    Returns their number. O(inputs * log inputs).
     """
     inputs, ready, count = work.inputs, work.inputs_ready, 0
     for i in range(tasks.read_ptr[task], tasks.read_ptr[task + 1]):
@@ -375,7 +375,7 @@ def _inputs_by_time(tasks: TaskArrays, copies: Copies, task: int, work: _Workspa
 
 @inner
 def _sort_by_time(inputs: Int64s, ready: Floats, count: int) -> None:
-    """Sort items by (time, number): a few in place, where a heap would take longer to allocate than to sort."""
+    """Sort items by (time, number); a few are sorted in place, because allocating a heap would take longer."""
     if count > FEW_INPUTS:
         queue = [(ready[i], inputs[i]) for i in range(count)]
         heapify(queue)
@@ -395,7 +395,7 @@ def _sort_by_time(inputs: Int64s, ready: Floats, count: int) -> None:
 def _earliest_core(
     hosts: HostArrays, cores: Calendar, host: int, ready: float, duration: float
 ) -> tuple[int, float]:
-    """The core of a host that can start first, and when."""
+    """The core of a host with the earliest possible start, and that start."""
     best_core, best_start = -1, np.inf
     ready = max(ready, hosts.free_at[host])
     for core in range(hosts.core_ptr[host], hosts.core_ptr[host + 1]):
@@ -407,7 +407,7 @@ def _earliest_core(
 
 @inner
 def _extra_cost(constraints: HostConstraints, task: int) -> Floats:
-    """What each place adds to the cost of a task."""
+    """The extra cost of a task at each place."""
     return constraints.extra[min(task, constraints.extra.shape[0] - 1)]
 
 
@@ -421,7 +421,7 @@ def _best_on_free_links(
     candidates: Int64s,
     work: _Workspace,
 ) -> int:
-    """The best host if no link were busy, or -1; the cost at each host goes to `work`."""
+    """The best host if no link were busy, or -1; writes the cost at each host to `work`."""
     best, best_cost, best_end = -1, np.inf, np.inf
     amount, rate, extra = (
         tasks.work[task],
@@ -458,9 +458,9 @@ def _best_with_transfers(
     first_host: int,
     work: _Workspace,
 ) -> int:
-    """The best host with the transfers of the inputs in `work` booked, or -1; takes all bookings back.
+    """The best host with the transfers of the inputs in `work` booked, or -1; all trial bookings are undone.
 
-    Hosts whose cost on free links is already above the best are skipped; `first_host` is tried first.
+    Hosts whose cost on free links already exceeds the best are skipped; `first_host` is tried first.
     """
     chosen, chosen_cost, chosen_end = -1, np.inf, np.inf
     extra, booked = _extra_cost(constraints, task), transfers.used[0]

@@ -1,4 +1,4 @@
-"""Level by level; a task whose inputs all lie on one host stays there, any other goes where it finishes first."""
+"""Level by level: a task whose inputs are all on one host stays there, any other goes where it finishes first."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ from headrace.planners.partial_schedule import Copies
 
 
 class Locality:
-    """Level by level; a task whose inputs all lie on one host stays there.
+    """Level by level: a task whose inputs are all on one host stays there.
 
-    If several hosts hold all inputs of a task, it goes to the one where it finishes first; a task that no such
-    host exists for goes to the host where it finishes first. Within a level, tasks that need less traffic come
-    first. These are the ranks of Localized HEFT (the macro-dataflow paper, equation 3), applied ahead of a run to
-    levels that are all known. O(reads * copies + tasks log tasks) for the ranks, then see `list_schedule`.
+    If several hosts hold all inputs of a task, it goes to the one of them where it finishes first; if none does, to the
+    host where it finishes first. Within a level, tasks that need less traffic come first. These are the ranks of
+    Localized HEFT (the macro-dataflow paper, equation 3), applied before the run, when all levels are known.
+    O(reads * copies + tasks log tasks) for the ranks, then see `list_schedule`.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> Locality().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'locality'
     """
 
     name = "locality"
@@ -32,7 +36,7 @@ class Locality:
         seconds = mean_costs(arrays).run_seconds
         constraints = host_constraints(arrays)
         ends = np.cumsum(np.bincount(arrays.tasks.level, minlength=1))[:-1]
-        for ready in np.split(arrays.tasks.order, ends):  # tasks of one level follow each other in the order
+        for ready in np.split(arrays.tasks.order, ends):  # tasks of one level are consecutive in the order
             order, stay = rank_ready(arrays, scheduler.schedule.copies, ready, seconds)
             constraints.stay[order] = stay
             scheduler.place(order, constraints)
@@ -40,10 +44,10 @@ class Locality:
 
 
 def rank_ready(problem: ProblemArrays, copies: Copies, ready: Ints, seconds: Floats) -> tuple[Ints, Bools]:
-    """The ready tasks in the order in which they are to be placed, and which of them need no traffic.
+    """The ready tasks in the order in which to place them, and which of them need no traffic.
 
-    First the lower level, then the least traffic over all hosts that hold something; ties: the longer run time
-    (`seconds` of each task), then the position in `ready`. A task needs no traffic if a host holds all its inputs.
+    Sorted by level, then by least traffic over all hosts that hold an input; ties: the longer run time (`seconds` of
+    each task), then the position in `ready`. A task needs no traffic if a host holds all its inputs.
     O(reads * copies + ready log ready).
     """
     traffic = least_traffic(
@@ -55,7 +59,7 @@ def rank_ready(problem: ProblemArrays, copies: Copies, ready: Ints, seconds: Flo
 
 @entry
 def least_traffic(tasks: TaskArrays, hosts: HostArrays, copies: Copies, ready: Int64s, places: int) -> Floats:
-    """For each ready task its input bytes less the most that one host holds: O(copies of the inputs).
+    """For each ready task, its input bytes less the most that one host holds: O(copies of the inputs).
 
     Exactly 0 if a host holds all of them.
     """

@@ -1,4 +1,4 @@
-"""PEFT: looks ahead with a table of the least time from each task, at each place, to the end."""
+"""PEFT: looks ahead with a table of the least time from each task, at each place, to the end of the program."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ from headrace.planners.list.ranks import (
 class Peft:
     """Predict Earliest Finish Time (Arabnejad, Barbosa 2014), insertion-based.
 
-    A task's rank is the mean of its row of the optimistic cost table over hosts; the ready task of highest
-    rank goes next, to the host that minimises its finish plus the table's entry. Hosts that share a file
-    system share a column. O((tasks + reads) * hosts) time for the table and 8 bytes for each of its
-    tasks * places entries.
+    A task's rank is the mean of its row of the optimistic cost table over hosts; the ready task of highest rank is
+    placed next, on the host that minimises its finish plus the table's entry. Hosts that share a file system share a
+    column. O((tasks + reads) * hosts) time for the table and 8 bytes for each of its tasks * places entries.
 
     Args:
-        max_entries: The largest table it makes; it refuses larger problems.
+        max_entries: Maximum number of table entries; larger problems raise NoPlan.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> Peft().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'peft'
     """
 
     name = "peft"

@@ -1,4 +1,4 @@
-"""Ranks of tasks - how long the program takes before and after each one, on average hosts - and orders by rank."""
+"""Ranks of tasks (longest paths before and after each task, on average hosts) and orders by rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headrace.model.graph import Floats, Ints
 
 
 class MeanCosts(NamedTuple):
-    """What tasks and transfers take on average."""
+    """Mean durations of tasks and transfers."""
 
     run_seconds: Floats
     """Mean run time of each task over hosts."""
@@ -25,7 +25,7 @@ class MeanCosts(NamedTuple):
 def mean_costs(problem: ProblemArrays, hosts: Ints | None = None) -> MeanCosts:
     """Mean run times over hosts, and mean latency and seconds per byte over pairs of hosts with a route.
 
-    Only the given hosts count, all if none are given. O(tasks + places^2).
+    Only the given hosts are considered; None: all. O(tasks + places^2).
     """
     tasks, network = problem.tasks, problem.network
     rate, host_place = problem.hosts.rate, problem.hosts.place
@@ -74,7 +74,7 @@ def add_bytes_read(tasks: TaskArrays, task: int, bytes_from: Floats) -> None:
 
 @inner
 def clear_bytes_read(tasks: TaskArrays, task: int, bytes_from: Floats) -> None:
-    """Set the sums for the predecessors of a task back to 0."""
+    """Reset the sums for the predecessors of a task to 0."""
     for i in range(tasks.read_ptr[task], tasks.read_ptr[task + 1]):
         maker = tasks.producer[tasks.reads[i]]
         if maker >= 0:
@@ -85,7 +85,7 @@ def clear_bytes_read(tasks: TaskArrays, task: int, bytes_from: Floats) -> None:
 def upward_rank(tasks: TaskArrays, costs: MeanCosts) -> Floats:
     """rank(t) = run time(t) + max over successors s of (communication(t, s) + rank(s)): O(tasks + reads).
 
-    The communication of t and s is that of all bytes that s reads from t.
+    communication(t, s) is the time to send all bytes that s reads from t.
     """
     n = len(tasks.order)
     below = np.zeros(n)
@@ -104,7 +104,7 @@ def upward_rank(tasks: TaskArrays, costs: MeanCosts) -> Floats:
 
 @entry
 def downward_rank(tasks: TaskArrays, costs: MeanCosts) -> tuple[Floats, Ints]:
-    """rank(t) = max over predecessors p of (rank(p) + run time(p) + communication(p, t)), and which p that is.
+    """rank(t) = max over predecessors p of (rank(p) + run time(p) + communication(p, t)), and the maximising p.
 
     Ties: the predecessor whose item is read first; -1 for tasks without predecessors. O(tasks + reads).
     """
@@ -127,7 +127,7 @@ def downward_rank(tasks: TaskArrays, costs: MeanCosts) -> tuple[Floats, Ints]:
 
 @entry
 def ready_queue_order(tasks: TaskArrays, priority: Floats) -> Ints:
-    """All tasks, always the ready one of highest priority next; ties: the earlier in topological order.
+    """Order all tasks by always choosing the ready task of highest priority; ties: the earlier in topological order.
 
     O((tasks + reads) log tasks).
     """

@@ -1,4 +1,4 @@
-"""Tasks assigned to the hosts in turn, without regard to speeds and data."""
+"""Round-robin: assigns tasks to hosts in turn, regardless of speeds and data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from headrace.planners.list.list_scheduler import host_constraints, list_plan
 
 
 class RoundRobin:
-    """The i-th task in topological order goes to host i modulo the number of hosts. O(tasks)."""
+    """The i-th task in topological order goes to host i modulo the number of hosts. O(tasks).
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> RoundRobin().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'round-robin'
+    """
 
     name = "round-robin"
 

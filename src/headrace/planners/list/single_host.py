@@ -1,4 +1,4 @@
-"""Everything on one host: the plan every other one must beat."""
+"""Single host: all tasks on one host, the baseline that every other plan must beat."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from headrace.planners.list.list_scheduler import host_constraints, list_plan
 
 
 class SingleHost:
-    """All tasks on the host that does them in the least time, all its cores used.
+    """All tasks on the host that completes them soonest, using all its cores.
 
     Hosts are compared by work / (speed * cores); ties: the lower number. O(tasks * hosts).
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> SingleHost().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'single-host'
     """
 
     name = "single-host"

@@ -1,4 +1,4 @@
-"""Wu and Gajski's order: the task with the longest path to the end next, where it can start first."""
+"""Wu and Gajski's order: the task with the longest path to the end next, on the host where it can start first."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_
 class WuGajski:
     """Longest-path order and earliest start (Wu, Gajski 1988), the default order of constraint-based scheduling.
 
-    The path counts run times and non-local communication, both as means over hosts: the algorithm was made
-    for equal machines. Hosts where a task can start at the same time are told apart by its finish there.
-    O(tasks + reads) for the order, then see `list_schedule`.
+    The path length includes run times and non-local communication, both as means over hosts, because the algorithm was
+    designed for identical machines. Ties between hosts with the same start are broken by the finish. O(tasks + reads)
+    for the order, then see `list_schedule`.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> WuGajski().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'wu-gajski'
     """
 
     name = "wu-gajski"

@@ -1,1 +1,1 @@
-"""How many copies of each filter of a pipeline, on which hosts, with which flows."""
+"""Deploy a pipeline: the number of copies of each filter, their hosts, and the flows between them."""

@@ -1,4 +1,4 @@
-"""Hosts that no restriction can tell apart are one class: the program counts them instead of naming them."""
+"""Classes of hosts that are equivalent in all constraints: the program counts their hosts instead of naming them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Classes:
     port: Floats
     zone: Numbers
     share: Floats
-    """[options, classes] the share of each host."""
+    """[options, classes] the share of the input that each host reads."""
 
     @property
     def n(self) -> int:

@@ -1,13 +1,12 @@
 """The mixed-integer program over classes of hosts and flows between zones.
 
-Instead of a flow for every stream and pair of hosts it has, for each class of equal hosts, how many of them
-run a filter and how much they work off together, and for each stream the flow between every two zones. What
-every host of a class does is that divided by their number; restrictions on single hosts then hold because
-they hold for the class. Conversely a solution that names hosts, averaged over each class, solves this
-program with the same objective, so both have the same optimum. With F filters, S streams, G classes and Z
-zones there are about 2 F G + S Z² columns.
+Instead of a flow for every stream and pair of hosts it has, for each class of equivalent hosts, the number of hosts
+that run a filter and their total processing rate, and for each stream the flow between every pair of zones. Each host
+of a class does an equal part; constraints on single hosts hold because they hold for the class. Conversely, a solution
+that names hosts, averaged over each class, solves this program with the same objective, so both have the same optimum.
+With F filters, S streams, G classes and Z zones there are about 2 F G + S Z² columns.
 
-All rates are rates of reading, except flows between zones and on links, which are those of their stream.
+All rates are input reading rates, except flows between zones and on links, which are rates of their stream.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from headrace.planners.pipeline.rates import Rates
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """The knobs as arrays."""
+    """The objective weights as arrays."""
 
     host_cost: float
     spare: float
@@ -44,60 +43,60 @@ class Weights:
 
 @dataclass(frozen=True, eq=False)
 class Resource:
-    """Rows that limit what goes through, for telling a user which of them do."""
+    """Rows that limit the throughput, used to report which of them are binding."""
 
     kind: Literal["reader", "cpu", "port"]
     rows: Numbers
     columns: Numbers
-    """The columns by which the resource is there (an option, hosts in use), one for each row."""
+    """The columns that provide the resource (an option, hosts in use), one for each row."""
     amount: Floats
     """What one of these adds to the right-hand side."""
     filter: int
-    """Which filter it is about; -1 for all on the host."""
+    """The filter concerned; -1 for all filters on the host."""
     classes: Numbers
-    """Which class each row is about; -1 for none."""
+    """The class that each row concerns; -1 for none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Compact:
-    """The program, and where its parts are."""
+    """The program, with the indices of its rows and columns."""
 
     rates: Rates
     classes: Classes
     strict: bool
     spare: float
-    """W_F, where it counts."""
+    """W_F where it applies."""
     linear: Linear
     option: Numbers
-    """Columns: 1 for the option by which the input is read."""
+    """Columns: 1 for the chosen source option."""
     read: Numbers
     """Columns: the rate of reading under each option."""
     work: Numbers
-    """Columns [filters, classes]: rate of reading worked off; the reader's row is not used."""
+    """Columns [filters, classes]: processing rate, in terms of input read; the reader's row is not used."""
     count: Numbers
     """Columns [filters, classes] of hosts; where filters share hosts the same columns for all filters."""
     local: Numbers
     """Columns [streams, classes]: flow that stays on its host, where filters share hosts; else empty."""
     streams: Numbers
-    """The streams that carry anything."""
+    """The streams that carry data."""
     pairs: Numbers
-    """[pairs, 2] zones between which data can go."""
+    """[pairs, 2] pairs of zones with a route."""
     between: Numbers
     """Columns [len(streams), len(pairs)]: flows."""
     link_rows: Numbers
     host_rows: Numbers
-    """One for each class: how many hosts it has."""
+    """Rows that limit the number of hosts of each class."""
     copy_rows: Numbers
-    """That every filter has a copy."""
+    """Rows that require a copy of every filter."""
     full_rows: Numbers
-    """Whose lower limit keeps the reader at its full rate: without it they are those of the first relaxation."""
+    """Rows whose lower limit keeps the reader at its full rate; without it they are those of the first relaxation."""
     resources: tuple[Resource, ...]
     limit: Floats
-    """[filters, classes] what one host can work off, by cores, ports and the reader's rate."""
+    """[filters, classes] maximum processing rate of one host, limited by cores, ports and the reader's rate."""
 
 
 def host_limits(rates: Rates, classes: Classes) -> Floats:
-    """What one host can do with all cores for one filter, its port considered: [filters, classes]."""
+    """Maximum rate of one host with all cores used by one filter, limited by its port: [filters, classes]."""
     with np.errstate(divide="ignore"):
         by_port = classes.port / np.maximum(rates.rate_in, rates.rate_out)[:, None]
     limit: Floats = np.minimum(np.minimum(classes.core * classes.cores, rates.most), by_port)
@@ -105,7 +104,7 @@ def host_limits(rates: Rates, classes: Classes) -> Floats:
 
 
 def build_compact(rates: Rates, classes: Classes, weights: Weights, *, strict: bool) -> Compact:
-    """One filter on each host: the paper's restrictions, as numbered there."""
+    """Build the program with one filter per host. Comments give the numbers of the constraints in the paper."""
     b = Builder()
     k, g, n_options = rates.n_filters, classes.n, len(rates.readable)
     limit = host_limits(rates, classes)
@@ -159,7 +158,7 @@ def build_compact(rates: Rates, classes: Classes, weights: Weights, *, strict: b
 def _source_columns(
     b: Builder, rates: Rates, classes: Classes, weights: Weights, *, strict: bool
 ) -> tuple[Numbers, Numbers, Resource]:
-    """4, 5 and 5': one option is chosen, and the reader goes at its rate, or at most at it."""
+    """4, 5 and 5': one option is chosen, and the reader runs at its rate, or at most at that rate."""
     with np.errstate(divide="ignore"):
         by_port = np.min(
             np.where(classes.share > 0, classes.port / (classes.share * rates.rate_out[0]), np.inf), axis=1
@@ -179,7 +178,7 @@ def _source_columns(
 def _hosts_as_resources(
     rates: Rates, classes: Classes, rows: Numbers, count: Numbers, limit: Floats
 ) -> Iterator[Resource]:
-    """For each filter the classes that its cores limit, and those that its port does."""
+    """For each filter, the classes limited by their cores and those limited by their ports."""
     power = np.minimum(classes.core * classes.cores, rates.most)
     for k in range(1, rates.n_filters):
         by_cpu = limit[k] >= power[k]
@@ -188,7 +187,7 @@ def _hosts_as_resources(
 
 
 def add_totals(b: Builder, k: int, work: Numbers, read: Numbers) -> None:
-    """All that is read is worked off by every filter; this also covers streams that carry nothing."""
+    """Every filter processes all input; this also covers streams that carry no data."""
     rows = b.add_rows(k - 1, low=0.0, high=0.0)
     b.put(rows[:, None], work[1:], 1.0)
     b.put(rows[:, None], read[None, :], -1.0)
@@ -197,7 +196,7 @@ def add_totals(b: Builder, k: int, work: Numbers, read: Numbers) -> None:
 def _least_use(
     b: Builder, could: Floats, weights: Weights, work: Numbers, count: Numbers, n_hosts: int
 ) -> None:
-    """14: a host in use does the least share of what it could, unless it is the filter's only one."""
+    """14: a host in use has at least the minimum utilisation, unless it is the filter's only host."""
     for k in range(1, len(could)):
         if weights.least[k] == 0:
             continue
@@ -230,7 +229,7 @@ def add_balance(
     work: Numbers,
     local: Numbers,
 ) -> None:
-    """6 and 9: what a zone's hosts produce on a stream leaves the zone or stays, and arrives likewise."""
+    """6 and 9: flow conservation: a zone's production on a stream equals its outflow, and likewise for inflow."""
     n_zones = len(rates.weight)
     for j, e in enumerate(streams.tolist()):
         for end, ends in ((0, rates.stream_source), (1, rates.stream_target)):
@@ -246,7 +245,7 @@ def add_balance(
 
 
 def add_links(b: Builder, rates: Rates, pairs: Numbers, between: Numbers) -> Numbers:
-    """12: links and segments carry no more than they can."""
+    """12: capacities of links and segments."""
     rows = b.add_rows(len(rates.capacity), high=rates.capacity)
     number = np.full(rates.routed.shape, -1, np.int64)
     number[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))

@@ -1,8 +1,8 @@
-"""From numbers for classes and zones back to hosts: who runs what, and who sends how much to whom.
+"""Disaggregate a solution for classes and zones to single hosts: filters of each host and flows between hosts.
 
-Hosts of a class that run the same filter do the same. Flows between two zones are divided along a line: all
-that leaves is laid end to end, and so is all that arrives, and each stretch that a sender and a receiver have
-in common is a flow between them. Sums for every host and every two zones are as planned, so all restrictions
+Hosts of a class that run the same filter have equal rates. Flows between two zones are divided along a line: the
+outputs of all senders are laid end to end, and so are the inputs of all receivers; each stretch that a sender and a
+receiver share is a flow between them. Sums for every host and every pair of zones are as planned, so all constraints
 hold, and there are at most as many flows as senders, receivers and pairs of zones together.
 """
 
@@ -20,7 +20,7 @@ from headrace.planners.pipeline.compact import Compact
 from headrace.planners.pipeline.rates import Rates
 
 DUST = 1e-9
-"""Flows and amounts of work below this share of the whole are rounding."""
+"""Flows and amounts of work below this share of the total are treated as rounding errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +32,9 @@ class HostFlows:
     placed: Numbers
     """[filters, hosts] 1 where a filter runs."""
     work: Floats
-    """[filters, hosts] rate of reading that is worked off."""
+    """[filters, hosts] processing rate, in terms of input read."""
     zone_flow: Floats
-    """[streams, zones, zones] flows, without what stays on its host."""
+    """[streams, zones, zones] flows, excluding those that stay on their host."""
     local: Floats
     """[streams, hosts] flows that stay on their host."""
 
@@ -72,13 +72,13 @@ def disaggregate(program: Compact, x: Floats) -> HostFlows:
 
 
 def _place_idle(placed: Numbers) -> None:
-    """A filter through which nothing flows still has a copy: beside the reader."""
+    """Place filters without flow on the reader's host, because every filter needs a copy."""
     for k in np.flatnonzero(placed.sum(axis=1) == 0).tolist():
         placed[k, np.argmax(placed[0])] = 1
 
 
 def placements(problem: PipelineProblem, rates: Rates, found: HostFlows) -> tuple[Placement, ...]:
-    """By filter in pipeline order, then by host; copies are as many cores as the work needs, at least one."""
+    """Placements by filter in pipeline order, then by host; the number of copies is the cores needed, at least one."""
     names = [f.name for f in problem.pipeline.order]
     hosts = problem.platform.hosts
     rate_in = rates.rate_in.copy()
@@ -96,7 +96,7 @@ def placements(problem: PipelineProblem, rates: Rates, found: HostFlows) -> tupl
 
 
 def flows(problem: PipelineProblem, rates: Rates, found: HostFlows) -> tuple[Flow, ...]:
-    """What every host sends every other, stream by stream, then by sender and receiver."""
+    """Flows between hosts, by stream, then by sender and receiver."""
     names = [f.name for f in problem.pipeline.order]
     hosts = [h.name for h in problem.platform.hosts]
     made: list[Flow] = []
@@ -124,7 +124,7 @@ def flows(problem: PipelineProblem, rates: Rates, found: HostFlows) -> tuple[Flo
 def _host_flows(
     sent: Floats, received: Floats, zone: Numbers, between: Floats
 ) -> tuple[Numbers, Numbers, Floats]:
-    """Senders, receivers and rates, so that hosts send and zones exchange what was planned."""
+    """Senders, receivers and rates such that the totals of hosts and pairs of zones are as planned."""
     total = float(between.sum())
     blocks = np.argwhere(between > DUST * total)
     if total <= 0 or not len(blocks):
@@ -148,7 +148,7 @@ def _host_flows(
 def _pieces(
     amounts: Floats, zone: Numbers, block_zone: Numbers, block_amount: Floats
 ) -> tuple[Numbers, Numbers, Floats]:
-    """Cut what the hosts of each zone have into the zone's blocks: host, block and size of each piece."""
+    """Divide the amounts of each zone's hosts into the zone's blocks: host, block and size of each piece."""
     hosts: list[Numbers] = []
     blocks: list[Numbers] = []
     parts: list[Floats] = []
@@ -171,7 +171,7 @@ def _pieces(
 
 
 def _ends(block: Numbers, part: Floats, amount: Floats, start: Floats) -> Floats:
-    """Where each piece ends on the line on which all blocks follow each other."""
+    """The end of each piece on the line of consecutive blocks."""
     total = np.bincount(block, part, len(amount))
     within = np.cumsum(part) - np.concatenate([[0.0], np.cumsum(total)])[block]
     ends: Floats = start[block] + within * (amount / np.where(total > 0, total, 1.0))[block]

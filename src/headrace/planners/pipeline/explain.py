@@ -1,8 +1,8 @@
-"""What holds the throughput down, and what one more host of each kind would bring.
+"""What limits the throughput, and the gain from one more host of each kind.
 
-Both come from the prices (dual values) of linear programs that maximise the MB/s read: with the hosts as
-deployed, each price times its resource is the part of the throughput that this resource decides; with the
-numbers of hosts free, the price of a class is what a further host of it adds.
+Both come from the dual values (prices) of linear programs that maximise the MB/s read: with the hosts as deployed, each
+price times its resource is the part of the throughput determined by this resource; with the numbers of hosts variable,
+the price of a class is the gain from one more host of it.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from headrace.planners.pipeline.linear import Linear, solve
 from headrace.planners.pipeline.search import held_back, relax
 
 NOTABLE = 0.01
-"""A resource that decides less than this part of the throughput is not mentioned."""
+"""A resource that determines less than this part of the throughput is not reported."""
 MOST_PRICES = 40
 
 
 def find_limits(problem: PipelineProblem, program: Compact, x: Floats) -> tuple[Limit, ...]:
-    """The resources that decide the throughput of a deployment, the most important first."""
+    """The resources that limit the throughput of a deployment, the most important first."""
     linear = held_back(program)
     low, high = linear.low.copy(), linear.high.copy()
     low[linear.whole] = high[linear.whole] = np.rint(x[linear.whole])
@@ -33,7 +33,7 @@ def find_limits(problem: PipelineProblem, program: Compact, x: Floats) -> tuple[
         return ()
     reader = program.resources[0]
     full = float(program.rates.readable @ np.rint(x[program.option]))
-    if answer.objective >= full * (1 - 1e-9):  # whatever else is just used up
+    if answer.objective >= full * (1 - 1e-9):  # even if other resources are exactly used up
         return (_limit(problem, program, reader, np.rint(x[program.option])),)
     parts: list[tuple[float, Limit]] = []
     for resource in program.resources:
@@ -53,14 +53,14 @@ def find_limits(problem: PipelineProblem, program: Compact, x: Floats) -> tuple[
 
 
 def find_prices(problem: PipelineProblem, program: Compact, option: int) -> tuple[Price, ...]:
-    """What one more host of each class would bring, the largest gains first; readers have their own data."""
+    """The gain from one more host of each class, largest first; reading hosts are fixed by their data."""
     classes = program.classes
     linear = replace(relax(program), row_low=relax(replace(program, linear=held_back(program))).row_low)
     low, high = linear.low.copy(), linear.high.copy()
     high[program.option] = 0.0
     low[program.option[option]] = high[program.option[option]] = 1.0
     if len(program.local):
-        high[program.count[0]] = np.inf  # rows say how many hosts there are, and have a price
+        high[program.count[0]] = np.inf  # the rows limit the number of hosts, and have a price
     answer = solve(_most_read(program, linear.with_bounds(low, high)), whole=False)
     if answer.dual is None:
         return ()
@@ -82,11 +82,11 @@ def find_prices(problem: PipelineProblem, program: Compact, option: int) -> tupl
 
 
 def shortage(problem: PipelineProblem, program: Compact, x: Floats) -> str:
-    """Why the reader is held back, in words: the filter that lacks hosts, and by how much."""
+    """Explain in words why the reader is throttled: the filter that lacks hosts, and how many."""
     rates = program.rates
     option = int(np.argmax(x[program.option]))
     throughput, full = float(x[program.read].sum()), float(rates.readable[option])
-    rest = f"planned in relaxed form, throughput {throughput / full:.0%} of the reader's {full * rates.unit:.4g} MB/s"
+    rest = f"planned with a throttled reader: {throughput / full:.0%} of its {full * rates.unit:.4g} MB/s"
     if problem.several_per_host:
         return rest
     free = np.flatnonzero(rates.share[option] == 0)
@@ -111,7 +111,7 @@ def _most_read(program: Compact, linear: Linear) -> Linear:
 
 
 def _limit(problem: PipelineProblem, program: Compact, resource: Resource, part: Floats) -> Limit:
-    """In words."""
+    """Describe a binding resource in words."""
     hosts = problem.platform.hosts
     order = [f.name for f in problem.pipeline.order]
     name = order[resource.filter] if resource.filter >= 0 else "all filters"
@@ -122,7 +122,7 @@ def _limit(problem: PipelineProblem, program: Compact, resource: Resource, part:
         if real < full * (1 - 1e-9):
             text = f"the reader's port carries {real:.4g} of the {full:.4g} MB/s it could read"
             return Limit("port", name, text)
-        return Limit("reader", name, f"the reader delivers {real:.4g} MB/s and no more")
+        return Limit("reader", name, f"the reader delivers at most {real:.4g} MB/s")
     where = [hosts[program.classes.first[g]].name for g in resource.classes[part > 0].tolist()]
     some = f"{where[0]} and those like it" if len(where) == 1 else ", ".join(where[:2])
     some += " and others" * (len(where) > 2)

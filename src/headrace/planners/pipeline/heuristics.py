@@ -1,4 +1,4 @@
-"""Placements made by a simple rule: one host for each filter, or all hosts in proportion to trial times."""
+"""Heuristic placements: one host per filter, or all hosts in proportion to trial times."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from headrace.planners.pipeline.rates import Rates
 
 
 def trial_work(problem: PipelineProblem) -> Floats:
-    """Of each filter in order: its time in the trial run on a host of power 1."""
+    """Time of each filter, in order, in the trial run on a host of power 1."""
     return np.array([f.seconds * f.power for f in problem.pipeline.order])
 
 
 def near_reader(rates: Rates, option: int) -> Numbers:
-    """Hosts that do not read under an option: those in a reader's zone first, else as the platform has them."""
+    """Hosts that do not read under an option: those in a reader's zone first, otherwise in platform order."""
     readers = rates.share[option] > 0
     near = np.isin(rates.zone, rates.zone[readers])
     free = np.flatnonzero(~readers)
@@ -26,22 +26,24 @@ def near_reader(rates: Rates, option: int) -> Numbers:
 
 
 def powerful_first(rates: Rates, option: int) -> Numbers:
-    """Hosts that do not read under an option, the most powerful first, ties as the platform has them."""
+    """Hosts that do not read under an option, the most powerful first; ties in platform order."""
     free = np.flatnonzero(rates.share[option] == 0)
     power = (1.0 / (1.0 / rates.core[1:, free]).sum(axis=0)) * rates.cores[free]
     return free[np.argsort(-power, kind="stable")]
 
 
 def proportional_counts(parts: Floats, hosts: int) -> Numbers:
-    """Whole numbers of hosts in proportion to `parts`, at least one each: largest remainders.
+    """Numbers of hosts in proportion to `parts`, at least one each, by the largest-remainder method.
+
+    Raises NoPlan if there are fewer hosts than parts.
 
     >>> proportional_counts(np.array([244.0, 42.0, 35.0, 7.0]), 47).tolist()
     [35, 6, 5, 1]
     """
     if len(parts) > hosts:
         raise NoPlan(
-            f"{len(parts)} filters beside the reader, {hosts} hosts are free",
-            hint="give more hosts, or let filters share hosts",
+            f"{len(parts)} filters besides the reader need a host, but only {hosts} hosts are free",
+            hint="add hosts, or let filters share hosts",
         )
     total = float(parts.sum())
     wanted = parts / total * hosts if total > 0 else np.full(len(parts), hosts / len(parts))
@@ -66,7 +68,7 @@ def place(rates: Rates, option: int, hosts: Numbers, counts: Numbers, order: Num
 
 
 def even_flows(rates: Rates, option: int, placed: Numbers) -> HostFlows:
-    """Every core of a filter's hosts gets the same: the slowest host, port or link decides for all.
+    """Distribute the flow evenly over the cores of each filter's hosts: the slowest host, port or link limits all.
 
     O(filters * hosts + streams * zones squared).
     """

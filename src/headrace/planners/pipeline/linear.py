@@ -15,14 +15,14 @@ from headrace.model.graph import Bools, Floats
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """Maximise cost . x with row_low <= A x <= row_high and low <= x <= high, some x whole numbers."""
+    """Maximise cost . x subject to row_low <= A x <= row_high and low <= x <= high, some x integer."""
 
     cost: Floats
     low: Floats
     high: Floats
     whole: Bools
     row: Numbers
-    """A, entry by entry, sorted by row, then column: at row[j], column[j] stands value[j]."""
+    """The entries of A, sorted by row, then column: A[row[j], column[j]] = value[j]."""
     column: Numbers
     value: Floats
     row_low: Floats
@@ -46,7 +46,7 @@ class Answer:
     bound: float
     """No solution has a larger objective."""
     dual: Floats | None = None
-    """Of the rows, for programs without whole numbers: gain of the objective for one more on the right."""
+    """Dual values of the rows, for programs without integers: gain per unit of the right-hand side."""
 
 
 @dataclass
@@ -68,7 +68,7 @@ class Builder:
         cost: Any = 0.0,
         whole: bool = False,
     ) -> Numbers:
-        """New columns, by number, in the shape asked for."""
+        """Add columns; returns their numbers in the requested shape."""
         count = int(np.prod(shape, dtype=np.int64))
         parts = [np.broadcast_to(np.asarray(v, np.float64), shape).ravel() for v in (low, high, cost)]
         self.columns.append((parts[0], parts[1], parts[2], np.full(count, whole)))
@@ -76,14 +76,14 @@ class Builder:
         return np.arange(self.n_columns - count, self.n_columns).reshape(shape)
 
     def add_rows(self, count: int, *, low: Any = -np.inf, high: Any = np.inf) -> Numbers:
-        """New rows without entries, by number."""
+        """Add empty rows; returns their numbers."""
         both = [np.array(np.broadcast_to(np.asarray(v, np.float64), (count,))) for v in (low, high)]
         self.rows.append((both[0], both[1]))
         self.n_rows += count
         return np.arange(self.n_rows - count, self.n_rows)
 
     def put(self, rows: Any, columns: Any, values: Any) -> None:
-        """Entries of A; where an entry is put twice the values add up. The three are broadcast together."""
+        """Add entries to A; repeated entries are summed. The arguments are broadcast together."""
         r, c, v = np.broadcast_arrays(rows, columns, np.asarray(values, np.float64))
         self.entries.append((r.ravel(), c.ravel(), v.ravel()))
 
@@ -110,7 +110,7 @@ def solve(
     start: Floats | None = None,
     nodes: int | None = None,
 ) -> Answer:
-    """Solve with one thread; `whole=False` drops the condition that some columns are whole numbers.
+    """Solve with one thread; `whole=False` drops the integrality constraints.
 
     Branch and bound stops at a proven relative gap, after `seconds`, or after `nodes`.
     """
@@ -128,9 +128,9 @@ def solve(
             ),
             model_params=mathopt.ModelSolveParameters(solution_hints=hints),
         )
-    except (AttributeError, RuntimeError, ValueError) as error:  # MathOpt's own handling of a failure fails
+    except (AttributeError, RuntimeError, ValueError) as error:  # raised by MathOpt's own error handling
         reason = error.__context__ or error
-        raise NoPlan(f"the solver failed: {reason}", hint="give it more time, or check the numbers") from None
+        raise NoPlan(f"the solver failed: {reason}", hint="allow more time, or check the numbers") from None
     return _answer(mathopt, model, result, integer)
 
 
@@ -183,7 +183,7 @@ def _answer(mathopt: Any, model: Any, result: Any, integer: bool) -> Answer:
         return Answer("infeasible", None, -np.inf, -np.inf)
     if reason not in (reasons.OPTIMAL, reasons.FEASIBLE, reasons.NO_SOLUTION_FOUND):
         raise NoPlan(
-            f"the solver ended with {reason.name}: {result.termination.detail}", hint="give it more time"
+            f"the solver ended with {reason.name}: {result.termination.detail}", hint="allow more time"
         )
     bound = float(result.termination.objective_bounds.dual_bound)
     if not result.has_primal_feasible_solution():

@@ -1,4 +1,4 @@
-"""From a pipeline and a platform to a deployment: the strict form of the linear program, then its relaxations."""
+"""Deploy a pipeline on a platform: by the strict form of the linear program, then by its relaxations."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from headrace.planners.pipeline.tie_break import break_ties
 SECONDS = 10.0
 GAP = 1e-4
 STRICT_SHARE = 0.6
-"""Share of the time for the strict form, if it can be told at all whether it has a solution."""
+"""Share of the time for the strict form."""
 
 Tell = Callable[[str], None]
 
@@ -58,16 +58,18 @@ def deploy_lpsched(
 ) -> Deployment:
     """The best deployment within a relative gap, or the best found in the time.
 
-    The strict form, in which the reader goes at its full rate; if that has no solution, the first
-    relaxation, in which it may be held back; and if the network alone could not carry the full rate
-    either, the second as well, of which the better is taken.
+    The strict form is tried first, in which the reader runs at its full rate. If it is infeasible, the first relaxation
+    is used, in which the reader may be throttled; if the network alone could not carry the full rate either, the second
+    relaxation is solved too, and the better of the two is returned.
     """
     case = _make_case(problem, seconds, gap, tell)
     strict = case.build(strict=True)
     found = search(strict, seconds=seconds * STRICT_SHARE, gap=gap, tell=tell)
     if found.x is not None:
         return _deployment(case, strict, found, "strict", ())
-    notes = [] if found.proven else ["no plan at the reader's full rate was found in the time"]
+    notes = (
+        [] if found.proven else ["no deployment at the reader's full rate was found within the time limit"]
+    )
     loose = case.build(strict=False)
     left = max(seconds - (time.monotonic() - case.began), 0.3 * seconds)
     found = search(loose, seconds=left, gap=gap, tell=tell)
@@ -82,12 +84,12 @@ def deploy_lpsched(
 
 
 def deploy_trivial(problem: PipelineProblem) -> Deployment:
-    """One host for each filter: those near the reader, in the order of the platform."""
+    """Deploy each filter on one host: those near the reader, in platform order."""
     return _by_rule(problem, "trivial")
 
 
 def deploy_total(problem: PipelineProblem) -> Deployment:
-    """All hosts, near the reader first, in proportion to the filters' trial times."""
+    """Deploy on all hosts, those near the reader first, in proportion to the filters' trial times."""
     return _by_rule(problem, "total")
 
 
@@ -100,13 +102,13 @@ PLANNERS: dict[str, Callable[..., Deployment]] = {
 
 def _make_case(problem: PipelineProblem, seconds: float, gap: float, tell: Tell | None) -> _Case:
     if not (seconds > 0 and 0 <= gap < 1):
-        raise UsageError(f"time {seconds} s, gap {gap}", hint="give a time above 0, and a gap from 0 to 1")
+        raise UsageError(f"time {seconds} s, gap {gap}", hint="use a time above 0, and a gap from 0 to 1")
     weights = Weights.of(problem)
     if problem.several_per_host and np.any(weights.least > 0):
         raise UsageError(
-            "W_MIN together with filters that share hosts",
+            "W_MIN cannot be combined with filters that share hosts",
             where=f"pipeline {problem.pipeline.name!r}",
-            hint="set W_MIN to 0: it is about hosts that run one filter",
+            hint="set W_MIN to 0: it applies only to hosts that run one filter",
         )
     rates = find_rates(problem)
     _require_hosts(problem, rates)
@@ -114,21 +116,21 @@ def _make_case(problem: PipelineProblem, seconds: float, gap: float, tell: Tell 
 
 
 def _require_hosts(problem: PipelineProblem, rates: Rates) -> None:
-    """Every filter needs a host of its own beside the readers, or there is no plan in any form."""
+    """Raise NoPlan unless there is a separate host for every filter besides the readers."""
     if problem.several_per_host:
         return
     n_hosts, others = len(rates.zone), rates.n_filters - 1
     readers = int((rates.share > 0).sum(axis=1).min())
     if readers + others > n_hosts:
         raise NoPlan(
-            f"{readers} reading hosts and {others} more filters need {readers + others} hosts, there are {n_hosts}",
+            f"{readers} reading hosts and {others} more filters need {readers + others} hosts, but there are {n_hosts}",
             where=f"pipeline {problem.pipeline.name!r} on {problem.platform.name!r}",
-            hint="give more hosts, or let filters share hosts (--several-per-host)",
+            hint="add hosts, or let filters share hosts (--several-per-host)",
         )
 
 
 def _network_suffices(case: _Case) -> bool:
-    """Whether, with hosts of any power, the network could carry the reader's full rate."""
+    """Whether the network could carry the reader's full rate if hosts were fast enough."""
     rates = replace(
         case.rates, core=np.vstack([case.rates.core[:1], np.full_like(case.rates.core[1:], np.inf)])
     )
@@ -138,7 +140,8 @@ def _network_suffices(case: _Case) -> bool:
 
 
 def _second(case: _Case) -> Deployment | None:
-    """Hosts in proportion to trial times, the powerful first to the filters with most work; then the best flows."""
+    """Second relaxation: hosts in proportion to trial times, the powerful ones to the filters with most work; then the
+    best flows."""
     rates, classes = case.rates, case.classes
     weights = replace(case.weights, least=np.zeros_like(case.weights.least))
     program = build_compact(rates, classes, weights, strict=False)
@@ -167,19 +170,19 @@ def _second(case: _Case) -> Deployment | None:
 
 
 def _better(case: _Case, first: Deployment | None, second: Deployment | None) -> Deployment:
-    """The one with the larger objective; both are mentioned."""
+    """The deployment with the larger objective; its notes mention both."""
     if first is None and second is None:
         raise NoPlan(
-            "nothing can flow from the reader to all filters",
+            "no data can flow from the reader to all filters",
             where=f"pipeline {case.problem.pipeline.name!r} on {case.problem.platform.name!r}",
-            hint="there must be routes between enough hosts",
+            hint="add routes between hosts",
         )
     if first is None or second is None:
         made = first or second
         assert made is not None
         return made
     said = (
-        f"neither computing power nor bandwidth suffice: first relaxation {first.throughput:.4g} MB/s with "
+        f"neither computing power nor bandwidth suffices: first relaxation {first.throughput:.4g} MB/s with "
         f"{len(first.hosts_used)} hosts, second {second.throughput:.4g} MB/s with {len(second.hosts_used)}"
     )
     made = first if first.objective >= second.objective else second
@@ -258,7 +261,7 @@ def _by_rule(problem: PipelineProblem, name: Form) -> Deployment:
             best = found
     if best is None or best.throughput <= 0:
         raise NoPlan(
-            f"{name} places filters where no data can come",
+            f"{name} places filters on hosts that data cannot reach",
             where=f"pipeline {problem.pipeline.name!r} on {problem.platform.name!r}",
             hint="use lpsched",
         )

@@ -14,23 +14,23 @@ from headrace.model.graph import Floats
 from headrace.model.pipeline import MEGABYTE, PipelineProblem
 
 MAX_ZONE_PAIRS = 250_000
-"""Flows between zones are one variable for each stream and pair: beyond this the program gets too large."""
+"""Maximum number of pairs of zones; the program has one flow variable per stream and pair."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Filters are numbered in pipeline order, the reader first. Rates are those at which input is read, also for
-    the filters behind the reader. They, ports and links are in multiples of `unit`, so that a solver sees
-    numbers near 1 whatever the size of the data."""
+    """Rates of a deployment problem. Filters are numbered in pipeline order, the reader first. All rates, including
+    those of later filters, are expressed as input reading rates. Rates, ports and links are in multiples of `unit`, so
+    that the solver sees numbers near 1 whatever the size of the data."""
 
     unit: float
     """MB/s; a power of 2."""
     core: Floats
-    """[filters, hosts] what one core can work off; inf for filters without work."""
+    """[filters, hosts] processing rate of one core; inf for filters without work."""
     cores: Floats
     """Cores of each host; the reader has one."""
     port: Floats
-    """Each host's port, in and out each; inf where there is none."""
+    """Bandwidth of each host's port, per direction; inf if there is none."""
     zone: Numbers
     """The zone of each host: its site, or in a pairwise network itself."""
     stream_source: Numbers
@@ -41,21 +41,21 @@ class Rates:
     """MB into each filter for each MB read."""
     rate_out: Floats
     share: Floats
-    """[options, hosts] of the input."""
+    """[options, hosts] share of the input."""
     readable: Floats
-    """What each option can deliver."""
+    """Maximum rate of each option."""
     weight: Floats
-    """[zones, zones] W_C of one unit."""
+    """[zones, zones] W_C per unit of flow."""
     link_rows: Numbers
     """Links and segments, by number, ..."""
     link_from: Numbers
     """... each with the zones between which it carries flows."""
     link_to: Numbers
     capacity: Floats
-    """Of each link and segment."""
+    """Capacity of each link and segment."""
     link_names: tuple[str, ...]
     routed: Floats
-    """[zones, zones] 1 where data can go, and both have hosts."""
+    """[zones, zones] 1 if there is a route and both zones have hosts."""
 
     @property
     def n_filters(self) -> int:
@@ -120,13 +120,13 @@ def _between_zones(problem: PipelineProblem, zone: Numbers, unit: float) -> dict
     inhabited[zone] = True
     if int(inhabited.sum()) ** 2 > MAX_ZONE_PAIRS:
         raise NoPlan(
-            f"flows between {int(inhabited.sum())} clusters are too many for one linear program",
+            f"{int(inhabited.sum())} clusters are too many for one linear program",
             where=platform.name,
-            hint=f"join clusters that are close: at most {math.isqrt(MAX_ZONE_PAIRS)}",
+            hint=f"merge clusters that are close: at most {math.isqrt(MAX_ZONE_PAIRS)}",
         )
     routed = (network.route_bandwidth > 0) & inhabited[:, None] & inhabited[None, :]
     names = [s.name for s in platform.sites]
-    if platform.pairs is not None:  # every host is a zone of its own
+    if platform.pairs is not None:  # every host is a separate zone
         names = [problem.cluster[h.name] for h in platform.hosts]
     weight = np.array([[problem.knobs.weight(a, b) for b in names] for a in names])
     start = network.route_ptr[:-1].reshape(n, n)

@@ -1,9 +1,9 @@
 """Solving the compact program: a bound from its linear relaxation, rounding, then branch and bound.
 
-Without whole numbers a class uses exactly as many hosts as its work needs, so the number of hosts is a
-multiple of the work and half the columns and most rows fall away: the bound for 10,000 different hosts takes
-seconds instead of a minute. Rounding is a small mixed-integer program around that solution. Each option for
-reading is looked at by itself.
+Without integrality a class uses exactly as many hosts as its work needs, so the number of hosts is a multiple of the
+work, and half of the columns and most rows can be eliminated: the bound for 10,000 different hosts takes seconds
+instead of a minute. Rounding is a small mixed-integer program around that solution. Each source option is solved
+separately.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from headrace.planners.pipeline.compact import Compact
 from headrace.planners.pipeline.linear import Answer, Linear, solve
 
 DIRECT = 400
-"""Up to this many whole columns branch and bound goes first and alone."""
+"""Up to this many integer columns, branch and bound is used alone."""
 ROUNDING_SHARE = 0.6
 """Share of the time that rounding may take."""
 MORE_HOSTS = 2
-"""Idle hosts beside those of the relaxation that rounding may use, for each filter and zone."""
+"""Number of idle hosts per filter and zone that rounding may use in addition to those of the relaxation."""
 MOST_OPTIONS = 12
-"""Options for reading that rounding looks at; with more, those that look best when all are taken in parts."""
+"""Maximum number of source options that are rounded; if there are more, the best ones of the joint relaxation."""
 WHOLE = 1e-6
 
 Tell = Callable[[str], None]
@@ -33,17 +33,17 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best solution, whole columns exactly whole; x is None where there is none."""
+    """The best solution, with exactly integer values in integer columns; x is None if there is none."""
 
     x: Floats | None
     objective: float
     bound: float
     proven: bool
-    """It is the best within the gap asked for, or there is proof that none exists."""
+    """Whether it is proven optimal within the requested gap, or proven that none exists."""
 
 
 def search(program: Compact, *, seconds: float, gap: float, tell: Tell | None = None) -> Found:
-    """The best solution within a time and to a relative gap."""
+    """The best solution within a time limit and a relative gap."""
     end = time.monotonic() + seconds
     linear = program.linear
     if int(linear.whole.sum()) <= DIRECT:
@@ -62,10 +62,10 @@ def search(program: Compact, *, seconds: float, gap: float, tell: Tell | None = 
 
 
 def relax(program: Compact) -> Linear:
-    """The program without whole numbers, and with the number of hosts replaced by what the work needs.
+    """The linear relaxation, with the number of hosts replaced by what the work needs.
 
-    Every solution of the program gives one of this with at least the same objective. That every filter has
-    a copy is left out.
+    Every solution of the program gives a solution of the relaxation with at least the same objective. The constraint
+    that every filter has a copy is omitted.
     """
     linear = program.linear
     if len(program.local):
@@ -89,7 +89,7 @@ def relax(program: Compact) -> Linear:
 
 
 def _round_options(program: Compact, *, end: float, gap: float, tell: Tell | None) -> Found:
-    """Bound options one by one, then round them from the most promising on while they can still win."""
+    """Bound options one by one, then round them, the most promising first, while they can still be the best."""
     relaxed = relax(program) if program.spare == 0 else program.linear
     options = list(range(len(program.option)))
     bounds: list[tuple[float, int, Floats | None]] = []
@@ -129,10 +129,10 @@ def _only_option(program: Compact, linear: Linear, i: int) -> tuple[Floats, Floa
 
 
 def _round(program: Compact, i: int, x: Floats, *, end: float, gap: float) -> Found:
-    """Branch and bound over the numbers of hosts next to those of the relaxation, then over some more.
+    """Branch and bound over numbers of hosts close to those of the relaxation, then over a wider range.
 
-    Where the reader must not be held back those numbers seldom suffice: then the best of them with a reader
-    held back, and idle hosts beside them.
+    If the reader must not be throttled, those numbers rarely suffice; the wider range is then the best solution with a
+    throttled reader plus idle hosts.
     """
     low, high = _only_option(program, program.linear, i)
     count = program.count
@@ -197,7 +197,7 @@ def _idle_hosts(program: Compact, i: int, most: Floats) -> Floats:
 
 
 def _clean(linear: Linear, answer: Answer, bound: float, gap: float) -> Found:
-    """The solution with its whole columns exactly whole and all else the best for them."""
+    """The solution with integer columns rounded to exact integers and the other columns optimised for them."""
     if answer.x is None:
         return Found(None, -np.inf, bound, answer.status == "infeasible")
     low, high = linear.low.copy(), linear.high.copy()

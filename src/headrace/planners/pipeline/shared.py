@@ -1,7 +1,7 @@
 """The program in which filters share hosts: each takes a share of a host's cores and of its port.
 
-Hosts of a class that are in use then do the same, for averaging them changes neither flows nor costs. What a
-filter sends to the next on the same host does not pass the port. W_X is paid for a host, not for a filter.
+Hosts of a class that are in use have equal rates, because averaging them changes neither flows nor costs. Data sent to
+the next filter on the same host does not use the port. W_X is paid per host, not per filter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from headrace.planners.pipeline.rates import Rates
 
 
 def build_shared(rates: Rates, classes: Classes, weights: Weights, *, strict: bool) -> Compact:
-    """As `build_compact`, with whole numbers of hosts only, and filters in shares of them."""
+    """As `build_compact`, with integer numbers of hosts and fractional shares of filters."""
     b = Builder()
     k, g = rates.n_filters, classes.n
     n_options = len(rates.readable)
@@ -83,7 +83,7 @@ def build_shared(rates: Rates, classes: Classes, weights: Weights, *, strict: bo
 
 
 def _busy(rates: Rates, classes: Classes) -> Floats:
-    """[filters, classes] cores for one MB read a second."""
+    """[filters, classes] cores needed per unit of reading rate."""
     with np.errstate(divide="ignore"):
         busy: Floats = 1.0 / classes.core
     return busy
@@ -107,7 +107,7 @@ def _cores(
     b.put(rows[None, :], work[1:], busy[1:] * spare)
     b.put(rows[None, :], read[:, None], classes.share * classes.size * busy[0])
     b.put(rows, used, -classes.cores)
-    for k in range(1, rates.n_filters):  # 13: also a filter that takes no time runs on a host in use
+    for k in range(1, rates.n_filters):  # 13: a filter that takes no time also runs on a host in use
         if np.isinf(classes.core[k]).any():
             present = b.add_rows(classes.n, high=0.0)
             b.put(present, work[k], 1.0)
@@ -125,7 +125,7 @@ def _ports(
     local: Numbers,
     used: Numbers,
 ) -> Resource:
-    """12 for ports, one way: what does not stay on its host passes them. Only what is made there can stay."""
+    """12 for ports, per direction: data that leaves its host uses the port. Only data produced there can stay."""
     limited = np.flatnonzero(np.isfinite(classes.port))
     port = b.add_rows(len(limited), high=0.0)
     b.put(port, used[limited], -classes.port[limited])

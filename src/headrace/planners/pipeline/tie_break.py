@@ -1,4 +1,4 @@
-"""Among equally good deployments: powerful hosts first, then hosts that come first, then earlier sources."""
+"""Choose among equally good deployments: powerful hosts first, then lower-numbered hosts, then earlier sources."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from headrace.planners.pipeline.compact import Compact
 from headrace.planners.pipeline.linear import solve
 
 MOST_COLUMNS = 150
-"""Whole columns beyond which ties are left as they are."""
+"""Maximum number of integer columns for which ties are broken."""
 NODES = 200
-"""Branch and bound looks at no more than this for a nicer solution, so that the answer is always the same."""
+"""Node limit for tie-breaking, so that the answer is reproducible."""
 MOST_SECONDS = 2.0
 
 
@@ -45,7 +45,7 @@ def break_ties(program: Compact, x: Floats, *, seconds: float) -> Floats:
 
 
 def _ranks(program: Compact) -> Floats:
-    """Minus a price for each host: its place in the order, and a little more for filters with much work."""
+    """Negative cost of each host: its position in the order, weighted slightly more for filters with much work."""
     classes, rates = program.classes, program.rates
     cost = np.zeros(len(program.linear.cost))
     slowness = 1.0 / classes.core[:, 0]

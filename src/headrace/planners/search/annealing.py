@@ -1,8 +1,8 @@
-"""Simulated annealing over (order of tasks, host of each task) where links are not limited.
+"""Simulated annealing over (order of tasks, host of each task) for platforms without limited links.
 
 A solution is decoded by appending: each task, in order, starts when its core is free and its inputs have arrived.
-Every left-shifted schedule has an order that gives it. Moves are made on the critical path. A move is first filtered;
-after an accepted one only the tasks that it changes are evaluated again.
+Every left-shifted schedule can be obtained from some order. Moves are made on the critical path. Each move is first
+filtered; after an accepted move only the tasks that it changes are evaluated again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from headrace.planners.search.records import BLOCK, MOVE, SearchTables, Solution
 RandomState: TypeAlias = NDArray[np.uint64]
 
 ON_PATH = 0.75
-"""Share of moves that are made on the critical path."""
+"""Share of moves on the critical path."""
 REACH = 256
-"""The most positions that a task moves at a time."""
+"""Maximum number of positions by which a task moves."""
 
 
 @inner
 def _random(state: RandomState) -> float:
-    """The next of a fixed sequence of numbers from 0 to below 1 (xorshift64*)."""
+    """The next pseudo-random number in [0, 1) (xorshift64*)."""
     x = state[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
@@ -40,7 +40,7 @@ def _random(state: RandomState) -> float:
 
 @inner
 def _critical_path(solution: Solution, path: Int64s) -> int:
-    """The chain of tasks, each waiting for the one before, that ends last; returns its length."""
+    """Write the chain of tasks that ends last, each waiting for the one before, to `path`; returns its length."""
     over, task = solution.returned, 0
     for i in range(len(over)):
         if over[i] > over[task]:
@@ -55,7 +55,7 @@ def _critical_path(solution: Solution, path: Int64s) -> int:
 
 @inner
 def _shift(solution: Solution, source: int, target: int) -> None:
-    """Move the task at one position to another; those between move up by one."""
+    """Move the task at one position to another; those between shift by one."""
     task = solution.order[source]
     step = 1 if target > source else -1
     i = source
@@ -69,7 +69,7 @@ def _shift(solution: Solution, source: int, target: int) -> None:
 
 @inner
 def _allowed_positions(tables: SearchTables, solution: Solution, task: int) -> tuple[int, int]:
-    """The positions that a task may take: after all it reads from, before all that read from it."""
+    """The range of positions of a task: after its predecessors and before its successors."""
     low, high = 0, len(solution.order) - 1
     for k in range(tables.predecessor_ptr[task], tables.predecessor_ptr[task + 1]):
         low = max(low, solution.position[tables.predecessor[k]] + 1)
@@ -80,7 +80,7 @@ def _allowed_positions(tables: SearchTables, solution: Solution, task: int) -> t
 
 @inner
 def _neighbour_host(tables: SearchTables, solution: Solution, task: int, state: RandomState) -> int:
-    """The host of a random task that this one reads from or that reads from it; -1 if there is none."""
+    """The host of a random predecessor or successor; -1 if there is none."""
     reads = tables.predecessor_ptr[task + 1] - tables.predecessor_ptr[task]
     readers = tables.successor_ptr[task + 1] - tables.successor_ptr[task]
     if reads + readers == 0:
@@ -168,9 +168,9 @@ def anneal(
 ) -> tuple[float, float]:
     """Move until `trial.work` is `until`, at temperatures from `warm` to `cold` (seconds of makespan).
 
-    The best solution seen is kept in `best_finish` and `best_host`. A move that is refused costs what lies
-    between the old and the new position; one that is taken costs the tasks whose times it changes, and a look
-    at each of the others. Returns the makespan of the current solution and of the best.
+    The best solution seen is kept in `best_finish` and `best_host`. The cost of a rejected move is proportional to the
+    distance between the old and the new position; an accepted move also costs the evaluation of the tasks whose times
+    it changes, and a check of all others. Returns the makespan of the current solution and of the best.
     """
     n = len(solution.order)
     length = _critical_path(solution, trial.path)

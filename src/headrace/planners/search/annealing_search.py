@@ -1,4 +1,4 @@
-"""Improve a plan by simulated annealing on its order and its hosts, where links are not limited."""
+"""Improve a plan by simulated annealing of its order and hosts, for platforms without limited links."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from headrace.planners.search.records import BLOCK, SearchTables, Solution, Tria
 _WARMEST, _LEAST_WARM, _COLD = 0.01, 1e-4, 1e-6
 """Temperatures as shares of the makespan,"""
 _WARMEST_TASK = 3.0
-"""and of the makespan over the number of tasks: with few of them each counts for more."""
+"""and as shares of the makespan over the number of tasks: with few tasks each has more weight."""
 _SWEEPS = 5000
-"""Moves for each task that allow the warmest start; with fewer there is no time to cool down from it."""
+"""Number of moves per task that allows the highest initial temperature; fewer leave no time to cool down from it."""
 _MOST_ROUNDS = 4
-"""The most searches that are made one after another, all from the first plan, if there is time for several."""
+"""Maximum number of successive searches, all from the first plan, if there is time for several."""
 _CHUNKS = 100
-"""Calls of the compiled loop: between them the clock is read and progress is reported."""
+"""Number of calls of the compiled loop; between calls the clock is read and progress is reported."""
 _MOST_ENTRIES = 50_000_000
-"""Largest table (tasks x places, places x places) the search may make."""
+"""Maximum number of entries of a table (tasks x places, places x places)."""
 
 
 def can_anneal(problem: Problem) -> bool:
-    """Whether transfers do not wait for each other, and the tables of the search are not too large."""
+    """Whether the search applies: transfers do not contend for links, and the tables are not too large."""
     places, n = problem.platform.network.n_places, problem.graph.n_tasks
     return problem.platform.contention == "none" and n > 1 and max(places, n) * places <= _MOST_ENTRIES
 
@@ -41,10 +41,10 @@ def can_anneal(problem: Problem) -> bool:
 def annealed(
     problem: Problem, plan: Plan, seconds: float, seed: int, until: float, tell: Callable[[float], None]
 ) -> Plan:
-    """The best plan found from `plan` by `seconds` of moves, or until the clock says `until`; never a worse one.
+    """The best plan found from `plan` in `seconds` of moves, or until the clock reaches `until`; never a worse one.
 
-    The seconds are counted, not measured (see `records`), and moves depend on the seed alone: the same call gives
-    the same plan, unless the clock cuts it short.
+    The seconds are counted, not measured (see `records`), and moves depend only on the seed: the same call gives the
+    same plan, unless the clock ends it early.
     """
     search = _Search(problem, plan, seed)
     sweeps = seconds / _seconds_a_move(problem) / problem.graph.n_tasks
@@ -65,7 +65,7 @@ def annealed(
 
 
 def _seconds_a_move(problem: Problem) -> float:
-    """Roughly, to know how many moves there will be."""
+    """Estimated seconds per move, to predict the number of moves."""
     return 1.5e-6 + 0.5e-7 * float(np.sqrt(problem.graph.n_tasks + len(problem.graph.reads)))
 
 
@@ -83,7 +83,7 @@ class _Search:
         self.makespan = self.best = float("inf")
 
     def begin(self, plan: Plan) -> None:
-        """Search from the decisions of a plan; the best solution so far is kept."""
+        """Start from the decisions of a plan; the best solution so far is kept."""
         self.solution.order[:] = order_of(plan)
         self.solution.host[:] = plan.host
         self.makespan = float(restart(self.tables, self.solution, self.trial))
@@ -92,7 +92,7 @@ class _Search:
             self.best_finish[:], self.best_host[:] = self.solution.finish, self.solution.host
 
     def run(self, until: float, warm: float, cold: float) -> bool:
-        """Moves at these temperatures until that much work is done; True if a better solution was found."""
+        """Make moves at these temperatures until this much work is done; returns whether the best improved."""
         before = self.best
         self.makespan, self.best = anneal(
             self.tables,
@@ -110,7 +110,7 @@ class _Search:
         return self.best < before
 
     def plan(self, name: str) -> Plan:
-        """The best solution as a plan: tasks placed in the order of their starts, in gaps where they fit."""
+        """The best solution as a plan: tasks placed in order of start, inserted into gaps if they fit."""
         tables = self.tables
         seconds = tables.run_seconds[np.arange(len(self.best_host)), tables.speed_class[self.best_host]]
         order = ready_queue_order(self.arrays.tasks, seconds - self.best_finish)
@@ -148,7 +148,7 @@ def _room_for_solution(n: int, cores: int) -> Solution:
 
 
 def order_of(plan: Plan) -> Int64s:
-    """Tasks by start; ties as the program orders them."""
+    """Tasks by start; ties in topological order."""
     position = np.empty(plan.graph.n_tasks, np.int64)
     position[plan.graph.order] = np.arange(plan.graph.n_tasks)
     return np.lexsort((position, plan.start)).astype(np.int64)
@@ -189,7 +189,7 @@ def _offsets(owner: Int64s, n: int) -> Int64s:
 
 
 def _between_places(arrays: ProblemArrays) -> tuple[Floats, Floats]:
-    """Latency and seconds per byte between every two places."""
+    """Latency and seconds per byte between all pairs of places."""
     network = arrays.network
     zone = network.zone
     with np.errstate(divide="ignore"):
@@ -205,7 +205,7 @@ def _between_places(arrays: ProblemArrays) -> tuple[Floats, Floats]:
 
 
 def _outside_arrival(arrays: ProblemArrays, latency: Floats, per_byte: Floats) -> Floats:
-    """When what each task reads from outside can be at each place; one row if that is always at once."""
+    """When each task's inputs from outside can be at each place; a single row if that is always time 0."""
     tasks, initial = arrays.tasks, arrays.initial
     ready = np.zeros((len(tasks.work), len(latency)))
     held = np.diff(initial.ptr) > 0
@@ -218,7 +218,7 @@ def _outside_arrival(arrays: ProblemArrays, latency: Floats, per_byte: Floats) -
 
 
 def _return_seconds(tasks: TaskArrays, origin: int, latency: Floats, per_byte: Floats) -> Floats:
-    """How long results take to return to the origin; one row if they need not."""
+    """Seconds to return each task's results to the origin; a single row if none need to return."""
     seconds = np.zeros((len(tasks.work), len(latency)))
     if origin == EVERYWHERE:
         return seconds[:1]

@@ -1,4 +1,4 @@
-"""The default: several planners, each judged by the makespan of its plan as executed, and the best plan kept."""
+"""The default planner: runs several planners, compares the executed makespans of their plans, and keeps the best."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from headrace.model.errors import NoPlan
 from headrace.model.plan import Plan
 
 TRIVIAL = ("single-host", "round-robin")
-"""Always among the candidates: where links are slow they are hard to beat."""
+"""Always among the candidates, because they are hard to beat on slow links."""
 _LARGE = 2e7
-"""Tasks times hosts beyond which only one planner looks at every host."""
+"""Tasks times hosts above which only one planner considers every host."""
 _MEDIUM = 2e6
-"""Tasks times hosts up to which all that fit are tried."""
+"""Tasks times hosts up to which all suitable planners are tried."""
 
 
 def candidates(problem: Problem) -> tuple[str, ...]:
-    """The planners that fit a problem's kind and size; the first ones always.
+    """The planners that suit a problem's kind and size; the first ones are always included.
 
     >>> from headrace.testing import random_platform, random_program
     >>> candidates(Problem(random_program(1).graph, random_platform(1)))[:4]
@@ -36,7 +36,7 @@ def candidates(problem: Problem) -> tuple[str, ...]:
 
 
 def best_of_candidates(problem: Problem) -> Plan:
-    """The plan with the least makespan under the platform's own contention; ties: the first."""
+    """The plan with the smallest makespan under the platform's contention model; ties: the first."""
     from headrace.planners.registry import make
 
     best: Plan | None = None
@@ -56,9 +56,13 @@ def best_of_candidates(problem: Problem) -> Plan:
 
 
 class Auto:
-    """Plans with those that fit the program's kind and size and keeps the best plan.
+    """Runs the planners that suit the program's kind and size, and keeps the best plan.
 
-    The time it takes is that of its candidates: some ten times HEFT for small problems, twice for large ones.
+    Its planning time is the sum over its candidates: about ten times HEFT's for small problems, twice for large ones.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> Auto().plan(Problem(random_program(1).graph, random_platform(1))).makespan > 0
+    True
     """
 
     name = "auto"

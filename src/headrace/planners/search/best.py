@@ -21,26 +21,36 @@ from headrace.planners.search.auto import best_of_candidates
 from headrace.planners.search.critical_chain import critical_tasks
 
 Report = Callable[[float, float, float], None]
-"""Called with seconds passed, makespan and bound whenever the plan gets better."""
+"""Called with elapsed seconds, makespan and bound whenever the plan improves."""
 _SHARE = 0.85
-"""Share of the time for improving; what fits is counted as on a machine of ordinary speed."""
+"""Share of the time for local search; its work is counted as on a machine of ordinary speed."""
 _OPTIMAL = 1.0 + 1e-9
 
 
 class Best:
-    """The best of the candidates of `auto`, improved by local search until the time is up.
+    """The best candidate of `auto`, improved by local search within a time limit.
 
-    Without contention: simulated annealing on order and hosts, moves on the critical path. With it: single
-    tasks are moved to other hosts and positions, every trial booked and carried out under the platform's own
-    rule. How long the search is follows from work that is counted, not measured, and moves from the seed alone:
-    the same call gives the same plan. On a slow machine the clock cuts the search short, soon after the time is up.
+    Without contention: simulated annealing of order and hosts, with moves on the critical path. With contention: single
+    tasks are moved to other hosts and positions, and every trial is booked and simulated under the platform's
+    contention model. The length of the search is counted work, not measured time, and moves depend only on the seed, so
+    the same call gives the same plan. On a slow machine the clock ends the search soon after the time limit.
+
+    Args:
+        time: Time limit in seconds.
+        tell: Called with elapsed seconds, makespan and bound whenever the plan improves.
+
+    Raises:
+        UsageError: The time is not positive.
+
+    >>> Best(time=2.0).name
+    'best'
     """
 
     name = "best"
 
     def __init__(self, time: float = 10.0, tell: Report = lambda seconds, makespan, bound: None) -> None:
         if not 0 < time < 1e6:
-            raise UsageError(f"time is {time}", hint="give seconds above 0, such as 10")
+            raise UsageError(f"time is {time}", hint="use a number of seconds above 0, such as 10")
         self.time = time
         self.tell = tell
 
@@ -59,14 +69,14 @@ class Best:
             plan = improve(
                 problem, plan, self.time * _SHARE, problem.seed, began + 1.25 * self.time + 2, tell
             )
-        note = f"began with the plan of {first}"
+        note = f"improved from the plan of {first}"
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, note))
 
 
 def _hill_climbed(
     problem: Problem, plan: Plan, seconds: float, seed: int, until: float, tell: Callable[[float], None]
 ) -> Plan:
-    """Move single tasks to other hosts and earlier positions as long as the plan does not get worse."""
+    """Hill climbing: move single tasks to other hosts and earlier positions, accepting plans that are not worse."""
     random = np.random.default_rng(seed)
     steps = max(1, int(seconds / (1e-3 + 1.5e-6 * (problem.graph.n_tasks + len(problem.graph.reads)))))
     arrays, graph = problem_arrays(problem), problem.graph
@@ -98,7 +108,7 @@ def _hill_climbed(
 
 
 def _results_should_wait(problem: Problem, order: Int64s, host: Ints, arrays: ProblemArrays) -> bool:
-    """Whether these decisions make a shorter plan if results return after all inputs are booked."""
+    """Whether these decisions give a shorter plan if results are returned after all inputs are booked."""
     at_once, later = (_decoded(problem, "", order, host, arrays, waits).makespan for waits in (False, True))
     return later < at_once
 
@@ -126,7 +136,7 @@ def _earlier(
     task: int,
     random: np.random.Generator,
 ) -> Int64s:
-    """The order with a task moved to a random position after all that it reads from."""
+    """The order with a task moved to a random earlier position after its predecessors."""
     makers = problem.graph.producer[problem.graph.reads_of(task)]
     position = np.empty(len(order), np.int64)
     position[order] = np.arange(len(order))

@@ -12,16 +12,16 @@ from headrace.simulator.replay.dependencies import dependencies
 
 
 def critical_tasks(plan: Plan, holders: Mapping[int, tuple[int, ...]] | None = None) -> Ints:
-    """Tasks on one chain, each waiting for the one before it, to the latest end: O(tasks + transfers).
+    """Tasks on one critical chain, each waiting for the one before it, up to the latest end: O(tasks + transfers).
 
-    All tasks, if only transfers are on the chain.
+    Returns all tasks if the chain consists only of transfers.
     """
     n = plan.graph.n_tasks
     depends = dependencies(plan, holders or {})
     start = np.concatenate((plan.start, plan.move_start))
     finish = np.concatenate((plan.finish, plan.move_finish))
     source = np.repeat(np.arange(len(start)), np.diff(depends.ptr))
-    # For every node the predecessor that ended last: sort by (target, end of source), take the last of each.
+    # For every node, find the predecessor that ended last: sort by (target, end of source), take the last of each.
     by_end = np.lexsort((source, finish[source], depends.successors))
     last = np.full(len(start), -1, np.int64)
     last[depends.successors[by_end]] = source[by_end]

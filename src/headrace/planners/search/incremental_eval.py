@@ -1,4 +1,4 @@
-"""Incremental evaluation after a move: only what the move changes is computed again."""
+"""Incremental evaluation after a move: only the tasks that the move changes are recomputed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from headrace.planners.search.records import BLOCK, LOOK, SearchTables, Solution
 
 @inner
 def compute_finish(tables: SearchTables, solution: Solution, task: int) -> bool:
-    """Finish, return of results and cause of a task from those before it; returns whether the finish has changed."""
+    """Compute finish, return of results and cause of a task; returns whether the finish has changed."""
     host = solution.host[task]
     place = tables.host_place[host]
     ready, why = tables.outside_arrival[0 if tables.outside_arrival.shape[0] == 1 else task, place], -1
@@ -36,7 +36,7 @@ def compute_finish(tables: SearchTables, solution: Solution, task: int) -> bool:
 
 @inner
 def compute_tail(tables: SearchTables, solution: Solution, task: int) -> bool:
-    """The tail of a task from those after it; returns whether it has changed."""
+    """Compute the tail of a task from its successors; returns whether it has changed."""
     tail = tables.run_seconds[task, tables.speed_class[solution.host[task]]] + longest_after(
         tables, solution, task, solution.next[task], -1
     )
@@ -49,9 +49,9 @@ def compute_tail(tables: SearchTables, solution: Solution, task: int) -> bool:
 def update_solution(
     tables: SearchTables, solution: Solution, trial: Trial, moved: int, first: int, last: int
 ) -> None:
-    """A task was moved within the positions first .. last, to the core that `trial.insertion` says.
+    """Update the solution after a task was moved within the positions first .. last, to the core in `trial.insertion`.
 
-    O(tasks in front of and behind it) to look at, O(reads + readers) for each whose times change.
+    O(tasks) to check all tasks, O(reads + readers) for each task whose times change.
     """
     old_core, old_before, old_next = solution.core[moved], solution.before[moved], solution.next[moved]
     _unlink(solution, moved)
@@ -90,7 +90,7 @@ def _link(solution: Solution, task: int, core: int, before: int) -> None:
 def _update_last(
     solution: Solution, moved: int, old_core: int, old_before: int, first: int, last: int
 ) -> None:
-    """Find again what is last on its core in front of each block: of both cores, and of tasks that crossed."""
+    """Update the last task per core before each block, for both cores and for tasks that crossed a block boundary."""
     for block in range(first // BLOCK + 1, solution.last.shape[0]):
         if solution.last[block, old_core] == moved:
             solution.last[block, old_core] = old_before
@@ -109,7 +109,7 @@ def _update_last(
 
 @inner
 def _find_last(solution: Solution, block: int, core: int) -> bool:
-    """Walk from what was last to what is; returns whether it has changed."""
+    """Update the last task of a core before a block, starting from the old one; returns whether it has changed."""
     was = solution.last[block, core]
     task = was
     while task >= 0 and solution.position[task] >= block * BLOCK:
@@ -123,7 +123,7 @@ def _find_last(solution: Solution, block: int, core: int) -> bool:
 
 @inner
 def _mark(trial: Trial, task: int) -> int:
-    """1 if the task was not marked yet."""
+    """Mark a task; returns 1 if it was not marked yet, else 0."""
     if task < 0 or trial.marked[task]:
         return 0
     trial.marked[task] = True
@@ -134,7 +134,7 @@ def _mark(trial: Trial, task: int) -> int:
 def _update_finishes(
     tables: SearchTables, solution: Solution, trial: Trial, moved: int, old_next: int, first: int
 ) -> None:
-    """Finishes, in order, of all tasks that wait for something whose finish or place has changed."""
+    """Recompute, in order, the finishes of all tasks that wait for a task whose finish or place has changed."""
     left = _mark(trial, moved) + _mark(trial, old_next) + _mark(trial, solution.next[moved])
     i = first
     while left > 0:
@@ -156,7 +156,7 @@ def _update_finishes(
 def _update_tails(
     tables: SearchTables, solution: Solution, trial: Trial, moved: int, old_before: int, last: int
 ) -> None:
-    """Tails, from the end, of all tasks whose successors have another tail or place."""
+    """Recompute, from the end, the tails of all tasks with a successor whose tail or place has changed."""
     left = _mark(trial, moved) + _mark(trial, old_before) + _mark(trial, solution.before[moved])
     i = last
     while left > 0:

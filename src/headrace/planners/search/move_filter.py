@@ -1,10 +1,9 @@
-"""Whether a changed order or host can keep within a makespan, without decoding the whole solution.
+"""Check whether a move can stay within a makespan, without decoding the whole solution.
 
-Each task carries the time from its start to the end of everything that waits for it, over data and over cores
-(`tail`). A move changes what lies between the old and the new position of a task. So these positions are decoded,
-and every task whose finish has changed is joined with the tails of those that come after them. Paths that pass by
-are as long as before. Tasks keep their cores, but for the one that is moved: it goes to the core of its host that
-is free first.
+Each task has a `tail`: the time from its start to the end of everything that depends on it, through data or cores. A
+move affects the positions between the old and the new position of a task. Only these are decoded, and every task whose
+finish has changed is combined with the tails of its successors. Other paths keep their length. Tasks keep their cores,
+except the moved one, which goes to the core of its host that is free first.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from headrace.planners.search.records import BLOCK, COMPUTE, EDGE, SearchTables,
 
 @inner
 def work_of(tables: SearchTables, task: int) -> float:
-    """Seconds to compute the times of a task, as they are counted."""
+    """Counted seconds of work to compute the times of a task."""
     edges = (
         tables.predecessor_ptr[task + 1]
         - tables.predecessor_ptr[task]
@@ -30,7 +29,7 @@ def work_of(tables: SearchTables, task: int) -> float:
 
 @inner
 def longest_after(tables: SearchTables, solution: Solution, task: int, follower: int, behind: int) -> float:
-    """From the end of a task to the end of all that waits for it behind a position.
+    """Time from the end of a task to the end of everything after a position that depends on it.
 
     `follower` is next on its core, or -1. O(readers).
     """
@@ -56,7 +55,7 @@ def may_be_accepted(
 ) -> bool:
     """Whether the solution, with positions first .. last changed by moving a task, ends before `limit`.
 
-    `trial.finish` holds the finishes of the solution, before and after. O(positions changed * (reads + readers)).
+    `trial.finish` holds the finishes of the solution on entry and on return. O(changed positions * (reads + readers)).
     """
     order, finish = solution.order, trial.finish
     passed, at = True, first
@@ -108,7 +107,7 @@ def _inputs_arrive(tables: SearchTables, solution: Solution, finish: Floats, tas
 def _earliest_core(
     tables: SearchTables, solution: Solution, trial: Trial, low: int, high: int, moved: int, first: int
 ) -> tuple[int, int, float]:
-    """Of the cores low .. high - 1 the one that is free first, its last task (-1: none), and since when."""
+    """The core among low .. high - 1 that is free first, its last task (-1: none), and when it is free."""
     best, best_before, best_free = -1, -1, np.inf
     for core in range(low, high):
         before = trial.last[core]

@@ -1,4 +1,4 @@
-"""What the search by moves reads and writes."""
+"""Records that the annealing search reads and writes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from headrace.arrays import Int64s
 from headrace.model.graph import Bools, Floats
 
 BLOCK = 64
-"""The last task on each core is kept for every BLOCK-th position, so that it is found quickly."""
+"""The last task on each core is stored for every BLOCK-th position, for fast look-up."""
 MOVE, LOOK, COMPUTE, EDGE = 0.8e-6, 1.5e-9, 100e-9, 5e-9
-"""Seconds for a move, for a look at a task, for its times, and for each edge into or out of it."""
+"""Counted seconds for a move, for checking a task, for computing its times, and for each of its edges."""
 
 
 class SearchTables(NamedTuple):
-    """What does not change during the search, worked out from the problem's arrays for quick look-up."""
+    """Tables that do not change during the search, derived from the problem's arrays for fast look-up."""
 
     run_seconds: Floats
     """[tasks, speed classes] run time of each task on each kind of host."""
@@ -23,14 +23,14 @@ class SearchTables(NamedTuple):
     host_place: Int64s
     core_ptr: Int64s
     core_free_at: Floats
-    """When each core can first be used."""
+    """When each core becomes available."""
     latency: Floats
     """[places, places]; 0 on the diagonal, inf where there is no route."""
     seconds_per_byte: Floats
     """[places, places]; 0 on the diagonal."""
     predecessor_ptr: Int64s
     predecessor: Int64s
-    """For each read of an item that a task makes: that task."""
+    """For each read of an item produced by a task: that task."""
     read_bytes: Floats
     successor_ptr: Int64s
     successor: Int64s
@@ -38,46 +38,46 @@ class SearchTables(NamedTuple):
     sent_bytes: Floats
     """and the bytes that each of them reads."""
     outside_arrival: Floats
-    """[1 or tasks, places] when what a task reads from outside can be at each place."""
+    """[1 or tasks, places] when a task's inputs from outside can be at each place."""
     return_seconds: Floats
-    """[1 or tasks, places] how long a task's results take to return from each place."""
+    """[1 or tasks, places] seconds to return a task's results from each place."""
 
 
 class Solution(NamedTuple):
-    """The current solution and what follows from it."""
+    """The current solution and values derived from it."""
 
     order: Int64s
     position: Int64s
     host: Int64s
     core: Int64s
     before: Int64s
-    """The task in front of each task on its core, or -1,"""
+    """The previous task on the core of each task, or -1,"""
     next: Int64s
-    """the one behind it,"""
+    """the next task on the core, or -1,"""
     first: Int64s
-    """and the first of each core."""
+    """and the first task of each core."""
     last: Int64s
-    """[blocks, cores] the last task of each core in front of every BLOCK-th position, or -1."""
+    """[blocks, cores] the last task of each core before every BLOCK-th position, or -1."""
     finish: Floats
     returned: Floats
     """When a task has finished and its results have returned."""
     cause: Int64s
-    """The task that each task had to wait for last, or -1."""
+    """The task that determined the start of each task, or -1."""
     tail: Floats
-    """From the start of each task to the end of everything that waits for it."""
+    """Time from the start of each task to the end of everything that depends on it."""
 
 
 class Trial(NamedTuple):
-    """Room for one move; between moves `finish` is that of the solution, all else is empty."""
+    """Scratch space for one move; between moves `finish` is that of the solution and all else is empty."""
 
     finish: Floats
     core: Int64s
     last: Int64s
     """The last task of each core among changed positions, or -1."""
     insertion: Int64s
-    """[core, task in front of it] that the moved task would get."""
+    """[core, preceding task] of the moved task."""
     marked: Bools
-    """Tasks that must be computed again."""
+    """Tasks that must be recomputed."""
     path: Int64s
     work: Floats
-    """[seconds of work so far, on a machine of ordinary speed]: counted, not measured, so that it repeats."""
+    """[seconds of work so far, on a machine of ordinary speed]: counted, not measured, for reproducibility."""

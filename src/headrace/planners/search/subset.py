@@ -1,4 +1,4 @@
-"""HEFT on the best subset of hosts: where links are limited, fewer hosts are often faster."""
+"""HEFT on the best subset of hosts: with limited links, fewer hosts are often faster."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_
 
 
 class Subset:
-    """HEFT with only some hosts allowed, the best of several subsets kept.
+    """HEFT restricted to several subsets of hosts; keeps the best plan.
 
-    Subsets: the first 1, 2, 4, ... and all hosts, by the work they do in a second and by how well they are
-    connected; and single sites. Each candidate's makespan is that under the platform's own contention.
-    O(log hosts + sites) times HEFT.
+    The subsets are the first 1, 2, 4, ... and all hosts, sorted by work per second and by connectivity, and single
+    sites. Candidates are compared by their makespan under the platform's contention model. O(log hosts + sites) times
+    HEFT.
 
     Args:
-        max_sites: The most sites that are tried alone: those that do most work in a second.
+        max_sites: Maximum number of single sites to try: those with the most work per second.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> Subset().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
+    'subset'
     """
 
     name = "subset"
@@ -60,7 +64,7 @@ def _heft_on(problem: Problem, hosts: Ints, arrays: ProblemArrays) -> Plan:
 
 
 def host_subsets(problem: Problem, max_sites: int = 16) -> Iterator[Ints]:
-    """The subsets worth trying, each once, all hosts first: O(places^2 + hosts log^2 hosts)."""
+    """The subsets to try, without duplicates, all hosts first: O(places^2 + hosts log^2 hosts)."""
     capacity = _work_per_second(problem)
     n = len(capacity)
     everyone = np.arange(n, dtype=np.int32)
@@ -78,7 +82,7 @@ def host_subsets(problem: Problem, max_sites: int = 16) -> Iterator[Ints]:
 
 
 def _work_per_second(problem: Problem) -> Floats:
-    """How much of this program's mix of kinds each host does in a second, on all its cores."""
+    """Work per second of each host, on all its cores, for this program's mix of kinds."""
     graph, platform = problem.graph, problem.platform
     work = np.bincount(graph.speed_class, weights=graph.work, minlength=len(graph.class_kind))
     share = work / work.sum() if work.sum() > 0 else np.full(len(work), 1.0 / len(work))
@@ -88,7 +92,7 @@ def _work_per_second(problem: Problem) -> Floats:
 
 
 def _seconds_per_byte(problem: Problem) -> Floats:
-    """Mean over all other places with hosts, and the origin, both ways; inf where there is no route."""
+    """Mean over all other places with hosts, and the origin, in both directions; inf if there is no route."""
     network = problem.platform.network
     ends = np.unique(network.host_place)
     others = ends if network.origin == EVERYWHERE else np.union1d(ends, [network.origin])

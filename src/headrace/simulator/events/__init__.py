@@ -1,1 +1,1 @@
-"""The grid as it truly is, in virtual time: compiled loops over arrays."""
+"""The simulated grid with its actual speeds and loads, in virtual time: compiled loops over arrays."""

@@ -1,4 +1,4 @@
-"""The event loop: orders are carried out, ends are noted, until something needs a decision."""
+"""The event loop: execute commands and process completions until the scheduler must be called."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.data import transfer_done
 from headrace.core.transitions.dispatch import dispatch, task_done
-from headrace.core.transitions.wake import asks_for_balance, wants_to_be_asked
+from headrace.core.transitions.wake import wants_to_be_asked
 from headrace.simulator.events.event_queue import first_end, put, take_due, take_out
 from headrace.simulator.events.flows import (
     alone_until,
@@ -54,7 +54,7 @@ from headrace.simulator.events.grid_state import (
 from headrace.simulator.events.traces import done_between, finish
 
 # Why the loop stopped.
-FINISHED, TIME, WAKE, BALANCE, STUCK, LOG_FULL, NO_ROOM = 0, 1, 2, 3, 4, 5, 6
+FINISHED, TIME, WAKE, STUCK, LOG_FULL, NO_ROOM = 0, 1, 2, 3, 4, 5
 
 
 @inner
@@ -70,7 +70,7 @@ def write(grid, kind, subject, origin, target):
 
 @inner
 def core_end(grid, core, task):
-    """When the work left on a core is done, at the speed its host has from now on."""
+    """When the remaining work on a core will be done, given the speed of its host from now on."""
     host = grid.core_host[core]
     left = grid.core_work_left[core] / grid.rate[grid.speed_class[task], host]
     trace = grid.host_trace[host]
@@ -96,7 +96,7 @@ def start_move(problem, state, grid, move, source, target):
 
 @inner
 def carry_out(problem, state, grid):
-    """Do what the coordinator commands; returns whether shares of links change by it."""
+    """Execute the coordinator's commands; returns whether bandwidth shares have changed."""
     changed = False
     cores = len(grid.core_host)
     for k in range(state.counters[COMMANDS]):
@@ -152,14 +152,14 @@ def finish_move(problem, state, grid, move):
 
 @entry
 def settle(problem, state, grid):
-    """Carry out what a change ordered, before anything new is started."""
+    """Execute the commands caused by a change before anything new starts."""
     if carry_out(problem, state, grid):
         update_flows(grid)
 
 
 @entry
 def host_speed_changes(problem, state, grid, host, trace):
-    """From now on a host follows another trace; what it runs has done its part of the work."""
+    """Switch a host to another trace and update the remaining work of its running tasks."""
     now = grid.now[0]
     old = grid.host_trace[host]
     for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
@@ -180,7 +180,7 @@ def host_speed_changes(problem, state, grid, host, trace):
 
 @entry
 def link_speed_changes(problem, state, grid, link, trace, delay):
-    """From now on a link follows another trace; transfers on it have sent their part."""
+    """Switch a link to another trace and update the remaining bytes of its transfers."""
     now = grid.now[0]
     cores = len(grid.core_host)
     places = len(state.place_up)
@@ -207,14 +207,14 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
 
 @inner
 def log_is_full(state, grid):
-    """Whether one more step could write more lines than the log has room for."""
+    """Whether the next step could write more entries than the log has room for."""
     need = state.counters[COMMANDS] + 3 * state.counters[TRANSFERS] + 2 * len(grid.core_host) + 16
     return len(grid.log_time) - grid.log_length[0] < need
 
 
 @inner
 def copies_are_full(state):
-    """Whether one more step could make more copy records than there is room for."""
+    """Whether the next step could add more copy records than there is room for."""
     need = 64 + state.counters[REQUESTS] + len(state.host_up) + 2 * state.counters[RUNNING_WRITES]
     return len(state.copy_item) - state.counters[COPIES] < need
 
@@ -232,7 +232,7 @@ def end_flows(problem, state, grid):
 
 @inner
 def end_what_is_due(problem, state, grid, factor):
-    """Note everything that ends now; returns whether shares of links change."""
+    """Process everything that finishes now; returns whether bandwidth shares change."""
     cores = len(grid.core_host)
     changed = flows_change(grid)
     if changed:
@@ -243,7 +243,7 @@ def end_what_is_due(problem, state, grid, factor):
         if number >= cores:
             if end_delay(problem, state, grid, number - cores):
                 changed = True
-        elif state.core_task[number] >= 0:  # not stopped at this very moment
+        elif state.core_task[number] >= 0:  # not stopped at the same time
             end_task(problem, state, grid, number, factor)
         number = take_due(grid)
     return changed
@@ -263,12 +263,11 @@ def end_delay(problem, state, grid, move):
 
 
 @entry
-def advance(problem, state, grid, until, results, wake, muted, check_balance):
-    """Run until all is done, a time is reached, the scheduler wants to be asked, or nothing can happen any more.
+def advance(problem, state, grid, until, results, wake, muted):
+    """Run until all is done, a time is reached, the scheduler must be called, or nothing more can happen.
 
-    See `core.transitions.wake` for `wake`. A scheduler that was just asked is not asked again before something has
-    happened (`muted`), but for one look whether what it placed left hosts idle (`check_balance`).
-    O(log of what is under way) for each end, plus what changes by it.
+    See `core.transitions.wake` for `wake`. With `muted`, the scheduler is not called again before an event occurs.
+    O(log of what is active) for each completion, plus the cost of what it changes.
     """
     tasks = len(state.done)
     while True:
@@ -281,9 +280,6 @@ def advance(problem, state, grid, until, results, wake, muted, check_balance):
             update_flows(grid)
         if state.counters[DONE] == tasks and state.counters[DELIVERED] == results:
             return FINISHED
-        if check_balance and asks_for_balance(problem, state, grid.now[0], wake):
-            return BALANCE
-        check_balance = False
         if wants_to_be_asked(problem, state, grid.now[0], wake, grid.happened[0], muted):
             return WAKE
         following = min(first_end(grid), grid.flow_change[0])

@@ -1,7 +1,7 @@
-"""The simulated grid: a back end in virtual time, with hosts and links that change as a script says.
+"""The simulated grid: a back end in virtual time whose hosts and links change according to a script.
 
 The compiled loop (`advance`) calls the coordinator's transitions directly and returns to Python only when the scheduler
-wants to be asked, the script has something to say, or the log is full.
+must be called, the next change of the script is due, or the log is full.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.replan import Replan
 from headrace.core.scheduler import Scheduler
 from headrace.core.transitions.data import unblock
+from headrace.core.transitions.wake import is_balance_asked_for
 from headrace.model.behaviour import Change
 from headrace.model.errors import HeadraceError, NoPlan, UsageError
 from headrace.model.events import (
@@ -41,7 +42,6 @@ from headrace.model.program import Program
 from headrace.model.trace import LinkTrace
 from headrace.simulator.events import grid_state as g
 from headrace.simulator.events.advance import (
-    BALANCE,
     FINISHED,
     LOG_FULL,
     NO_ROOM,
@@ -59,7 +59,7 @@ from headrace.simulator.events.setup import set_up_grid
 from headrace.simulator.events.trace import events_of
 
 MOST_IN_VAIN = 100
-"""How often a scheduler may be asked while nothing is under way and nothing comes of it."""
+"""Maximum number of successive scheduler calls without effect while nothing is active."""
 
 
 def simulate_scheduler(
@@ -75,9 +75,9 @@ def simulate_scheduler(
 ) -> SimulatedRun:
     """Run a program in virtual time under a scheduler.
 
-    `real` is the same graph with the true run times and sizes, where they differ from the estimated ones. Hosts and
-    links with traces follow them. `estimates` are what the scheduler is told. `tell` hears the time and the number of
-    finished tasks now and then.
+    `real` is the same graph with the actual run times and sizes, if they differ from the estimated ones. Hosts and
+    links with traces follow them. `estimates` is what the scheduler sees. `tell` is called from time to time with the
+    virtual time and the number of finished tasks.
     """
     began = work_clock()
     real = real or graph
@@ -125,14 +125,15 @@ class _Run:
         return self.records.state
 
     def go(self) -> None:
-        """From the start to the end."""
+        """Simulate the whole run."""
         self._take_away_what_comes_later()
         self._apply_changes(0.0)
         self.read = int(self.grid.log_length[0])
-        check_balance = self._ask([Started(0.0)])[1]
+        look_again = self._ask([Started(0.0)])[1]
         muted = True
         while True:
-            until = min(self._next_change(), self._next_release(), self._next_time())
+            at = self.view.time if look_again else self._next_time()
+            until = min(self._next_change(), self._next_release(), at)
             wake = self.coordinator.wake()
             reason = advance(
                 *self.coordinator.refs,
@@ -141,7 +142,6 @@ class _Run:
                 self.results,
                 wake,
                 muted and not wake.every_event,
-                check_balance,
             )
             self.view.time = float(self.grid.now[0])
             self.tell(self.view.time, int(self.state.counters[s.DONE]))
@@ -149,10 +149,9 @@ class _Run:
                 return
             if reason in (NO_ROOM, LOG_FULL):
                 self._make_room() if reason == NO_ROOM else self._lengthen_log()
-                happened = bool(self.grid.happened[0])
-                muted, check_balance = muted and not happened, check_balance and not happened
+                muted = muted and not self.grid.happened[0]
                 continue
-            self.grid.happened[0] = check_balance = False
+            self.grid.happened[0] = False
             if reason == STUCK:
                 if until == math.inf and not self._unstick():
                     raise self._stuck()
@@ -165,15 +164,24 @@ class _Run:
                 self.in_vain += 1
                 if self.in_vain > MOST_IN_VAIN:
                     raise self._stuck()
+            if look_again and reason == TIME and until == at and not self._is_balance_asked_for():
+                look_again, muted = False, True
+                continue
             news = self._release()
             if reason == TIME and self._next_change() <= self.view.time:
                 news += self._apply_changes(self.view.time)
-            commands, leaves_idle = self._ask([*self._happenings(), *news])
+            commands, look_again = self._ask([*self._happenings(), *news])
             muted = reason == WAKE or not commands
-            check_balance = leaves_idle and reason != BALANCE
+
+    def _is_balance_asked_for(self) -> bool:
+        """Whether the scheduler could move queued tasks to hosts that it left idle, or another event is due."""
+        due = min(self._next_change(), self._next_release(), self._next_time()) <= self.view.time
+        return due or bool(
+            is_balance_asked_for(*self.coordinator.refs, self.view.time, self.coordinator.wake())
+        )
 
     def _make_room(self) -> None:
-        """Room for the copy records that the next steps can make."""
+        """Reserve the copy records that the next steps can add."""
         counters = self.state.counters
         self.records.reserve(
             1024
@@ -183,7 +191,7 @@ class _Run:
         )
 
     def _take_away_what_comes_later(self) -> None:
-        """Hosts and links whose first event is to come are not there at the start."""
+        """Remove hosts and links that join later, as their first change shows."""
         first: dict[str, Change] = {}
         for change in self.changes:
             if not change.what.endswith("trace"):
@@ -198,7 +206,7 @@ class _Run:
                 self._link_change(change._replace(what="link-down"), (-1, -1))
 
     def _is_quiet(self, reason: int) -> bool:
-        """Whether nothing has begun since the scheduler was asked, and nothing is to come by itself."""
+        """Whether nothing has started since the scheduler was called and no event is pending."""
         lines = int(self.grid.log_length[0])
         quiet = lines == self.lines
         for_ever = min(self._next_change(), self._next_release()) == math.inf and not self._moves_on()
@@ -209,7 +217,7 @@ class _Run:
         return quiet and (for_ever or stands)
 
     def _moves_on(self) -> bool:
-        """Whether anything that is under way will ever end; hosts and links can stand still for good."""
+        """Whether anything active will ever finish; hosts and links can be stopped permanently."""
         return g.next_moment(self.grid) < math.inf
 
     def _next_release(self) -> float:
@@ -218,7 +226,7 @@ class _Run:
         return float(self.graph.release[self.releases[self.at_release]])
 
     def _release(self) -> list[Event]:
-        """Tasks whose time has come."""
+        """Release the tasks whose release time has been reached."""
         released: list[Event] = []
         while self._next_release() <= self.view.time:
             task = self.graph.task_names[self.releases[self.at_release]]
@@ -231,11 +239,11 @@ class _Run:
         return self.changes[self.at_change].time if self.at_change < len(self.changes) else math.inf
 
     def _next_time(self) -> float:
-        """When the scheduler wants to be asked; without a host there is nothing to ask."""
+        """The scheduler's wake-up time; inf while no host is up."""
         return self.scheduler.wake.at if self.state.host_up.any() else math.inf
 
     def _ask(self, events: Sequence[Event]) -> tuple[int, bool]:
-        """Ask the scheduler; how many commands it gave, and whether it left hosts idle while others have queues."""
+        """Call the scheduler; return the number of commands and whether it left hosts idle while others have queues."""
         began = work_clock()
         commands, leaves_idle = self.coordinator.ask_and_look(events)
         self.deciding += work_clock() - began
@@ -251,11 +259,11 @@ class _Run:
         grid.log_length[0] = k + 1
 
     def _settle(self) -> None:
-        """Carry out what a change of the grid stopped, before anything new starts."""
+        """Execute the stops caused by a change of the grid before anything new starts."""
         settle(*self.coordinator.refs, self.grid_ref)
 
     def _apply_changes(self, now: float) -> list[Event]:
-        """Everything of the script that happens by now."""
+        """Apply all changes of the script that are due."""
         events: list[Event] = []
         while self._next_change() <= now:
             change, traces = self.changes[self.at_change], self.setup.of_change[self.at_change]
@@ -323,7 +331,7 @@ class _Run:
         return events
 
     def _storage_change(self, change: Change, site: Site) -> list[Event]:
-        """A site's shared storage goes with its link if none of its hosts is there, and comes back with it."""
+        """A site's shared storage leaves and returns with its link if none of the site's hosts is up."""
         place, now = self.view.place_number[site.name], self.view.time
         reachable = bool(self.state.place_up[place])
         if change.what == "link-down" and all(host.name in self.view.down for host in site.hosts):
@@ -348,7 +356,7 @@ class _Run:
         self.grid_ref = grid_ref(self.grid)
 
     def _happenings(self) -> list[Event]:
-        """What the log has had since the scheduler was asked, as events; only for schedulers that want all of them."""
+        """Log entries since the last scheduler call as events; only for schedulers that wake on every event."""
         grid, state = self.grid, self.state
         first, self.read = self.read, int(grid.log_length[0])
         if not self.view.estimates.fixed:
@@ -374,7 +382,10 @@ class _Run:
         return events
 
     def _unstick(self) -> bool:
-        """Nothing can happen: ask about ready tasks without a host, and loosen queues. Whether that helps."""
+        """Resolve a deadlock: call the scheduler for ready tasks without a host, then release planned orders.
+
+        Returns whether that helps.
+        """
         waiting = self.view.ready_count
         if waiting:
             self._ask([])
@@ -388,14 +399,14 @@ class _Run:
             undelivered = self.results - int(self.state.counters[s.DELIVERED])
             missing = f"{undelivered} of {self.results} results not delivered"
         return NoPlan(
-            f"after {self.view.time:g} s nothing more can happen, with {missing}",
+            f"the run is stuck after {self.view.time:g} s: nothing more can happen, with {missing}",
             where=f"{self.graph.name} on {self.platform.name}",
-            hint="check whether all hosts are gone, a host or link is down or stopped for good, or a site's storage is "
-            "too small",
+            hint="check whether all hosts have left, a host or link is down or stopped permanently, or a site's "
+            "storage is too small",
         )
 
     def outcome(self, seconds: float) -> SimulatedRun:
-        """What the run came to."""
+        """The outcome of the run."""
         grid, counters = self.grid, self.state.counters
         length = int(grid.log_length[0])
         kinds = grid.log_kind[:length]
@@ -426,7 +437,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class SimulatedOutcome:
-    """A simulated run as other back ends report theirs: bodies of tasks do not run, so there are no results."""
+    """A simulated run in the form common to all back ends; task bodies do not run, so there are no results."""
 
     run: SimulatedRun
     events: tuple[Event, ...]
@@ -452,9 +463,9 @@ class SimulatedGrid:
     def execute(
         self, program: Program, scheduler: Scheduler | None, observe: Callable[[Event], None]
     ) -> SimulatedOutcome:
-        """Run a program under a scheduler; `observe` hears what happened, in order, when the run is over."""
+        """Run a program under a scheduler; `observe` is called with all events, in order, after the run."""
         if scheduler is None:
-            raise UsageError("a simulated grid needs a scheduler", hint="name one")
+            raise UsageError("a simulated grid needs a scheduler", hint="pass a scheduler")
         run = simulate_scheduler(
             program.graph,
             self.platform,

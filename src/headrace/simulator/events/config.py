@@ -1,4 +1,4 @@
-"""How a simulated run goes, beside the program, the grid and the scheduler."""
+"""Settings of a simulated run, in addition to the program, the grid and the scheduler."""
 
 from __future__ import annotations
 
@@ -9,28 +9,37 @@ from headrace.core.replan_policy import ReplanPolicy
 from headrace.model.errors import UsageError
 from headrace.predict.information import LEARNING, parse_quality
 
-ESTIMATES = "user, history, perfect, bounded:0.3 (30% wrong), sampled, forecast, history+sampled or history+forecast"
+ESTIMATES = (
+    "user, history, perfect, bounded:0.3 (up to 30% wrong), sampled, forecast, "
+    "history+sampled or history+forecast"
+)
 
 
 @dataclass(frozen=True)
 class SimulationConfig:
-    """Settings of a simulated run. The defaults are those of the command line."""
+    """Settings of a simulated run. The defaults are those of the command line.
+
+    Raises UsageError for an unknown kind of estimates or an error outside [0, 1).
+
+    >>> SimulationConfig(estimates="history", error=0.2, faults="kill=1@50%").planned is None
+    True
+    """
 
     policy: ReplanPolicy = field(default_factory=ReplanPolicy)
-    """When a planner plans again; schedulers that decide by themselves accept only its defaults."""
+    """When a planner replans; most online schedulers accept only the defaults (see `policy_fields`)."""
     execution: ExecutionPolicy = field(default_factory=ExecutionPolicy)
     estimates: str = field(
         default="user",
         metadata={
             "option": "--estimates",
-            "help": f"What the scheduler is told about run times and speeds: {ESTIMATES}.",
+            "help": f"Run times and speeds that the scheduler sees: {ESTIMATES}.",
         },
     )
     faults: str = field(
         default="",
         metadata={
             "option": "--faults",
-            "help": "What breaks and when, such as kill=2@30%,slow=n1*0.5@100+60.",
+            "help": "Faults and their times, such as kill=2@30%,slow=n1*0.5@100+60.",
         },
     )
     error: float = field(
@@ -41,10 +50,10 @@ class SimulationConfig:
         },
     )
     planned: float | None = None
-    """The makespan that shares of time in `faults` refer to; None: that of `planned_makespan`."""
+    """The makespan to which percentages in `faults` refer; None: the result of `planned_makespan`."""
 
     def accepted_by(self, scheduler: str) -> SimulationConfig:
-        """The same settings without those of `policy` that a scheduler of this name does not accept."""
+        """The same settings, with the fields of `policy` reset that a scheduler of this name does not accept."""
         from headrace.online.adapter import accepted_policy
 
         return replace(self, policy=accepted_policy(scheduler, self.policy))
@@ -52,7 +61,7 @@ class SimulationConfig:
     def __post_init__(self) -> None:
         if not 0.0 <= self.error < 1.0:
             raise UsageError(
-                f"error is {self.error}", hint="give a share of at least 0 and below 1, such as 0.2"
+                f"error is {self.error}", hint="use a share of at least 0 and below 1, such as 0.2"
             )
         if self.estimates not in ("user", "history", *LEARNING):
             try:

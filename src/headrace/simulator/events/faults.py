@@ -1,4 +1,4 @@
-"""Faults as people write them: `kill=2@30%,slow=1*0.5@10%+20%,link=uw@100+60`."""
+"""Parser for the text form of faults: `kill=2@30%,slow=1*0.5@10%+20%,link=uw@100+60`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ _HINT = (
 
 
 def parse_faults(text: str, platform: Platform, planned: float, seed: int = 0) -> list[Change]:
-    """What happens when, by time.
+    """Parse a comma-separated list of faults `kind=who@time+length` into changes, sorted by time.
 
-    kill: hosts leave. slow: hosts run at a share of their speed. join: hosts are not there before.
-    cluster: a site leaves with its hosts. link: a link (or a site's uplink) is down. `who` is a name or
-    how many are drawn; `+length` undoes it after that long, so that hosts which joined leave again. Times
-    are seconds, or shares of `planned`.
+    Kinds: kill (hosts leave), slow (hosts run at a share of their speed), join (hosts are absent until then), cluster
+    (a site leaves with its hosts), link (a link or a site's uplink is down). `who` is a name, or the number of targets
+    to draw at random. `+length` reverts the change after that time, so hosts that joined leave again. Times are in
+    seconds, or percentages of `planned`.
+
+    Raises UsageError for text that does not have this form.
 
     >>> lab = Platform.pairwise([1.0, 1.0], bandwidth=1e6)
     >>> [(c.time, c.what, c.name) for c in parse_faults("kill=h1@50%+5", lab, planned=100.0)]
@@ -42,11 +44,13 @@ def parse_faults(text: str, platform: Platform, planned: float, seed: int = 0) -
     for part in filter(None, (p.strip() for p in text.split(","))):
         found = _FORM.fullmatch(part)
         if found is None or found["kind"] not in KINDS:
-            raise UsageError(f"fault {part!r} is not understood", where="--faults", hint=_HINT)
+            raise UsageError(f"fault {part!r} is invalid", where="--faults", hint=_HINT)
         begin = _time(found["when"], planned, part)
         end = begin + _time(found["length"], planned, part) if found["length"] else math.inf
         if (found["kind"] == "slow") != (found["factor"] is not None):
-            raise UsageError(f"fault {part!r}: a share of speed is for slow", where="--faults", hint=_HINT)
+            raise UsageError(
+                f"fault {part!r}: only slow takes a share of speed", where="--faults", hint=_HINT
+            )
         factor = _factor(found["factor"] or "1", part)
         names = _who(found["who"].strip(), found["kind"], platform, used, rng, part)
         for name in names:
@@ -60,7 +64,9 @@ def _factor(text: str, part: str) -> float:
     except ValueError:
         factor = -1.0
     if not 0 <= factor <= 1:
-        raise UsageError(f"fault {part!r}: {text} is no share of speed", where="--faults", hint="0 to 1")
+        raise UsageError(
+            f"fault {part!r}: {text} is not a share of speed", where="--faults", hint="use 0 to 1"
+        )
     return factor
 
 
@@ -70,7 +76,7 @@ def _time(text: str, planned: float, part: str) -> float:
     except ValueError:
         value = math.inf
     if not value < math.inf:
-        raise UsageError(f"fault {part!r}: {text!r} is no time", where="--faults", hint=_HINT)
+        raise UsageError(f"fault {part!r}: {text!r} is not a time", where="--faults", hint=_HINT)
     return value / 100.0 * planned if text.endswith("%") else value
 
 
@@ -89,7 +95,9 @@ def _who(
         return [who]
     if not who.isdigit():
         raise UsageError(
-            f"fault {part!r}: there is no {who!r}", where="--faults", hint=f"one of {', '.join(known[:8])}"
+            f"fault {part!r}: there is no {who!r}",
+            where="--faults",
+            hint=f"use one of {', '.join(known[:8])}",
         )
     left = [name for name in known if name not in used]
     if int(who) > len(left):

@@ -1,4 +1,4 @@
-"""Transfers under way: alone on their links, or sharing them max-min fairly."""
+"""Active transfers: with exclusive use of their links, or sharing them max-min fairly."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def bandwidth_at(grid: GridState, link: int, now: float) -> float:
 
 @inner
 def latency_at(problem: StaticProblem, grid: GridState, pair: int, now: float) -> float:
-    """Latency of the way, with what the traces of its links add to their means."""
+    """Latency of the route, including what the traces of its links add to their means."""
     latency = problem.route_latency[pair]
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
         link = problem.route_links[k]
@@ -69,7 +69,7 @@ def step_after(problem: StaticProblem, grid: GridState, pair: int, now: float) -
 
 @inner
 def alone_until(problem: StaticProblem, grid: GridState, pair: int, now: float, size: float) -> float:
-    """When a transfer that has its links to itself is over: piece by piece of their traces."""
+    """When a transfer with exclusive links finishes, piece by piece of their traces."""
     if size <= 0.0:
         return now
     if not traced(problem, grid, pair):
@@ -93,7 +93,7 @@ def alone_until(problem: StaticProblem, grid: GridState, pair: int, now: float, 
 
 @inner
 def sent_between(problem: StaticProblem, grid: GridState, pair: int, start: float, end: float) -> float:
-    """Bytes that a transfer alone on its links sends in a span of time."""
+    """Bytes that a transfer with exclusive links sends in a time span."""
     if not traced(problem, grid, pair):
         return float((end - start) / problem.route_seconds_per_byte[pair])
     sent = 0.0

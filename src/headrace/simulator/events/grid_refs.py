@@ -1,4 +1,4 @@
-"""The simulated grid as compiled code holds it; see core.records."""
+"""References to the simulated grid for compiled code; see core.records."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def _world_ref(grid: Any) -> Any:
 
 
 def grid_ref(grid: GridState) -> Any:
-    """The grid for compiled code; itself where nothing is compiled."""
+    """The grid as a reference for compiled code; the record itself if compilation is disabled."""
     return grid if config.DISABLE_JIT else _world_ref(grid)

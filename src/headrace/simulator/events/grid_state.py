@@ -1,4 +1,4 @@
-"""The arrays of the simulated grid: true speeds and sizes, what is under way, and the log."""
+"""The arrays of the simulated grid: actual speeds and sizes, active tasks and transfers, and the log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.model.platform import Platform
 from headrace.model.trace import TraceTable
 from headrace.simulator.events.event_queue import ENDS
 
-# Kinds of lines in the log; subject, from and to say what.
+# Kinds of log entries; the meaning of subject, origin and target depends on the kind.
 TASK_STARTED, TASK_ENDED, TASK_STOPPED = 0, 1, 2
 MOVE_STARTED, MOVE_ENDED, MOVE_CUT = 3, 4, 5
 HOST_LEFT, HOST_JOINED, LINK_LEFT, LINK_JOINED, CHANGED = 6, 7, 8, 9, 10
@@ -27,7 +27,7 @@ LATENCY, FLOWING = 0, 1
 
 
 class GridState(NamedTuple):
-    """Ids of things that end: cores first, then transfers."""
+    """The simulated grid. Ids in the event queue: cores first, then transfers."""
 
     now: Floats
     work: Floats
@@ -43,7 +43,7 @@ class GridState(NamedTuple):
     link_bandwidth: Floats
     core_host: Ints
     core_work_left: Floats
-    """Work left of what each core runs, as of `core_since`."""
+    """Remaining work of the task on each core, as of `core_since`."""
     core_since: Floats
     transfer_left: Floats
     transfer_since: Floats
@@ -63,7 +63,7 @@ class GridState(NamedTuple):
     log_to: Ints
     log_length: NDArray[np.int64]
     happened: Bools
-    """[1] Whether a task or a transfer has ended since the loop last stopped for the scheduler."""
+    """[1] Whether a task or a transfer has finished since the loop last stopped for the scheduler."""
 
 
 def make_grid_state(
@@ -79,7 +79,7 @@ def make_grid_state(
     link_delay: Ints,
     link_delay_mean: Floats,
 ) -> GridState:
-    """Everything at its beginning; the graph is the real one."""
+    """The initial grid; `graph` has the actual run times and sizes."""
     cores, moves = int(problem.core_ptr[-1]), len(state.transfer_item)
     links = len(state.link_up)
     fair = platform.contention == "fair"
@@ -123,7 +123,7 @@ def make_grid_state(
 
 
 def with_longer_log(grid: GridState) -> GridState:
-    """Twice the room for what happens."""
+    """The same grid with twice the room for log entries."""
     longer: dict[str, Any] = {}
     for name in ("log_time", "log_kind", "log_subject", "log_from", "log_to"):
         old = getattr(grid, name)

@@ -1,4 +1,4 @@
-"""What a simulated run leaves."""
+"""The record of a simulated run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headrace.model.platform import Platform
 
 @dataclass(frozen=True, eq=False)
 class SimulatedRun:
-    """A program's run in virtual time: its log, and what it came to."""
+    """A program's run in virtual time: its log and its outcome."""
 
     graph: Graph
     platform: Platform
@@ -27,11 +27,11 @@ class SimulatedRun:
     log_from: Ints
     log_to: Ints
     seconds: float
-    """Time it took to simulate, planning included, compiling not."""
+    """Wall-clock seconds for the simulation, including planning but not compiling."""
     deciding: float
-    """Of that, time spent in the scheduler."""
+    """The part of these seconds that was spent in the scheduler."""
     asked: int
-    """How often the scheduler was asked."""
+    """Number of scheduler calls."""
     plans: int
     redone: int
     """Executions that were repeated because their data was lost."""
@@ -40,29 +40,29 @@ class SimulatedRun:
     replicas: int
     bytes_moved: float
     bound: float = 0.0
-    """No run on this grid takes less, with every host there all the time and as fast as it ever is."""
+    """Lower bound on the makespan, with every host always up and at its highest speed."""
     notes: tuple[str, ...] = field(default=())
 
     @property
     def events(self) -> int:
-        """Lines of the log."""
+        """Number of log entries."""
         return len(self.log_time)
 
     @property
     def executed(self) -> Plan:
-        """The executions that counted and the transfers that arrived, as a plan to draw, check and save."""
+        """The effective executions and completed transfers as a plan that can be drawn, checked and saved."""
         from headrace.simulator.events.trace import executed_plan
 
         return executed_plan(self)
 
     def gantt(self, path: str | Path) -> None:
-        """Draw the run as an SVG picture, with executions that were stopped and hosts that were away."""
+        """Draw the run as an SVG Gantt chart, including stopped executions and absent hosts."""
         from headrace.report.grid_gantt import write_grid_gantt
 
         write_grid_gantt(self, path)
 
     def log_lines(self) -> list[str]:
-        """The whole log as text, one line for each event: the same for the same seed."""
+        """The whole log as text, one line per event; identical for identical seeds."""
         from headrace.simulator.events.trace import log_lines
 
         return log_lines(self)

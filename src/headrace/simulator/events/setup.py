@@ -1,4 +1,4 @@
-"""The grid of a simulated run, made from a platform and what happens on it."""
+"""Set up the grid of a simulated run from a platform and its scripted changes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from headrace.simulator.events.grid_state import GridState, make_grid_state
 
 
 class Setup(NamedTuple):
-    """The grid at its beginning, and what changes of it refer to."""
+    """The initial grid, and the traces and links that changes refer to."""
 
     grid: GridState
     traces: list[Trace]
-    """All that hosts and links follow, now or later; below, a trace is an index into this."""
+    """All traces that hosts and links follow, now or later; the fields below index this table."""
     of_change: list[tuple[int, int]]
-    """The trace of each change, and that of the latency if a link follows it; -1 for none."""
+    """The trace of each change, and its latency trace if it concerns a link; -1 for none."""
     links: dict[str, tuple[int, ...]]
     """The links that a change names."""
 
@@ -34,7 +34,7 @@ def set_up_grid(
     state: CoordinatorState,
     changes: Sequence[Change],
 ) -> Setup:
-    """Hosts and links with the traces they follow from the start, and those that changes bring."""
+    """Build the grid with the initial traces of hosts and links and those that changes introduce."""
     traces: list[Trace] = []
 
     def number(trace: Trace | None) -> int:

@@ -1,4 +1,4 @@
-"""Simulate a program on a grid that may change, under a scheduler by name, class or object."""
+"""Simulate a program on a changing grid under a scheduler given by name, class or object."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def simulate_program(
     tell: Callable[[float, int], None] = lambda time, done: None,
     **options: Any,
 ) -> SimulatedRun:
-    """Run a program in virtual time on a grid that may change.
+    """Simulate a program on a grid that may change during the run.
 
     >>> import headrace as hr
     >>> program = hr.Program()
@@ -95,8 +95,8 @@ def planned_makespan(
     scheduler: str | Planner | Scheduler,
     **options: Any,
 ) -> float:
-    """What shares of time in `faults` refer to: the makespan of the planner's own plan for the start; for schedulers
-    that decide by themselves that of HEFT. 0 if `faults` has no shares."""
+    """The makespan to which percentages in `faults` refer: that of the planner's initial plan, or of HEFT's for online
+    schedulers. 0 if `faults` has no percentages."""
     if "%" not in faults:
         return 0.0
     graph = program.graph if isinstance(program, Program) else program
@@ -107,7 +107,7 @@ def planned_makespan(
 
 
 def _bound(real: Graph, platform: Platform, changes: list[Change]) -> float:
-    """No run can be shorter: the bound with every host there all the time and as fast as it ever is."""
+    """Lower bound on the makespan, with every host always up and at its highest speed."""
     traces: dict[str, list[float]] = {}
     links: dict[str, list[float]] = {}
     for change in changes:

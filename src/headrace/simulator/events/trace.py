@@ -1,4 +1,4 @@
-"""What happened in a simulated run: as a plan, and as lines of text."""
+"""The trace of a simulated run: as a plan, as events and as lines of text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORDS = {
 
 
 def executed_plan(run: SimulatedRun) -> Plan:
-    """The last execution of every task that ended, and every transfer that arrived: O(log of the run)."""
+    """The last execution of every finished task, and every completed transfer: O(log of the run)."""
     n = run.graph.n_tasks
     host, core = np.zeros(n, np.int32), np.zeros(n, np.int32)
     start, finish = np.zeros(n), np.zeros(n)
@@ -81,7 +81,7 @@ def executed_plan(run: SimulatedRun) -> Plan:
 
 
 def log_word(name: str) -> str:
-    r"""A name as one word of a log line: as it is, or as a JSON string if it holds spaces, quotes or the like.
+    r"""A name as one word of a log line: unchanged, or a JSON string if it contains spaces, quotes or backslashes.
 
     >>> log_word("task_7"), log_word("uw -> ufmg"), log_word('a"b')
     ('task_7', '"uw -> ufmg"', '"a\\"b"')
@@ -91,7 +91,7 @@ def log_word(name: str) -> str:
 
 
 def events_of(run: SimulatedRun) -> Iterator[Event]:
-    """What a coordinator of real workers would have been told: O(log of the run)."""
+    """The events that real workers would have reported to the coordinator: O(log of the run)."""
     tasks, items = run.graph.task_names, run.graph.item_names
     hosts, places = run.platform.hosts, run.platform.network.place_names
     begun: dict[tuple[int, int], float] = {}
@@ -121,7 +121,7 @@ def events_of(run: SimulatedRun) -> Iterator[Event]:
 
 
 def log_lines(run: SimulatedRun) -> list[str]:
-    """One line for each event: the time, what happened, and the names it happened to, separated by spaces."""
+    """One line per event: time, kind and the names concerned, separated by spaces."""
     tasks = [log_word(name) for name in run.graph.task_names]
     items = [log_word(name) for name in run.graph.item_names]
     hosts = [log_word(host.name) for host in run.platform.hosts]

@@ -1,4 +1,4 @@
-"""Traces in compiled loops: the value at a moment, the next step, the moment by which work is done."""
+"""Traces in compiled loops: the value at a time, the next step, and the time at which work is done."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from headrace.model.trace import TraceTable
 
 @leaf
 def piece(table: TraceTable, trace: int, where: float) -> int:
-    """The piece of a trace that holds at a place of its series: O(log steps)."""
+    """The piece of a trace that holds at an offset into its series: O(log steps)."""
     low, high = table.ptr[trace], table.ptr[trace + 1]
     while high - low > 1:
         middle = (low + high) // 2
@@ -23,7 +23,7 @@ def piece(table: TraceTable, trace: int, where: float) -> int:
 
 @leaf
 def place_of(table: TraceTable, trace: int, moment: float) -> float:
-    """Where in its series a trace is at a moment; inside the first round if it repeats."""
+    """The offset into its series at which a trace is at a given time; within one period if it repeats."""
     where = moment + table.offset[trace]
     length = table.length[trace]
     if length < np.inf:
@@ -38,7 +38,7 @@ def value_at(table: TraceTable, trace: int, moment: float) -> float:
 
 @leaf
 def next_step(table: TraceTable, trace: int, moment: float) -> float:
-    """The first moment after this one at which a piece ends; inf if none does."""
+    """The first time after `moment` at which a piece ends; inf if none does."""
     where = place_of(table, trace, moment)
     at = piece(table, trace, where)
     if where < table.time[at]:
@@ -53,14 +53,14 @@ def next_step(table: TraceTable, trace: int, moment: float) -> float:
 
 @leaf
 def upto(table: TraceTable, trace: int, where: float) -> float:
-    """Integral from the beginning of the series to a place in its first round."""
+    """Integral from the beginning of the series to an offset within its first period."""
     at = piece(table, trace, where)
     return float(table.area[at] + (where - table.time[at]) * table.value[at])
 
 
 @leaf
 def finish(table: TraceTable, trace: int, start: float, amount: float) -> float:
-    """The first moment by which `amount` has been done since `start`; inf if it never is."""
+    """The earliest time by which `amount` has been done since `start`; inf if never."""
     if not amount > 0.0:
         return start
     base = place_of(table, trace, start)

@@ -128,7 +128,7 @@ class Replayer:
         _check_prefetch(plan, prefetch_depth)
         graph, platform = plan.graph, plan.platform
         if not holders:
-            holders = graph.homes.places_by_item(graph, platform)
+            holders = graph.initial_locations.places_by_item(graph, platform)
         needed = needs(plan, holders)
         depends = in_lists(plan, needed)
         soonest = graph.release if not_before is None else np.maximum(graph.release, not_before)
