@@ -168,3 +168,41 @@ def test_small_items_on_quick_links_arrive_late_in_a_run(folder: Path) -> None:
     )
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["makespan"] > 20_000
+
+
+def test_what_is_sent_does_not_depend_on_the_estimated_size(tmp_path: Path) -> None:
+    """50,000 bytes at 1000 bytes/s return after 11 s, whether they were estimated as 0 (unknown) or as 1."""
+    (tmp_path / "l").write_text("1\n0 1000\n")
+    (tmp_path / "full").write_text("1\n100\n")
+    (tmp_path / "g.pst").write_text(
+        "GridDescription 1\n0:ADD_CLUSTER <c> <l> <0>\n0:ADD_HOST <c> <h1> <full> <0> <0>\n"
+    )
+    for estimate in (0, 1):
+        (tmp_path / f"w{estimate}.pst").write_text(
+            "WorkDescription 1 2 1\nFile: <0> <in> <1000> <1000>\n"
+            f"File: <1> <out> <50000> <{estimate}>\nWork: <0> <1 : 0> <1 : 1> <1 : 10> <1 : 10>\n"
+        )
+    for program, scheduler, estimates in (
+        ("w0.pst", "workqueue", "user"),
+        ("w1.pst", "workqueue", "user"),
+        ("w0.pst", "heft", "history+forecast"),
+    ):
+        words = ("simulate", program, "--on", "g.pst", "-s", scheduler, "--estimates", estimates, "--json")
+        ended = headrace(*words, cwd=tmp_path)
+        assert ended.code == 0, ended.err
+        assert json.loads(ended.out)["makespan"] == pytest.approx(61.0)
+
+
+def test_unknown_sizes_and_run_times_by_architecture_survive_conversion(folder: Path) -> None:
+    text = (folder / "sweep.pst").read_text()
+    unknown = text.replace("<file_11> <323459> <323459>", "<file_11> <323459> <0>")
+    assert unknown != text
+    (folder / "sweep.pst").write_text(unknown)
+    assert headrace("convert", "sweep.pst", "sweep.json", cwd=folder).code == 0
+    assert headrace("convert", "sweep.json", "back.pst", cwd=folder).code == 0
+    plans = []
+    for program in ("sweep.pst", "sweep.json", "back.pst"):
+        planned = headrace("plan", program, "--on", "grid.pst", "-s", "minmin", "--json", cwd=folder)
+        assert planned.code == 0, planned.err
+        plans.append([(t["host"], t["finish"]) for t in json.loads(planned.out)["tasks"]])
+    assert plans[0] == plans[1] == plans[2]
