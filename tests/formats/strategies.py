@@ -15,11 +15,16 @@ kinds = st.one_of(st.just(""), texts, st.sampled_from(["fft", "two words", "x" *
 
 
 @st.composite
-def programs(draw: st.DrawFn, names: st.SearchStrategy[str] = texts) -> Program:
+def programs(
+    draw: st.DrawFn,
+    names: st.SearchStrategy[str] = texts,
+    sizes: st.SearchStrategy[float | None] = amounts,
+    work: st.SearchStrategy[float | list[float]] = amounts,
+) -> Program:
     """Each task reads some earlier items and comes after some earlier tasks it reads nothing from."""
     program = Program(draw(names))
     for name in draw(st.lists(names, max_size=2, unique=True)):
-        program.input(f"in {name}", size=draw(amounts))
+        program.input(f"in {name}", size=draw(sizes))
     for name in draw(st.lists(names, min_size=1, max_size=6, unique=True)):
         inputs = draw(st.lists(st.sampled_from([*program.data]), max_size=4)) if program.data else []
         makers = {program.producer[item] for item in inputs if item in program.producer}
@@ -29,8 +34,8 @@ def programs(draw: st.DrawFn, names: st.SearchStrategy[str] = texts) -> Program:
         program.task(
             name=name,
             inputs=inputs,
-            outputs={f"{name}/{i}": draw(amounts) for i in outputs},
-            work=draw(amounts),
+            outputs={f"{name}/{i}": draw(sizes) for i in outputs},
+            work=draw(work),
             kind=draw(kinds if names is texts else names),
             after=after,
         )

@@ -15,6 +15,7 @@ from headrace.model.errors import BadFile, HeadraceError
 TABLE = """name,duration,input,input_size,sources,output_size,destinations,cores,release,deadline
 a,50 min,x;y,2 GB;1 GB,s1|s2;s3,1 GB,s1,2,10,
 b,30,x,2 GB,s1|s2,500,s2|s3,,,100
+c,5,z,?,s1,?,,,,
 """
 
 
@@ -34,6 +35,7 @@ def test_rows_become_jobs_and_shared_files_one_item(tmp_path: Path) -> None:
     assert program.data["x"].initial_locations == ("s1", "s2")
     assert program.data["y"].size == 1e9
     assert program.data["b.out"].destinations == ("s2", "s3")
+    assert (program.data["z"].size, program.data["c.out"].size) == (None, None)
 
 
 def test_written_and_read_back(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from formats.strategies import commands, programs
+from formats.strategies import amounts, commands, programs
 from headrace.formats.task_edges import task_edges
 from headrace.formats.wfformat import read_program, write_program
 from headrace.model.errors import BadFile, BadProgram
@@ -17,6 +18,7 @@ from headrace.model.program import Program
 
 HERE = Path(__file__).parent / "data"
 INSTANCES = Path(__file__).parents[3] / "shared" / "data" / "wfinstances"
+times = st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=3)
 # tasks, edges, levels, widest level, seconds, files, bytes
 REAL = {
     "montage-chameleon-dss-15d-001": (2122, 6114, 8, 1890, 78087.5, 2463, 24_221_140_464),
@@ -33,9 +35,9 @@ REAL = {
 def same(a: Program, b: Program) -> None:
     """Equal in everything that a file keeps, order included."""
     assert a.name == b.name
-    assert [(t.name, t.work, t.inputs, t.outputs, t.kind, t.after) for t in a.tasks.values()] == [
-        (t.name, t.work, t.inputs, t.outputs, t.kind, t.after) for t in b.tasks.values()
-    ]
+    assert [
+        (t.name, t.work, t.inputs, t.outputs, t.kind, t.after, t.arch_speeds) for t in a.tasks.values()
+    ] == [(t.name, t.work, t.inputs, t.outputs, t.kind, t.after, t.arch_speeds) for t in b.tasks.values()]
     assert list(a.data.values()) == list(b.data.values())
     assert a.producer == b.producer
 
@@ -103,7 +105,7 @@ def test_older_layouts_survive_being_written_as_1_5(name: str, tmp_path: Path) -
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(program=programs())
+@given(program=programs(sizes=st.none() | amounts, work=amounts | times))
 def test_programs_survive_a_round_trip(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("wf") / "p.json"
     write_program(program, path)
