@@ -106,9 +106,9 @@ def qualities(ask: Ask, chosen: Sequence[str], tasks_in_chunk: int = TASKS_IN_CH
             "%, within twice the standard error; the constant interval and the twenty seeds were chosen after that. "
             "The rules of the claims are the first ones.",
             f"Heuristics plan every {INTERVAL:g} s, and when a host becomes idle. Perfect: means over the next "
-            "five minutes; bounded: the same and run times of tasks, off by up to that share, drawn again every ten "
-            "seconds for resources and once for tasks; sampled: the mean of all measurements so far; forecast: the "
-            "best of several predictors over them.",
+            "five minutes; bounded: the same, run times of tasks and sizes of files, off by up to that share, drawn "
+            "again every ten seconds for resources and once for tasks and files; sampled: the mean of all measurements "
+            "so far; forecast: the best of several predictors over them.",
         ],
     )  # fmt: skip
 
