@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-import headrace as hr
+from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
+from headrace.planners.registry import make
 from headrace.simulator.replay.dependencies import by_core
 
 CLUSTERS = ((4, 1.0), (6, 0.7), (12, 0.3))
@@ -53,7 +54,7 @@ def sweep(tasks: int, shared: int, seed: int = 0) -> Program:
 def planned(tasks: int, shared: int) -> Plan:
     """A plan for the grid; its decisions are what both sides carry out."""
     quick = replace(grid(), contention="none")
-    plan = hr.plan(sweep(tasks, shared), quick, "workqueue")
+    plan = make("heft").plan(Problem(sweep(tasks, shared).graph, quick))
     return replace(plan, platform=grid())
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headrace.core.estimate_sources import ServiceEstimates
+from headrace.core.estimate_sources import LearningEstimates, ServiceEstimates
 from headrace.core.estimates import Estimates, HistoryEstimates
 from headrace.model.errors import UsageError
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Host, Platform, Site
+from headrace.model.program import Program
 from headrace.model.trace import LinkTrace, Trace
 from headrace.predict.history import Measurement, predict
 
@@ -30,7 +31,7 @@ def tasks(seed: int, reading: bool = True) -> Graph:
 
 def note(estimates: Estimates, rows: list[tuple[int, int, float]]) -> None:
     some, hosts, seconds = (np.array(column) for column in zip(*rows, strict=True))
-    estimates.note(0.0, some.astype(np.int32), hosts.astype(np.int32), seconds.astype(float))
+    estimates.note(np.zeros(len(rows)), some.astype(np.int32), hosts.astype(np.int32), seconds.astype(float))
 
 
 def all_seconds(estimates: Estimates, hosts: int) -> np.ndarray:
@@ -78,6 +79,82 @@ def test_learning_in_a_run_is_learning_from_files(seed: int, reading: bool) -> N
     told, machines = predict(graph, platform, history, alpha=0.7)
     expected = told.work / machines.rates(told)[told.speed_class].T
     assert all_seconds(learned, 3) == pytest.approx(expected)
+
+
+def by_architecture(files: bool = False) -> tuple[Graph, Platform]:
+    """Six tasks with run times of their own for each of three architectures, five hosts: 0, 0, 1, 1, 2."""
+    program = Program("sweep")
+    for t in range(6):
+        read = [program.input(f"in{t}", size=10.0 * (t + 1))] if files else []
+        program.task(None, inputs=read, work=[100.0 + t, 50.0 + 3 * t, 25.0 + 2 * t], kind="sweep")
+    hosts = tuple(
+        Host(f"h{k}", speed, arch=arch)
+        for k, (speed, arch) in enumerate([(1.0, 0), (2.0, 0), (1.0, 1), (1.0, 1), (1.0, 2)])
+    )
+    return program.graph, Platform((Site("s", hosts),))
+
+
+@pytest.mark.parametrize("files", [False, True])
+def test_run_times_for_architectures_are_learned_across_tasks(files: bool) -> None:
+    """One task of 80 s on h0 tells of all tasks on all hosts: by speed on its architecture, by the user's mean run
+    times elsewhere; then one on h2 tells of h3, which has its architecture."""
+    graph, platform = by_architecture(files)
+    assert (len(graph.kinds), len(graph.class_kind)) == (1, 6)
+    learned = HistoryEstimates(graph, platform)
+    user = all_seconds(learned, 5)
+    assert user == pytest.approx((graph.work[:, None] / platform.rates(graph)[graph.speed_class]).T)
+    size = np.arange(1, 7) if files else np.ones(6)
+    note(learned, [(0, 0, 80.0)])
+    mean = user.mean(axis=1)
+    first = 80.0 * np.array([1.0, 0.5, mean[2] / mean[0], mean[3] / mean[0], mean[4] / mean[0]])
+    assert all_seconds(learned, 5) == pytest.approx(first[:, None] * size)
+    note(learned, [(1, 2, 30.0 * size[1])])
+    later = all_seconds(learned, 5)
+    assert later[2:4] == pytest.approx(np.array([30.0, 30.0])[:, None] * size)
+    assert later[:2] == pytest.approx(first[:2, None] * size)
+    between = (80.0 / mean[0] + 30.0 / mean[2]) / 2 * mean[4]
+    assert later[4] == pytest.approx(between * size)
+
+
+def test_a_platform_with_learned_speeds_says_the_same_as_the_estimates() -> None:
+    graph, platform = by_architecture()
+    learned = HistoryEstimates(graph, platform)
+    for rows in ([], [(3, 4, 9.0)], [(2, 1, 5.0), (1, 0, 7.0)]):
+        if rows:
+            note(learned, rows)
+        rates = learned.rates(0.0)
+        seen = learned.platform(0.0).rates(learned.graph)
+        in_use = np.unique(learned.graph.speed_class)
+        assert seen[in_use] == pytest.approx(rates[in_use])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_architectures_in_a_run_are_as_from_files(seed: int) -> None:
+    graph, platform = by_architecture(files=True)
+    rng = np.random.default_rng(seed)
+    rows = [(int(rng.integers(6)), int(rng.integers(4)), float(rng.uniform(1, 9))) for _ in range(9)]
+    learned = HistoryEstimates(graph, platform)
+    note(learned, rows)
+    told, machines = predict(
+        graph, platform, [Measurement("sweep", f"h{h}", s, 10.0 * (t + 1)) for t, h, s in rows]
+    )
+    assert all_seconds(learned, 5) == pytest.approx(told.work / machines.rates(told)[told.speed_class].T)
+
+
+def test_history_with_forecasts_learns_without_the_load() -> None:
+    """A task took 40 s while half of h0 was there: 20 core seconds. From 40 s on a quarter is there: 80 s."""
+    graph = make_graph(work=[5.0, 5.0], size=[], producer=[], read_ptr=[0, 0, 0], reads=[], kinds=("k",))
+    trace = Trace([0.0, 40.0, 1e9], [0.5, 0.25, 0.25])
+    platform = Platform((Site("lab", (Host("h0", trace=trace, load=0.5), Host("h1", speed=2.0))),))
+    both = np.array([0, 1], np.int32)
+    told = LearningEstimates(graph, platform)
+    assert told.seconds(0.0, both, both).tolist() == pytest.approx([10.0, 2.5])
+    told.note(np.array([40.0]), both[:1], both[:1], np.array([40.0]))
+    assert told.seconds(600.0, both, both).tolist() == pytest.approx([80.0, 10.0], rel=0.05)
+    seen = told.platform(600.0)
+    assert (told.work / seen.rates(told.graph)[told.graph.speed_class, both]).tolist() == pytest.approx(
+        told.seconds(600.0, both, both).tolist()
+    )
 
 
 def test_run_times_and_speeds_are_brought_up_to_date_together() -> None:

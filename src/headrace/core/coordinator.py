@@ -211,7 +211,10 @@ class Coordinator:
             if not wanted and not self.is_due:
                 return answer
             commands, leaves_idle = self.ask_and_look(events)
-            answer += self._answer_to(commands)
+            started = self._answer_to(commands)
+            if leaves_idle and not started and not self.workers_queue and unblock(*self.refs):
+                started = self._dispatch()  # nothing could start: fetch inputs for all queued tasks
+            answer += started
             check_balance = leaves_idle and not balance
             muted = not commands or (wanted and not changed and not balance)
             if (
@@ -289,7 +292,7 @@ class Coordinator:
                 state.size[number] = size
         task_finished(*self.refs, task, host, event.time)
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
-        self.estimates.note(event.time, *one)
+        self.estimates.note(np.array([event.time]), *one)
 
     def _place(self, name: str) -> int:
         """The number of a place, by its own name or the name of a host that stores data there; -1 if unknown."""

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from headrace.core.estimates import Estimates, read_only, with_hosts
+from headrace.core.estimates import Estimates, HistoryEstimates, read_only, with_hosts
 from headrace.model.behaviour import Behaviour
 from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Host, Pairs, Platform
@@ -62,7 +62,8 @@ class ServiceEstimates(Estimates):
             bandwidths[number] = trace.bandwidth
         self._bandwidth = Information(bandwidths, quality, error=error, seed=seed + 1)
         self._moment = -1
-        self._platform = platform
+        self._share, self._link_bandwidth = np.ones(len(shares)), network.link_bandwidth
+        self._platform: Platform | None = None
 
     def change(self, now: float, what: str, number: int, behaviour: Behaviour) -> None:
         if what == "host" and isinstance(behaviour, Trace):
@@ -78,6 +79,8 @@ class ServiceEstimates(Estimates):
 
     def platform(self, now: float) -> Platform:
         self._renew(now)
+        if self._platform is None:
+            self._platform = self._as_told(self.base)
         return self._platform
 
     def sizes(self, done: Bools, measured: Floats) -> Floats:
@@ -109,15 +112,20 @@ class ServiceEstimates(Estimates):
         if moment == self._moment:
             return
         self._moment = moment
-        share = np.maximum(self._hosts.at(now), _LEAST)
-        bandwidth = np.maximum(self._bandwidth.at(now), _LEAST * np.array(self._links))
-        self._rates = read_only(self._full * share)
+        self._share = np.maximum(self._hosts.at(now), _LEAST)
+        self._link_bandwidth = np.maximum(self._bandwidth.at(now), _LEAST * np.array(self._links))
+        self._rates = read_only(self._full * self._share)
+        self._platform = None
+
+    def _as_told(self, platform: Platform) -> Platform:
+        """A platform with the loads and bandwidths of now."""
+        share, bandwidth = self._share, self._link_bandwidth
 
         def seen(number: int, host: Host) -> Host:
             load = min(max(0.0, 1.0 - float(share[number])), 1.0 - _LEAST)
             return replace(host, load=load, trace=None)
 
-        platform = with_hosts(self.base, seen)
+        platform = with_hosts(platform, seen)
         sites = tuple(
             site
             if site.uplink is None
@@ -132,7 +140,7 @@ class ServiceEstimates(Estimates):
             )
             for link in platform.links
         )
-        self._platform = replace(platform, sites=sites, links=links, pairs=self._pairs(bandwidth))
+        return replace(platform, sites=sites, links=links, pairs=self._pairs(bandwidth))
 
     def _pairs(self, bandwidth: Floats) -> Pairs | None:
         """Links between pairs of hosts with these bandwidths."""
@@ -142,3 +150,37 @@ class ServiceEstimates(Estimates):
         between = np.array(pairs.bandwidth, np.float64)
         between[~np.eye(len(between), dtype=np.bool_)] = bandwidth
         return replace(pairs, bandwidth=between)
+
+
+class LearningEstimates(ServiceEstimates):
+    """Run times from history, speeds and bandwidths from an information service that samples or forecasts.
+
+    What is learned are seconds of a whole core: how much of its host's cores was there for each task was measured.
+    """
+
+    def __init__(
+        self, graph: Graph, platform: Platform, real: Graph | None = None, quality: Quality = "forecast"
+    ) -> None:
+        super().__init__(graph, platform, real, quality)
+        whole = with_hosts(platform, lambda _, host: replace(host, load=0.0, trace=None))
+        self.history = HistoryEstimates(self.graph, whole)
+        self._learn()
+
+    def note(self, ended: Floats, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
+        rows = zip(ended.tolist(), hosts.tolist(), seconds.tolist(), strict=True)
+        had = [work_had(end - took, end, self._measured[host]) for end, host, took in rows]
+        self.history.note(ended, tasks, hosts, np.array(had))
+        self._learn()
+
+    def _learn(self) -> None:
+        """Take over what history knows now."""
+        self._full = self.history.rates(0.0)
+        self.graph, self.work = self.history.graph, self.history.work
+        self._rates = read_only(self._full * self._share)
+        self._platform = None
+
+    def platform(self, now: float) -> Platform:
+        self._renew(now)
+        if self._platform is None:
+            self._platform = self._as_told(self.history.platform(now))
+        return self._platform

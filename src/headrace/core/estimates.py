@@ -28,8 +28,8 @@ class Estimates:
         self.work = graph.work
         self._rates = read_only(platform.rates(graph))
 
-    def note(self, now: float, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
-        """Record that these tasks finished on these hosts, and the run time of each in seconds."""
+    def note(self, ended: Floats, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
+        """Record when these tasks finished on these hosts, and the run time of each in seconds."""
 
     def change(self, now: float, what: str, number: int, behaviour: Behaviour) -> None:
         """Record that a "host" or "link" behaves differently from now on; only measuring estimates use this."""
@@ -77,7 +77,7 @@ class HistoryEstimates(Estimates):
     figures depend on the architecture, that mean is over the hosts of the same architecture where any of them ran it.
     In a kind that reads no bytes each execution counts alike.
 
-    Once a kind has history, all of its tasks are in one speed class: its own row of `rates` after those of the program.
+    Once a kind has history, all of its tasks are in one speed class, whose number is that of the kind.
     """
 
     fixed = False
@@ -98,7 +98,7 @@ class HistoryEstimates(Estimates):
         self._learned: dict[int, bool] = {}
         """Kinds with history, and whether they take any time."""
 
-    def note(self, now: float, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
+    def note(self, ended: Floats, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
         alpha, total, weight = self.alpha, self.total, self.weight
         kinds = self.graph.kind[tasks].tolist()
         per_unit = (seconds / self.unit[tasks]).tolist()
@@ -112,6 +112,9 @@ class HistoryEstimates(Estimates):
             self._rates = self._rates.copy()
             for kind in sorted(self._changed):
                 self._learn(kind)
+            if len(self._learned) == len(self.graph.kinds) < len(self._rates):
+                self.graph = self.graph.with_plain_classes_only()
+                self._rates = self._rates[: len(self.graph.kinds)].copy()
             self._rates = read_only(self._rates)
             self._changed.clear()
             self._platform = None
@@ -122,12 +125,11 @@ class HistoryEstimates(Estimates):
         own, user = self.weight[kind] > 0, self._user[kind]
         mean = np.where(own, self.total[kind] / np.where(own, self.weight[kind], 1.0), 0.0)
         per_unit = np.where(own, mean, work_elsewhere(mean * user, own, self._groups[kind]) / user)
-        row = len(self.graph.class_kind) - len(self.graph.kinds) + kind
         slowest = float(per_unit.max())
-        self._rates[row] = 1.0 / np.maximum(per_unit, LEAST_SHARE * slowest) if slowest > 0 else user
+        self._rates[kind] = 1.0 / np.maximum(per_unit, LEAST_SHARE * slowest) if slowest > 0 else user
         if self._learned.get(kind) is not (slowest > 0):
             of_kind = self.graph.kind == kind
-            self.graph.speed_class[of_kind] = row
+            self.graph.speed_class[of_kind] = kind
             self.work[of_kind] = self.unit[of_kind] if slowest > 0 else 0.0
             self._learned[kind] = slowest > 0
 
@@ -137,7 +139,7 @@ class HistoryEstimates(Estimates):
             kinds = self.graph.kinds
             net = self.base.speeds(kinds)
             for kind in self._learned:
-                net[kind] = rates[len(rates) - len(kinds) + kind]
+                net[kind] = rates[kind]
             self._platform = with_speeds(self.base, kinds, net)
         return self._platform
 

@@ -63,7 +63,7 @@ def _needed(view: RunView, keep: int) -> set[tuple[int, int]]:
     needed = set()
     for host in range(len(view.platform.hosts)) if keep else ():
         place = int(view.static.host_place[host])
-        for task in view.queue(host)[:keep]:
+        for task in view.queue(host, keep):
             for item in view.graph.reads_of(task).tolist():
                 if not view.static.no_transfer[item] and place not in view.places_of(item):
                     needed.add((item, place))

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from headrace.core.view import RunView
 
 
-def in_order_of_start(plan: Plan) -> Ints:
+def in_order_of_start(view: RunView, plan: Plan) -> Ints:
     """All tasks by planned start; at the same moment, those that take no time come first, by level."""
+    if view.policy.task_order != "planned":
+        return np.argsort(plan.start, kind="stable").astype(np.int32)
     takes_time = plan.finish > plan.start
     tie = np.zeros(len(plan.start), np.int32) if takes_time.all() else plan.graph.level
     return np.lexsort((np.arange(len(plan.start)), tie, takes_time, plan.start)).astype(np.int32)
@@ -42,9 +44,9 @@ def assignment(view: RunView, plan: Plan, order: Ints, kept: int) -> AssignMany:
     hosts = np.array([view.host_number[host.name] for host in plan.platform.hosts], np.int32)
     base = np.full(len(hosts), view.time)
     for k, host in enumerate(hosts.tolist()) if kept else ():
-        base[k] = max([view.time, *(float(view.state.rank[t]) for t in view.queue(host)[:kept])])
+        base[k] = max([view.time, *(float(view.state.rank[t]) for t in view.queue(host, kept))])
     ranks = base[plan.host[order]] + plan.start[order]
-    if (plan.finish <= plan.start).any():
+    if view.policy.task_order == "planned" and (plan.finish <= plan.start).any():
         ranks = _increasing(ranks)
     names = plan.graph.task_names
     tasks = np.array([view.task_number[names[t]] for t in order.tolist()], np.int32)

@@ -187,7 +187,7 @@ class Replan:
         limit = math.inf
         if self.policy.events != "once":
             limit = self._next_event - view.time + self.interval.reach * self.interval.seconds
-        order = up_to(plan, in_order_of_start(plan), limit)
+        order = up_to(plan, in_order_of_start(view, plan), limit)
         moves = transfers_for(view, plan, order)
         commands: list[Command] = [assignment(view, plan, order, kept), *fetches(plan, moves, view.time)]
         moment = self._next_event - view.time

@@ -132,24 +132,25 @@ class RunView:
         """Number of ready tasks without a host."""
         return int(self.state.counters[READY])
 
-    def ready(self) -> Ints:
-        """Ready tasks without a host, in the order in which they became ready."""
-        return self._listed(len(self.platform.hosts))
+    def ready(self, limit: int | None = None) -> Ints:
+        """Ready tasks without a host, in the order in which they became ready; at most `limit` of them."""
+        return self._listed(len(self.platform.hosts), limit)
 
-    def queue(self, host: int) -> list[int]:
-        """The tasks in a host's queue, in order."""
-        listed: list[int] = self._listed(host).tolist()
+    def queue(self, host: int, limit: int | None = None) -> list[int]:
+        """The tasks in a host's queue, in order; at most `limit` of them."""
+        listed: list[int] = self._listed(host, limit).tolist()
         return listed
 
-    def _listed(self, queue: int) -> Ints:
+    def _listed(self, queue: int, limit: int | None) -> Ints:
         from headrace.core.transitions.lists import queued_tasks
 
-        found: Ints = queued_tasks(self.compiled[1], queue)
+        most = self.graph.n_tasks if limit is None else limit
+        found: Ints = queued_tasks(self.compiled[1], queue, most)
         return found
 
     def kept(self, keep: int) -> Ints:
         """The first `keep` tasks of each queue."""
-        first = [self.queue(host)[:keep] for host in range(len(self.platform.hosts))] if keep else []
+        first = [self.queue(host, keep) for host in range(len(self.platform.hosts))] if keep else []
         return np.array([task for some in first for task in some], np.int32)
 
     def places_of(self, item: int) -> list[int]:
@@ -211,7 +212,7 @@ class RunView:
             on = state.core_task[static.core_ptr[host] : static.core_ptr[host + 1]].tolist()
             free = [left[task] if task >= 0 else 0.0 for task in on]
             table.slots.extend(Slot(host, task, 0.0, left[task]) for task in sorted(set(on)) if task >= 0)
-            for task in self.queue(host)[:keep] if keep else ():
+            for task in self.queue(host, keep) if keep else ():
                 free.sort()
                 need = min(int(static.cores[task]), len(free))
                 slot = Slot(host, task, free[need - 1], free[need - 1] + float(state.predicted[task]))

@@ -144,14 +144,24 @@ class Graph:
         return self.with_size(np.where(has_bytes, estimated, 0.0))
 
     def with_plain_classes(self) -> Graph:
-        """The same graph with one more speed class for each kind, without tasks and alike on all architectures."""
+        """The same graph with a speed class for each kind first, without tasks and alike on all architectures."""
         kinds = len(self.kinds)
         plain = np.full((kinds, self.arch_speeds.shape[1]), np.nan)
         return replace(
             self,
-            speed_class=self.speed_class.copy(),
-            class_kind=np.concatenate((self.class_kind, np.arange(kinds, dtype=np.int32))),
-            arch_speeds=np.concatenate((self.arch_speeds, plain)),
+            speed_class=self.speed_class + np.int32(kinds),
+            class_kind=np.concatenate((np.arange(kinds, dtype=np.int32), self.class_kind)),
+            arch_speeds=np.concatenate((plain, self.arch_speeds)),
+        )
+
+    def with_plain_classes_only(self) -> Graph:
+        """The same graph without other speed classes than those of `with_plain_classes`."""
+        kinds = len(self.kinds)
+        return replace(
+            self,
+            speed_class=self.kind.copy(),
+            class_kind=self.class_kind[:kinds],
+            arch_speeds=self.arch_speeds[:kinds],
         )
 
 

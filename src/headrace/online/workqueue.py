@@ -9,7 +9,7 @@ import numpy as np
 from headrace.core.scheduler import AssignMany, WakeConditions
 from headrace.core.view import RunView
 from headrace.model.events import Event
-from headrace.model.graph import Ints
+from headrace.model.graph import Graph, Ints
 
 
 class Workqueue:
@@ -26,6 +26,8 @@ class Workqueue:
 
     def __init__(self) -> None:
         self.placed = 0
+        self._graph: Graph | None = None
+        self._several = False
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
         """Assign ready tasks to free cores; tasks that need more cores than any host has free are skipped.
@@ -33,24 +35,28 @@ class Workqueue:
         O(hosts log hosts + tasks placed), plus O(hosts) for each task that needs several cores.
         """
         state, cores = view.state, np.diff(view.static.core_ptr)
-        several = bool((view.graph.cores > 1).any())
+        several = self._need_several_cores(view)
         room = np.where(state.host_up == 1, cores - state.busy_cores - self._queued(view, several), 0)
         fastest = np.argsort(-view.rates().max(axis=0), kind="stable").astype(np.int32)
         fastest = fastest[room[fastest] > 0]
         if not len(fastest):
             return []
-        ready = view.ready()
         if several:
-            tasks, hosts = _fitting(view, ready, fastest, room)
+            tasks, hosts = _fitting(view, view.ready(), fastest, room)
         else:
             slots = np.repeat(fastest, room[fastest])
-            count = min(len(ready), len(slots))
-            tasks, hosts = ready[:count], slots[:count]
+            tasks = view.ready(len(slots))
+            hosts = slots[: len(tasks)]
         if not len(tasks):
             return []
         ranks = self.placed + np.arange(1, len(tasks) + 1, dtype=np.float64)
         self.placed += len(tasks)
         return [AssignMany(tasks, hosts, ranks)]
+
+    def _need_several_cores(self, view: RunView) -> bool:
+        if self._graph is not view.graph:
+            self._graph, self._several = view.graph, bool((view.graph.cores > 1).any())
+        return self._several
 
     def _queued(self, view: RunView, several: bool) -> Ints:
         """Cores that the tasks in each queue will need."""

@@ -69,9 +69,9 @@ def predict(
     if not history:
         return graph, platform
     rates, groups = kind_rates(graph, platform.rates(graph)), sharing_hosts(graph, platform)
-    if graph.arch_speeds.shape[1]:
+    by_architecture = graph.arch_speeds.shape[1] > 0
+    if by_architecture:
         graph = graph.with_plain_classes()
-    plain = len(graph.class_kind) - len(graph.kinds)
     input_size, work = _input_sizes(graph), graph.work.copy()
     speeds: dict[str, Floats] = {}
     for number, kind in enumerate(graph.kinds):
@@ -82,8 +82,8 @@ def predict(
         reference = float(per_byte.mean())
         of_kind = graph.kind == number
         work[of_kind] = reference * _effective(input_size[of_kind], unit)
-        if plain:
-            graph.speed_class[of_kind] = plain + number
+        if by_architecture:
+            graph.speed_class[of_kind] = number
         if reference > 0:
             speeds[kind] = reference / np.maximum(per_byte, LEAST_SHARE * per_byte.max())
     return graph.with_work(work), _with_speeds(platform, speeds)

@@ -23,6 +23,8 @@ from headrace.predict.forecast import Forecaster
 
 Quality: TypeAlias = Literal["perfect", "bounded", "sampled", "forecast"]
 QUALITIES: tuple[Quality, ...] = get_args(Quality)
+LEARNING: dict[str, Quality] = {"history+sampled": "sampled", "history+forecast": "forecast"}
+"""Run times from history, together with what is sampled or forecast of hosts and links."""
 INTERVAL = 10.0
 """Seconds between measurements."""
 HORIZON = 300.0

@@ -21,9 +21,14 @@ def tasks_in(state, queue):
 
 
 @entry
-def queued_tasks(state, queue):
-    """As `tasks_in`, called from Python."""
-    return tasks_in(state, queue)
+def queued_tasks(state, queue, limit):
+    """The first tasks of a queue, in order: O(limit)."""
+    found = np.empty(min(limit, state.queue_length[queue]), np.int32)
+    task = state.queue_head[queue]
+    for k in range(len(found)):
+        found[k] = task
+        task = state.queue_next[task]
+    return found
 
 
 @entry

@@ -26,7 +26,7 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.data import transfer_done
 from headrace.core.transitions.dispatch import dispatch, task_done
-from headrace.core.transitions.wake import asks_for_balance, wants_to_be_asked
+from headrace.core.transitions.wake import wants_to_be_asked
 from headrace.simulator.events.event_queue import first_end, put, take_due, take_out
 from headrace.simulator.events.flows import (
     alone_until,
@@ -54,7 +54,7 @@ from headrace.simulator.events.grid_state import (
 from headrace.simulator.events.traces import done_between, finish
 
 # Why the loop stopped.
-FINISHED, TIME, WAKE, BALANCE, STUCK, LOG_FULL, NO_ROOM = 0, 1, 2, 3, 4, 5, 6
+FINISHED, TIME, WAKE, STUCK, LOG_FULL, NO_ROOM = 0, 1, 2, 3, 4, 5
 
 
 @inner
@@ -263,12 +263,11 @@ def end_delay(problem, state, grid, move):
 
 
 @entry
-def advance(problem, state, grid, until, results, wake, muted, check_balance):
+def advance(problem, state, grid, until, results, wake, muted):
     """Run until all is done, a time is reached, the scheduler must be called, or nothing more can happen.
 
-    See `core.transitions.wake` for `wake`. With `muted`, the scheduler is not called again before an event occurs,
-    except for one check whether its assignments left hosts idle (`check_balance`). O(log of what is active) for each
-    completion, plus the cost of what it changes.
+    See `core.transitions.wake` for `wake`. With `muted`, the scheduler is not called again before an event occurs.
+    O(log of what is active) for each completion, plus the cost of what it changes.
     """
     tasks = len(state.done)
     while True:
@@ -281,9 +280,6 @@ def advance(problem, state, grid, until, results, wake, muted, check_balance):
             update_flows(grid)
         if state.counters[DONE] == tasks and state.counters[DELIVERED] == results:
             return FINISHED
-        if check_balance and asks_for_balance(problem, state, grid.now[0], wake):
-            return BALANCE
-        check_balance = False
         if wants_to_be_asked(problem, state, grid.now[0], wake, grid.happened[0], muted):
             return WAKE
         following = min(first_end(grid), grid.flow_change[0])

@@ -20,6 +20,7 @@ from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.replan import Replan
 from headrace.core.scheduler import Scheduler
 from headrace.core.transitions.data import unblock
+from headrace.core.transitions.wake import is_balance_asked_for
 from headrace.model.behaviour import Change
 from headrace.model.errors import HeadraceError, NoPlan, UsageError
 from headrace.model.events import (
@@ -41,7 +42,6 @@ from headrace.model.program import Program
 from headrace.model.trace import LinkTrace
 from headrace.simulator.events import grid_state as g
 from headrace.simulator.events.advance import (
-    BALANCE,
     FINISHED,
     LOG_FULL,
     NO_ROOM,
@@ -129,10 +129,11 @@ class _Run:
         self._take_away_what_comes_later()
         self._apply_changes(0.0)
         self.read = int(self.grid.log_length[0])
-        check_balance = self._ask([Started(0.0)])[1]
+        look_again = self._ask([Started(0.0)])[1]
         muted = True
         while True:
-            until = min(self._next_change(), self._next_release(), self._next_time())
+            at = self.view.time if look_again else self._next_time()
+            until = min(self._next_change(), self._next_release(), at)
             wake = self.coordinator.wake()
             reason = advance(
                 *self.coordinator.refs,
@@ -141,7 +142,6 @@ class _Run:
                 self.results,
                 wake,
                 muted and not wake.every_event,
-                check_balance,
             )
             self.view.time = float(self.grid.now[0])
             self.tell(self.view.time, int(self.state.counters[s.DONE]))
@@ -149,10 +149,9 @@ class _Run:
                 return
             if reason in (NO_ROOM, LOG_FULL):
                 self._make_room() if reason == NO_ROOM else self._lengthen_log()
-                happened = bool(self.grid.happened[0])
-                muted, check_balance = muted and not happened, check_balance and not happened
+                muted = muted and not self.grid.happened[0]
                 continue
-            self.grid.happened[0] = check_balance = False
+            self.grid.happened[0] = False
             if reason == STUCK:
                 if until == math.inf and not self._unstick():
                     raise self._stuck()
@@ -165,12 +164,21 @@ class _Run:
                 self.in_vain += 1
                 if self.in_vain > MOST_IN_VAIN:
                     raise self._stuck()
+            if look_again and reason == TIME and until == at and not self._is_balance_asked_for():
+                look_again, muted = False, True
+                continue
             news = self._release()
             if reason == TIME and self._next_change() <= self.view.time:
                 news += self._apply_changes(self.view.time)
-            commands, leaves_idle = self._ask([*self._happenings(), *news])
+            commands, look_again = self._ask([*self._happenings(), *news])
             muted = reason == WAKE or not commands
-            check_balance = leaves_idle and reason != BALANCE
+
+    def _is_balance_asked_for(self) -> bool:
+        """Whether the scheduler could move queued tasks to hosts that it left idle, or another event is due."""
+        due = min(self._next_change(), self._next_release(), self._next_time()) <= self.view.time
+        return due or bool(
+            is_balance_asked_for(*self.coordinator.refs, self.view.time, self.coordinator.wake())
+        )
 
     def _make_room(self) -> None:
         """Reserve the copy records that the next steps can add."""
@@ -356,7 +364,7 @@ class _Run:
             tasks, hosts_of = grid.log_subject[ended], grid.log_from[ended]
             if len(ended):
                 took = grid.log_time[ended] - state.run_start[tasks]
-                self.view.estimates.note(self.view.time, tasks, hosts_of, took)
+                self.view.estimates.note(grid.log_time[ended], tasks, hosts_of, took)
         if not self.scheduler.wake.every_event:
             return []
         names, hosts = self.graph.task_names, self.platform.hosts

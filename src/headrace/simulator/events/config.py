@@ -7,9 +7,12 @@ from dataclasses import dataclass, field, replace
 from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.replan_policy import ReplanPolicy
 from headrace.model.errors import UsageError
-from headrace.predict.information import parse_quality
+from headrace.predict.information import LEARNING, parse_quality
 
-ESTIMATES = "user, history, perfect, bounded:SHARE (such as bounded:0.3), sampled or forecast"
+ESTIMATES = (
+    "user, history, perfect, bounded:0.3 (up to 30% wrong), sampled, forecast, "
+    "history+sampled or history+forecast"
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class SimulationConfig:
             raise UsageError(
                 f"error is {self.error}", hint="use a share of at least 0 and below 1, such as 0.2"
             )
-        if self.estimates not in ("user", "history"):
+        if self.estimates not in ("user", "history", *LEARNING):
             try:
                 parse_quality(self.estimates)
             except UsageError as error:

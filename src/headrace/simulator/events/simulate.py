@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.core.estimate_sources import ServiceEstimates
+from headrace.core.estimate_sources import LearningEstimates, ServiceEstimates
 from headrace.core.estimates import Estimates, HistoryEstimates, with_hosts
 from headrace.core.scheduler import Planner, Problem, Scheduler
 from headrace.model.behaviour import Change, GridScript
@@ -19,7 +19,7 @@ from headrace.model.program import Program
 from headrace.online.adapter import is_scheduler, make_scheduler
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import make
-from headrace.predict.information import parse_quality
+from headrace.predict.information import LEARNING, parse_quality
 from headrace.simulator.events.backend import simulate_scheduler
 from headrace.simulator.events.config import SimulationConfig
 from headrace.simulator.events.faults import parse_faults
@@ -82,6 +82,8 @@ def _estimates(quality: str, graph: Graph, real: Graph, platform: Platform, seed
         return Estimates(graph, platform)
     if quality == "history":
         return HistoryEstimates(graph, platform)
+    if quality in LEARNING:
+        return LearningEstimates(graph, platform, real, LEARNING[quality])
     source, error = parse_quality(quality)
     return ServiceEstimates(graph, platform, real, source, error=error, seed=seed)
 
