@@ -170,8 +170,8 @@ BEHAVIOURS = {
     "own, no rows": ("HeadraceTrace 1 hold\n", "line 1", "no rows"),
     "own, no length": ("HeadraceTrace 1 repeat\n0 1\n", "line 1", "length"),
     "own, more at the end": ("HeadraceTrace 1 hold offset\n0 1\n", "line 1", "'offset'"),
-    "own, late start": ("HeadraceTrace 1 hold\n1 1\n", "rise from 0"),
-    "own, time stands still": ("HeadraceTrace 1 hold\n0 1\n0 1\n", "rise from 0"),
+    "own, late start": ("HeadraceTrace 1 hold\n1 1\n", "do not increase from 0"),
+    "own, time stands still": ("HeadraceTrace 1 hold\n0 1\n0 1\n", "do not increase from 0"),
     "own, repeats too early": ("HeadraceTrace 1 repeat 5\n0 1\n5 1\n", "5.0 s"),
     "own, not a number": ("HeadraceTrace 1 hold\n0 inf\n", "line 2", "'inf'"),
 }  # fmt: skip

@@ -63,7 +63,7 @@ class Idle:
 
 @pytest.mark.parametrize(
     ("broken", "error", "said"),
-    [(Drawn, AssertionError, "another one"), (Idle, NoPlan, "nothing more can happen")],
+    [(Drawn, AssertionError, "a repeated run differs"), (Idle, NoPlan, "nothing more can happen")],
 )
 def test_the_suite_finds_a_scheduler_that_breaks_the_rules(
     broken: Callable[[], Scheduler | Planner], error: type[Exception], said: str

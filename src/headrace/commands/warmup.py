@@ -209,7 +209,9 @@ def _progress() -> Iterator[Any]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     terminal = sys.stderr.isatty()
     if not terminal:
-        print(f"Compiling about {total} functions; this takes about a minute.", file=sys.stderr, flush=True)
+        print(
+            f"Compiling about {total} functions; this takes one to two minutes.", file=sys.stderr, flush=True
+        )
     with Progress(*columns, console=Console(stderr=True), disable=not terminal, transient=True) as bar:
         line = bar.add_task("compiling", total=total)
         yield lambda count, left: bar.update(
