@@ -55,7 +55,7 @@ class RunRecord:
         self._clock = clock
         self._task_number = {name: t for t, name in enumerate(graph.task_names)}
         self._item_number = {name: i for i, name in enumerate(graph.item_names)}
-        self._size = graph.size.tolist()
+        self._size = graph.known_size.tolist()
         self._last_time = 0.0
         self._waiting: list[tuple[str, tuple[Any, ...]]] = []
         self._changed = threading.Condition()
