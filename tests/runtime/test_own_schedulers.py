@@ -142,7 +142,7 @@ def test_what_is_neither_a_planner_nor_a_scheduler_is_refused(call: Any, file: P
 
 def test_a_scheduler_that_does_not_say_when_to_ask_it_is_refused(file: Path) -> None:
     program, _ = layered(2, 2, 0.5)
-    with pytest.raises(UsageError, match="does not say when it wants to be asked"):
+    with pytest.raises(UsageError, match="has no wake conditions"):
         hr.simulate(program, LAB, f"{file}:Unasked")
-    with pytest.raises(UsageError, match="does not say when it wants to be asked"):
+    with pytest.raises(UsageError, match="has no wake conditions"):
         hr.plan(program, LAB, f"{file}:Unasked")

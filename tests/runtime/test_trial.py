@@ -162,7 +162,7 @@ def broken(kind: type[Filter]) -> App:
     [
         (broken(Breaks), {}, "filter 'breaks'.*raised.*(?s:.*)ValueError: cannot digest this"),
         (broken(Dies), {}, "filter 'breaks'.*exited with 7"),
-        (three(), {"spool": 100_000}, "filter 'bytes'.*more than 100 kB"),
+        (three(), {"spool": 100_000}, "filter 'bytes'.*would exceed 100 kB"),
     ],
 )
 def test_failures_name_the_filter_and_leave_nothing(app, options, message, tmp_path):

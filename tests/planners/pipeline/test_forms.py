@@ -42,7 +42,7 @@ def test_first_relaxation_when_power_is_short() -> None:
     assert made.form == "first relaxation"
     assert made.throughput == pytest.approx(5.0)  # four hosts of 1.25 MB/s
     assert "f1 needs 8 hosts of this power and the other filters leave 4" in made.notes[0]
-    assert "throughput 50% of the reader's 10 MB/s" in made.notes[0]
+    assert "planned with a throttled reader: 50% of its 10 MB/s" in made.notes[0]
     assert [limit.kind for limit in made.limits] == ["cpu"]
     assert made.limits[0].name == "f1"
     assert made.prices[0].gain == pytest.approx(1 / (0.8 + 0.1))  # f2 takes a tenth of a host for each MB/s
