@@ -90,7 +90,7 @@ def test_time_goes_to_those_that_search(home: Path) -> None:
 
 
 OWN = """
-from headrace.planners.{module} import {name}
+from headrace.planners.list.{module} import {name}
 class Mine({name}):
     name = "mine"
 """
