@@ -97,7 +97,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Replicate:
-    """Create a replica of an item at a place; it is sent when the links are otherwise idle."""
+    """Keep one more copy of an item at a place; it is sent after the transfers that are already requested."""
 
     item: str
     target: str
