@@ -1,0 +1,1 @@
+"""The rules language: what a schedule must and should be."""
