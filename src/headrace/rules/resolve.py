@@ -38,7 +38,7 @@ from headrace.rules.tree import (
     Unknown,
     Value,
 )
-from headrace.rules.types import as_numeric, fits, fitted, plain, require_number, result_type, same
+from headrace.rules.types import as_numeric, fits, fitted, named, plain, require_number, result_type, same
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def resolve_rule(rule: Rule) -> Rule:
         If a name is unknown or ambiguous, or types do not fit.
     """
     body = _body(rule.body)
-    type = body.function.type if isinstance(body, Value) and not _counts(body) else Type.NUMBER
+    type = _value_type(body)
     return replace(
         rule,
         body=body,
@@ -73,8 +73,11 @@ def resolve_rule(rule: Rule) -> Rule:
     )
 
 
-def _counts(body: Value) -> bool:
-    return isinstance(body.function, Relationship | Ordering)
+def _value_type(body: Body) -> Type:
+    """The type of what a preference is scaled by: that of a function, or a number of failed tests."""
+    if isinstance(body, Value) and not isinstance(body.function, Relationship | Ordering):
+        return body.function.type
+    return Type.NUMBER
 
 
 def _body(body: Body) -> Body:
@@ -98,7 +101,7 @@ def _setting(expression: Expression, wanted: Type, name: str) -> Expression:
     if not fits(plain(expression.type), plain(wanted)) or (
         name == "priority" and expression.type is not Type.NUMBER
     ):
-        raise Problem(f"{name} is a {expression.type.value}, but must be a {wanted.value}", expression.at)
+        raise Problem(f"{name} is {named(expression.type)}, but must be {named(wanted)}", expression.at)
     return expression
 
 
@@ -122,7 +125,7 @@ def _condition(condition: Condition, scope: Scope) -> Condition:
         case Like(operand=operand):
             value = _expression(operand, scope)
             if value.type is not Type.TEXT:
-                raise Problem(f"like compares text, not a {value.type.value}", value.at)
+                raise Problem(f"like compares text, not {named(value.type)}", value.at)
             return replace(condition, operand=value)
         case IsUnknown(operand=operand):
             return replace(condition, operand=_expression(operand, scope))
