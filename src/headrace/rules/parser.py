@@ -42,6 +42,8 @@ from headrace.rules.tree import Rule, RuleSet, Span
 
 MAX_BYTES = 1_000_000
 MAX_RULES = 10_000
+MAX_PROBLEMS = 100
+"""Bad rules after which the rest of a file is not read."""
 MAX_NESTING = 50
 """Parentheses within parentheses."""
 MAX_DEPTH = 150
@@ -82,6 +84,8 @@ def parse_rules(text: str, source: str = "rules") -> RuleSet:
                 rules.append(_parse_rule(tokens, text, number))
             except Problem as problem:
                 problems.append(problem)
+                if len(problems) == MAX_PROBLEMS:
+                    break
     except Problem as problem:
         problems.append(problem)
     problems += _repeated_names(rules)
