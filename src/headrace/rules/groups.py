@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from headrace.rules.attributes import RELATIONS
 from headrace.rules.messages import Problem, did_you_mean, listed, printable
-from headrace.rules.tree import Aggregate, Column, Select, Source, Span, Type
-from headrace.rules.types import same
+from headrace.rules.tree import Aggregate, Column, Select, Type
+from headrace.rules.types import part_names, same
 
-MAX_SELECTS = 10
+MAX_SELECTS = 6
 """Selects within selects."""
 MAX_SOURCES = 8
 """Sources of one select."""
@@ -89,19 +88,19 @@ class _Shapes:
     def of(self, node: Any) -> Any:
         if isinstance(node, tuple):
             return tuple(map(self.of, node))
-        if not is_dataclass(node):
+        if not part_names(type(node)):
             return node
         if id(node) not in self.seen:
-            parts = (self.of(getattr(node, field.name)) for field in fields(node) if field.name != "at")
+            parts = [self.of(getattr(node, name)) for name in part_names(type(node))]
             self.seen[id(node)] = self.numbers.setdefault((type(node), *parts), len(self.numbers))
         return self.seen[id(node)]
 
 
 def _children(node: Any) -> Iterator[Any]:
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for name in part_names(type(node)):
+        value = getattr(node, name)
         for item in value if isinstance(value, tuple) else (value,):
-            if is_dataclass(item) and not isinstance(item, Span | Source):
+            if part_names(type(item)):
                 yield item
 
 

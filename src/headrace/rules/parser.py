@@ -7,7 +7,6 @@ the text nests before the depth has been checked, and all steps are linear in th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -39,6 +38,7 @@ from headrace.rules.messages import (
 from headrace.rules.resolve import resolve_rule
 from headrace.rules.statements import Builder, Statement, rule_of
 from headrace.rules.tree import Rule, RuleSet, Span
+from headrace.rules.types import part_names
 
 MAX_BYTES = 1_000_000
 MAX_RULES = 10_000
@@ -181,14 +181,14 @@ def _check_depth(rule: Rule) -> None:
         node, depth = pending.pop()
         if isinstance(node, tuple):
             pending += [(item, depth) for item in node]
-        elif is_dataclass(node) and not isinstance(node, Span):
+        elif names := part_names(type(node)):
             if depth > MAX_DEPTH:
                 raise Problem(
                     f"expression of more than {MAX_DEPTH} levels",
                     rule.at,
                     "write shorter sums, or several rules",
                 )
-            pending += [(getattr(node, field.name), depth + 1) for field in fields(node)]
+            pending += [(getattr(node, name), depth + 1) for name in names]
 
 
 def _repeated_names(rules: list[Rule]) -> list[Problem]:
@@ -215,7 +215,7 @@ def _unexpected(error: UnexpectedToken, tokens: list[Token]) -> Problem:
         return Problem(f"the rule ends too early: expected {_listed(possible)}", at)
     at, shown = span_of(token), printable(str(token), 40)
     if token.type == BAD_CHARACTER:
-        return Problem(f"unexpected character {shown!r}", at, _CHARACTERS.get(shown, ""))
+        return Problem(f"unexpected character {str(token)!r}", at, _CHARACTERS.get(shown, ""))
     if token.type == OPEN_STRING:
         return Problem(f"text without a closing {str(token)[0]}", at, "close it in the same line")
     if token.type == LONG_NAME:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any
 
 from headrace.model.errors import HeadraceError
@@ -149,10 +150,16 @@ def same(left: Any, right: Any) -> bool:
 def _unplaced(node: Any) -> Any:
     if isinstance(node, tuple):
         return tuple(map(_unplaced, node))
-    if is_dataclass(node):
-        parts = tuple(_unplaced(getattr(node, field.name)) for field in fields(node) if field.name != "at")
-        return (type(node).__name__, *parts)
-    return node
+    names = part_names(type(node))
+    return (type(node).__name__, *(_unplaced(getattr(node, name)) for name in names)) if names else node
+
+
+@cache
+def part_names(kind: type) -> tuple[str, ...]:
+    """The fields of a node that make up its meaning; none if the type is not that of a node."""
+    if not is_dataclass(kind) or kind is Span:
+        return ()
+    return tuple(field.name for field in fields(kind) if field.name != "at")
 
 
 def _help(left: Expression, right: Expression) -> str:
