@@ -155,7 +155,8 @@ def at_most(
         "b.task-start-time <= a.task-start-time",
         "a.task-start-time < b.task-finish-time",
     ]
-    selected = f"from task a, task b where {' and\n  '.join(both)}\n  group by a.task-id"
+    where = " and\n  ".join(both)
+    selected = f"from task a, task b where {where}\n  group by a.task-id"
     return _relationship(f"(select count(*) {selected}) <= {int(count)}", prefer, name)
 
 
