@@ -54,9 +54,14 @@ class Generator:
             key = self.random.choice(ATTRIBUTES)
             return f"assert {importance} {kind} ((select {key} from task order by {self.row(1)} desc), <=)"
         if importance == "requirement":
-            return f"assert value requirement (function = {self.time(2, True)}, max = {self.time(1, True)})"
+            return f"assert value requirement ({self.function()})"
         goal = self.random.choice(["minimize", "maximize"])
-        return f"assert value preference (opt-type = {goal}, function = {self.time(2, True)}, max = {self.time(1, True)})"
+        return f"assert value preference (opt-type = {goal}, {self.function()})"
+
+    def function(self) -> str:
+        return (
+            f"function = 1 s * {self.random.randrange(9)} + {self.time(2, True)}, max = {self.time(1, True)}"
+        )
 
     def condition(self, depth: int, top: bool = False) -> str:
         choice = self.random.randrange(8 if depth else 4)

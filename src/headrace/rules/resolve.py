@@ -37,7 +37,7 @@ from headrace.rules.tree import (
     Unknown,
     Value,
 )
-from headrace.rules.types import as_numeric, fits, fitted, named, plain, require_number, result_type
+from headrace.rules.types import as_numeric, fitted, named, plain, require_number, result_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +97,7 @@ def _body(body: Body) -> Body:
 
 def _setting(expression: Expression, wanted: Type, name: str) -> Expression:
     expression = require_number(as_numeric(_expression(expression, TOP), wanted), name)
-    if not fits(plain(expression.type), plain(wanted)) or (
-        name == "priority" and expression.type is not Type.NUMBER
-    ):
+    if plain(expression.type) not in (Type.NUMBER, plain(wanted)):
         raise Problem(f"{name} is {named(expression.type)}, but must be {named(wanted)}", expression.at)
     return expression
 
