@@ -14,6 +14,7 @@ from headrace.model.errors import BadFile, UsageError
 
 MODULES = (
     "headrace.formats.python_program",
+    "headrace.rules.file_format",
     "headrace.formats.jobs_csv",
     "headrace.formats.pst_behaviour",
     "headrace.formats.pst_grid",

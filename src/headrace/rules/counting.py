@@ -32,7 +32,7 @@ from headrace.rules.tree import (
 )
 from headrace.rules.vectors import Tests, Truth, Vector, arithmetic, compare, is_tolerant, tests_per_row
 from headrace.rules.membership import member
-from headrace.rules.words import subject, wanted
+from headrace.rules.words import show_row, show_value, subject, wanted
 
 
 class Axis(NamedTuple):
@@ -170,7 +170,11 @@ def _first(
         chosen = found.true if which == "true" else found.false
         if chosen.any():
             j = int(np.argmax(chosen))
-            return f"{subject(evaluator, x, i)}, {wanted(evaluator, condition, side.product, j, which)}"
+            shown = show_value(evaluator.relations, x.expression.type, side.product.value, j)
+            rows = [show_row(axis, row) for axis, row in side.product.position(j)]
+            named = "".join(f" of {row}" for row in rows if row and not row.endswith(f" {shown}"))
+            asked = wanted(condition, shown) if isinstance(condition, In) else f"wanted {side.op} {shown}"
+            return f"{subject(evaluator, x, i)}, {asked}{named}"
     return subject(evaluator, x, i)
 
 
@@ -181,7 +185,7 @@ def _of_one(evaluator: Evaluator, condition: Condition) -> Count:
     truth = _truth(evaluator, condition, x.value).spread(x.value.length)
 
     def told(which: np.ndarray) -> str:  # type: ignore[type-arg]
-        return f"{subject(evaluator, x, int(np.argmax(which)))}, {wanted(evaluator, condition, None, 0, '')}"
+        return f"{subject(evaluator, x, int(np.argmax(which)))}, {wanted(condition, '')}"
 
     true, false = int(np.count_nonzero(truth.true)), int(np.count_nonzero(truth.false))
     return Count(x.value.length, true, false, lambda: told(truth.false), lambda: told(truth.true))

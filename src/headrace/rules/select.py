@@ -160,7 +160,7 @@ class Evaluator:
         if (count > 1).any():
             raise BadRules(
                 f"this select gives {int(count.max()):,} values where one is compared",
-                where=f"{self.source}: line {select.at.line}, column {select.at.column}",
+                where=self.source, line=select.at.line, column=select.at.column,
                 hint="use in, or an aggregate such as max",
             )
         row = np.zeros(len(count), np.int64)

@@ -11,6 +11,7 @@ from headrace.rules.tree import (
     And,
     Arithmetic,
     Between,
+    Body,
     Column,
     Compare,
     Condition,
@@ -21,6 +22,8 @@ from headrace.rules.tree import (
     Negative,
     Not,
     Or,
+    Ordering,
+    Relationship,
     Select,
 )
 
@@ -109,3 +112,24 @@ def conjuncts(condition: Condition | None) -> list[Condition]:
     if isinstance(condition, And):
         return [part for each in condition.parts for part in conjuncts(each)]
     return [condition]
+
+
+def top_selects(body: Body) -> list[Select]:
+    """The selects of a rule that are not inside others; without the sets after `in`."""
+    if isinstance(body, Ordering):
+        return [body.sequence]
+    if isinstance(body, Relationship):
+        return list(_outermost(body.condition))
+    if isinstance(body.function, Relationship | Ordering):
+        return top_selects(body.function)
+    return list(_outermost(body.function))
+
+
+def _outermost(node: Node) -> Iterator[Select]:
+    if isinstance(node, Select):
+        yield node
+    elif isinstance(node, In) and isinstance(node.options, Select):
+        yield from _outermost(node.operand)
+    else:
+        for child in children(node):
+            yield from _outermost(child)
