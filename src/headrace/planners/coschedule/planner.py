@@ -22,6 +22,7 @@ from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.relaxation import least_times
 from headrace.planners.coschedule.schedule_jobs import FAILED
 from headrace.planners.fair_times import as_executed
+from headrace.planners.obeying import obeys
 
 Tell = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the makespan or the bound improves."""
@@ -73,6 +74,7 @@ class Coschedule:
         self.chunk = chunk
         self.tell = tell
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         began = work_clock()
         if not problem.graph.n_tasks:

@@ -16,6 +16,7 @@ from headrace.model.graph import Ints
 from headrace.model.plan import Plan
 from headrace.planners.bounds import lower_bound
 from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
+from headrace.planners.obeying import obeys
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
 from headrace.planners.search.auto import best_of_candidates
 from headrace.planners.search.critical_chain import critical_tasks
@@ -54,6 +55,7 @@ class Best:
         self.time = time
         self.tell = tell
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         began = work_clock()
         plan = best_of_candidates(problem)
