@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from headrace.core.scheduler import Problem
-from headrace.model.constraints import Constraints, bound_graph, placement_only
+from headrace.model.constraints import Constraints, Limit, bound_graph, placement_only
 from headrace.model.errors import BadProgram, NoPlan
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
@@ -134,6 +134,44 @@ def narrowed(problem: Problem, host: Ints) -> Problem:
     return replace(
         problem, constraints=replace(constraints, allowed=rows, allowed_class=number.astype(np.int32))
     )
+
+
+def with_groups_placed(problem: Problem, name: str) -> Problem:
+    """The problem in which each task has its own allowed hosts and depends on no other task for them.
+
+    Groups and limits are replaced by the hosts of HEFT's plan: tasks of groups, and tasks that a limit counts, stay on
+    their hosts, and other tasks keep off the hosts of the limits. For planners that know allowed hosts only.
+
+    Raises:
+        NoPlan: There is a limit on tasks at once, or HEFT finds no plan.
+    """
+    from headrace.planners.list.heft import Heft
+
+    constraints = problem.constraints
+    assert constraints is not None
+    for limit in constraints.limits:
+        if np.isfinite(limit.at_once):
+            raise _refused(problem, name, f"it does not know limits on tasks at once{_rule(limit)}")
+    grouped = (constraints.together >= 0) | (constraints.together_at_site >= 0)
+    for members in constraints.apart:
+        grouped[members] = True
+    if not grouped.any() and not constraints.limits:
+        return problem
+    without = replace(problem.graph, deadline=np.full(problem.graph.n_tasks, np.inf))
+    host = Heft().plan(replace(problem, graph=without)).host
+    allowed = constraints.allowed[constraints.allowed_class]
+    for limit in constraints.limits:
+        grouped |= limit.tasks & limit.hosts[host]
+        allowed[np.ix_(limit.tasks, limit.hosts)] = False
+    allowed[grouped] = np.arange(allowed.shape[1]) == host[grouped, None]
+    rows, number = np.unique(allowed, axis=0, return_inverse=True)
+    none = Constraints.none(problem.graph.n_tasks, allowed.shape[1])
+    own = replace(none, allowed=rows, allowed_class=number.reshape(-1).astype(np.int32))
+    return replace(problem, constraints=own)
+
+
+def _rule(limit: Limit) -> str:
+    return f" ({limit.rule})" if limit.rule else ""
 
 
 def _refused(problem: Problem, name: str, what: str) -> NoPlan:
