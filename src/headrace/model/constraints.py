@@ -9,7 +9,9 @@ knowing the constraints. Everything else is about the hosts of tasks and is obey
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -128,7 +130,7 @@ def with_order(graph: Graph, before: Ints) -> Graph:
     n, m, more = graph.n_tasks, graph.n_items, len(first)
     reader = np.concatenate((np.repeat(np.arange(n), np.diff(graph.read_ptr)), pairs[:, 1]))
     item = np.concatenate((graph.reads, m + signal.reshape(-1)))
-    names = [*graph.item_names, *(f"order after {graph.task_names[t]}" for t in first.tolist())]
+    names = _Names(graph.item_names, tuple(f"order after {graph.task_names[t]}" for t in first.tolist()))
     return make_graph(
         work=graph.work,
         size=np.concatenate((np.where(graph.unknown_size, np.nan, graph.size), np.zeros(more))),
@@ -148,6 +150,28 @@ def with_order(graph: Graph, before: Ints) -> Graph:
         destinations=_with_items(graph.destinations, more),
         classes=SpeedClasses(graph.speed_class, graph.class_kind, graph.arch_speeds),
     )
+
+
+class _Names(Sequence[str]):
+    """Names and more names, without a copy of the first ones.
+
+    >>> names = _Names(("a", "b"), ("c",))
+    >>> names[2], names[1:], len(names)
+    ('c', ['b', 'c'], 3)
+    """
+
+    def __init__(self, first: Sequence[str], more: tuple[str, ...]) -> None:
+        self.first = first
+        self.more = more
+
+    def __len__(self) -> int:
+        return len(self.first) + len(self.more)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = index + len(self) if index < 0 else index
+        return self.first[index] if index < len(self.first) else self.more[index - len(self.first)]
 
 
 def _with_items(lists: SiteLists, more: int) -> SiteLists:

@@ -14,7 +14,7 @@ import numpy as np
 
 from headrace.arrays import Int64s
 from headrace.arrays.calendar import Calendar, first_fit, occupy, shared_calendar
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, inner, leaf
 from headrace.arrays.problem import HostArrays, TaskArrays
 from headrace.core.scheduler import Problem
 from headrace.model.constraints import Limit
@@ -223,7 +223,7 @@ def _free_units(units: Units, limits: list[Limit]) -> Bools:
 # Compiled
 
 
-@inner
+@leaf
 def unit_seconds(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int, host: int) -> float:
     """Run time of all tasks of a unit on a host."""
     total = 0.0
@@ -233,22 +233,21 @@ def unit_seconds(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, u
     return total
 
 
-@inner
+@leaf
 def _amounts(
     state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int, host: int, limit: int
 ) -> tuple[float, float]:
     """How many tasks of a unit a limit counts, and their run time on a host."""
-    count, seconds = 0.0, 0.0
-    member = state.member[state.task_set[limit]]
+    count, seconds, row = 0.0, 0.0, state.task_set[limit]
     for i in range(state.unit_ptr[unit], state.unit_ptr[unit + 1]):
         task = state.unit_tasks[i]
-        if member[task]:
+        if state.member[row, task]:
             count += 1.0
             seconds += tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
     return count, seconds
 
 
-@inner
+@leaf
 def fits(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int, host: int) -> bool:
     """Whether a unit may take a host, given what is taken so far: O(groups + limits of the host * tasks)."""
     if state.host[unit] >= 0:
@@ -275,7 +274,7 @@ def fits(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int
     return True
 
 
-@inner
+@leaf
 def take(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int, host: int) -> None:
     """Give a unit a host that fits; nothing changes if it has it already."""
     if state.host[unit] >= 0:
@@ -284,7 +283,7 @@ def take(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int
     _book(state, tasks, hosts, unit, host, 1.0)
 
 
-@inner
+@leaf
 def give_back(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int) -> None:
     """Undo `take`."""
     host = state.host[unit]
@@ -292,7 +291,7 @@ def give_back(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit
     _book(state, tasks, hosts, unit, host, -1.0)
 
 
-@inner
+@leaf
 def _book(
     state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int, host: int, sign: float
 ) -> None:
@@ -331,7 +330,7 @@ def take_singles(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays) -
     return -1
 
 
-@inner
+@leaf
 def fitting_hosts(
     state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, task: int, among: Int64s
 ) -> tuple[int, int]:
