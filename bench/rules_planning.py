@@ -35,9 +35,16 @@ def constraints(tasks: int, hosts: int, seed: int = 0) -> Constraints:
         together[rng.choice(alike, 5, replace=False)] = k
     free = np.flatnonzero((together < 0) & (number == 0))
     apart = tuple(rng.choice(free, 6, replace=False).astype(np.int32) for _ in range(5))
-    pairs = np.sort(rng.integers(0, tasks, size=(10, 2)), axis=1)  # lower numbers come first in these programs
+    pairs = np.sort(
+        rng.integers(0, tasks, size=(10, 2)), axis=1
+    )  # lower numbers come first in these programs
     limits = tuple(
-        Limit(rng.random(tasks) < 0.01, np.arange(hosts) == h, count=float(rng.integers(1, 5)), rule=f"limit {h}")
+        Limit(
+            rng.random(tasks) < 0.01,
+            np.arange(hosts) == h,
+            count=float(rng.integers(1, 5)),
+            rule=f"limit {h}",
+        )
         for h in range(10)
     )
     return replace(

@@ -86,9 +86,9 @@ def _group_failures(problem: Problem, constraints: Constraints, plan: Plan) -> I
         (constraints.together, plan.host, "host"),
         (constraints.together_at_site, site, "site"),
     ):
-        members = np.flatnonzero(group >= 0)
-        members = members[np.argsort(group[members], kind="stable")]
-        a, b = members[:-1], members[1:]
+        grouped = np.flatnonzero(group >= 0)
+        grouped = grouped[np.argsort(group[grouped], kind="stable")]
+        a, b = grouped[:-1], grouped[1:]
         parted = np.flatnonzero((group[a] == group[b]) & (at[a] != at[b]))
         for k in parted[:1].tolist():
             yield f"tasks {names[a[k]]!r} and {names[b[k]]!r} must run on one {what}"

@@ -74,8 +74,8 @@ class ConstraintState(NamedTuple):
     """The row of `member` of each limit."""
     member: Bools
     """[sets, tasks]"""
-    count: Floats
-    seconds: Floats
+    most_tasks: Floats
+    most_seconds: Floats
     at_once: Floats
     """What each limit says,"""
     count_used: Floats
@@ -109,7 +109,7 @@ def constraint_state(problem: Problem) -> ConstraintState:
     made = _templates[problem]
     names = ("host", "group_site", "group_placed", "apart_used", "count_used", "seconds_used")
     fresh = {name: getattr(made, name).copy() for name in names}
-    calendar = Calendar(*(array.copy() for array in made.running))
+    calendar = made.running._replace(**{k: v.copy() for k, v in made.running._asdict().items()})
     return made._replace(**fresh, running=calendar)
 
 
@@ -164,8 +164,8 @@ def _new_state(problem: Problem) -> ConstraintState:
         moments=moments,
         task_set=sets,
         member=member,
-        count=np.array([limit.count for limit in limits], np.float64),
-        seconds=np.array([limit.seconds * SUM_SLACK for limit in limits], np.float64),
+        most_tasks=np.array([limit.count for limit in limits], np.float64),
+        most_seconds=np.array([limit.seconds * SUM_SLACK for limit in limits], np.float64),
         at_once=np.array([limit.at_once for limit in limits], np.float64),
         count_used=np.zeros(len(limits)),
         seconds_used=np.zeros(len(limits)),
@@ -203,14 +203,17 @@ def _task_sets(limits: list[Limit], tasks: int) -> tuple[Int64s, Bools]:
 
 
 def _limits_by_host(limits: list[Limit], use: list[np.bool_ | bool], hosts: int) -> tuple[Int64s, Int64s]:
-    chosen = [(h, k) for k, limit in enumerate(limits) if use[k] for h in np.flatnonzero(limit.hosts).tolist()]
+    chosen = [
+        (h, k) for k, limit in enumerate(limits) if use[k] for h in np.flatnonzero(limit.hosts).tolist()
+    ]
     chosen.sort()
     pairs = np.array(chosen, np.int64).reshape(-1, 2)
     return offsets(pairs[:, 0], hosts), np.ascontiguousarray(pairs[:, 1])
 
 
 def _free_units(units: Units, limits: list[Limit]) -> Bools:
-    free = units.allowed.all(axis=1)[units.allowed_row] & (units.site_group < 0)
+    everywhere: Bools = np.logical_and.reduce(units.allowed, axis=1)
+    free: Bools = everywhere[units.allowed_row] & (units.site_group < 0)
     free &= np.bincount(units.of_task, minlength=units.count) == 1
     for members in units.apart:
         free[members] = False
@@ -267,9 +270,9 @@ def fits(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int
     for i in range(state.sum_ptr[host], state.sum_ptr[host + 1]):
         limit = state.sums[i]
         count, seconds = _amounts(state, tasks, hosts, unit, host, limit)
-        if count > 0.0 and state.count_used[limit] + count > state.count[limit]:
+        if count > 0.0 and state.count_used[limit] + count > state.most_tasks[limit]:
             return False
-        if seconds > 0.0 and state.seconds_used[limit] + seconds > state.seconds[limit]:
+        if seconds > 0.0 and state.seconds_used[limit] + seconds > state.most_seconds[limit]:
             return False
     return True
 

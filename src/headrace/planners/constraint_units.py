@@ -90,7 +90,9 @@ def effective_limit(limit: Limit) -> Limit:
     """The same limit with whole numbers of tasks; none at once is none at all."""
     at_once = float(np.floor(limit.at_once))
     count = 0.0 if at_once < 1 else float(np.floor(limit.count))
-    return Limit(limit.tasks, limit.hosts, count, limit.seconds, np.inf if at_once < 1 else at_once, limit.rule)
+    return Limit(
+        limit.tasks, limit.hosts, count, limit.seconds, np.inf if at_once < 1 else at_once, limit.rule
+    )
 
 
 def sites_of_groups(units: Units, site: Int64s, sites: int) -> Bools:

@@ -98,7 +98,9 @@ def _classes(problem: Problem, units: Units, limits: list[Limit], tight: Ints) -
             size = (float(graph.work[t]), int(graph.speed_class[t])) if timed[t] else ()
             key = (int(units.allowed_row[unit]), int(units.site_group[unit]), member[:, t].tobytes(), size)
         if key not in found:
-            found[key] = _Alike([], tasks, np.flatnonzero(units.allowed[units.allowed_row[unit]]).astype(np.int32))
+            found[key] = _Alike(
+                [], tasks, np.flatnonzero(units.allowed[units.allowed_row[unit]]).astype(np.int32)
+            )
         found[key].units.append(unit)
     return list(found.values())
 

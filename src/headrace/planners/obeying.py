@@ -20,7 +20,7 @@ import numpy as np
 from headrace.core.scheduler import Problem
 from headrace.model.constraints import Constraints, Limit, bound_graph, placement_only
 from headrace.model.errors import BadProgram, NoPlan
-from headrace.model.graph import Ints
+from headrace.model.graph import Bools, Ints
 from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import DeadEnd, failures
 from headrace.planners.constraint_units import units_of
@@ -109,7 +109,8 @@ def _require_hosts(problem: Problem, constraints: Constraints) -> None:
     where = f"{problem.graph.name} on {problem.platform.name}"
     hint = "leave out one of the constraints on it"
     units = units_of(constraints)
-    nowhere = np.flatnonzero(~units.allowed.any(axis=1)[units.allowed_row][units.of_task])
+    somewhere: Bools = np.logical_or.reduce(units.allowed, axis=1)
+    nowhere = np.flatnonzero(~somewhere[units.allowed_row][units.of_task])
     if len(nowhere):
         raise NoPlan(f"task {names[nowhere[0]]!r} may run on no host", where=where, hint=hint)
     for members, tasks in zip(units.apart, constraints.apart, strict=True):

@@ -31,10 +31,8 @@ def plan_with_bound(planner: Planner, problem: Problem) -> Plan:
     True
     """
     began = work_clock()
-    if problem.constraints is None:
-        plan = planner.plan(problem)
-    else:
-        plan = plan_obeying(planner.plan, problem, planner.name)
+    free = problem.constraints is None
+    plan = planner.plan(problem) if free else plan_obeying(planner.plan, problem, planner.name)
     seconds = work_clock() - began
     bound = plan.bound if plan.bound > 0 else lower_bound(problem)
     return replace(plan, bound=bound, seconds=seconds)

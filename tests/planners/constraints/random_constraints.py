@@ -33,7 +33,9 @@ def satisfied_by(plan: Plan, seed: int, kinds: tuple[str, ...] = EVERY, share: f
         _, first = np.unique(plan.host, return_index=True)
         group = np.sort(rng.permutation(first)[: int(rng.integers(1, 4))]).astype(np.int32)
         made = replace(made, apart=(group,) if len(group) > 1 else ())
-    made = replace(made, limits=tuple(_limit(plan, rng, k) for k in chosen if k in ("count", "seconds", "at_once")))
+    made = replace(
+        made, limits=tuple(_limit(plan, rng, k) for k in chosen if k in ("count", "seconds", "at_once"))
+    )
     if "release" in chosen:
         made = replace(made, release=np.where(rng.random(n) < 0.3, plan.start * rng.random(n), 0.0))
     if "deadline" in chosen:
@@ -68,5 +70,8 @@ def _limit(plan: Plan, rng: np.random.Generator, kind: str) -> Limit:
     seconds = (plan.finish - plan.start)[counted]
     if kind == "seconds":
         return replace(limit, seconds=float(seconds.sum()) * float(rng.uniform(1.0, 1.2)))
-    most = max((int(((plan.start[counted] <= t) & (plan.finish[counted] > t)).sum()) for t in plan.start[counted]), default=0)
+    most = max(
+        (int(((plan.start[counted] <= t) & (plan.finish[counted] > t)).sum()) for t in plan.start[counted]),
+        default=0,
+    )
     return replace(limit, at_once=float(max(most, 1)))

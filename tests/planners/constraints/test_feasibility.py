@@ -73,10 +73,12 @@ def test_refused_exactly_if_no_assignment_exists(name: str) -> None:
         problem = tiny(seed)
         try:
             plan = make(name).plan(problem)
-        except NoPlan as refused:
-            assert not feasible(problem), (seed, str(refused))
-            outcomes.append(False)
+        except NoPlan:
+            plan = None
+        outcomes.append(plan is not None)
+        if plan is None:
+            assert not feasible(problem), seed
         else:
+            assert problem.constraints is not None
             assert check_constraints(problem.constraints, plan) == [], seed
-            outcomes.append(True)
     assert 30 < sum(outcomes) < 100

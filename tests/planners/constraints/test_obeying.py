@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.check import check
-from headrace.model.errors import NoPlan
-from headrace.planners.list.round_robin import RoundRobin
+from headrace.planners.list.list_scheduler import host_constraints, list_plan
 from headrace.planners.registry import make
 from headrace.planners.timed import plan_with_bound
 from headrace.testing.check_constraints import check_constraints
@@ -29,11 +29,7 @@ def random_problem(program, platform, seed: int, kinds=EVERY) -> Problem:  # typ
     """A problem whose constraints a random placement satisfies."""
     rng = np.random.default_rng([seed, 6])
     problem = Problem(program.graph, platform, seed=seed)
-    witness = RoundRobin().plan(problem)
     hosts = rng.integers(0, len(platform.hosts), program.graph.n_tasks).astype(np.int32)
-    from headrace.planners.list.list_scheduler import host_constraints, list_plan
-    from headrace.arrays.problem import problem_arrays
-
     arrays = problem_arrays(problem)
     witness = list_plan(problem, program.graph.order, "random", host_constraints(arrays, fixed=hosts), arrays)
     return replace(problem, constraints=satisfied_by(witness, seed, kinds))

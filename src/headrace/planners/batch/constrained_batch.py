@@ -51,7 +51,10 @@ NO_CHOICE = -1e300
 def constrained_batch_schedule(
     problem: ProblemArrays, schedule: PartialSchedule, batch: Batch, state: ConstraintState, levels: Int64s
 ) -> tuple[int, int]:
-    """As `batch_schedule`; NO_HOST if no host fits for a task: O(n^2 * hosts * limits of a host) for n tasks of a level."""
+    """As `batch_schedule`; NO_HOST if no host fits for a task.
+
+    O(n^2 * hosts * limits of a host) for n tasks of a level.
+    """
     for level in range(len(levels) - 1):
         first, last = levels[level], levels[level + 1]
         _start_level(batch.inputs, batch.ready, first, last)
@@ -110,7 +113,14 @@ def _place_level(
         sent = transfers.used[0]
         if state.timed[task]:  # so that `_place` does not start it before the limits permit
             inputs.released[task] = _start(
-                tasks, hosts, groups, available, state, task, host, ready.arrival[groups.host_place[host], row]
+                tasks,
+                hosts,
+                groups,
+                available,
+                state,
+                task,
+                host,
+                ready.arrival[groups.host_place[host], row],
             )
         _place(
             tasks, hosts, network, links, copies, transfers, placement, groups, inputs, available, task, host
@@ -124,10 +134,10 @@ def _place_level(
 
 @inner
 def _any_fits(tasks: TaskArrays, hosts: HostArrays, state: ConstraintState, task: int) -> bool:
+    found = False
     for host in range(len(hosts.place)):
-        if fits(state, tasks, hosts, state.unit[task], host):
-            return True
-    return False
+        found = found or fits(state, tasks, hosts, state.unit[task], host)
+    return found
 
 
 @inner
@@ -198,9 +208,7 @@ def _update_row(
         k = groups.host_place[host]
         if ready.arrival[k, row] == np.inf:
             continue
-        time = _completion(
-            tasks, hosts, groups, inputs, available, state, task, host, ready.arrival[k, row]
-        )
+        time = _completion(tasks, hosts, groups, inputs, available, state, task, host, ready.arrival[k, row])
         ready.time[k, row] = min(ready.time[k, row], time)
         second = min(second, max(time, best))
         best = min(best, time)

@@ -23,7 +23,6 @@ from headrace.planners.constraint_state import (
 )
 from headrace.planners.list.list_scheduler import (
     HostConstraints,
-    _Workspace,
     _best_on_free_links,
     _best_with_transfers,
     _earliest_arrivals,
@@ -32,6 +31,7 @@ from headrace.planners.list.list_scheduler import (
     _hosts_with_all_inputs,
     _inputs_by_time,
     _return_seconds,
+    _Workspace,
 )
 from headrace.planners.partial_schedule import (
     LINKS_FULL,

@@ -189,10 +189,10 @@ def _return_unit(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, t
 @entry
 def meets_deadlines(state: ConstraintState, finish: Floats) -> bool:
     """Whether these finish times meet all deadlines: O(tasks with a deadline)."""
+    met = True
     for task in state.due:
-        if finish[task] > state.deadline[task]:
-            return False
-    return True
+        met = met and finish[task] <= state.deadline[task]
+    return met
 
 
 @entry
@@ -238,7 +238,9 @@ def anneal(
         temperature = warm * (cold / warm) ** share
         limit = makespan - temperature * np.log(max(_random(random), 1e-300))
         task = (
-            trial.path[int(_random(random) * length)] if _random(random) < ON_PATH else int(_random(random) * n)
+            trial.path[int(_random(random) * length)]
+            if _random(random) < ON_PATH
+            else int(_random(random) * n)
         )
         trial.work[0] += work_of(tables, task)
         old_host, old_position = solution.host[task], solution.position[task]

@@ -83,7 +83,9 @@ class _Search:
     def __init__(self, problem: Problem, plan: Plan, seed: int) -> None:
         self.problem = problem
         self.arrays = problem_arrays(problem)
-        self.tables = search_tables(self.arrays, None if problem.constraints is None else problem.graph.release)
+        self.tables = search_tables(
+            self.arrays, None if problem.constraints is None else problem.graph.release
+        )
         self.best_finish = plan.finish.copy()
         self.best_host = plan.host.astype(np.int64)
         n, cores = problem.graph.n_tasks, int(self.arrays.hosts.core_ptr[-1])

@@ -48,7 +48,9 @@ class Subset:
             try:
                 plan = _heft_on(problem, hosts, arrays)
             except NoPlan as error:  # these hosts alone cannot reach the inputs, or return the results
-                if not isinstance(refused, DeadEnd):  # of all hosts: the hosts of some tasks must be chosen first
+                if not isinstance(
+                    refused, DeadEnd
+                ):  # of all hosts: the hosts of some tasks must be chosen first
                     refused = error
                 continue
             if best is None or plan.makespan < best.makespan:
