@@ -52,7 +52,7 @@ class Copies(NamedTuple):
     row: Ints
     """The dense row of each item, or -1."""
     arrival: Floats
-    """[rows, places] earliest time at which the item could be at each place if no link were busy."""
+    """[rows, places] when the item is at each place, or could be there if no link were busy."""
     node: Ints
     """[rows, places] the copy at each place, or -1."""
 
@@ -239,9 +239,11 @@ def add_copy(
     if row >= 0:
         if copies.node[row, place] < 0:
             copies.node[row, place] = node
+            copies.arrival[row, place] = since
         for target in range(copies.arrival.shape[1]):
-            arrival = since + transfer_seconds(network, place, target, size)
-            copies.arrival[row, target] = min(copies.arrival[row, target], arrival)
+            if copies.node[row, target] < 0:
+                arrival = since + transfer_seconds(network, place, target, size)
+                copies.arrival[row, target] = min(copies.arrival[row, target], arrival)
 
 
 @inner

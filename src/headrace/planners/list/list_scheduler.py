@@ -338,7 +338,7 @@ def _hosts_with_all_inputs(
 def _earliest_arrivals(
     tasks: TaskArrays, network: NetworkArrays, copies: Copies, task: int, places: Int64s, work: _Workspace
 ) -> None:
-    """When all inputs could be at these places if no link were busy: O(inputs * copies * places)."""
+    """When all inputs are, or could be, at these places if no link were busy: O(inputs * copies * places)."""
     arrival, item_arrival = work.arrival, work.item_arrival
     for p in places:
         arrival[p] = 0.0
@@ -362,6 +362,10 @@ def _earliest_arrivals(
                 lower_arrivals(
                     network, copies.place[node], copies.since[node], tasks.size[item], places, item_arrival
                 )
+                node = copies.next[node]
+            node = copies.head[item]
+            while node >= 0:  # what is on its way to a place is not sent again, even if that were faster
+                item_arrival[copies.place[node]] = copies.since[node]
                 node = copies.next[node]
             for p in places:
                 arrival[p] = max(arrival[p], item_arrival[p])
