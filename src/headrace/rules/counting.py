@@ -156,7 +156,9 @@ def _per_row(evaluator: Evaluator, condition: Condition, x: Product, sides: list
         return _first(evaluator, condition, x, sides, which, true if which == "true" else false)
 
     n = x.value.length
-    return Count(n * total, round(true.sum()), round(false.sum()), lambda: told("false"), lambda: told("true"))
+    return Count(
+        n * total, round(true.sum()), round(false.sum()), lambda: told("false"), lambda: told("true")
+    )
 
 
 def _first(

@@ -110,9 +110,7 @@ class Evaluator:
             value, owner, context = value[first], owner[first], Context(context.frame.take(first))
         return Rows(owner, value, None if grouped and not select.group_by else context.frame)
 
-    def _grouped(
-        self, select: Select, frame: Frame, owner: Codes, outer: Frame
-    ) -> tuple[Context, Codes]:
+    def _grouped(self, select: Select, frame: Frame, owner: Codes, outer: Frame) -> tuple[Context, Codes]:
         if not select.group_by:  # a group for each row around it, also where there is nothing to aggregate
             return Context(outer, Groups(frame, owner, outer.length)), np.arange(outer.length)
         context = Context(frame)
@@ -160,7 +158,9 @@ class Evaluator:
         if (count > 1).any():
             raise BadRules(
                 f"this select gives {int(count.max()):,} values where one is compared",
-                where=self.source, line=select.at.line, column=select.at.column,
+                where=self.source,
+                line=select.at.line,
+                column=select.at.column,
                 hint="use in, or an aggregate such as max",
             )
         row = np.zeros(len(count), np.int64)

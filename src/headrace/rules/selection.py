@@ -55,7 +55,9 @@ def _selection(rule: Rule, evaluator: Evaluator) -> Selection:
         text = " with ".join(plural(n, NOUN[relation]) for relation, n in count.items())
         told.append(text if fixed.where == select.where else f"at most {text}")
         if not all(count.values()):
-            warnings.append(f"selects nothing: {show_expression(select)} in line {select.at.line} has no rows")
+            warnings.append(
+                f"selects nothing: {show_expression(select)} in line {select.at.line} has no rows"
+            )
     return Selection(
         *(rule.name, rule.importance, rule.kind, rule.line),
         ", ".join(told) or "nothing: it has no select",
