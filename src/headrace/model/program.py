@@ -419,7 +419,7 @@ def _sites_of(program: Program, which: str, items: int) -> SiteLists:
 def _item(program: Program, task: Task, item_number: dict[str, int], name: str) -> int:
     if name not in item_number:
         raise BadProgram(
-            f"task {task.name!r} reads {name!r}, which nobody makes",
+            f"task {task.name!r} reads {name!r}, which no task writes",
             where=program.name,
             hint="declare it with program.input, or as an output of a task",
         )
