@@ -40,16 +40,22 @@ def check(
     ],
     rules: Annotated[
         list[Path] | None,
-        typer.Option("--rules", metavar="FILE", help="Judge the plans by the rules of this file; repeatable."),
+        typer.Option(
+            "--rules", metavar="FILE", help="Judge the plans by the rules of this file; repeatable."
+        ),
     ] = None,
     on: Annotated[
         str | None,
-        typer.Option("--on", metavar="PLATFORM", help="A platform file more, or `local`.", show_default=False),
+        typer.Option(
+            "--on", metavar="PLATFORM", help="A platform file more, or `local`.", show_default=False
+        ),
     ] = None,
     run: Annotated[
         str | None,
         typer.Option(
-            "--run", metavar="RUN", help="Judge what happened in this recorded run by the rules.",
+            "--run",
+            metavar="RUN",
+            help="Judge what happened in this recorded run by the rules.",
             show_default=False,
         ),
     ] = None,

@@ -97,6 +97,8 @@ def require_rows(count: int, at: Span, source: str) -> None:
     if count > MOST_ROWS:
         raise BadRules(
             f"this needs {count:,} rows, more than {MOST_ROWS:,}",
-            where=source, line=at.line, column=at.column,
+            where=source,
+            line=at.line,
+            column=at.column,
             hint="join with an equality, or select fewer rows with where",
         )
