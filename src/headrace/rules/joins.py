@@ -37,12 +37,13 @@ class _Joining:
     """Sources joined so far, without those around the select."""
 
 
-def join(evaluator: Evaluator, select: Select, outer: Frame) -> tuple[Frame, Codes]:
+def join(evaluator: Evaluator, select: Select, outer: Frame, *, ordered: bool = True) -> tuple[Frame, Codes]:
     """The rows of a select's sources for which its `where` is TRUE, and the row of `outer` that each belongs to.
 
     Sources are first filtered alone. Then the next is always the one that equalities connect with what is joined so far
-    and that gives the fewest pairs; such a join sorts one side and takes O((n + m) log m + result). Only without such an
-    equality all pairs are made. Rows are in lexicographic order: by row of `outer`, then by rows of the sources as listed.
+    and that gives the fewest pairs; such a join sorts one side and takes O((n + m) log m + result). Only without
+    an equality all pairs are made. If `ordered`, rows are in lexicographic order: by row of `outer`, then by rows of the
+    sources as listed.
     """
     hidden = {source.alias for source in select.sources}
     outer = outer.keep(set(outer.rows) - hidden)
@@ -57,7 +58,7 @@ def join(evaluator: Evaluator, select: Select, outer: Frame) -> tuple[Frame, Cod
         _add(state, alone[name], match, select)
         _apply(state)
     listed = [source.alias for source in select.sources]
-    if len(listed) > 1:
+    if len(listed) > 1 and ordered:
         order = np.lexsort((*(state.frame.rows[name] for name in reversed(listed)), state.owner))
         return state.frame.take(order), state.owner[order]
     return state.frame, state.owner

@@ -92,9 +92,9 @@ class Evaluator:
 
     def rows(self, select: Select, outer: Frame) -> Rows:
         """The rows of a select for each row of the frame around it."""
-        frame, owner = join(self, select, outer)
-        context = Context(frame)
         grouped = is_grouped(select)
+        frame, owner = join(self, select, outer, ordered=bool(select.group_by) or not grouped)
+        context = Context(frame)
         if grouped:
             context, owner = self._grouped(select, frame, owner, outer)
         if select.having is not None:
