@@ -68,8 +68,8 @@ def test_the_command_exits_with_2_and_prints_json(folder: Path) -> None:
     done = headrace(
         "check", "--rules", "lab.rules", "program.json", "lab.toml", "plan.json", "--json", cwd=folder
     )
-    assert done.returncode == 2
-    assert json.loads(done.stdout)["files"][-1]["rules"][0]["name"] == "place"
+    assert done.code == 2
+    assert json.loads(done.out)["files"][-1]["rules"][0]["name"] == "place"
 
 
 def test_cost_and_energy_of_a_plan(folder: Path) -> None:
@@ -80,7 +80,7 @@ def test_cost_and_energy_of_a_plan(folder: Path) -> None:
     assert facts["cost"] == pytest.approx(cost)
     assert ("cost", f"{cost:g}") in summary(plan)
     assert facts["energy"] == pytest.approx(10 * 2 * 3600 if plan.host[0] == 0 else 0.0)
-    free = hr.plan(read_program(folder / "program.json"), hr.Platform.pairwise([1.0], 1e6))
+    free = hr.plan(read_program(folder / "program.json"), hr.Platform.pairwise([1.0], 1e6), scheduler="heft")
     assert "cost" not in plan_to_dict(free)
 
 

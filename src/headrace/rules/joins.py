@@ -40,9 +40,9 @@ class _Joining:
 def join(evaluator: Evaluator, select: Select, outer: Frame, *, ordered: bool = True) -> tuple[Frame, Codes]:
     """The rows of a select's sources for which its `where` is TRUE, and the row of `outer` that each belongs to.
 
-    Sources are first filtered alone. Then the next is always the one that equalities connect with what is joined so far
-    and that gives the fewest pairs; such a join sorts one side and takes O((n + m) log m + result). Only without
-    an equality all pairs are made. If `ordered`, rows are in lexicographic order: by row of `outer`, then by rows of the
+    Sources are first filtered alone. Then the next is always the one that equalities connect with what is joined so
+    far and that gives the fewest pairs; such a join sorts one side and takes O((n + m) log m + result). Only without an
+    equality all pairs are made. If `ordered`, rows are in lexicographic order: by row of `outer`, then by rows of the
     sources as listed.
     """
     hidden = {source.alias for source in select.sources}
