@@ -30,8 +30,9 @@ from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.fair_times import as_executed
 
-OK, LINKS_FULL, NO_ROUTE = 0, 1, 2
-"""Outcomes of a compiled loop: done, the calendar of links must grow, or a task has no route."""
+OK, LINKS_FULL, NO_ROUTE, NO_HOST = 0, 1, 2, 3
+"""Outcomes of a compiled loop: done, the calendar of links must grow, a task has no route, or constraints leave no host
+for it."""
 MANY_READERS = 16
 """Items with at least this many readers get a dense row over places."""
 
