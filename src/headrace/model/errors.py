@@ -48,6 +48,50 @@ class BadPlan(HeadraceError):
     """A plan breaks the rules of its program or platform."""
 
 
+class BadRules(HeadraceError):
+    """Rules that cannot be read, or make no sense: the place, the line with a caret below, and what was expected.
+
+    >>> error = BadRules("unknown attribute", where="lab.rules", line=2, column=3, excerpt="a b", width=1)
+    >>> print(error)
+    lab.rules: line 2, column 3: unknown attribute
+        a b
+          ^
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        where: str = "",
+        hint: str = "",
+        line: int = 0,
+        column: int = 0,
+        excerpt: str = "",
+        indent: int | None = None,
+        width: int = 1,
+        others: tuple[BadRules, ...] = (),
+    ) -> None:
+        super().__init__(problem, where=where, hint=hint)
+        self.line = line
+        """From 1; 0: the file as a whole."""
+        self.column = column
+        self.excerpt = excerpt
+        """The text of the line, or the part of it around the column."""
+        self.indent = column - 1 if indent is None else indent
+        """Where in the excerpt the caret stands."""
+        self.width = width
+        self.others = others
+        """The errors of further rules."""
+
+    def __str__(self) -> str:
+        place = f"line {self.line}, column {self.column}" if self.line else ""
+        text = ": ".join(part for part in (self.where, place, self.problem) if part)
+        text = f"{text} (try: {self.hint})" if self.hint else text
+        if self.excerpt:
+            text += f"\n    {self.excerpt}\n    {' ' * self.indent}{'^' * self.width}"
+        return "\n".join([text, *map(str, self.others)])
+
+
 class NoPlan(HeadraceError):
     """No feasible plan exists, or this scheduler cannot find one."""
 

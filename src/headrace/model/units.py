@@ -44,6 +44,15 @@ def quantity(value: object, what: str, where: str = "") -> float:
     return result
 
 
+def unit_factors(what: str) -> dict[str, float]:
+    """The units of a size, rate or time with their factors.
+
+    >>> unit_factors("time")["min"]
+    60.0
+    """
+    return dict(_UNITS[what])
+
+
 def show_size(size: float) -> str:
     """
     >>> show_size(22_700_000_000), show_size(512)

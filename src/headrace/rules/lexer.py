@@ -1,0 +1,195 @@
+"""The tokens of a rule file, and the limits that keep hostile files harmless."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lark import Token
+
+from headrace.model.units import unit_factors
+from headrace.rules.messages import Problem
+from headrace.rules.tree import Span
+
+MAX_TOKENS = 100_000
+MAX_NAME = 100
+"""Characters in a name."""
+
+BAD_CHARACTER = "BAD_CHARACTER"
+OPEN_STRING = "OPEN_STRING"
+LONG_NAME = "LONG_NAME"
+"""Tokens that no rule has: the parser stops at them, and the message says why."""
+
+KEYWORDS = {
+    "assert": "ASSERT",
+    "relationship": "_RELATIONSHIP",
+    "ordering": "_ORDERING",
+    "order": "_ORDER",
+    "value": "_VALUE",
+    "requirement": "REQUIREMENT",
+    "preference": "PREFERENCE",
+    "priority": "PRIORITY",
+    "min": "MIN",
+    "max": "MAX",
+    "opt-type": "OPT_TYPE",
+    "minimize": "MINIMIZE",
+    "minimise": "MINIMIZE",
+    "maximize": "MAXIMIZE",
+    "maximise": "MAXIMIZE",
+    "function": "FUNCTION",
+    "select": "SELECT",
+    "distinct": "DISTINCT",
+    "from": "_FROM",
+    "where": "_WHERE",
+    "group": "_GROUP",
+    "by": "_BY",
+    "having": "_HAVING",
+    "asc": "ASC",
+    "desc": "DESC",
+    "inner": "_INNER",
+    "cross": "_CROSS",
+    "join": "_JOIN",
+    "on": "_ON",
+    "as": "_AS",
+    "and": "_AND",
+    "or": "_OR",
+    "not": "NOT",
+    "in": "_IN",
+    "between": "_BETWEEN",
+    "like": "_LIKE",
+    "is": "_IS",
+    "unknown": "UNKNOWN",
+    "null": "UNKNOWN",
+    "abs": "ABS",
+    "absolute-value": "ABS",
+    "sum": "SUM",
+    "avg": "AVG",
+    "count": "COUNT",
+}
+_SIGNS = {
+    "(": "_LPAR",
+    ")": "_RPAR",
+    ",": "_COMMA",
+    ".": "_DOT",
+    ";": "_SEMICOLON",
+    "+": "PLUS",
+    "-": "MINUS",
+    "*": "STAR",
+    "/": "SLASH",
+    "=": "EQUAL",
+} | dict.fromkeys(("<>", "!=", "<", "<=", ">", ">="), "COMPARISON")
+
+_NAME = r"[^\W\d]\w*(?:-\w+)*"
+_TOKEN = re.compile(
+    rf"""(?P<BLANK>(?:\s+|--[^\n]*)++)
+    |(?P<NUMBER>(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    |(?P<LABEL>{_NAME}\s*+:)
+    |(?P<NAME>{_NAME})
+    |(?P<STRING>"(?:[^"\n]+|"")*+"|'(?:[^'\n]+|'')*+')
+    |(?P<SIGN><=|>=|<>|!=|[=<>+\-*/(),.;])
+    |(?P<OPEN_STRING>["'][^\n]*)
+    |(?P<BAD_CHARACTER>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_UNIT = re.compile(r"[ \t]*([^\W\d_]+)(?![\w(])(?!-\w)")
+_SETTING = re.compile(r"\s*=")
+UNITS = unit_factors("time").keys() | unit_factors("size").keys()
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a text, without blanks and comments. Time is linear in the length of the text.
+
+    >>> [token.type for token in tokens_of("x: select task_id -- number")]
+    ['LABEL', 'SELECT', 'NAME']
+
+    Raises
+    ------
+    Problem
+        If there are more than MAX_TOKENS.
+    """
+    found: list[Token] = []
+    for token in _Lexer(text).tokens():
+        if len(found) == MAX_TOKENS:
+            raise Problem(f"more than {MAX_TOKENS:,} words and signs", span_of(token), "split the file")
+        found.append(token)
+    return found
+
+
+def span_of(token: Token) -> Span:
+    return Span(token.line or 0, token.column or 0, max(1, (token.end_pos or 0) - (token.start_pos or 0)))
+
+
+class _Lexer:
+    """One pass over a text.
+
+    The only context that matters is whether the token stands directly in the parentheses of a value rule: there
+    `priority = 1 min = 0` are two settings without a comma, elsewhere `1 min` is a minute.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.line = 1
+        self.line_start = 0
+        self.previous = ""
+        self.value_rule = False
+        self.in_value: list[bool] = []
+
+    def tokens(self) -> Iterator[Token]:
+        position, text = 0, self.text
+        while position < len(text):
+            match = _TOKEN.match(text, position)
+            assert match is not None
+            assert match.lastgroup is not None
+            kind, end = match.lastgroup, match.end()
+            if kind == "BLANK":
+                newlines = text.count("\n", position, end)
+                if newlines:
+                    self.line += newlines
+                    self.line_start = text.rindex("\n", position, end) + 1
+            else:
+                if kind == "NUMBER" and (unit := self._unit(end)):
+                    kind, end = "QUANTITY", unit
+                yield self._token(kind, position, end)
+            position = end
+
+    def _token(self, kind: str, start: int, end: int) -> Token:
+        value = self.text[start:end]
+        if kind == "SIGN":
+            kind = _SIGNS[value]
+        elif kind in ("NAME", "LABEL"):
+            if len(value) > MAX_NAME:
+                kind = LONG_NAME
+            elif kind == "NAME":
+                kind = KEYWORDS.get(value.lower().replace("_", "-"), kind)
+        self._follow(kind)
+        column = start - self.line_start + 1
+        newlines = value.count("\n") if kind in ("LABEL", LONG_NAME) else 0
+        token = Token(kind, value, start, self.line, column, end_pos=end)
+        if newlines:
+            self.line += newlines
+            self.line_start = start + value.rindex("\n") + 1
+        return token
+
+    def _follow(self, kind: str) -> None:
+        if kind == "_VALUE":
+            self.value_rule = True
+        elif kind == "ASSERT":
+            self.value_rule = False
+            if self.previous != "EQUAL":  # a new rule, even if the one before lacks a parenthesis
+                self.in_value.clear()
+        elif kind == "_LPAR":
+            self.in_value.append(self.value_rule)
+            self.value_rule = False
+        elif kind == "_RPAR" and self.in_value:
+            self.in_value.pop()
+        self.previous = kind
+
+    def _unit(self, position: int) -> int | None:
+        """The end of the unit that follows a number, if there is one."""
+        match = _UNIT.match(self.text, position)
+        if match is None or match[1] not in UNITS:
+            return None
+        directly = bool(self.in_value) and self.in_value[-1]
+        if directly and match[1] == "min" and _SETTING.match(self.text, match.end()):
+            return None
+        return match.end()

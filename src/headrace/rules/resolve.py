@@ -1,0 +1,400 @@
+"""Names resolved and types checked: an untyped tree to the same tree with types and the source of every column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+from headrace.rules.attributes import LABEL, RELATIONS
+from headrace.rules.messages import Problem, did_you_mean, listed, printable
+from headrace.rules.tree import (
+    Absolute,
+    Aggregate,
+    And,
+    Arithmetic,
+    Between,
+    Body,
+    Column,
+    Compare,
+    Condition,
+    Expression,
+    In,
+    IsUnknown,
+    Like,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Ordering,
+    RelationName,
+    Relationship,
+    Rule,
+    Select,
+    Source,
+    Span,
+    Text,
+    Type,
+    Unknown,
+    Value,
+)
+from headrace.rules.types import as_numeric, fits, fitted, plain, require_number, result_type, same
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names mean at some place: the sources of the select, and those of the selects around it."""
+
+    sources: tuple[Source, ...] = ()
+    outer: Scope | None = None
+    no_aggregates: str = "outside a select"
+    """Where this place is, if aggregates cannot stand here; empty: they can."""
+
+
+TOP = Scope()
+
+
+def resolve_rule(rule: Rule) -> Rule:
+    """The rule with names resolved and types checked. Time is linear in the rule, times the depth of its selects.
+
+    Raises
+    ------
+    Problem
+        If a name is unknown or ambiguous, or types do not fit.
+    """
+    body = _body(rule.body)
+    type = body.function.type if isinstance(body, Value) and not _counts(body) else Type.NUMBER
+    return replace(
+        rule,
+        body=body,
+        priority=None if rule.priority is None else _setting(rule.priority, Type.NUMBER, "priority"),
+        low=None if rule.low is None else _setting(rule.low, type, "min"),
+        high=None if rule.high is None else _setting(rule.high, type, "max"),
+    )
+
+
+def _counts(body: Value) -> bool:
+    return isinstance(body.function, Relationship | Ordering)
+
+
+def _body(body: Body) -> Body:
+    match body:
+        case Relationship(condition=condition):
+            return replace(body, condition=_condition(condition, TOP))
+        case Ordering(sequence=sequence):
+            sequence = _select(sequence, TOP)
+            if sequence.type is Type.TASKS:
+                raise Problem("a task list has no order", sequence.at)
+            return replace(body, sequence=sequence)
+    if isinstance(body.function, Relationship | Ordering):
+        function = _body(body.function)
+        assert not isinstance(function, Value)
+        return replace(body, function=function)
+    return replace(body, function=require_number(_expression(body.function, TOP), "function"))
+
+
+def _setting(expression: Expression, wanted: Type, name: str) -> Expression:
+    expression = require_number(as_numeric(_expression(expression, TOP), wanted), name)
+    if not fits(plain(expression.type), plain(wanted)) or (
+        name == "priority" and expression.type is not Type.NUMBER
+    ):
+        raise Problem(f"{name} is a {expression.type.value}, but must be a {wanted.value}", expression.at)
+    return expression
+
+
+# Conditions.
+
+
+def _condition(condition: Condition, scope: Scope) -> Condition:
+    match condition:
+        case And(parts=parts) | Or(parts=parts):
+            return replace(condition, parts=tuple(_condition(part, scope) for part in parts))
+        case Not(part=part):
+            return replace(condition, part=_condition(part, scope))
+        case Compare():
+            return _compare(condition, scope)
+        case In():
+            return _in(condition, scope)
+        case Between(operand=operand, low=low, high=high):
+            value, low = fitted(_expression(operand, scope), _expression(low, scope), condition.at)
+            value, high = fitted(value, _expression(high, scope), condition.at)
+            return replace(condition, operand=value, low=low, high=high)
+        case Like(operand=operand):
+            value = _expression(operand, scope)
+            if value.type is not Type.TEXT:
+                raise Problem(f"like compares text, not a {value.type.value}", value.at)
+            return replace(condition, operand=value)
+        case IsUnknown(operand=operand):
+            return replace(condition, operand=_expression(operand, scope))
+
+
+def _compare(condition: Compare, scope: Scope) -> Compare | IsUnknown:
+    left, right = condition.left, condition.right
+    if isinstance(left, Unknown):
+        left, right = right, left
+    if isinstance(right, Unknown):
+        if condition.op not in ("=", "<>"):
+            raise Problem(
+                f"{condition.op} cannot be used with unknown", condition.at, "write = unknown or <> unknown"
+            )
+        return IsUnknown(_expression(left, scope), condition.op == "<>", condition.at)
+    left, right = fitted(_expression(left, scope), _expression(right, scope), condition.at)
+    return replace(condition, left=left, right=right)
+
+
+def _in(condition: In, scope: Scope) -> In:
+    operand = _expression(condition.operand, scope)
+    if isinstance(condition.options, Select):
+        operand, options = fitted(operand, _select(condition.options, scope), condition.at)
+        assert isinstance(options, Select)
+        return replace(condition, operand=operand, options=options)
+    found: list[Expression] = []
+    for option in condition.options:
+        operand, value = fitted(operand, _expression(option, scope), option.at)
+        found.append(value)
+    return replace(condition, operand=operand, options=tuple(found))
+
+
+# Expressions.
+
+
+def _expression(expression: Expression, scope: Scope) -> Expression:
+    match expression:
+        case Number() | Text():
+            return expression
+        case Unknown():
+            raise Problem(
+                "unknown can only be compared, with = or <>",
+                expression.at,
+                "write x is unknown or x = unknown",
+            )
+        case Column():
+            return _column(expression, scope)
+        case Arithmetic():
+            return _arithmetic(expression, scope)
+        case Negative(operand=operand) | Absolute(operand=operand):
+            what = "-" if isinstance(expression, Negative) else "abs"
+            value = require_number(_expression(operand, scope), what)
+            return replace(expression, operand=value, type=plain(value.type))
+        case Aggregate():
+            return _aggregate(expression, scope)
+        case Select():
+            return _select(expression, scope)
+
+
+def _arithmetic(expression: Arithmetic, scope: Scope) -> Arithmetic:
+    left, right = _expression(expression.left, scope), _expression(expression.right, scope)
+    left, right = as_numeric(left, right.type), as_numeric(right, left.type)
+    left, right = require_number(left, expression.op), require_number(right, expression.op)
+    found = result_type(expression.op, left.type, right.type, expression.at)
+    return replace(expression, left=left, right=right, type=found)
+
+
+def _aggregate(expression: Aggregate, scope: Scope) -> Aggregate:
+    name = expression.name
+    if scope.no_aggregates:
+        hint = "use having" if scope.no_aggregates == "in where" else "write it in the columns of a select"
+        raise Problem(f"{name}(...) cannot stand {scope.no_aggregates}", expression.at, hint)
+    if expression.operand is None:
+        return expression
+    operand = _expression(expression.operand, replace(scope, no_aggregates="within another aggregate"))
+    if name == "count":
+        return replace(expression, operand=operand)
+    operand = require_number(operand, name)
+    kept = name in ("min", "max")
+    return replace(expression, operand=operand, type=operand.type if kept else plain(operand.type))
+
+
+# Columns.
+
+
+def _column(column: Column, scope: Scope) -> Column:
+    name = _attribute_name(column.attribute)
+    source = _source_of(column, name, scope)
+    if name.startswith(LABEL):
+        return replace(column, source=source.alias, attribute=name, type=Type.TEXT)
+    attribute = RELATIONS[source.relation][name]
+    return replace(column, source=source.alias, attribute=name, type=attribute.type)
+
+
+def _attribute_name(written: str) -> str:
+    """With hyphens and in lower case, but for the name of a label, whose case is the user's."""
+    name = written.replace("_", "-")
+    if name.lower().startswith(LABEL):
+        return LABEL + name[len(LABEL) :]
+    return name.lower()
+
+
+def _relation_of(attribute: str) -> RelationName | None:
+    if attribute.startswith(LABEL):
+        return "task"
+    return next((relation for relation, known in RELATIONS.items() if attribute in known), None)
+
+
+def _source_of(column: Column, name: str, scope: Scope) -> Source:
+    """The nearest source that has the attribute; it must be the only one of its select."""
+    relation = _relation_of(name)
+    if relation is None:
+        raise _unknown_attribute(column, scope)
+    hidden: set[str] = set()
+    for level in _levels(scope):
+        found = [
+            source
+            for source in level.sources
+            if source.relation == relation and column.source in ("", source.alias)
+        ]
+        if len(found) > 1:
+            choices = listed(f"{source.alias}.{name}" for source in found)
+            raise Problem(f"{name} could be that of several sources", column.at, f"write {choices}")
+        if found and found[0].alias in hidden:
+            raise Problem(
+                f"{name} is that of an outer {found[0].alias}, which another source of this name hides",
+                column.at,
+                "give the inner source another name",
+            )
+        if found:
+            return found[0]
+        hidden |= {source.alias for source in level.sources}
+        if column.source in hidden:
+            break
+    raise _no_source(column, name, relation, scope)
+
+
+def _levels(scope: Scope) -> Iterator[Scope]:
+    level: Scope | None = scope
+    while level is not None:
+        yield level
+        level = level.outer
+
+
+def _no_source(column: Column, name: str, relation: RelationName, scope: Scope) -> Problem:
+    known = [source.alias for level in _levels(scope) for source in level.sources]
+    if not known:
+        return Problem(f"{name} stands outside a select", column.at, f"write (select {name} from {relation})")
+    if column.source and column.source not in known:
+        near = did_you_mean(column.source, known, f": known are {listed(known, 'and')}")
+        return Problem(f"unknown source {column.source}{near}", column.at)
+    if column.source:
+        return Problem(f"{column.source} has no {name}, which is an attribute of {relation}", column.at)
+    return Problem(
+        f"{name} is an attribute of {relation}, which is not in from", column.at, f"from {relation}, ..."
+    )
+
+
+def _unknown_attribute(column: Column, scope: Scope) -> Problem:
+    name = _attribute_name(column.attribute)
+    relations = {source.relation for level in _levels(scope) for source in level.sources}
+    near = [attribute for relation in RELATIONS if relation in relations for attribute in RELATIONS[relation]]
+    every = [attribute for known in RELATIONS.values() for attribute in known]
+    if any(name.startswith(f"{attribute}-") for attribute in every):
+        hint = "a minus needs blanks around it"
+    else:
+        hint = "" if did_you_mean(name, every) else "`headrace rules --attributes` lists them"
+    suggestion = did_you_mean(name, near) or did_you_mean(name, every)
+    shown = printable(column.attribute, 60)
+    return Problem(f"unknown attribute {shown}{suggestion if 'minus' not in hint else ''}", column.at, hint)
+
+
+# Selects.
+
+
+def _select(select: Select, outer: Scope) -> Select:
+    _check_sources(select.sources)
+    rows = Scope(select.sources, outer, "in where")
+    groups = replace(rows, no_aggregates="")
+    where = None if select.where is None else _condition(select.where, rows)
+    keys = replace(rows, no_aggregates="in group by")
+    group_by = tuple(_expression(key, keys) for key in select.group_by)
+    if len(select.columns) != 1:
+        found = f"{len(select.columns)} columns" if select.columns else "*"
+        raise Problem(f"a select has one column, not {found}", select.at)
+    column = _expression(select.columns[0], groups)
+    having = None if select.having is None else _condition(select.having, groups)
+    order_by = tuple(replace(item, key=_expression(item.key, groups)) for item in select.order_by)
+    resolved = replace(
+        select,
+        columns=(column,),
+        where=where,
+        group_by=group_by,
+        having=having,
+        order_by=order_by,
+        type=column.type,
+    )
+    _check_groups(resolved)
+    _check_order(resolved)
+    return resolved
+
+
+def _check_sources(sources: tuple[Source, ...]) -> None:
+    seen: set[str] = set()
+    for source in sources:
+        if source.relation not in RELATIONS:
+            name = printable(source.relation, 60)
+            near = did_you_mean(name, list(RELATIONS), f": expected {listed(RELATIONS)}")
+            raise Problem(f"unknown relation {name}{near}", source.at)
+        if source.alias in seen:
+            raise Problem(
+                f"two sources are called {source.alias}", source.at, f"write {source.relation} a, ..."
+            )
+        seen.add(source.alias)
+
+
+def _check_groups(select: Select) -> None:
+    """With aggregates or `group by`, everything outside aggregates must be the same for all rows of a group."""
+    parts = [*select.columns, *(item.key for item in select.order_by)]
+    if select.having is not None:
+        if not select.group_by:
+            raise Problem("having needs group by", select.having.at, "write the condition in where")
+        parts.append(select.having)  # type: ignore[arg-type]
+    if not select.group_by and not any(_has_aggregate(part) for part in parts):
+        return
+    aliases = frozenset(source.alias for source in select.sources)
+    for part in parts:
+        loose = next(_loose(part, aliases, select.group_by, nested=False), None)
+        if loose is not None:
+            raise Problem(
+                f"{loose.attribute} differs between the rows that are taken together",
+                loose.at,
+                f"write it in group by, or use an aggregate such as max({loose.attribute})",
+            )
+
+
+def _has_aggregate(node: Any) -> bool:
+    if isinstance(node, Aggregate):
+        return True
+    return not isinstance(node, Select) and any(_has_aggregate(child) for child in _children(node))
+
+
+def _loose(
+    node: Any, aliases: frozenset[str], keys: tuple[Expression, ...], nested: bool
+) -> Iterator[Column]:
+    """Columns of these sources that are neither within an aggregate nor part of a key."""
+    if any(same(node, key) for key in keys) or (isinstance(node, Aggregate) and not nested):
+        return
+    if isinstance(node, Column) and node.source in aliases:
+        yield node
+    if isinstance(node, Select):
+        aliases -= {source.alias for source in node.sources}
+        nested = True
+    for child in _children(node):
+        yield from _loose(child, aliases, keys, nested)
+
+
+def _children(node: Any) -> Iterator[Any]:
+    for field in fields(node):
+        value = getattr(node, field.name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if is_dataclass(item) and not isinstance(item, Span | Source):
+                yield item
+
+
+def _check_order(select: Select) -> None:
+    for item in select.order_by:
+        if item.key.type is Type.TASKS:
+            raise Problem("a task list has no order", item.key.at)
+        if select.distinct and not same(item.key, select.columns[0]):
+            raise Problem(
+                "rows that differ cannot be ordered by what is not selected",
+                item.key.at,
+                "leave out distinct",
+            )
