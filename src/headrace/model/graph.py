@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias, TypedDict, Unpack
 
@@ -20,6 +20,14 @@ OUTSIDE = -1
 """The producer of an item that comes from outside the program."""
 ASSUMED_SIZE = 1.0
 """Bytes that an item of unknown size counts as until it is measured: it is moved, but never decides anything."""
+
+
+class LabelColumn(NamedTuple):
+    """One label of the tasks that have it."""
+
+    tasks: Ints
+    """Increasing."""
+    values: tuple[str | float, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +75,8 @@ class Graph:
     without any figure is equally fast on all architectures."""
     unknown_size: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     """Items of unknown size; if not given, those whose `size` is nan."""
+    labels: Mapping[str, LabelColumn] = field(default_factory=dict)
+    """The users' labels of tasks, by name."""
     order: Ints = field(init=False)
     """All tasks, each after its predecessors; ties by task number."""
     level: Ints = field(init=False)
@@ -174,6 +184,7 @@ class Limits(TypedDict, total=False):
     initial_locations: SiteLists | None
     destinations: SiteLists | None
     classes: SpeedClasses | None
+    labels: Mapping[str, LabelColumn]
 
 
 def make_graph(
@@ -236,6 +247,7 @@ def make_graph(
         deadline=np.ascontiguousarray(limits.get("deadline", ()), dtype=np.float64),
         initial_locations=limits.get("initial_locations") or SiteLists(),
         destinations=limits.get("destinations") or SiteLists(),
+        labels=limits.get("labels") or {},
         **({} if classes is None else classes._asdict()),
     )
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headrace.model.architecture import arch_speeds, speed_classes
 from headrace.model.errors import BadProgram, HeadraceError
-from headrace.model.graph import OUTSIDE, Graph, make_graph
+from headrace.model.graph import OUTSIDE, Graph, LabelColumn, make_graph
 from headrace.model.sited import SiteLists
 from headrace.model.units import quantity
 
@@ -73,6 +73,8 @@ class Task:
     """By this moment it has finished and its results are at their destinations."""
     arch_speeds: tuple[float, ...] = ()
     """Its speed on each architecture of a platform, next to the first; none: the same on all."""
+    labels: Mapping[str, str | float] = field(default_factory=dict)
+    """What users say about it, for rules to select by."""
 
 
 class Program:
@@ -133,6 +135,7 @@ class Program:
         cores: int = 1,
         release: float | str = 0.0,
         deadline: float | str = math.inf,
+        labels: Mapping[str, str | float] | None = None,
     ) -> Any:
         """Add a task; returns its output item (a tuple of them when there are several).
 
@@ -140,7 +143,8 @@ class Program:
         when there are several). A list of strings is a command. `outputs` may give estimated sizes, None for
         unknown ones. A task without outputs returns a signal that others can list among their inputs. `work` is the
         run time on a host of speed 1, or a list with one for each architecture of the platform. `cores` of one host
-        are held together; `release` is the earliest start, `deadline` the latest end.
+        are held together; `release` is the earliest start, `deadline` the latest end. Rules can select tasks by
+        `labels`, a text or a number for each name.
         """
         command: Callable[..., Any] | Command | None
         if isinstance(body, Command) or body is None or callable(body):
@@ -178,8 +182,9 @@ class Program:
             self._add_data(item)
             self.producer[item.name] = name
         self.tasks[name] = Task(
-            name, seconds, read, tuple(sizes), kind, command, tuple(after), cores, earliest, latest, speeds
-        )
+            name, seconds, read, tuple(sizes), kind, command, tuple(after), cores, earliest, latest, speeds,
+            _checked_labels(labels or {}, f"{self.name}: task {name!r}"),
+        )  # fmt: skip
         self._graph = None
         return made[0] if len(made) == 1 else tuple(made)
 
@@ -281,6 +286,18 @@ def _checked_size(size: float | str | None, name: str) -> float | None:
         raise BadProgram(error.problem, where=f"item {name!r}", hint=error.hint) from None
 
 
+def _checked_labels(labels: Mapping[str, str | float], where: str) -> dict[str, str | float]:
+    for name, value in labels.items():
+        if not isinstance(name, str) or not name:
+            raise BadProgram(f"the name of a label is {name!r}", where=where, hint="give a text")
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not isinstance(value, str) and not (number and math.isfinite(value)):
+            raise BadProgram(
+                f"label {name!r} is {value!r}", where=where, hint="give a text or a finite number"
+            )
+    return dict(labels)
+
+
 def _build_graph(program: Program) -> Graph:
     """Arrays of a program: O(tasks + items + reads)."""
     number = {name: i for i, name in enumerate(program.tasks)}
@@ -345,7 +362,20 @@ def _build_graph(program: Program) -> Graph:
         initial_locations=_sites_of(program, "initial_locations", len(size)),
         destinations=_sites_of(program, "destinations", len(size)),
         classes=speed_classes(kind, [task.arch_speeds for task in program.tasks.values()]),
+        labels=_label_columns(program),
     )
+
+
+def _label_columns(program: Program) -> dict[str, LabelColumn]:
+    """O(tasks + labels)."""
+    columns: dict[str, dict[int, str | float]] = {}
+    for i, task in enumerate(program.tasks.values()):
+        for name, value in task.labels.items():
+            columns.setdefault(name, {})[i] = value
+    return {
+        name: LabelColumn(np.array(list(found), np.int32), tuple(found.values()))
+        for name, found in columns.items()
+    }
 
 
 def _sites_of(program: Program, which: str, items: int) -> SiteLists:
