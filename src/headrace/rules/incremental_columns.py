@@ -9,7 +9,7 @@ semi-active completion.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -49,8 +49,8 @@ class Batch:
     at: Ints
     start: Floats
     finish: Floats
-    since: float = 0.0
-    """No other task starts earlier in the completions that `completed` looks at."""
+    since: Floats = field(default_factory=lambda: np.zeros(1))
+    """[batch or 1] no other task starts earlier in the completions that `completed` looks at."""
 
     def __len__(self) -> int:
         return len(self.task)
@@ -170,7 +170,7 @@ class Frames:
         parent, hosts = self.batch.parent, len(self.space.cores)
         there = parent.host >= 0
         sums = np.bincount(parent.host[there], values[there], minlength=hosts)
-        column = np.repeat(sums[None], len(self.batch), axis=0)
+        column = np.repeat(sums[None].astype(np.float64), len(self.batch), axis=0)
         if self.changed:
             column[self.row, self.batch.at] += new
         return column
@@ -246,9 +246,11 @@ class Frames:
 
     # In every completion.
 
-    def completed(self, attribute: str) -> Values:
-        if self.complete:
-            return self.as_they_are(attribute)
+    def completed(self, attribute: str, times: tuple[Floats, Floats] | None) -> Values:
+        """An interval for each value; `times` are those of `earliest`, for times of tasks."""
+        if attribute in ("task-start-time", "task-finish-time"):
+            assert times is not None
+            return self._times(attribute == "task-finish-time", *times)
         return _COMPLETED[attribute](self)
 
     def between(self, value: Floats, low: Floats, high: Floats) -> Values:
@@ -267,8 +269,7 @@ class Frames:
         value = self.run() * cores * rate[self.host]
         return self.between(value, np.nanmin(run, axis=1) * cores, np.nanmax(run, axis=1) * cores)
 
-    def times(self, finish: bool) -> Values:
-        start, end = self.earliest()
+    def _times(self, finish: bool, start: Floats, end: Floats) -> Values:
         columns = self.columns
         if finish:
             return self.between(self.finish, end, np.array(columns.horizon))
@@ -292,7 +293,7 @@ class Frames:
         for task in space.graph.order.tolist():
             if batch.parent.host[task] >= 0:
                 continue
-            ready = np.maximum(space.outside[task][None], batch.since)
+            ready = np.maximum(space.outside[task][None], batch.since[:, None])
             for maker, seconds in space.inputs[task]:
                 delay = np.where(
                     self.placed[:, maker, None], seconds[self.host[:, maker]], seconds.min(axis=0)[None]
@@ -360,8 +361,6 @@ _COMPLETED: dict[str, Callable[[Frames], Values]] = {
     "task-assigned-proc-name": lambda f: f.of_host("proc-name"),
     "task-site": lambda f: f.of_host("proc-site"),
     "task-exec-time": lambda f: f.between(f.run(), f.columns.run_low, f.columns.run_high),
-    "task-start-time": lambda f: f.times(finish=False),
-    "task-finish-time": lambda f: f.times(finish=True),
     "task-cost": lambda f: f.of_rate(f.columns.price),
     "task-energy": lambda f: f.of_rate(f.columns.watts),
     "proc-total-running-time": lambda f: f.more(f.running(), f.space.run),
