@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from headrace.model.deployment import Deployment
 from headrace.model.errors import NoPlan
-from headrace.simulator.pipeline.flow import ROUTINGS, FlowOutcome, simulate_deployment
 
-Outcomes = Mapping[str, FlowOutcome]
+if TYPE_CHECKING:
+    from headrace.simulator.pipeline.flow import FlowOutcome
+
+Outcomes: TypeAlias = "Mapping[str, FlowOutcome]"
 """By routing."""
+_WORDS = {"planned": "simulated", "round-robin": "round robin"}
 
 
 def simulate_deployments(
     made: Mapping[str, Deployment | NoPlan], tell: Callable[[str], None]
 ) -> dict[str, Outcomes]:
     """Both routings, for each planner that found a deployment."""
+    from headrace.simulator.pipeline.flow import ROUTINGS, simulate_deployment
+
     happened: dict[str, Outcomes] = {}
     for planner, deployment in made.items():
         if isinstance(deployment, Deployment):
@@ -27,13 +32,12 @@ def simulate_deployments(
 
 def simulated_rows(outcomes: Outcomes) -> list[list[str]]:
     """Names and values, for the table of one deployment."""
-    words = {"planned": "simulated", "round-robin": "round robin"}
-    return [[words[routing], _text(outcome)] for routing, outcome in outcomes.items()]
+    return [[_WORDS[routing], _text(outcome)] for routing, outcome in outcomes.items()]
 
 
 def simulated_cells(outcomes: Outcomes | None) -> list[str]:
     """The cells of one planner in a comparison."""
-    return [f"{outcomes[r].throughput:.4g}" if outcomes else "" for r in ROUTINGS]
+    return [f"{outcomes[r].throughput:.4g}" if outcomes else "" for r in _WORDS]
 
 
 def simulated_json(outcomes: Outcomes) -> dict[str, Any]:

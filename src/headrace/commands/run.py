@@ -187,7 +187,7 @@ def _progress(tasks: int) -> Iterator[tuple[Planned, Advance]]:
         def advance(event: Event) -> None:
             if isinstance(event, HostLeft):
                 bar.console.print(
-                    f"worker {event.host} is gone; its tasks were planned anew", highlight=False
+                    f"worker {event.host} is gone; its tasks were moved to other workers", highlight=False
                 )
             if not isinstance(event, TaskFinished):
                 return

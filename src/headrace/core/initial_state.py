@@ -14,7 +14,6 @@ from headrace.core.state import (
     CONTENTION_CODES,
     COPIES,
     DUPLICATE,
-    FIXED_ROUTES,
     LIMITED,
     LINK_ORDER,
     LOOK,
@@ -94,7 +93,6 @@ def _settings(platform: Platform, policy: ExecutionPolicy) -> Longs:
     settings[LOOK] = SCAN_LIMIT
     settings[LIMITED] = bool(np.isfinite(platform.network.storage).any())
     settings[RELAY] = platform.routing == "links"
-    settings[FIXED_ROUTES] = policy.routes == "planned"
     return settings
 
 

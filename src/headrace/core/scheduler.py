@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
+from headrace.model.constraints import Constraints
 from headrace.model.events import Event
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
@@ -43,6 +44,8 @@ class Problem:
     """The run sends inputs for this many tasks of each queue; None: all that can be sent."""
     rules: RuleSet | None = None
     """What users ask of a schedule; None: nothing."""
+    constraints: Constraints | None = None
+    """What the plan must satisfy besides the model's own rules; see `planners.obeying`."""
 
     def __post_init__(self) -> None:
         if len(self.graph.initial_locations.index):
@@ -89,13 +92,16 @@ class AssignMany:
 class Fetch:
     """Send an item from one place to another; on each link, lower ranks go first.
 
-    Places are hosts, or sites whose hosts share their storage. The item need not exist yet.
+    Places are hosts, or sites whose hosts share their storage. The item need not exist yet. With `prefetch`, a transfer
+    on fair links starts only when a task that reads the item is among those whose inputs are prefetched; otherwise
+    as soon as the source has the item.
     """
 
     item: str
     source: str
     target: str
     rank: float
+    prefetch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

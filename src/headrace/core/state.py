@@ -46,10 +46,8 @@ RUNNING_WRITES = 12
 N_COUNTS = 13
 
 # Positions of settings in `StaticProblem.policy`.
-CONTENTION, LINK_ORDER, STRICT, PREFETCH, STEAL, DUPLICATE, REPLICATE, LOOK, LIMITED, RELAY, FIXED_ROUTES = (
-    range(11)
-)
-N_SETTINGS = 11
+CONTENTION, LINK_ORDER, STRICT, PREFETCH, STEAL, DUPLICATE, REPLICATE, LOOK, LIMITED, RELAY = range(10)
+N_SETTINGS = 10
 
 NONE, FIFO, FAIR = 0, 1, 2
 CONTENTION_CODES = {"none": NONE, "fifo": FIFO, "fair": FAIR}
@@ -64,7 +62,7 @@ BLOCK = 64
 
 
 # How a request is served; see `core.transitions.requests`.
-NEAREST, FIXED, WAITING, ORDERED = 0, 1, 2, 3
+NEAREST, FIXED, WAITING, ORDERED, HELD = 0, 1, 2, 3, 4
 
 RECORD_FIELDS = (
     "copy_item", "copy_place", "copy_status", "copy_needed", "copy_relayed", "copy_request", "copy_outgoing",
@@ -206,7 +204,7 @@ class CoordinatorState(NamedTuple):
     request_previous: Ints
     request_queue: Ints
     request_mode: Bytes
-    """NEAREST, FIXED, WAITING or ORDERED: see `core.transitions.requests`."""
+    """NEAREST, FIXED, WAITING, ORDERED or HELD: see `core.transitions.requests`."""
     outgoing_next: Ints
     """Planned requests with the same item and source."""
     outgoing_previous: Ints

@@ -107,7 +107,9 @@ def _requests(problem: StaticProblem, state: CoordinatorState) -> None:
         for r in chain(state.request_next, int(state.request_head[q]))
     ]
     planned = state.copy_request[: int(state.counters[s.COPIES])]
-    waiting = [r for r in planned[planned >= 0].tolist() if state.request_mode[r] in (s.WAITING, s.ORDERED)]
+    waiting = [
+        r for r in planned[planned >= 0].tolist() if state.request_mode[r] in (s.WAITING, s.ORDERED, s.HELD)
+    ]
     _require(len(set(queued) | set(waiting)) == state.counters[s.REQUESTS], "wrong count of requests")
     _require(not set(queued) & set(waiting), "a request is both queued and in a planned order")
     for request in planned[planned >= 0].tolist():

@@ -2,15 +2,21 @@
 
 Rules of the rules language are compiled to these where their shape allows it (`rules.compile`). `check` never reads
 them: it evaluates the rules themselves.
+
+Order and times go into the graph (`bound_graph`), so that planners, simulators and the coordinator obey them without
+knowing the constraints. Everything else is about the hosts of tasks and is obeyed by whoever chooses these.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from headrace.model.graph import Bools, Floats, Ints
+from headrace.model.graph import Bools, Floats, Graph, Ints, SpeedClasses, make_graph
+from headrace.model.sited import SiteLists
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,3 +77,129 @@ class Constraints:
             release=np.zeros(tasks),
             deadline=np.full(tasks, np.inf),
         )
+
+    def of_tasks(self, tasks: Ints, hosts: Ints | None = None) -> Constraints:
+        """The constraints on some of the tasks, renumbered, for a graph and a platform that hold only these.
+
+        Groups and limits are those among the given tasks: what the other tasks already use must be subtracted by the
+        caller. `hosts` are the numbers of the remaining hosts; None: all. O(limits * tasks + pairs).
+
+        >>> few = Constraints.none(3, 2).of_tasks(np.array([0, 2], np.int32))
+        >>> len(few.together), few.allowed.shape
+        (2, (1, 2))
+        """
+        new = np.full(len(self.together), -1, np.int32)
+        new[tasks] = np.arange(len(tasks), dtype=np.int32)
+        there = np.arange(self.allowed.shape[1], dtype=np.int32) if hosts is None else hosts
+        pairs = new[self.before]
+        groups = [new[group][new[group] >= 0] for group in self.apart]
+        return Constraints(
+            allowed_class=self.allowed_class[tasks],
+            allowed=self.allowed[:, there],
+            before=pairs[(pairs >= 0).all(axis=1)],
+            together=self.together[tasks],
+            together_at_site=self.together_at_site[tasks],
+            apart=tuple(group for group in groups if len(group) > 1),
+            limits=tuple(
+                replace(limit, tasks=limit.tasks[tasks], hosts=limit.hosts[there]) for limit in self.limits
+            ),
+            release=self.release[tasks],
+            deadline=self.deadline[tasks],
+        )
+
+
+def with_order(graph: Graph, before: Ints) -> Graph:
+    """The graph in which the second task of each pair also waits for the first: O(tasks + items + reads + pairs).
+
+    Each first task writes one more item, a signal of 0 bytes, which its second tasks read. Tasks and items of the given
+    graph keep their numbers, so that a plan for one graph is a plan for the other.
+
+    Raises:
+        BadProgram: Tasks would wait for each other in a circle.
+
+    >>> from headrace.model.graph import make_graph
+    >>> g = make_graph(work=[1, 2], size=[], producer=[], read_ptr=[0, 0, 0], reads=[])
+    >>> ordered = with_order(g, np.array([[1, 0]], np.int32))
+    >>> ordered.order.tolist(), ordered.size.tolist(), ordered.result.tolist()
+    ([1, 0], [0.0], [False])
+    """
+    pairs = np.unique(before.reshape(-1, 2), axis=0)
+    if not len(pairs):
+        return graph
+    first, signal = np.unique(pairs[:, 0], return_inverse=True)
+    n, m, more = graph.n_tasks, graph.n_items, len(first)
+    reader = np.concatenate((np.repeat(np.arange(n), np.diff(graph.read_ptr)), pairs[:, 1]))
+    item = np.concatenate((graph.reads, m + signal.reshape(-1)))
+    names = _Names(graph.item_names, tuple(f"order after {graph.task_names[t]}" for t in first.tolist()))
+    return make_graph(
+        work=graph.work,
+        size=np.concatenate((np.where(graph.unknown_size, np.nan, graph.size), np.zeros(more))),
+        producer=np.concatenate((graph.producer, first)),
+        read_ptr=np.concatenate(([0], np.cumsum(np.bincount(reader, minlength=n)))),
+        reads=item[np.argsort(reader, kind="stable")],
+        kind=graph.kind,
+        kinds=graph.kinds,
+        result=np.concatenate((graph.result, np.zeros(more, np.bool_))),
+        task_names=graph.task_names,
+        item_names=names,
+        name=graph.name,
+        cores=graph.cores,
+        release=graph.release,
+        deadline=graph.deadline,
+        initial_locations=_with_items(graph.initial_locations, more),
+        destinations=_with_items(graph.destinations, more),
+        classes=SpeedClasses(graph.speed_class, graph.class_kind, graph.arch_speeds),
+    )
+
+
+class _Names(Sequence[str]):
+    """Names and more names, without a copy of the first ones.
+
+    >>> names = _Names(("a", "b"), ("c",))
+    >>> names[2], names[1:], len(names)
+    ('c', ['b', 'c'], 3)
+    """
+
+    def __init__(self, first: Sequence[str], more: tuple[str, ...]) -> None:
+        self.first = first
+        self.more = more
+
+    def __len__(self) -> int:
+        return len(self.first) + len(self.more)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        index = index + len(self) if index < 0 else index
+        return self.first[index] if index < len(self.first) else self.more[index - len(self.first)]
+
+
+def _with_items(lists: SiteLists, more: int) -> SiteLists:
+    """The same lists with empty ones for more items."""
+    return replace(lists, ptr=np.concatenate((lists.ptr, np.full(more, lists.ptr[-1], np.int32))))
+
+
+def bound_graph(graph: Graph, constraints: Constraints) -> Graph:
+    """The graph with the order, releases and deadlines of the constraints, besides its own.
+
+    Raises:
+        BadProgram: Tasks would wait for each other in a circle.
+
+    >>> from headrace.model.graph import make_graph
+    >>> g = make_graph(work=[1, 2], size=[], producer=[], read_ptr=[0, 0, 0], reads=[])
+    >>> late = replace(Constraints.none(2, 1), release=np.array([0.0, 5.0]))
+    >>> bound_graph(g, late).release.tolist()
+    [0.0, 5.0]
+    """
+    ordered = with_order(graph, constraints.before)
+    release = np.maximum(ordered.release, constraints.release)
+    deadline = np.minimum(ordered.deadline, constraints.deadline)
+    if np.array_equal(release, ordered.release) and np.array_equal(deadline, ordered.deadline):
+        return ordered
+    return replace(ordered, release=release, deadline=deadline)
+
+
+def placement_only(constraints: Constraints) -> Constraints:
+    """What is left of the constraints for a planner of the bound graph: the hosts of tasks."""
+    none = Constraints.none(len(constraints.together), constraints.allowed.shape[1])
+    return replace(constraints, before=none.before, release=none.release, deadline=none.deadline)

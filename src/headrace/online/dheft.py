@@ -8,7 +8,7 @@ from headrace.planners.list.heft import Heft
 
 
 class DHeft(Replan):
-    """Dynamic HEFT, the comparator of the macro-dataflow runtime (its section 5.4).
+    """Dynamic HEFT, the comparator of the macro-dataflow paper (its section 5.4).
 
     A run time that differs from the prediction by a factor of `misprediction`, or a change of the grid, triggers a new
     plan for all tasks that have not started. Until it is ready, tasks follow the old plan.

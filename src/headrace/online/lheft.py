@@ -18,7 +18,7 @@ _LEVEL_SPAN = 2.0**32
 
 
 class LHeft:
-    """Localized HEFT (macro-dataflow runtime, section 4.4 and figure 5).
+    """Localized HEFT (macro-dataflow paper, section 4.4 and figure 5).
 
     Ready tasks wait in a buffer until there are `buffer` of them, or a host is idle or expected to become idle within
     `idle_within` seconds. Then they are ranked: lower level first, then less traffic on the best host (equation 3),

@@ -30,8 +30,9 @@ from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.fair_times import as_executed
 
-OK, LINKS_FULL, NO_ROUTE = 0, 1, 2
-"""Outcomes of a compiled loop: done, the calendar of links must grow, or a task has no route."""
+OK, LINKS_FULL, NO_ROUTE, NO_HOST = 0, 1, 2, 3
+"""Outcomes of a compiled loop: done, the calendar of links must grow, a task has no route, or constraints leave no host
+for it."""
 MANY_READERS = 16
 """Items with at least this many readers get a dense row over places."""
 
@@ -51,7 +52,7 @@ class Copies(NamedTuple):
     row: Ints
     """The dense row of each item, or -1."""
     arrival: Floats
-    """[rows, places] earliest time at which the item could be at each place if no link were busy."""
+    """[rows, places] when the item is at each place, or could be there if no link were busy."""
     node: Ints
     """[rows, places] the copy at each place, or -1."""
 
@@ -238,9 +239,11 @@ def add_copy(
     if row >= 0:
         if copies.node[row, place] < 0:
             copies.node[row, place] = node
+            copies.arrival[row, place] = since
         for target in range(copies.arrival.shape[1]):
-            arrival = since + transfer_seconds(network, place, target, size)
-            copies.arrival[row, target] = min(copies.arrival[row, target], arrival)
+            if copies.node[row, target] < 0:
+                arrival = since + transfer_seconds(network, place, target, size)
+                copies.arrival[row, target] = min(copies.arrival[row, target], arrival)
 
 
 @inner

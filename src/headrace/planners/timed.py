@@ -8,12 +8,14 @@ from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Planner, Problem
 from headrace.model.plan import Plan
 from headrace.planners.bounds import lower_bound
+from headrace.planners.obeying import plan_obeying
 
 
 def plan_with_bound(planner: Planner, problem: Problem) -> Plan:
     """Plan, and add the planning time and a proven lower bound.
 
-    A bound that the planner itself proves, as `coschedule` does, is kept.
+    A bound that the planner itself proves, as `coschedule` does, is kept. The plan satisfies the problem's constraints,
+    whatever planner it is, or NoPlan is raised.
 
     Args:
         planner: Any planner.
@@ -29,7 +31,8 @@ def plan_with_bound(planner: Planner, problem: Problem) -> Plan:
     True
     """
     began = work_clock()
-    plan = planner.plan(problem)
+    free = problem.constraints is None
+    plan = planner.plan(problem) if free else plan_obeying(planner.plan, problem, planner.name)
     seconds = work_clock() - began
     bound = plan.bound if plan.bound > 0 else lower_bound(problem)
     return replace(plan, bound=bound, seconds=seconds)

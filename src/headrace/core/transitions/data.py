@@ -45,6 +45,7 @@ from headrace.core.transitions.requests import (
     links_are_free,
     mark_first_in_order,
     release_from_plan,
+    release_path,
     request_inputs,
     request_item,
     source_of,
@@ -372,12 +373,11 @@ def come_to_exist(problem, state, item):
             if state.missing_inputs[task] == 0 and state.absent_inputs[task] == 0:
                 make_startable(state, host, task)
             place = problem.host_place[host]
-            if (
-                state.inputs_requested[task]
-                and not problem.no_transfer[item]
-                and status_of(state, item, place) == ABSENT
-            ):
-                request_item(problem, state, item, state.holder[item], place, np.nan)
+            if state.inputs_requested[task] and not problem.no_transfer[item]:
+                if status_of(state, item, place) == ABSENT:
+                    request_item(problem, state, item, state.holder[item], place, np.nan)
+                else:
+                    release_path(state, item, place)
         elif state.missing_inputs[task] == 0:
             into_pool(state, task)
     destination = problem.destination[item]

@@ -1,12 +1,14 @@
 """Requests for copies of items, their queues on links, and the planned order of transfers.
 
-A request is in one of four modes:
+A request is in one of five modes:
 
 - NEAREST: it is queued on the narrowest link of its route and served from the nearest copy when its links are free;
 - FIXED: as above, but only from the source that a plan names, which has the item;
 - WAITING: it becomes FIXED when the item arrives at its source;
 - ORDERED (fifo links): it starts when the item is at its source and the request is first in the planned order of every
-  link of its route. It waits for its turn even if a link is idle.
+  link of its route. It waits for its turn even if a link is idle;
+- HELD (fair links): it becomes WAITING or FIXED when a task that reads the item is among those whose inputs are
+  prefetched. Sent at once, it would take bandwidth from transfers that are needed sooner.
 
 A planned request that its source can no longer serve, because the copy or the route is gone, becomes NEAREST.
 """
@@ -20,8 +22,10 @@ from headrace.core.state import (
     ABSENT,
     CONTENTION,
     COPIES,
+    FAIR,
     FIFO,
     FIXED,
+    HELD,
     LINK_ORDER,
     NEAREST,
     ORDERED,
@@ -85,8 +89,8 @@ def enqueue(state, request, rank, mode):
 
 
 @inner
-def request_planned(problem, state, item, source, target, rank):
-    """Request a copy from its planned source, in planned order."""
+def request_planned(problem, state, item, source, target, rank, hold):
+    """Request a copy from its planned source, in planned order. `hold`: on fair links, only when it is prefetched."""
     if not state.place_up[target]:
         return
     record = copy_at(state, item, target)
@@ -107,11 +111,33 @@ def request_planned(problem, state, item, source, target, rank):
     has_links = problem.route_ptr[at + 1] > problem.route_ptr[at]
     if problem.policy[CONTENTION] == FIFO and problem.policy[LINK_ORDER] == PLANNED and has_links:
         put_in_order(problem, state, request, rank)
-    elif held:
-        enqueue(state, request, rank, FIXED)
+        return
+    state.request_rank[request] = rank
+    state.request_mode[request] = HELD
+    if not hold or problem.policy[CONTENTION] != FAIR or target == problem.destination[item]:
+        release_request(state, request, held)
+
+
+@inner
+def release_request(state, request, held):
+    """Let a planned request start as soon as its source has the item; `held`: it has it now."""
+    if held:
+        enqueue(state, request, state.request_rank[request], FIXED)
     else:
-        state.request_rank[request] = rank
         state.request_mode[request] = WAITING
+
+
+@inner
+def release_path(state, item, target):
+    """Release the planned request for a copy at a place, and those for the relays on its path."""
+    record = find_copy(state, item, target)
+    while record >= 0:
+        request = state.copy_request[record]
+        if request < 0 or state.request_mode[request] != HELD:
+            return
+        source = state.request_source[request]
+        record = find_copy(state, item, source)
+        release_request(state, request, state.copy_status[record] == PRESENT and state.place_up[source])
 
 
 @inner
@@ -296,9 +322,13 @@ def wanted(problem, state, item, target):
 
 @inner
 def request_inputs(problem, state, task):
-    """Request the existing inputs of an assigned task that are neither present nor requested, most used first."""
+    """Request the existing inputs of an assigned task that are neither present nor requested, most used first, and
+    release planned requests for its inputs."""
     place = problem.host_place[state.assigned[task]]
     state.inputs_requested[task] = 1
+    if problem.policy[CONTENTION] == FAIR:
+        for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+            release_path(state, problem.reads[k], place)
     while True:
         best = -1
         for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
@@ -328,7 +358,7 @@ def prefetch(problem, state, host):
 
 
 @entry
-def fetch_all(problem, state, items, sources, targets, ranks, planned):
+def fetch_all(problem, state, items, sources, targets, ranks, hold, planned):
     """Request planned transfers in planned order, including transfers of items that do not exist yet.
 
     With `planned`, they are sent from the planned sources; otherwise each from the nearest copy when its turn comes.
@@ -337,7 +367,7 @@ def fetch_all(problem, state, items, sources, targets, ranks, planned):
         if problem.no_transfer[items[k]]:
             continue
         if planned:
-            request_planned(problem, state, items[k], sources[k], targets[k], ranks[k])
+            request_planned(problem, state, items[k], sources[k], targets[k], ranks[k], hold[k])
         else:
             request_item(problem, state, items[k], sources[k], targets[k], ranks[k])
 

@@ -36,9 +36,12 @@ from headrace.planners.batch.records import (
     SweepMatrix,
     TaskInputs,
 )
+from headrace.planners.constraint_failures import DeadEnd, starting_state
 from headrace.planners.partial_schedule import (
+    NO_HOST,
     NO_ROUTE,
     OK,
+    PartialSchedule,
     empty_schedule,
     no_route,
     plan_of,
@@ -66,6 +69,7 @@ def batch_plan(
 
     Raises:
         NoPlan: A task cannot get its inputs on any host, or its results cannot return.
+        DeadEnd: The problem's constraints leave no host for a task, given the hosts of those placed before.
     """
     arrays = problem_arrays(problem)
     groups = host_groups(problem.platform.network, arrays)
@@ -73,13 +77,25 @@ def batch_plan(
     schedule = empty_schedule(arrays)
     while True:
         batch = _new_batch(problem, arrays, groups, levels, rule, tolerance, by_usage)
-        outcome, task = batch_schedule(arrays, schedule, batch, levels)
+        outcome, task = _run(problem, arrays, schedule, batch, levels)
         if outcome == NO_ROUTE:
             raise no_route(problem, task)
+        if outcome == NO_HOST:
+            raise DeadEnd(problem, task)
         if outcome == OK:
             break
         schedule = empty_schedule(arrays, link_entries=2 * len(schedule.links.start))  # and start over
     return plan_of(problem, return_all_results(problem, arrays, schedule), name)
+
+
+def _run(
+    problem: Problem, arrays: ProblemArrays, schedule: PartialSchedule, batch: Batch, levels: Int64s
+) -> tuple[int, int]:
+    if problem.constraints is None:
+        return batch_schedule(arrays, schedule, batch, levels)
+    from headrace.planners.batch.constrained_batch import constrained_batch_schedule
+
+    return constrained_batch_schedule(arrays, schedule, batch, starting_state(problem, arrays), levels)
 
 
 def _level_offsets(level: Ints) -> Int64s:
@@ -101,7 +117,8 @@ def _new_batch(
     clusters = int(groups.cluster.max()) + 1
     rule = SUFFERAGE if rule >= CLUSTER_SUFFERAGE and clusters == 1 else rule
     inputs = _task_inputs(problem, arrays, groups, by_usage)
-    sweep = _sweep_matrix(arrays.tasks.level, groups, inputs, rule)
+    as_sweep = problem.constraints is None and groups.network == STAR
+    sweep = _sweep_matrix(arrays.tasks.level, groups, inputs, rule, as_sweep)
     return Batch(
         rule=rule,
         tolerance=tolerance,
@@ -137,7 +154,7 @@ def _task_inputs(problem: Problem, arrays: ProblemArrays, groups: HostGroups, by
         from_origin=from_origin,
         since=_shared_since(arrays, groups, column),
         made=np.zeros(n_items),
-        released=np.zeros(n),
+        released=np.zeros(n) if problem.constraints is None else problem.graph.release.copy(),
         largest_result=_largest_results(arrays),
     )
 
@@ -220,13 +237,15 @@ def _ready_tasks(tasks: TaskArrays, groups: HostGroups, levels: Int64s, rule: in
     )
 
 
-def _sweep_matrix(level: Ints, groups: HostGroups, inputs: TaskInputs, rule: int) -> SweepMatrix:
+def _sweep_matrix(
+    level: Ints, groups: HostGroups, inputs: TaskInputs, rule: int, as_sweep: bool
+) -> SweepMatrix:
     """Allocate the matrix for the first level if it is a sweep on a STAR and fits; otherwise an empty one."""
     first = np.flatnonzero(level == 0)
     places, count = len(groups.places), len(groups.group_ptr) - 1
     most = max(1, int(np.diff(inputs.ptr)[first].max(initial=0)))
     fits = len(first) * ((most + 2) * places + count) <= MOST_ENTRIES
-    rows = len(first) if groups.network == STAR and fits and inputs.from_origin[first].all() else 0
+    rows = len(first) if as_sweep and fits and inputs.from_origin[first].all() else 0
     block = math.isqrt(places - 1) + 1
     blocks = -(-places // block) if rule <= SUFFERAGE else 0
     return SweepMatrix(

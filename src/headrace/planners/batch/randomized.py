@@ -7,6 +7,7 @@ from headrace.model.errors import UsageError
 from headrace.model.plan import Plan
 from headrace.planners.batch.batch_planner import batch_plan
 from headrace.planners.batch.records import CLUSTER_SUFFERAGE, MAXMIN, MINMIN, SUFFERAGE
+from headrace.planners.obeying import obeys
 
 
 class Randomized:
@@ -27,6 +28,7 @@ class Randomized:
         self.tolerance = tolerance
         self.by_usage = by_usage
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         if not 0.0 <= self.tolerance < 1.0:
             raise UsageError(

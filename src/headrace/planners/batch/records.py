@@ -56,7 +56,7 @@ class TaskInputs(NamedTuple):
     made: Floats
     """When each item is produced; 0 for items from outside."""
     released: Floats
-    """When the last predecessor of each task has finished."""
+    """When the last predecessor of each task has finished; under constraints, not before its release."""
     largest_result: Floats
     """Bytes of the largest result of each task that returns to the origin."""
 

@@ -6,6 +6,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
 from headrace.planners.batch.batch_planner import batch_plan
 from headrace.planners.batch.records import SUFFERAGE
+from headrace.planners.obeying import obeys
 
 
 class Sufferage:
@@ -26,5 +27,6 @@ class Sufferage:
     def __init__(self, by_usage: bool = True) -> None:
         self.by_usage = by_usage
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         return batch_plan(problem, self.name, SUFFERAGE, by_usage=self.by_usage)

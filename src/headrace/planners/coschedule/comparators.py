@@ -23,6 +23,7 @@ from headrace.planners.coschedule.planner import (
 )
 from headrace.planners.coschedule.relaxation import quick_bound
 from headrace.planners.coschedule.schedule_jobs import FAILED
+from headrace.planners.obeying import obeys
 
 
 class Local:
@@ -37,6 +38,7 @@ class Local:
     def __init__(self, site: str | None = None) -> None:
         self.site = site
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)
@@ -68,6 +70,7 @@ class EqualLoad:
 
     name = "equal-load"
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)
@@ -80,6 +83,7 @@ class Pull:
 
     name = "pull"
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)

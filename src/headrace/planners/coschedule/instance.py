@@ -86,6 +86,8 @@ def instance_of(problem: Problem) -> Instance:
     cores = np.array([h.cores for h in platform.hosts], np.int32)
     seconds = graph.work[:, None] / platform.rates(graph)[graph.speed_class]
     seconds[graph.cores[:, None] > cores] = np.inf
+    if problem.constraints is not None:
+        seconds[~problem.constraints.allowed[problem.constraints.allowed_class]] = np.inf
     moved = np.unique(np.concatenate((reads, writes[destination[writes] != NONE])))
     typical = float(graph.size[moved].mean()) if len(moved) else 1.0
     hosts_at = np.unique(network.host_place).tolist()
@@ -150,7 +152,8 @@ def _require_possible(instance: Instance) -> None:
         t = int(wide[0])
         raise _impossible(
             instance,
-            f"task {graph.task_names[t]!r} needs {int(graph.cores[t])} cores, but no host has more than "
+            f"task {graph.task_names[t]!r} needs {int(graph.cores[t])} cores, but no host "
+            f"{'' if instance.problem.constraints is None else 'that it may use '}has more than "
             f"{int(instance.host_cores.max())}",
             "give the task fewer cores, or add a host",
         )

@@ -22,6 +22,7 @@ from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.relaxation import least_times
 from headrace.planners.coschedule.schedule_jobs import FAILED
 from headrace.planners.fair_times import as_executed
+from headrace.planners.obeying import obeys, with_groups_placed
 
 Tell = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the makespan or the bound improves."""
@@ -43,7 +44,7 @@ class Coschedule:
     how long resources stay idle, and the program is solved again with these idle times. A late-acceptance search
     follows, and an exact model if the problem is small. The sequence of steps depends only on the problem and its seed,
     and `time` only limits their number: more time never gives a worse plan. On a very slow machine it stops after twice
-    the time.
+    the time. Under constraints, tasks in groups and limits get their hosts from HEFT first.
 
     Args:
         time: Seconds of work, as estimated for a machine of ordinary speed.
@@ -73,11 +74,13 @@ class Coschedule:
         self.chunk = chunk
         self.tell = tell
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         began = work_clock()
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)
-        instance = instance_of(problem)
+        chosen = problem if problem.constraints is None else with_groups_placed(problem, self.name)
+        instance = instance_of(chosen)
         improving = Improving(instance, began, self.time, self.tell)
         chunk = self.chunk or (LARGE if instance.n > LARGE else None)
         if chunk is not None and chunk < instance.n:
@@ -90,7 +93,8 @@ class Coschedule:
             improving.offer(improving.scheduler.value(decisions), decisions)
         else:
             improving.run()
-        return improving.finished(self.name)
+        plan = improving.finished(self.name)
+        return plan if chosen is problem else replace(plan, bound=0.0)  # proven for the chosen hosts alone
 
 
 class Improving:

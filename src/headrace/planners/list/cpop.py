@@ -12,6 +12,7 @@ from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.list.list_scheduler import host_constraints, list_plan
 from headrace.planners.list.ranks import downward_rank, mean_costs, ready_queue_order, upward_rank
+from headrace.planners.obeying import obeys
 
 
 class Cpop:
@@ -36,6 +37,7 @@ class Cpop:
     def __init__(self, always_bind: bool = False) -> None:
         self.always_bind = always_bind
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         arrays = problem_arrays(problem)
         order, path = _order_and_critical_path(arrays)

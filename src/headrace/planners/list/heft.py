@@ -7,6 +7,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
 from headrace.planners.list.list_scheduler import list_plan
 from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_rank
+from headrace.planners.obeying import obeys
 
 
 class Heft:
@@ -22,6 +23,7 @@ class Heft:
 
     name = "heft"
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         arrays = problem_arrays(problem)
         rank = upward_rank(arrays.tasks, mean_costs(arrays))

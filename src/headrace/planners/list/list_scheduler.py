@@ -21,8 +21,10 @@ from headrace.arrays.routes import NetworkArrays, lower_arrivals, transfer_secon
 from headrace.core.scheduler import Problem
 from headrace.model.graph import Bools, Floats, Ints
 from headrace.model.plan import Plan
+from headrace.planners.constraint_failures import DeadEnd, lateness, starting_state
 from headrace.planners.partial_schedule import (
     LINKS_FULL,
+    NO_HOST,
     NO_ROUTE,
     OK,
     Copies,
@@ -91,6 +93,7 @@ class ListScheduler:
         self.arrays = problem_arrays(problem) if arrays is None else arrays
         self.schedule = empty_schedule(self.arrays)
         self._workspace = _new_workspace(self.arrays)
+        self._constraints = None if problem.constraints is None else starting_state(problem, self.arrays)
 
     def place(
         self,
@@ -108,6 +111,7 @@ class ListScheduler:
 
         Raises:
             NoPlan: A task cannot get its inputs on any host, or its results cannot return.
+            DeadEnd: The problem's constraints leave no host for a task, given the hosts of those placed before.
         """
         arrays = self.arrays
         if results_wait:
@@ -116,12 +120,23 @@ class ListScheduler:
         constraints = host_constraints(arrays) if constraints is None else constraints
         order = order.astype(np.int64)
         while True:
-            outcome, position = list_schedule(arrays, self.schedule, order, constraints, self._workspace)
+            outcome, position = self._run(arrays, order, constraints)
             if outcome == NO_ROUTE:
                 raise no_route(self.problem, int(order[position]))
+            if outcome == NO_HOST:
+                raise DeadEnd(self.problem, int(order[position]))
             if outcome == OK:
                 return
             self.schedule, order = with_more_links_room(self.schedule), order[position:]
+
+    def _run(self, arrays: ProblemArrays, order: Int64s, constraints: HostConstraints) -> tuple[int, int]:
+        if self._constraints is None:
+            return list_schedule(arrays, self.schedule, order, constraints, self._workspace)
+        from headrace.planners.list.constrained_schedule import constrained_list_schedule
+
+        return constrained_list_schedule(
+            arrays, self.schedule, order, constraints, self._constraints, self._workspace
+        )
 
     def return_results(self) -> None:
         """Send all results to the origin in the gaps left by inputs, in order of finish, after all tasks are placed."""
@@ -150,10 +165,30 @@ def list_plan(
 
     Raises:
         NoPlan: A task cannot get its inputs on any host, or its results cannot return.
+        DeadEnd: The problem's constraints leave no host for a task, given the hosts of those placed before.
     """
     scheduler = ListScheduler(problem, arrays)
     scheduler.place(order, constraints)
-    return scheduler.plan(name)
+    plan = scheduler.plan(name)
+    if problem.constraints is None or lateness(plan) <= 0.0:
+        return plan
+    return _by_urgency(problem, order, constraints, scheduler.arrays, plan)
+
+
+def _by_urgency(
+    problem: Problem,
+    order: Ints | Int64s,
+    constraints: HostConstraints | None,
+    arrays: ProblemArrays,
+    late: Plan,
+) -> Plan:
+    """The plan that places tasks by latest start instead, if it meets the deadlines better than the plan `late`."""
+    from headrace.planners.list.ranks import latest_start_order
+
+    scheduler = ListScheduler(problem, arrays)
+    scheduler.place(latest_start_order(arrays, problem.graph.deadline, order), constraints)
+    plan = scheduler.plan(late.scheduler)
+    return plan if lateness(plan) < lateness(late) else late
 
 
 def host_constraints(
@@ -303,7 +338,7 @@ def _hosts_with_all_inputs(
 def _earliest_arrivals(
     tasks: TaskArrays, network: NetworkArrays, copies: Copies, task: int, places: Int64s, work: _Workspace
 ) -> None:
-    """When all inputs could be at these places if no link were busy: O(inputs * copies * places)."""
+    """When all inputs are, or could be, at these places if no link were busy: O(inputs * copies * places)."""
     arrival, item_arrival = work.arrival, work.item_arrival
     for p in places:
         arrival[p] = 0.0
@@ -327,6 +362,10 @@ def _earliest_arrivals(
                 lower_arrivals(
                     network, copies.place[node], copies.since[node], tasks.size[item], places, item_arrival
                 )
+                node = copies.next[node]
+            node = copies.head[item]
+            while node >= 0:  # what is on its way to a place is not sent again, even if that were faster
+                item_arrival[copies.place[node]] = copies.since[node]
                 node = copies.next[node]
             for p in places:
                 arrival[p] = max(arrival[p], item_arrival[p])

@@ -10,8 +10,10 @@ from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays, probl
 from headrace.core.scheduler import Problem
 from headrace.model.graph import Bools, Floats, Ints
 from headrace.model.plan import Plan
-from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
+from headrace.planners.constraint_failures import lateness
+from headrace.planners.list.list_scheduler import ListScheduler, host_constraints, list_plan
 from headrace.planners.list.ranks import mean_costs
+from headrace.planners.obeying import obeys
 from headrace.planners.partial_schedule import Copies
 
 
@@ -30,6 +32,7 @@ class Locality:
 
     name = "locality"
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         arrays = problem_arrays(problem)
         scheduler = ListScheduler(problem, arrays)
@@ -40,7 +43,10 @@ class Locality:
             order, stay = rank_ready(arrays, scheduler.schedule.copies, ready, seconds)
             constraints.stay[order] = stay
             scheduler.place(order, constraints)
-        return scheduler.plan(self.name)
+        plan = scheduler.plan(self.name)
+        if problem.constraints is None or lateness(plan) <= 0.0:
+            return plan
+        return list_plan(problem, arrays.tasks.order, self.name, arrays=arrays)
 
 
 def rank_ready(problem: ProblemArrays, copies: Copies, ready: Ints, seconds: Floats) -> tuple[Ints, Bools]:

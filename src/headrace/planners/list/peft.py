@@ -19,6 +19,7 @@ from headrace.planners.list.ranks import (
     mean_costs,
     ready_queue_order,
 )
+from headrace.planners.obeying import obeys
 
 
 class Peft:
@@ -41,6 +42,7 @@ class Peft:
     def __init__(self, max_entries: int = 400_000_000) -> None:
         self.max_entries = max_entries
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         arrays = problem_arrays(problem)
         table = self.table(arrays)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headrace.arrays import Int64s
 from headrace.arrays.compiling import entry, inner
 from headrace.arrays.problem import ProblemArrays, TaskArrays
 from headrace.model.graph import Floats, Ints
@@ -154,3 +155,34 @@ def ready_queue_order(tasks: TaskArrays, priority: Floats) -> Ints:
                 if waits_for[reader] == 0:
                     heappush(queue, (-priority[reader], position[reader]))
     return chosen
+
+
+def latest_start_order(problem: ProblemArrays, deadline: Floats, order: Ints | Int64s) -> Ints:
+    """Order all tasks by the latest start that meets all deadlines, on average hosts; ties as in `order`.
+
+    Each task comes after its predecessors. O((tasks + reads) log tasks).
+    """
+    latest = latest_starts(problem.tasks, mean_costs(problem), deadline)
+    position, rank = np.empty(len(latest), np.int64), np.empty(len(latest))
+    position[order] = np.arange(len(latest))
+    rank[np.lexsort((position, latest))] = np.arange(len(latest))
+    return ready_queue_order(problem.tasks, -rank)
+
+
+@entry
+def latest_starts(tasks: TaskArrays, costs: MeanCosts, deadline: Floats) -> Floats:
+    """start(t) = min(deadline(t), min over successors s of (start(s) - communication(t, s))) - run time(t).
+
+    inf for tasks on which no deadline depends. O(tasks + reads).
+    """
+    finish = deadline.copy()
+    bytes_from = np.zeros(len(tasks.order))
+    for task in tasks.order[::-1]:
+        start = finish[task] - costs.run_seconds[task]
+        add_bytes_read(tasks, task, bytes_from)
+        for i in range(tasks.read_ptr[task], tasks.read_ptr[task + 1]):
+            maker = tasks.producer[tasks.reads[i]]
+            if maker >= 0:
+                finish[maker] = min(finish[maker], start - communication(costs, bytes_from[maker]))
+        clear_bytes_read(tasks, task, bytes_from)
+    return finish - costs.run_seconds

@@ -8,10 +8,13 @@ from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
 from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.obeying import obeys
 
 
 class RoundRobin:
     """The i-th task in topological order goes to host i modulo the number of hosts. O(tasks).
+
+    Under constraints, a task that may not run there goes to the host where it finishes first.
 
     >>> from headrace.testing import random_platform, random_program
     >>> RoundRobin().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
@@ -20,6 +23,7 @@ class RoundRobin:
 
     name = "round-robin"
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         arrays = problem_arrays(problem)
         host = np.empty(len(arrays.tasks.order), np.int32)

@@ -8,12 +8,14 @@ from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
 from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.obeying import obeys
 
 
 class SingleHost:
     """All tasks on the host that completes them soonest, using all its cores.
 
-    Hosts are compared by work / (speed * cores); ties: the lower number. O(tasks * hosts).
+    Hosts are compared by work / (speed * cores); ties: the lower number. O(tasks * hosts). Under constraints, a task
+    that may not run there goes to the host where it finishes first.
 
     >>> from headrace.testing import random_platform, random_program
     >>> SingleHost().plan(Problem(random_program(1).graph, random_platform(1))).scheduler
@@ -22,6 +24,7 @@ class SingleHost:
 
     name = "single-host"
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         arrays = problem_arrays(problem)
         tasks, hosts = arrays.tasks, arrays.hosts

@@ -7,6 +7,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
 from headrace.planners.list.list_scheduler import host_constraints, list_plan
 from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_rank
+from headrace.planners.obeying import obeys
 
 
 class WuGajski:
@@ -23,6 +24,7 @@ class WuGajski:
 
     name = "wu-gajski"
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         arrays = problem_arrays(problem)
         order = by_decreasing_rank(arrays.tasks, upward_rank(arrays.tasks, mean_costs(arrays)))

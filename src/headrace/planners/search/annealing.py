@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from headrace.arrays import Int64s
 from headrace.arrays.compiling import entry, inner
+from headrace.arrays.problem import HostArrays, TaskArrays
 from headrace.model.graph import Floats
+from headrace.planners.constraint_state import ConstraintState, fits, give_back, take
 from headrace.planners.search.incremental_eval import compute_finish, compute_tail, update_solution
 from headrace.planners.search.move_filter import may_be_accepted, work_of
 from headrace.planners.search.records import BLOCK, MOVE, SearchTables, Solution, Trial
@@ -152,6 +154,57 @@ def restart(tables: SearchTables, solution: Solution, trial: Trial) -> float:
     return makespan
 
 
+@inner
+def _take_back(solution: Solution, task: int, host: int, position: int) -> None:
+    """Undo `_change`."""
+    if solution.position[task] != position:
+        _shift(solution, solution.position[task], position)
+    solution.host[task] = host
+
+
+@inner
+def _move_unit(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, task: int, host: int) -> bool:
+    """Give a task another host if the constraints permit that; a task of a larger unit never moves alone."""
+    unit = state.unit[task]
+    if state.free[unit]:
+        return True
+    if state.unit_ptr[unit + 1] - state.unit_ptr[unit] > 1:
+        return False
+    old = state.host[unit]
+    give_back(state, tasks, hosts, unit)
+    fit = fits(state, tasks, hosts, unit, host)
+    take(state, tasks, hosts, unit, host if fit else old)
+    return fit
+
+
+@inner
+def _return_unit(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, task: int, host: int) -> None:
+    """Undo `_move_unit`."""
+    unit = state.unit[task]
+    if not state.free[unit]:
+        give_back(state, tasks, hosts, unit)
+        take(state, tasks, hosts, unit, host)
+
+
+@entry
+def meets_deadlines(state: ConstraintState, finish: Floats) -> bool:
+    """Whether these finish times meet all deadlines: O(tasks with a deadline)."""
+    met = True
+    for task in state.due:
+        met = met and finish[task] <= state.deadline[task]
+    return met
+
+
+@entry
+def take_all(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, host: Int64s) -> None:
+    """Give every task the host that a plan gives it, whatever it had before."""
+    for unit in range(len(state.host)):
+        if state.host[unit] >= 0:
+            give_back(state, tasks, hosts, unit)
+    for task in range(len(host)):
+        take(state, tasks, hosts, state.unit[task], host[task])
+
+
 @entry
 def anneal(
     tables: SearchTables,
@@ -159,18 +212,22 @@ def anneal(
     trial: Trial,
     best_finish: Floats,
     best_host: Int64s,
-    state: RandomState,
+    random: RandomState,
     until: float,
     warm: float,
     cold: float,
     makespan: float,
     best: float,
+    state: ConstraintState,
+    tasks: TaskArrays,
+    hosts: HostArrays,
 ) -> tuple[float, float]:
     """Move until `trial.work` is `until`, at temperatures from `warm` to `cold` (seconds of makespan).
 
     The best solution seen is kept in `best_finish` and `best_host`. The cost of a rejected move is proportional to the
     distance between the old and the new position; an accepted move also costs the evaluation of the tasks whose times
-    it changes, and a check of all others. Returns the makespan of the current solution and of the best.
+    it changes, and a check of all others. Hosts always satisfy the constraints in `state`; a solution that misses a
+    deadline is not kept. Returns the makespan of the current solution and of the best.
     """
     n = len(solution.order)
     length = _critical_path(solution, trial.path)
@@ -179,25 +236,31 @@ def anneal(
         trial.work[0] += MOVE
         share = min(1.0, (trial.work[0] - begin) / (until - begin))
         temperature = warm * (cold / warm) ** share
-        limit = makespan - temperature * np.log(max(_random(state), 1e-300))
+        limit = makespan - temperature * np.log(max(_random(random), 1e-300))
         task = (
-            trial.path[int(_random(state) * length)] if _random(state) < ON_PATH else int(_random(state) * n)
+            trial.path[int(_random(random) * length)]
+            if _random(random) < ON_PATH
+            else int(_random(random) * n)
         )
         trial.work[0] += work_of(tables, task)
         old_host, old_position = solution.host[task], solution.position[task]
-        if not _change(tables, solution, state, task):
+        if not _change(tables, solution, random, task):
+            continue
+        moved = state.active and solution.host[task] != old_host
+        if moved and not _move_unit(state, tasks, hosts, task, solution.host[task]):
+            _take_back(solution, task, old_host, old_position)
             continue
         first, last = min(old_position, solution.position[task]), max(old_position, solution.position[task])
         if may_be_accepted(tables, solution, trial, task, first, last, limit):
             update_solution(tables, solution, trial, task, first, last)
             length = _critical_path(solution, trial.path)
             makespan = solution.returned[trial.path[0]]
-            if makespan < best * (1.0 - 1e-12):
+            if makespan < best * (1.0 - 1e-12) and meets_deadlines(state, solution.finish):
                 best = makespan
                 best_finish[:] = solution.finish
                 best_host[:] = solution.host
             continue
-        if solution.position[task] != old_position:
-            _shift(solution, solution.position[task], old_position)
-        solution.host[task] = old_host
+        _take_back(solution, task, old_host, old_position)
+        if moved:
+            _return_unit(state, tasks, hosts, task, old_host)
     return makespan, best

@@ -13,9 +13,11 @@ from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Floats
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import Plan
+from headrace.planners.constraint_failures import failures
+from headrace.planners.constraint_state import constraint_state, no_constraints
 from headrace.planners.list.list_scheduler import host_constraints, list_plan
 from headrace.planners.list.ranks import ready_queue_order
-from headrace.planners.search.annealing import anneal, restart
+from headrace.planners.search.annealing import anneal, meets_deadlines, restart, take_all
 from headrace.planners.search.records import BLOCK, SearchTables, Solution, Trial
 
 _WARMEST, _LEAST_WARM, _COLD = 0.01, 1e-4, 1e-6
@@ -33,7 +35,13 @@ _MOST_ENTRIES = 50_000_000
 
 
 def can_anneal(problem: Problem) -> bool:
-    """Whether the search applies: transfers do not contend for links, and the tables are not too large."""
+    """Whether the search applies: transfers do not contend for links, and the tables are not too large.
+
+    It does not know limits on tasks at once.
+    """
+    limits = () if problem.constraints is None else problem.constraints.limits
+    if any(np.isfinite(limit.at_once) for limit in limits):
+        return False
     places, n = problem.platform.network.n_places, problem.graph.n_tasks
     return problem.platform.contention == "none" and n > 1 and max(places, n) * places <= _MOST_ENTRIES
 
@@ -61,6 +69,8 @@ def annealed(
             if work_clock() > until:
                 break
     better = search.plan(plan.scheduler)
+    if problem.constraints is not None and next(failures(problem, better), None) is not None:
+        return plan  # tasks inserted into gaps can delay others past a deadline
     return better if better.makespan < plan.makespan else plan
 
 
@@ -73,7 +83,9 @@ class _Search:
     def __init__(self, problem: Problem, plan: Plan, seed: int) -> None:
         self.problem = problem
         self.arrays = problem_arrays(problem)
-        self.tables = search_tables(self.arrays)
+        self.tables = search_tables(
+            self.arrays, None if problem.constraints is None else problem.graph.release
+        )
         self.best_finish = plan.finish.copy()
         self.best_host = plan.host.astype(np.int64)
         n, cores = problem.graph.n_tasks, int(self.arrays.hosts.core_ptr[-1])
@@ -81,13 +93,16 @@ class _Search:
         self.solution = _room_for_solution(n, cores)
         self.random_state = np.array([0x9E3779B97F4A7C15 ^ (seed + 1)], np.uint64)
         self.makespan = self.best = float("inf")
+        self.constraints = no_constraints() if problem.constraints is None else constraint_state(problem)
 
     def begin(self, plan: Plan) -> None:
         """Start from the decisions of a plan; the best solution so far is kept."""
         self.solution.order[:] = order_of(plan)
         self.solution.host[:] = plan.host
         self.makespan = float(restart(self.tables, self.solution, self.trial))
-        if self.makespan < self.best:
+        if self.constraints.active:
+            take_all(self.constraints, self.arrays.tasks, self.arrays.hosts, self.solution.host)
+        if self.makespan < self.best and meets_deadlines(self.constraints, self.solution.finish):
             self.best = self.makespan
             self.best_finish[:], self.best_host[:] = self.solution.finish, self.solution.host
 
@@ -106,6 +121,9 @@ class _Search:
             cold * self.best,
             self.makespan,
             self.best,
+            self.constraints,
+            self.arrays.tasks,
+            self.arrays.hosts,
         )
         return self.best < before
 
@@ -154,8 +172,11 @@ def order_of(plan: Plan) -> Int64s:
     return np.lexsort((position, plan.start)).astype(np.int64)
 
 
-def search_tables(arrays: ProblemArrays) -> SearchTables:
-    """The tables of a problem: O(tasks * (places + speed classes) + reads log reads + places^2)."""
+def search_tables(arrays: ProblemArrays, release: Floats | None = None) -> SearchTables:
+    """The tables of a problem: O(tasks * (places + speed classes) + reads log reads + places^2).
+
+    With `release`, no task starts before its release.
+    """
     tasks, hosts = arrays.tasks, arrays.hosts
     n = len(tasks.work)
     reader = np.repeat(np.arange(n), np.diff(tasks.read_ptr))
@@ -178,7 +199,7 @@ def search_tables(arrays: ProblemArrays) -> SearchTables:
         successor_ptr=_offsets(maker[inside], n),
         successor=reader[inside][by_maker],
         sent_bytes=tasks.size[tasks.reads[inside]][by_maker],
-        outside_arrival=_outside_arrival(arrays, latency, seconds_per_byte),
+        outside_arrival=_outside_arrival(arrays, latency, seconds_per_byte, release),
         return_seconds=_return_seconds(tasks, arrays.network.origin, latency, seconds_per_byte),
     )
 
@@ -204,10 +225,14 @@ def _between_places(arrays: ProblemArrays) -> tuple[Floats, Floats]:
     return latency, per_byte
 
 
-def _outside_arrival(arrays: ProblemArrays, latency: Floats, per_byte: Floats) -> Floats:
+def _outside_arrival(
+    arrays: ProblemArrays, latency: Floats, per_byte: Floats, release: Floats | None
+) -> Floats:
     """When each task's inputs from outside can be at each place; a single row if that is always time 0."""
     tasks, initial = arrays.tasks, arrays.initial
     ready = np.zeros((len(tasks.work), len(latency)))
+    if release is not None:
+        ready += release[:, None]
     held = np.diff(initial.ptr) > 0
     for item in np.flatnonzero(held & (tasks.size > 0)).tolist():
         places = initial.place[initial.ptr[item] : initial.ptr[item + 1]]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
 from headrace.model.plan import Plan
+from headrace.planners.obeying import obeys
 
 TRIVIAL = ("single-host", "round-robin")
 """Always among the candidates, because they are hard to beat on slow links."""
@@ -67,6 +68,7 @@ class Auto:
 
     name = "auto"
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         best = best_of_candidates(problem)
         note = f"auto chose {best.scheduler}"

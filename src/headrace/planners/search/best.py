@@ -15,7 +15,9 @@ from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
 from headrace.planners.bounds import lower_bound
+from headrace.planners.constraint_failures import lateness
 from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
+from headrace.planners.obeying import obeys
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
 from headrace.planners.search.auto import best_of_candidates
 from headrace.planners.search.critical_chain import critical_tasks
@@ -54,6 +56,7 @@ class Best:
         self.time = time
         self.tell = tell
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         began = work_clock()
         plan = best_of_candidates(problem)
@@ -84,6 +87,7 @@ def _hill_climbed(
     best, order, host = plan, order_of(plan), plan.host.copy()
     waits = _results_should_wait(problem, order, host, arrays)
     critical = critical_tasks(plan, problem.holders)
+    moving = _moving_together(problem)
     for _ in range(steps):
         if work_clock() > until:
             break
@@ -92,19 +96,30 @@ def _hill_climbed(
         if random.random() < 0.7:
             near = _neighbours(problem, task)
             use_near = len(near) > 0 and random.random() < 0.5
-            new_host[task] = host[random.choice(near)] if use_near else random.integers(hosts)
+            new_host[moving(task)] = host[random.choice(near)] if use_near else random.integers(hosts)
         else:
             new_order = _earlier(problem, order, task, random)
         try:
             trial = _decoded(problem, plan.scheduler, new_order, new_host, arrays, waits)
         except NoPlan:
             continue
+        if problem.constraints is not None and lateness(trial) > 0:
+            continue
         if trial.makespan <= best.makespan:
             if trial.makespan < best.makespan * (1 - 1e-12):
                 tell(trial.makespan)
-            best, order, host = trial, new_order, new_host
+            # Under constraints, a task that may not run on its new host is placed elsewhere.
+            best, order, host = trial, new_order, trial.host if problem.constraints is not None else new_host
             critical = critical_tasks(best, problem.holders)
     return replace(best, notes=plan.notes)
+
+
+def _moving_together(problem: Problem) -> Callable[[int], Ints | int]:
+    """The tasks that must move with a task to another host, by task."""
+    if problem.constraints is None:
+        return lambda task: task
+    group = problem.constraints.together
+    return lambda task: task if group[task] < 0 else np.flatnonzero(group == group[task]).astype(np.int32)
 
 
 def _results_should_wait(problem: Problem, order: Int64s, host: Ints, arrays: ProblemArrays) -> bool:

@@ -13,8 +13,10 @@ from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import Plan
+from headrace.planners.constraint_failures import DeadEnd
 from headrace.planners.list.list_scheduler import host_constraints, list_plan
 from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_rank
+from headrace.planners.obeying import obeys
 
 
 class Subset:
@@ -37,6 +39,7 @@ class Subset:
     def __init__(self, max_sites: int = 16) -> None:
         self.max_sites = max_sites
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         arrays = problem_arrays(problem)
         best: Plan | None = None
@@ -45,7 +48,10 @@ class Subset:
             try:
                 plan = _heft_on(problem, hosts, arrays)
             except NoPlan as error:  # these hosts alone cannot reach the inputs, or return the results
-                refused = error
+                if not isinstance(
+                    refused, DeadEnd
+                ):  # of all hosts: the hosts of some tasks must be chosen first
+                    refused = error
                 continue
             if best is None or plan.makespan < best.makespan:
                 best = plan

@@ -1,0 +1,139 @@
+"""How constraints fail: a dead end of a greedy planner, missed deadlines, and what a finished plan breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from headrace.arrays.problem import ProblemArrays
+from headrace.core.scheduler import Problem
+from headrace.model.constraints import Constraints, Limit
+from headrace.model.errors import NoPlan
+from headrace.model.graph import Floats, Ints
+from headrace.model.plan import Plan
+from headrace.planners.constraint_state import ConstraintState, constraint_state, take_singles
+from headrace.planners.constraint_units import host_sites
+
+ABSOLUTE, RELATIVE = 1e-9, 1e-12
+"""Tolerance of times, because they are sums of many durations."""
+EXCESS = 1e-9
+"""Relative tolerance of sums of run times."""
+
+
+class DeadEnd(NoPlan):
+    """A planner that places tasks one after another has left no host for a task."""
+
+    def __init__(self, problem: Problem, task: int) -> None:
+        super().__init__(
+            f"no host is left for task {problem.graph.task_names[task]!r}",
+            where=f"{problem.graph.name} on {problem.platform.name}",
+            hint="use best, which searches",
+        )
+        self.task = task
+
+
+def starting_state(problem: Problem, arrays: ProblemArrays) -> ConstraintState:
+    """The state of the constraints in which only units with a single allowed host have theirs.
+
+    Raises:
+        DeadEnd: Two of these units exclude each other.
+    """
+    state = constraint_state(problem)
+    unit = int(take_singles(state, arrays.tasks, arrays.hosts))
+    if unit >= 0:
+        raise DeadEnd(problem, int(state.unit_tasks[state.unit_ptr[unit]]))
+    return state
+
+
+def lateness(plan: Plan) -> float:
+    """By how many seconds the worst task misses its deadline; at most 0 if every task meets it.
+
+    >>> from headrace.planners.list.heft import Heft
+    >>> from headrace.testing import random_platform, random_program
+    >>> lateness(Heft().plan(Problem(random_program(1).graph, random_platform(1))))
+    -inf
+    """
+    late = plan.finish - plan.graph.deadline - ABSOLUTE - RELATIVE * np.abs(plan.finish)
+    return float(late.max(initial=-np.inf))
+
+
+def failures(problem: Problem, plan: Plan) -> Iterator[str]:
+    """What a plan breaks of the problem's constraints, and of its releases and deadlines: a text for each kind.
+
+    O(tasks log tasks + pairs + limits * tasks).
+    """
+    constraints, names = problem.constraints, problem.graph.task_names
+    assert constraints is not None
+    hosts = [host.name for host in problem.platform.hosts]
+    outside = np.flatnonzero(~constraints.allowed[constraints.allowed_class, plan.host])
+    for task in outside[:1].tolist():
+        yield f"task {names[task]!r} must not run on {hosts[plan.host[task]]!r}"
+    first, second = constraints.before[:, 0], constraints.before[:, 1]
+    early = np.flatnonzero(plan.start[second] < plan.finish[first] - _slack(plan.finish[first]))
+    for pair in early[:1].tolist():
+        yield f"task {names[second[pair]]!r} must wait for {names[first[pair]]!r}"
+    yield from _group_failures(problem, constraints, plan)
+    for limit in constraints.limits:
+        yield from _limit_failures(problem, limit, plan)
+    yield from _window_failures(problem, plan)
+
+
+def _group_failures(problem: Problem, constraints: Constraints, plan: Plan) -> Iterator[str]:
+    names = problem.graph.task_names
+    site = host_sites(problem)[plan.host]
+    for group, at, what in (
+        (constraints.together, plan.host, "host"),
+        (constraints.together_at_site, site, "site"),
+    ):
+        grouped = np.flatnonzero(group >= 0)
+        grouped = grouped[np.argsort(group[grouped], kind="stable")]
+        a, b = grouped[:-1], grouped[1:]
+        parted = np.flatnonzero((group[a] == group[b]) & (at[a] != at[b]))
+        for k in parted[:1].tolist():
+            yield f"tasks {names[a[k]]!r} and {names[b[k]]!r} must run on one {what}"
+    for members in constraints.apart:
+        _, first = np.unique(plan.host[members], return_index=True)
+        again = np.setdiff1d(np.arange(len(members)), first)
+        for k in again[:1].tolist():
+            same = members[int(np.flatnonzero(plan.host[members] == plan.host[members[k]])[0])]
+            yield f"tasks {names[same]!r} and {names[members[k]]!r} must run on different hosts"
+
+
+def _limit_failures(problem: Problem, limit: Limit, plan: Plan) -> Iterator[str]:
+    counted = np.flatnonzero(limit.tasks & limit.hosts[plan.host]).astype(np.int32)
+    listed = [host.name for host, on in zip(problem.platform.hosts, limit.hosts, strict=True) if on]
+    where = f"on {', '.join(listed[:3])}{', ...' if len(listed) > 3 else ''}"
+    if len(counted) > limit.count:
+        yield f"at most {limit.count:g} tasks {where}, not {len(counted)}"
+    used = float((plan.finish - plan.start)[counted].sum())
+    if used > limit.seconds * (1 + EXCESS) + ABSOLUTE:
+        yield f"at most {limit.seconds:.6g} s of run time {where}, not {used:.6g} s"
+    if np.isfinite(limit.at_once) and most_at_once(plan, counted) > limit.at_once:
+        yield f"at most {limit.at_once:g} tasks at once {where}, not {most_at_once(plan, counted)}"
+
+
+def most_at_once(plan: Plan, tasks: Ints) -> int:
+    """The largest number of these tasks that run at one moment: O(tasks log tasks)."""
+    start, finish = plan.start[tasks], plan.finish[tasks] - _slack(plan.finish[tasks])
+    start, finish = start[finish > start], finish[finish > start]
+    moment = np.concatenate((finish, start))
+    change = np.concatenate((-np.ones(len(finish), np.int64), np.ones(len(start), np.int64)))
+    return int(np.cumsum(change[np.argsort(moment, kind="stable")]).max(initial=0))
+
+
+def _window_failures(problem: Problem, plan: Plan) -> Iterator[str]:
+    graph = problem.graph
+    early = np.flatnonzero(plan.start < graph.release - _slack(graph.release))
+    for task in early[:1].tolist():
+        yield f"task {graph.task_names[task]!r} must not start before {float(graph.release[task]):.6g} s"
+    late = np.flatnonzero(plan.finish > graph.deadline + _slack(plan.finish))
+    for task in late[np.argsort(-(plan.finish - graph.deadline)[late], kind="stable")][:1].tolist():
+        yield (
+            f"task {graph.task_names[task]!r} must finish by {float(graph.deadline[task]):.6g} s, "
+            f"not at {float(plan.finish[task]):.6g} s"
+        )
+
+
+def _slack(moment: Floats) -> Floats:
+    return ABSOLUTE + RELATIVE * np.abs(moment)
