@@ -19,8 +19,8 @@ import numpy as np
 
 from headrace.model.plan import Plan
 from headrace.rules.cpsat_schedule import ScheduleModel, schedule_model
-from headrace.rules.cpsat_select import Translator
-from headrace.rules.cpsat_terms import CannotExpress, Cell, Quotient, Term, constant
+from headrace.rules.cpsat_select import Env, Translator
+from headrace.rules.cpsat_terms import CannotExpress, Cell, Quotient, Term, constant, negated
 from headrace.rules.evaluate import Verdict, evaluate, score
 from headrace.rules.semi_active import ScheduleSpace, semi_active_plan
 from headrace.rules.tree import Number, Ordering, Relationship, Rule, RuleSet, Value
@@ -157,31 +157,26 @@ def _topological(space: ScheduleSpace, order: Sequence[int]) -> list[int]:
 def add_requirements(model: Any, rules: Sequence[Rule], translator: Translator) -> None:
     """All tests of all requirements hold."""
     for rule in rules:
-        for clause in requirement_clauses(rule, translator):
-            if not clause:
-                model.add_bool_or([False])
-            elif not any(literal is True for literal in clause):
-                model.add_bool_or(clause)
+        for clause, _ in requirement_tests(rule, translator):
+            if not any(literal is True for literal in clause):
+                model.add_bool_or(clause or [False])
 
 
-def requirement_clauses(rule: Rule, translator: Translator) -> list[list[Any]]:
-    """A requirement as clauses of literals, one for each test; an empty clause cannot hold.
+def requirement_tests(rule: Rule, translator: Translator) -> list[tuple[list[Any], tuple[Env, ...]]]:
+    """A requirement as clauses, one for each test, with the rows of the test; an empty clause cannot hold.
 
     Raises:
         CannotExpress: The rule has no exact form.
     """
-    from headrace.rules.cpsat_terms import negated
-
     try:
         if isinstance(rule.body, Value):
-            return [[negated(false)] if false is not True else [] for false in _limits(rule, translator)]
-        clauses = []
-        for test in translator.tests(rule.body):
-            clause = [negated(test.present), negated(test.false)]
-            clauses.append([literal for literal in clause if literal is not False])
-        return clauses
+            tests = [((False, negated(false)), ()) for false in _limits(rule, translator)]
+        else:
+            made = translator.tests(rule.body)
+            tests = [((negated(test.present), negated(test.false)), test.rows) for test in made]
     except CannotExpress as error:
         raise named(error, rule) from None
+    return [([literal for literal in clause if literal is not False], rows) for clause, rows in tests]
 
 
 def named(error: CannotExpress, rule: Rule) -> CannotExpress:

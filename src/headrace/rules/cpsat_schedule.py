@@ -160,11 +160,18 @@ def time_units(space: ScheduleSpace) -> tuple[int, bool]:
     return units, True
 
 
-def schedule_model(model: Any, space: ScheduleSpace, *, relaxed: bool = False) -> ScheduleModel:
+def schedule_model(
+    model: Any, space: ScheduleSpace, *, timed: bool = True, relaxed: bool = False, late: bool = False
+) -> ScheduleModel:
     """The variables of a schedule, with its constraints.
 
-    Relaxed: hosts do not limit how many tasks they run at once, and tasks may start late. Every schedule satisfies
-    the relaxed model, and it stays small for large programs.
+    Args:
+        model: The solver's model, which is extended.
+        space: The program on its platform.
+        timed: False: only the hosts of tasks are constrained, their times mean nothing.
+        relaxed: Hosts do not limit how many tasks they run at once. Every schedule satisfies this model, and it stays
+            small for large programs.
+        late: Tasks may start later than they could.
     """
     terms = Terms(model)
     units, exact = time_units(space)
@@ -186,6 +193,8 @@ def schedule_model(model: Any, space: ScheduleSpace, *, relaxed: bool = False) -
     made = ScheduleModel(
         space, terms, units, exact, horizon, on, start, end, run, Relations(graph, space.platform)
     )
+    if not timed:
+        return made
     for task in range(n):
         model.add(end[task] == start[task] + sum(run[task][h] * x for h, x in on[task].items()))
         if math.isfinite(graph.deadline[task]):
@@ -193,7 +202,8 @@ def schedule_model(model: Any, space: ScheduleSpace, *, relaxed: bool = False) -
     arrivals = [_arrivals(made, task, whole, relaxed) for task in range(n)]
     if not relaxed:
         _cores(made)
-        _never_late(made, arrivals)
+        if not late:
+            _never_late(made, arrivals)
     return made
 
 

@@ -108,10 +108,8 @@ class Columns:
         hosts = len(self.space.platform.hosts)
         shape = (len(item), hosts, hosts)
         self.dep_seconds = np.array([self.space.seconds[i] for i in item.tolist()]).reshape(shape)
-        finite = np.where(np.isfinite(self.dep_seconds), self.dep_seconds, 0.0).reshape(len(item), -1)
-        self.dep_low, self.dep_high = finite.min(axis=1, initial=np.inf), finite.max(axis=1, initial=0.0)
-        if hosts == 0 or len(item) == 0:
-            self.dep_low = np.zeros(len(item))
+        finite = np.where(np.isfinite(self.dep_seconds), self.dep_seconds, 0.0)
+        self.dep_low, self.dep_high = finite.min(axis=(1, 2)), finite.max(axis=(1, 2))
         self.dep_mean = relations.column("dep", "non-local-comm-time").values
         self.dep_rows = [np.flatnonzero((self.dep_from == t) | (self.dep_to == t)) for t in tasks.tolist()]
 
