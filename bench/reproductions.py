@@ -26,7 +26,8 @@ gives all numbers, `--seeds N` changes the number of repetitions. This page was 
     python -m bench.reproductions
 
 *Agrees* says whether our measurement supports the claim according to the criterion in the column before it. If it does
-not, the text below the table gives the reason, or says that none was found. Seconds of virtual time are the same on every machine; scheduling costs in CPU seconds are not.
+not, the text below the table gives the reason, or says that none was found. Seconds of virtual time are
+the same on every machine; scheduling costs in CPU seconds are not.
 
 A dagger (†) marks criteria that were chosen or changed, or that depend on settings chosen, after the first results were
 known. The other criteria were committed together with the first results. The number of claims that agree is therefore
