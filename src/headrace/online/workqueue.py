@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from headrace.core.replan_constraints import OpenPlaces, RunConstraints
 from headrace.core.scheduler import AssignMany, WakeConditions
 from headrace.core.view import RunView
+from headrace.model.constraints import Constraints
 from headrace.model.events import Event
 from headrace.model.graph import Floats, Graph, Ints
 
@@ -29,12 +31,19 @@ class Workqueue:
         self._sorted: tuple[Floats, Ints] | None = None
         self._graph: Graph | None = None
         self._several = False
+        self._constraints: RunConstraints | None = None
+
+    def obey(self, constraints: Constraints) -> None:
+        """Assign tasks only to hosts that these constraints leave for them; they then wait for such a host."""
+        self._constraints = RunConstraints(constraints)
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
         """Assign ready tasks to free cores; tasks that need more cores than any host has free are skipped.
 
         O(hosts log hosts + tasks placed), plus O(hosts) for each task that needs several cores.
         """
+        if self._constraints is not None:
+            self._constraints.note(view, events)
         state, cores = view.state, np.diff(view.static.core_ptr)
         several = self._need_several_cores(view)
         room = np.where(state.host_up == 1, cores - state.busy_cores - self._queued(view, several), 0)
@@ -42,8 +51,9 @@ class Workqueue:
         fastest = fastest[room[fastest] > 0]
         if not len(fastest):
             return []
-        if several:
-            tasks, hosts = _fitting(view, view.ready(), fastest, room)
+        if several or self._constraints is not None:
+            places = None if self._constraints is None else OpenPlaces(self._constraints, view)
+            tasks, hosts = _fitting(view, view.ready(), fastest, room, places)
         else:
             slots = np.repeat(fastest, room[fastest])
             tasks = view.ready(len(slots))
@@ -73,8 +83,10 @@ class Workqueue:
         return np.array([int(view.graph.cores[view.queue(h)].sum()) for h in hosts], np.int32)
 
 
-def _fitting(view: RunView, ready: Ints, fastest: Ints, room: Ints) -> tuple[Ints, Ints]:
-    """Ready tasks, each with the fastest host that has enough free cores for it."""
+def _fitting(
+    view: RunView, ready: Ints, fastest: Ints, room: Ints, places: OpenPlaces | None
+) -> tuple[Ints, Ints]:
+    """Ready tasks, each with the fastest host that has enough free cores for it and that constraints leave for it."""
     tasks: list[int] = []
     hosts: list[int] = []
     for task in ready.tolist():
@@ -82,7 +94,11 @@ def _fitting(view: RunView, ready: Ints, fastest: Ints, room: Ints) -> tuple[Int
             break
         need = int(view.graph.cores[task])
         fitting = fastest[room[fastest] >= need]
+        if places is not None:
+            fitting = fitting[places.hosts(task)[fitting]]
         if len(fitting):
+            if places is not None:
+                places.take(task, int(fitting[0]))
             room[fitting[0]] -= need
             tasks.append(task)
             hosts.append(int(fitting[0]))
