@@ -82,9 +82,15 @@ class Replan:
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
         """Replan if it is due, or return the commands of a plan that has become ready."""
+        if self._constraints is None:
+            return self._react(view, events)
+        self._constraints.note(view, events)
+        commands = self._react(view, events)
+        self._constraints.note_commands(commands)
+        return commands
+
+    def _react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
         now = view.time
-        if self._constraints is not None:
-            self._constraints.note(view, events)
         if not self.interval.seconds:
             self.interval.begin(self._first_interval(view))
         commands: list[Command] = []

@@ -1,7 +1,8 @@
 """Constraints on hosts during a run: what has happened is fixed, the rest must obey.
 
 Order, releases and deadlines are part of the run's graph (`model.constraints.bound_graph`). `RunConstraints` knows
-where tasks have run, run or are queued, and says which hosts are left for the others. Schedulers report events to it.
+where tasks have run, run or are queued, and says which hosts are left for the others. Schedulers report events and their
+own commands to it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import AssignMany, Command, Problem
 from headrace.core.view import RunView
 from headrace.model.constraints import Constraints
 from headrace.model.events import Event, TaskFinished
@@ -29,7 +30,7 @@ class RunConstraints:
         self.constraints = constraints
         tasks = len(constraints.together)
         self._ran_on = np.full(tasks, -1, np.int32)
-        self._ran_for = np.zeros(tasks)
+        self._ran_for = np.full(tasks, np.nan)
 
     def note(self, view: RunView, events: Sequence[Event]) -> None:
         """Record where tasks have finished, and how long they took."""
@@ -38,6 +39,12 @@ class RunConstraints:
                 task = view.task_number[event.task]
                 self._ran_on[task] = view.host_number[event.host]
                 self._ran_for[task] = event.time - event.start
+
+    def note_commands(self, commands: Sequence[Command]) -> None:
+        """Record where tasks are sent: back ends do not report every completion to every scheduler."""
+        for command in commands:
+            if isinstance(command, AssignMany):
+                self._ran_on[command.tasks] = command.hosts
 
     def hosts_taken(self, view: RunView, queued: Bools | None = None) -> Ints:
         """The host on which each task has run, runs, or is queued; -1 for none.
@@ -53,8 +60,9 @@ class RunConstraints:
         return np.where(waits, state.assigned, host).astype(np.int32)
 
     def seconds(self, view: RunView) -> Floats:
-        """Run time of each task that is done, as measured; of any other, as predicted when it was assigned."""
-        return np.where(view.done, self._ran_for, view.state.predicted)
+        """Run time of each task: measured if that was reported, else as predicted when it was assigned."""
+        known = view.done & ~np.isnan(self._ran_for)
+        return np.where(known, self._ran_for, view.state.predicted)
 
     def remaining(self, view: RunView, problem: Problem, kept: Ints) -> Constraints:
         """The constraints of the remaining problem of a run.

@@ -86,7 +86,10 @@ class LHeft:
             return []
         if self._constraints is not None:
             tasks, hosts = self._permitted(view, tasks, hosts, moving=not view.ready_count)
-        return [self._assignment(view, tasks, hosts)] if len(tasks) else []
+        commands = [self._assignment(view, tasks, hosts)] if len(tasks) else []
+        if self._constraints is not None:
+            self._constraints.note_commands(commands)
+        return commands
 
     def _permitted(self, view: RunView, tasks: Ints, hosts: Ints, moving: bool) -> tuple[Ints, Ints]:
         """The same decisions where constraints permit them; others change, or are left out: O(tasks * hosts)."""

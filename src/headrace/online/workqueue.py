@@ -62,7 +62,10 @@ class Workqueue:
             return []
         ranks = self.placed + np.arange(1, len(tasks) + 1, dtype=np.float64)
         self.placed += len(tasks)
-        return [AssignMany(tasks, hosts, ranks)]
+        commands = [AssignMany(tasks, hosts, ranks)]
+        if self._constraints is not None:
+            self._constraints.note_commands(commands)
+        return commands
 
     def _by_speed(self, rates: Floats) -> Ints:
         """Hosts, the fastest first; sorted again only when speeds are estimated again."""
