@@ -16,8 +16,9 @@ from headrace.testing.check_constraints import check_constraints
 from headrace.testing.generate import cases
 from planners.constraints.random_constraints import satisfied_by
 
-KINDS = ("allowed", "before", "release", "count")
-"""Kinds that a scheduler without look-ahead can always keep: `allowed` leaves a host for every task."""
+KINDS = ("allowed", "before", "release", "together", "site", "apart", "count", "seconds")
+ONLINE = ("lheft", "workqueue")
+"""They keep limits on tasks at once as well."""
 
 
 @pytest.mark.parametrize("name", ["heft", "sufferage", "dheft", "lheft", "workqueue"])
@@ -29,7 +30,7 @@ def test_hosts_order_and_releases_are_kept(name: str) -> None:
         hosts = rng.integers(0, len(platform.hosts), graph.n_tasks).astype(np.int32)
         arrays = problem_arrays(problem)
         witness = list_plan(problem, graph.order, "random", host_constraints(arrays, fixed=hosts), arrays)
-        constraints = satisfied_by(witness, i, KINDS if name in ("heft", "sufferage", "dheft") else KINDS[:3])
+        constraints = satisfied_by(witness, i, (*KINDS, "at_once") if name in ONLINE else KINDS)
         scheduler = obeying(make_scheduler(name), constraints)
         run = simulate_scheduler(bound_graph(graph, constraints), platform, scheduler)
         assert check_constraints(constraints, run.executed) == [], (i, name)
@@ -43,7 +44,9 @@ def test_plans_made_during_a_run_keep_groups() -> None:
         hosts = np.random.default_rng(i).integers(0, len(platform.hosts), graph.n_tasks).astype(np.int32)
         arrays = problem_arrays(problem)
         witness = list_plan(problem, graph.order, "random", host_constraints(arrays, fixed=hosts), arrays)
-        constraints = satisfied_by(witness, i, ("together", "site", "allowed", "apart", "count", "seconds"), share=0.7)
+        constraints = satisfied_by(
+            witness, i, ("together", "site", "allowed", "apart", "count", "seconds"), share=0.7
+        )
         policy = ReplanPolicy(events="S1", interval=max(witness.makespan / 8, 0.5))
         scheduler = obeying(make_scheduler("heft", policy), constraints)
         run = simulate_scheduler(bound_graph(graph, constraints), platform, scheduler)

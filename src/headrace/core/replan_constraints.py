@@ -18,6 +18,9 @@ from headrace.model.constraints import Constraints
 from headrace.model.events import Event, TaskFinished
 from headrace.model.graph import Bools, Floats, Ints
 
+SUM_SLACK = 1.0 + 1e-9
+"""Sums of measured seconds may exceed a limit by this factor, because they are differences of times."""
+
 
 class RunConstraints:
     """The constraints of a run, and the hosts of its tasks so far.
@@ -85,7 +88,13 @@ class RunConstraints:
         for limit in self.constraints.limits:
             used = (taken >= 0) & limit.tasks & limit.hosts[taken]
             count = max(limit.count - float(used.sum()), 0.0)
-            limits.append(replace(limit, count=count, seconds=max(limit.seconds - float(seconds[used].sum()), 0.0)))
+            limits.append(
+                replace(
+                    limit,
+                    count=count,
+                    seconds=max(limit.seconds * SUM_SLACK - float(seconds[used].sum()), 0.0),
+                )
+            )
         left = replace(self.constraints, limits=tuple(limits)).of_tasks(tasks, hosts)
         return replace(
             left,
@@ -130,20 +139,31 @@ def allowed_hosts(constraints: Constraints, taken: Ints, host_site: Ints, tasks:
     return allowed
 
 
+def only_hosts(constraints: Constraints) -> Ints:
+    """The host of each task that is allowed only one, and -1 for the others."""
+    single = constraints.allowed.sum(axis=1) == 1
+    only = np.where(single, constraints.allowed.argmax(axis=1), -1).astype(np.int32)
+    hosts: Ints = only[constraints.allowed_class]
+    return hosts
+
+
 class OpenPlaces:
     """The hosts that are left for tasks while a scheduler places them one after another.
 
-    A limit on tasks at once counts tasks that run or are queued.
+    A task with only one allowed host has taken it from the beginning. A limit on tasks at once counts tasks that run or
+    are queued.
     """
 
     def __init__(self, run: RunConstraints, view: RunView) -> None:
         self._constraints = run.constraints
         self._site = host_sites(view)
-        self._taken = run.hosts_taken(view)
-        self._live = ~view.done
-        self._seconds = run.seconds(view)
+        taken = run.hosts_taken(view)
+        self._live = ~view.done & (taken >= 0)
+        self._taken = np.where(taken >= 0, taken, only_hosts(run.constraints))
         self._rate = view.rates()
         self._work, self._class = view.estimates.work, view.estimates.graph.speed_class
+        expected = self._work / self._rate[self._class, self._taken]
+        self._seconds = np.where(taken >= 0, run.seconds(view), expected)
 
     def hosts(self, task: int) -> Bools:
         """The hosts that a task may take: O(hosts + groups + limits * tasks)."""
@@ -160,11 +180,12 @@ class OpenPlaces:
             if full:
                 allowed &= ~limit.hosts
             elif np.isfinite(limit.seconds):
-                allowed &= ~limit.hosts | (float(self._seconds[used].sum()) + seconds <= limit.seconds)
+                most = limit.seconds * SUM_SLACK - float(self._seconds[used].sum())
+                allowed &= ~limit.hosts | (seconds <= most)
         self._taken[task] = before
         return allowed
 
     def take(self, task: int, host: int) -> None:
         """Record that a task goes to a host."""
-        self._taken[task] = host
+        self._taken[task], self._live[task] = host, True
         self._seconds[task] = self._work[task] / self._rate[self._class[task], host]

@@ -79,7 +79,8 @@ def obeying(scheduler: Scheduler, constraints: Constraints | None) -> Scheduler:
     obey = getattr(scheduler, "obey", None)
     if obey is None:
         raise UsageError(
-            f"{scheduler.name!r} does not obey constraints on hosts", hint="use dheft, lheft, workqueue or a planner"
+            f"{scheduler.name!r} does not obey constraints on hosts",
+            hint="use dheft, lheft, workqueue or a planner",
         )
     obey(constraints)
     return scheduler

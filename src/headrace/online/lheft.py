@@ -14,6 +14,7 @@ from headrace.model.constraints import Constraints
 from headrace.model.errors import UsageError
 from headrace.model.events import Event
 from headrace.model.graph import Floats, Ints
+from headrace.online.settling import settled
 
 _LEVEL_SPAN = 2.0**32
 """Ranks in queues are level * span + order of placement; the span exceeds any number of placed tasks."""
@@ -56,6 +57,7 @@ class LHeft:
         )
         self._mean: tuple[Floats, int, Floats] | None = None
         """Cached rates and hosts that are up, and the mean seconds per unit of work derived from them."""
+        self._wanted: Constraints | None = None
         self._constraints: RunConstraints | None = None
 
     def obey(self, constraints: Constraints) -> None:
@@ -63,13 +65,15 @@ class LHeft:
 
         A task that would go elsewhere goes to the permitted host with the least backlog and run time.
         """
-        self._constraints = RunConstraints(constraints)
+        self._wanted, self._constraints = constraints, None
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
         """Place ready tasks, or move tasks from the tails of queues to idle hosts."""
         from headrace.core.transitions.balance import moves_from_tails
         from headrace.online.lheft_placement import place_ready
 
+        if self._wanted is not None and self._constraints is None:
+            self._constraints = settled(self._wanted, view)
         if self._constraints is not None:
             self._constraints.note(view, events)
         work, speed_class, rates = view.estimates.work, view.estimates.graph.speed_class, view.rates()

@@ -12,6 +12,7 @@ from headrace.core.view import RunView
 from headrace.model.constraints import Constraints
 from headrace.model.events import Event
 from headrace.model.graph import Floats, Graph, Ints
+from headrace.online.settling import settled
 
 
 class Workqueue:
@@ -31,17 +32,20 @@ class Workqueue:
         self._sorted: tuple[Floats, Ints] | None = None
         self._graph: Graph | None = None
         self._several = False
+        self._wanted: Constraints | None = None
         self._constraints: RunConstraints | None = None
 
     def obey(self, constraints: Constraints) -> None:
         """Assign tasks only to hosts that these constraints leave for them; they then wait for such a host."""
-        self._constraints = RunConstraints(constraints)
+        self._wanted, self._constraints = constraints, None
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
         """Assign ready tasks to free cores; tasks that need more cores than any host has free are skipped.
 
         O(hosts log hosts + tasks placed), plus O(hosts) for each task that needs several cores.
         """
+        if self._wanted is not None and self._constraints is None:
+            self._constraints = settled(self._wanted, view)
         if self._constraints is not None:
             self._constraints.note(view, events)
         state, cores = view.state, np.diff(view.static.core_ptr)
