@@ -1,8 +1,8 @@
 """Constraints on hosts during a run: what has happened is fixed, the rest must obey.
 
 Order, releases and deadlines are part of the run's graph (`model.constraints.bound_graph`). `RunConstraints` knows
-where tasks have run, run or are queued, and says which hosts are left for the others. Schedulers report events and their
-own commands to it.
+where tasks have run, run or are queued, and says which hosts are left for the others. Schedulers report events and
+their own commands to it.
 """
 
 from __future__ import annotations
