@@ -18,7 +18,7 @@ COMMANDS = {
     "schedulers": "List the available schedulers and their sources.",
     "plan": "Plan where and when each task of a program runs.",
     "simulate": "Run a program in virtual time, on a grid that may change.",
-    "check": "Check programs, platforms, plans, pipelines, deployments.",
+    "check": "Check programs, platforms, plans, pipelines, deployments, rules.",
     "compare": "Compare schedulers over programs and platforms.",
     "convert": "Convert files between formats; export plans.",
     "demo": "Run a real program with and without a plan, and compare.",
@@ -27,6 +27,7 @@ COMMANDS = {
     "runs": "List recorded runs, or show one of them.",
     "trial": "Measure the filters of a pipeline in a trial run.",
     "deploy": "Choose copies, hosts and flows for a pipeline's filters.",
+    "rules": "Print the default rules, or what rules can speak of.",
     "campaign": "Simulate all combinations of a campaign file.",
     "reproduce": "Repeat an experiment from the literature.",
 }

@@ -365,3 +365,33 @@ def test_fifo_links_keep_the_planned_order_even_if_that_leaves_them_idle() -> No
         StartTask("t0", "c0", 0),
         SendItem("x", "home", "c"),
     ]
+
+
+def sent_at_the_start(prefetch: bool) -> tuple[Run, list[object]]:
+    """Four inputs for tasks in one queue on fair links, the last of them by way of h1."""
+    program = Program()
+    for k in range(4):
+        program.task(None, inputs=[program.input(f"x{k}", size=1e6)], work=10.0, name=f"t{k}")
+    lab = Platform.pairwise([1.0] * 3, bandwidth=1e6, contention="fair", origin="h0")
+    tasks = [Assign(f"t{k}", "h2", k) for k in range(4)]
+    direct = [Fetch(f"x{k}", "h0", "h2", k, prefetch) for k in range(3)]
+    relayed = [Fetch("x3", "h0", "h1", 3, prefetch), Fetch("x3", "h1", "h2", 4, prefetch)]
+    run = Run(program, lab, [*tasks, *direct, *relayed])
+    return run, run(*START)
+
+
+def test_planned_transfers_start_at_once_unless_they_are_to_be_prefetched() -> None:
+    _, sent = sent_at_the_start(prefetch=False)
+    assert sorted(map(str, sent)) == sorted(
+        map(str, [*(SendItem(f"x{k}", "h0", "h2") for k in range(3)), SendItem("x3", "h0", "h1")])
+    )
+
+
+def test_prefetched_transfers_on_fair_links_wait_for_their_task_and_so_do_their_relays() -> None:
+    run, sent = sent_at_the_start(prefetch=True)
+    assert sent == [SendItem("x0", "h0", "h2"), SendItem("x1", "h0", "h2")]
+    assert run(moved("x0", "h0", "h2", time=1.0)) == [StartTask("t0", "h2", 0), SendItem("x2", "h0", "h2")]
+    run(moved("x1", "h0", "h2", time=2.0))
+    answer = run(finished("t0", "h2", time=11.0))
+    assert answer == [StartTask("t1", "h2", 0), SendItem("x3", "h0", "h1")]
+    assert run(moved("x3", "h0", "h1", time=12.0)) == [SendItem("x3", "h1", "h2")]

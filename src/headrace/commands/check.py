@@ -1,4 +1,4 @@
-"""`headrace check`: read files given together, and check plans and deployments against the others."""
+"""`headrace check`: read files given together, and check plans, deployments and rules against the others."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from headrace.commands.check_pipelines import check_deployment, pipeline_line
+from headrace.commands.check_rules import judge_plan, judge_selections, rules_line, schedule_of_run
 from headrace.commands.console import print_json
 from headrace.commands.options import JsonOption
 from headrace.formats.campaign_toml import CampaignFile, combinations
@@ -23,22 +24,45 @@ from headrace.model.behaviour import Behaviour, GridScript
 from headrace.model.check import check as violations_of
 from headrace.model.errors import BadPlan, BadPlatform, UsageError
 from headrace.model.pipeline import Pipeline
+from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.model.units import plural, show_size, show_time
+from headrace.rules.tree import RuleSet
 
 
 def check(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...", help="Programs, platforms, plans, pipelines, deployments, campaigns."
+            metavar="FILE...", help="Programs, platforms, plans, pipelines, deployments, campaigns, rules."
         ),
     ],
+    rules: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--rules", metavar="FILE", help="Judge the plans by the rules of this file; repeatable."
+        ),
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on", metavar="PLATFORM", help="A platform file more, or `local`.", show_default=False
+        ),
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="Judge what happened in this recorded run by the rules.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print what each file holds and what is wrong with it."""
-    findings = check_files([str(f) for f in files])
+    findings = check_files([str(f) for f in (*files, *(rules or ()))], on=on, run=run)
     broken = [f for f in findings if f["violations"]]
     if as_json:
         print_json({"files": findings, "ok": not broken})
@@ -47,6 +71,8 @@ def check(
             typer.echo(f"{finding['file']}: {finding['kind']}: {finding['summary']}")
             for violation in finding["violations"]:
                 typer.echo(f"  {violation}")
+            for note in finding.get("notes", ()):
+                typer.echo(f"  {note}")
     if broken:
         raise typer.Exit(2)
 
@@ -58,6 +84,8 @@ class _Seen:
     programs: dict[str, Program] = field(default_factory=dict)
     platforms: dict[str, Platform | GridScript] = field(default_factory=dict)
     pipelines: dict[str, Pipeline] = field(default_factory=dict)
+    rules: dict[str, RuleSet] = field(default_factory=dict)
+    plans: dict[str, Plan] = field(default_factory=dict)
     findings: list[dict[str, Any]] = field(default_factory=list)
 
     def report(self, file: str, kind: Kind, summary: str, violations: list[str] | None = None) -> None:
@@ -73,11 +101,12 @@ class _Seen:
             self.pipelines[file] = content
 
 
-def check_files(files: list[str]) -> list[dict[str, Any]]:
+def check_files(files: list[str], *, on: str | None = None, run: str | None = None) -> list[dict[str, Any]]:
     """Read every file and check every plan; an unreadable file raises, an invalid plan lists its violations.
 
     A plan is checked against the program and platform given with it or, if there are none, against those it
-    names; a deployment against the pipeline and platform given with it.
+    names; a deployment against the pipeline and platform given with it. Rules judge the plans and the recorded run
+    given with them; without these, what they select from the program on the platform is listed.
     """
     seen = _Seen()
     later: list[tuple[str, Kind]] = []
@@ -88,8 +117,13 @@ def check_files(files: list[str]) -> list[dict[str, Any]]:
             continue
         assert found.read is not None
         content = found.read(file)
+        if found.kind == "rules":
+            seen.rules[file] = content
+            continue
         seen.keep(file, content)
         seen.report(file, found.kind, _LINES[found.kind](content))
+    if on is not None:
+        seen.keep(on, load_platform(on))
     for file, kind in later:
         if kind == "plan":
             _check_plan(file, seen)
@@ -97,7 +131,30 @@ def check_files(files: list[str]) -> list[dict[str, Any]]:
             platform = next(iter(seen.platforms), None) if _one(seen.platforms, "platform", file) else None
             summary, broken = check_deployment(file, _one(seen.pipelines, "pipeline", file), platform)
             seen.report(file, "deployment", summary, broken)
+    if run is not None and not seen.rules:
+        raise UsageError("--run judges a run by rules", hint="add --rules FILE")
+    for file, rules in seen.rules.items():
+        _check_rules(file, rules, seen, run)
     return seen.findings
+
+
+def _check_rules(file: str, rules: RuleSet, seen: _Seen, run: str | None) -> None:
+    """Judge each plan and the run, or else list what is selected, or else only say what was read."""
+    for name, plan in seen.plans.items():
+        told = judge_plan(rules, plan.graph, plan.platform, plan)
+        seen.findings.append({"file": file, "kind": "rules", "plan": name} | told)
+    program, platform = _one(seen.programs, "program", file), _one(seen.platforms, "platform", file)
+    platform = platform.start() if isinstance(platform, GridScript) else platform
+    if run is not None:
+        if program is None or platform is None:
+            raise UsageError("a run is judged with its program and platform", hint="give both files as well")
+        told = judge_plan(rules, program.graph, platform, schedule_of_run(run, program.graph, platform))
+        seen.findings.append({"file": file, "kind": "rules", "run": run} | told)
+    elif not seen.plans and program is not None and platform is not None:
+        told = judge_selections(rules, program.graph, platform)
+        seen.findings.append({"file": file, "kind": "rules"} | told)
+    elif not seen.plans:
+        seen.report(file, "rules", rules_line(rules))
 
 
 def _check_plan(file: str, seen: _Seen) -> None:
@@ -107,7 +164,7 @@ def _check_plan(file: str, seen: _Seen) -> None:
     platform = platform.start() if isinstance(platform, GridScript) else platform
     assert isinstance(program, Program)
     assert isinstance(platform, Platform)
-    plan = read_plan(file, program.graph, platform)
+    plan = seen.plans[file] = read_plan(file, program.graph, platform)
     violations = violations_of(program, platform, plan)
     state = plural(len(violations), "violation") if violations else "valid"
     seen.report(

@@ -22,6 +22,8 @@ from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
 from headrace.model.plan import Plan
 from headrace.model.program import Program
 from headrace.model.units import plural, show_size, show_time
+from headrace.model.usage import Usage, usage_of_run
+from headrace.report.usage import usage_rows
 
 
 @dataclass(frozen=True)
@@ -226,6 +228,7 @@ def _show(done: Run, tasks: int, pictures: Pictures) -> None:
     rows += [
         ["tasks", f"{tasks - unfinished} of {tasks}"],
         ["data moved", f"{show_size(sum(moved))} in {plural(len(moved), 'transfer')}"],
+        *(list(row) for row in usage_rows(_usage(done))),
     ]
     rows += [["result", str(path)] for path in list(done.files.values())[:10]]
     if len(done.files) > 10:
@@ -249,4 +252,10 @@ def to_json(done: Run) -> dict[str, Any]:
         "failed": [{"task": e.task, "host": e.host, "error": e.error} for e in done.outcome.errors],
         "not_run": [task for task in done.outcome.not_run if task not in failed],
         "results": {name: str(path) for name, path in done.files.items()},
-    }
+    } | _usage(done).facts()
+
+
+def _usage(done: Run) -> Usage:
+    """Cost and energy, if the platform that the run was planned for has prices or watts."""
+    finished = [event for event in done.outcome.events if isinstance(event, TaskFinished)]
+    return usage_of_run(done.graph, done.platform, finished)

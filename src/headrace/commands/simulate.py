@@ -113,6 +113,8 @@ class SimulateCase:
 def _simulate_once(case: SimulateCase, log: Path | None, pictures: Pictures) -> Show:
     from headrace.formats.files import write_file
     from headrace.formats.plan_json import plan_to_dict
+    from headrace.model.usage import usage_of_plan
+    from headrace.report.usage import usage_rows
 
     if log is not None and case.source.plan is not None:
         raise UsageError("a replayed plan has no log", where="--log", hint="leave --plan out, or see --json")
@@ -126,7 +128,8 @@ def _simulate_once(case: SimulateCase, log: Path | None, pictures: Pictures) -> 
         if as_json:
             print_json(plan_to_dict(outcome.executed) | outcome.facts)
         else:
-            print_table([], [*outcome.rows, *file_rows([*pictures.named, ("log", log)])])
+            usage = [list(row) for row in usage_rows(usage_of_plan(outcome.executed))]
+            print_table([], [*outcome.rows, *usage, *file_rows([*pictures.named, ("log", log)])])
 
     return show
 

@@ -83,8 +83,11 @@ def transfers_for(view: RunView, plan: Plan, order: Ints) -> NDArray[np.int64]:
     return moves[(plan.move_start[moves] <= last) & made[moves]]
 
 
-def fetches(plan: Plan, moves: NDArray[np.int64], now: float) -> list[Fetch]:
-    """Planned transfers as commands, ranked by planned start."""
+def fetches(plan: Plan, moves: NDArray[np.int64], now: float, prefetch: bool) -> list[Fetch]:
+    """Planned transfers as commands, ranked by planned start.
+
+    `prefetch`: the plan assumes that inputs are sent for as many tasks ahead as the run prefetches.
+    """
     places, items = plan.platform.network.place_names, plan.graph.item_names
     return [
         Fetch(
@@ -92,6 +95,7 @@ def fetches(plan: Plan, moves: NDArray[np.int64], now: float) -> list[Fetch]:
             places[plan.move_source[k]],
             places[plan.move_target[k]],
             now + float(plan.move_start[k]),
+            prefetch,
         )
         for k in moves.tolist()
     ]

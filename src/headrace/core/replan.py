@@ -74,6 +74,8 @@ class Replan:
         self._up: Bools | None = None
         """The hosts that were up when the last plan was made."""
         self._again = False
+        self._prefetch = True
+        """Whether the last plan assumes the prefetch depth of the run, as plans made during the run do."""
         self._constraints = None if constraints is None else RunConstraints(constraints)
 
     def obey(self, constraints: Constraints) -> None:
@@ -172,8 +174,9 @@ class Replan:
         """A plan for the remaining tasks and its planning time in virtual seconds; None if no task remains."""
         first, self.first = self.first, None
         if first is not None and self.plans == 0 and view.hosts_up.all() and not view.done.any():
-            plan, cost = first, 0.0
+            plan, cost, self._prefetch = first, 0.0, False
         else:
+            self._prefetch = True
             problem = replace(view.problem(kept, self._window(view, kept)), seed=self.seed)
             if problem.graph.n_tasks == 0:
                 return None, 0.0
@@ -209,7 +212,10 @@ class Replan:
             limit = self._next_event - view.time + self.interval.reach * self.interval.seconds
         order = up_to(plan, in_order_of_start(view, plan), limit)
         moves = transfers_for(view, plan, order)
-        commands: list[Command] = [assignment(view, plan, order, kept), *fetches(plan, moves, view.time)]
+        commands: list[Command] = [
+            assignment(view, plan, order, kept),
+            *fetches(plan, moves, view.time, self._prefetch),
+        ]
         moment = self._next_event - view.time
         if math.isinf(moment):
             return commands, []

@@ -89,13 +89,16 @@ class AssignMany:
 class Fetch:
     """Send an item from one place to another; on each link, lower ranks go first.
 
-    Places are hosts, or sites whose hosts share their storage. The item need not exist yet.
+    Places are hosts, or sites whose hosts share their storage. The item need not exist yet. With `prefetch`, a transfer
+    on fair links starts only when a task that reads the item is among those whose inputs are prefetched; otherwise
+    as soon as the source has the item.
     """
 
     item: str
     source: str
     target: str
     rank: float
+    prefetch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

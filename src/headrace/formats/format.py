@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 Kind: TypeAlias = Literal[
-    "program", "platform", "grid", "plan", "pipeline", "deployment", "behaviour", "campaign"
+    "program", "platform", "grid", "plan", "pipeline", "deployment", "behaviour", "campaign", "rules"
 ]
 """What a file can hold."""
 

@@ -22,13 +22,14 @@ from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.units import plural
+from headrace.model.usage import usage_of_plan
 
 FORMAT = "headrace-plan-1"
 _MARK = re.compile(rb'"format"\s*:\s*"headrace-plan')
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
-    """A plan as plain values, tasks and transfers by start time."""
+    """A plan as plain values, tasks and transfers by start time; cost and energy if the platform has prices or watts."""
     return {
         "format": FORMAT,
         "scheduler": plan.scheduler,
@@ -43,7 +44,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
             {"data": m.data, "from": m.source, "to": m.target, "start": m.start, "finish": m.finish}
             for m in plan.transfers()
         ],
-    }
+    } | usage_of_plan(plan).facts()
 
 
 def write_plan(plan: Plan, path: str | Path, *, made_from: tuple[str, str] | None = None) -> None:

@@ -77,7 +77,7 @@ def read_machines(path: str | Path) -> Machines:
 def write_machines(machines: Machines, path: str | Path) -> None:
     """Write a platform as INI that `read_machines` reads back to an equal one.
 
-    The format has no latencies, storage, memory or traces: a platform that has any is refused.
+    The format has no latencies, storage, memory, prices, watts or traces: a platform that has any is refused.
     """
     write_sections(path, _sections(machines, path), "a platform for pipelines")
 
@@ -141,9 +141,10 @@ def _sections(machines: Machines, path: str | Path) -> Iterator[tuple[str, str, 
     )
     lost |= any(link.latency for link in platform.links) or platform.origin is not None
     lost |= any(h.memory != float("inf") or h.trace is not None for h in platform.hosts)
+    lost |= any(h.price or h.watts for h in platform.hosts)
     if lost:
         raise BadFile(
-            "INI cannot express pairs, latencies, storage, memory, traces or an origin",
+            "INI cannot express pairs, latencies, storage, memory, prices, watts, traces or an origin",
             where=str(path),
             hint="write TOML instead",
         )

@@ -33,7 +33,7 @@ _TOML_LINE = re.compile(
 )
 _TOP = ["name", "contention", "routing", "origin", "site", "host", "link", "pairs"]
 _SITE = ["name", "host", "bandwidth", "latency", "uplink", "uplink_latency", "storage", "uplink_trace"]
-_HOST = ["name", "count", "speed", "cores", "kinds", "load", "memory", "trace", "arch"]
+_HOST = ["name", "count", "speed", "cores", "kinds", "load", "memory", "trace", "arch", "price", "watts"]
 _LINK = ["from", "to", "bandwidth", "latency", "shared", "oneway", "trace"]
 _PAIRS = ["bandwidth", "latency"]
 
@@ -158,6 +158,8 @@ def _hosts(table: Table, traces: TraceFiles) -> Iterator[Host]:
             memory=table.quantity("memory", "size", math.inf),
             trace=trace,
             arch=arch,
+            price=table.number("price", 0.0),
+            watts=table.number("watts", 0.0),
         )
 
 
@@ -233,7 +235,7 @@ def _lines(platform: Platform, traces: dict[Behaviour, str]) -> Iterator[str]:
             yield "uplink_latency = 0.0"
         for host in site.hosts:
             yield from ("", "[[site.host]]", f"name = {_quoted(host.name)}")
-            yield from _numbers(host, ("speed", "cores", "memory", "arch"), Host("x"))
+            yield from _numbers(host, ("speed", "cores", "memory", "arch", "price", "watts"), Host("x"))
             if host.load or host.trace is not None:
                 yield f"load = {_number(host.load, 'load')}"
             yield from _trace("trace", host.trace, traces)

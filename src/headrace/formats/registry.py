@@ -14,6 +14,7 @@ from headrace.model.errors import BadFile, UsageError
 
 MODULES = (
     "headrace.formats.python_program",
+    "headrace.rules.file_format",
     "headrace.formats.jobs_csv",
     "headrace.formats.pst_behaviour",
     "headrace.formats.pst_grid",
@@ -103,7 +104,7 @@ def detect(spec: str | Path) -> Format:
     raise BadFile(
         f"{what}: not a format that Headrace reads",
         where=str(spec),
-        hint="programs are WfFormat JSON, CSV or PST; platforms TOML, INI or PST; plans JSON; see docs/formats.md",
+        hint="programs are WfFormat JSON, CSV or PST; platforms TOML, INI or PST; plans JSON; rules end in .rules; see docs/formats.md",
     )
 
 

@@ -7,6 +7,7 @@ How documents are interpreted:
 - Every file has a size. The 1.3 specification gives `size` in kB, but the instances hold bytes: read as bytes.
   In 1.3 and 1.4, where each user of a file repeats its size, the writer's value is used, or else the largest.
 - Every task has a run time; tasks of 1.3 and 1.4 whose type is not `compute` may omit it (0 s).
+- No version of the schema has labels or tags of tasks; `labels` of a task (texts or numbers by name) is read in all.
 - Of commands only the name is read: nothing from a file is ever executed.
 """
 
@@ -16,7 +17,7 @@ import json
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def write_program(program: Program, path: str | Path) -> None:
     Of Python functions only the kind is written. Kinds that are not a single word go to `category` instead of
     `command.program`. Headrace's own keys, which other readers ignore: `"result": true` marks a declared result,
     `sites` of a file lists its locations or destinations, `"unknown": true` marks a file of unknown size (written as
-    0), and tasks may have `cores`, `release`, `deadline` and `archSpeeds`.
+    0), and tasks may have `cores`, `release`, `deadline`, `archSpeeds` and `labels`.
     """
     text = json.dumps(_document(program), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_file(path, encode_text(text + "\n", str(path)))
@@ -70,6 +71,7 @@ class _Row:
     release: float = 0.0
     deadline: float = math.inf
     arch_speeds: tuple[float, ...] = ()
+    labels: dict[str, str | float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -150,6 +152,7 @@ def _split_parts(workflow: Workflow) -> _Parts:
         kind = _kind(command, task.category, task.name or task.id)
         row = _Row(task.id, kind, run.runtime, task.inputs, task.outputs, task.parents, task.children)
         row.cores, row.release, row.arch_speeds = task.cores, task.release, tuple(task.arch_speeds)
+        row.labels = task.labels
         row.deadline = math.inf if task.deadline is None else task.deadline
         rows.append(row)
     written = {item for row in rows for item in row.outputs}
@@ -196,6 +199,7 @@ def _flat_parts(tasks: list[FlatTask]) -> _Parts:
         rows.append(
             _Row(key, kind, task.runtime or 0.0, links["input"], links["output"], task.parents, task.children)
         )
+        rows[-1].labels = task.labels
     items = {item: Data(item, written.get(item, size)) for item, size in sizes.items()}
     return _Parts(rows, items, known, "workflow.tasks", "files", "files")
 
@@ -232,7 +236,7 @@ def _add_tasks(program: Program, parts: _Parts) -> None:
         outputs = tuple(dict.fromkeys(name_of[item] for item in row.outputs))
         program.tasks[row.name] = Task(
             row.name, row.work, inputs, outputs, row.kind, None, after, row.cores, row.release, row.deadline,
-            row.arch_speeds,
+            row.arch_speeds, row.labels,
         )  # fmt: skip
 
 
@@ -335,6 +339,7 @@ def _asked(task: Task) -> dict[str, Any]:
     asked: dict[str, Any] = {"cores": task.cores} if task.cores > 1 else {}
     asked |= {"release": task.release} if task.release > 0 else {}
     asked |= {"archSpeeds": list(task.arch_speeds)} if task.arch_speeds else {}
+    asked |= {"labels": dict(task.labels)} if task.labels else {}
     return asked | ({"deadline": task.deadline} if math.isfinite(task.deadline) else {})
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AliasChoices, FailFast, Field, TypeAdapter
 
@@ -18,6 +18,13 @@ from headrace.formats.shapes import MAX_NUMBER, STRICT, Amount, Name, Names
 @dataclass(slots=True)
 class Command:
     program: str | None = None
+
+
+LabelValue: TypeAlias = (
+    Annotated[str, Field(max_length=4096)] | Annotated[float, Field(ge=-MAX_NUMBER, le=MAX_NUMBER)]
+)
+Labels: TypeAlias = Annotated[dict[Name, LabelValue], Field(max_length=1000)]
+"""Headrace's own, since the schema has none: texts or numbers by which rules select tasks."""
 
 
 @dataclass(slots=True)
@@ -39,6 +46,7 @@ class SplitTask:
         field(default_factory=list)
     )
     """Headrace's own: its speed on each architecture, next to the first."""
+    labels: Labels = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -96,6 +104,7 @@ class FlatTask:
     runtime: Annotated[Amount | None, Field(validation_alias=AliasChoices("runtimeInSeconds", "runtime"))] = (
         None
     )
+    labels: Labels = field(default_factory=dict)
 
 
 @dataclass(slots=True)

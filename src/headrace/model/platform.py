@@ -45,6 +45,10 @@ class Host:
     """Available share of each core over time; simulations use it instead of 1 - load."""
     arch: int = 0
     """Its architecture: the index of the run time that applies, for tasks with several."""
+    price: float = 0.0
+    """Price of one core for an hour, in any currency."""
+    watts: float = 0.0
+    """Power that one busy core draws."""
 
     def speed_for(self, kind: str) -> float:
         """
@@ -287,6 +291,9 @@ def _validate(platform: Platform) -> None:
                 raise wrong(f"cores is {host.cores}", where, "give 1 or more")
             if host.arch < 0:
                 raise wrong(f"arch is {host.arch}", where, "give 0 or more")
+            for what, value in (("price", host.price), ("watts", host.watts)):
+                if not (math.isfinite(value) and value >= 0):
+                    raise wrong(f"{what} is {value}", where, "give a finite number of 0 or more")
             if host.trace is not None and host.trace.peak > 1.0:
                 raise wrong(f"its trace has {host.trace.peak}", where, "give shares of a core, up to 1")
     sites = {s.name for s in platform.sites}

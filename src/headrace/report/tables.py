@@ -7,8 +7,10 @@ from typing import TextIO
 
 from headrace.model.plan import Plan
 from headrace.model.units import plural, show_size, show_time
+from headrace.model.usage import usage_of_plan
 from headrace.report.resources import by_resource, resource_rows
 from headrace.report.text import clean
+from headrace.report.usage import usage_rows
 
 WIDE = 160
 """Width in columns when the output is not a terminal: lines in files and pipes are not wrapped early."""
@@ -25,6 +27,7 @@ def summary(plan: Plan) -> list[tuple[str, str]]:
         ("tasks", f"{plan.graph.n_tasks:,}"),
         ("hosts used", f"{plan.hosts_used} of {hosts}"),
         ("data moved", f"{show_size(plan.bytes_moved)} in {plural(len(plan.move_item), 'transfer')}"),
+        *usage_rows(usage_of_plan(plan)),
         ("planning time", show_time(plan.seconds)),
     ]
     if by_resource(plan):

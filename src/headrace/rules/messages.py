@@ -74,13 +74,14 @@ def printable(text: str, limit: int | None = None) -> str:
 
 
 def did_you_mean(name: str, known: Collection[str], otherwise: str = "") -> str:
-    """A suggestion to append to a message: the nearest known name, if one is near.
+    """A suggestion to append to a message: the nearest known name, whatever its case, if one is near.
 
     >>> did_you_mean("task-finnish-time", ["task-finish-time", "task-id"])
     ': did you mean task-finish-time?'
     """
-    near = get_close_matches(name, sorted(known), n=1, cutoff=0.7)
-    return f": did you mean {near[0]}?" if near else otherwise
+    lowered = {word.lower(): word for word in sorted(known)}
+    near = get_close_matches(name.lower(), lowered, n=1, cutoff=0.7)
+    return f": did you mean {lowered[near[0]]}?" if near else otherwise
 
 
 def listed(words: Iterable[str], last: str = "or") -> str:

@@ -7,7 +7,6 @@ the text nests before the depth has been checked, and all steps are linear in th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -39,9 +38,12 @@ from headrace.rules.messages import (
 from headrace.rules.resolve import resolve_rule
 from headrace.rules.statements import Builder, Statement, rule_of
 from headrace.rules.tree import Rule, RuleSet, Span
+from headrace.rules.types import part_names
 
 MAX_BYTES = 1_000_000
 MAX_RULES = 10_000
+MAX_PROBLEMS = 100
+"""Bad rules after which the rest of a file is not read."""
 MAX_NESTING = 50
 """Parentheses within parentheses."""
 MAX_DEPTH = 150
@@ -51,8 +53,9 @@ MAX_DEPTH = 150
 def parse_rules(text: str, source: str = "rules") -> RuleSet:
     """The rules of a text, with names resolved and types checked.
 
-    >>> rules = parse_rules("on-time: assert relationship requirement ((select max(task-finish-time) from task) <= 2 h)")
-    >>> rules.rules[0].name, rules.rules[0].body.condition.right.value
+    >>> text = "on-time: assert relationship requirement ((select max(task-finish-time) from task) <= 2 h)"
+    >>> rule = parse_rules(text).rules[0]
+    >>> rule.name, rule.body.condition.right.value
     ('on-time', 7200.0)
 
     Parameters
@@ -81,6 +84,8 @@ def parse_rules(text: str, source: str = "rules") -> RuleSet:
                 rules.append(_parse_rule(tokens, text, number))
             except Problem as problem:
                 problems.append(problem)
+                if len(problems) == MAX_PROBLEMS:
+                    break
     except Problem as problem:
         problems.append(problem)
     problems += _repeated_names(rules)
@@ -131,10 +136,11 @@ def _split(tokens: list[Token]) -> Iterator[list[Token]]:
 def _parse_rule(tokens: list[Token], text: str, number: int) -> Rule:
     _check_nesting(tokens)
     try:
-        label, statement = _grammar().parse(tokens)  # type: ignore[arg-type,misc]
+        parsed: Any = _grammar().parse(tokens)
     except UnexpectedToken as error:
         raise _unexpected(error, tokens) from None
-    assert isinstance(statement, Statement)
+    label: Token | None = parsed[0]
+    statement: Statement = parsed[1]
     name = str(label).rstrip(":").rstrip() if label is not None else f"rule-{number}"
     written = text[tokens[0].start_pos : tokens[-1].end_pos]
     rule = rule_of(statement, name, span_of(tokens[0]), written)
@@ -175,14 +181,14 @@ def _check_depth(rule: Rule) -> None:
         node, depth = pending.pop()
         if isinstance(node, tuple):
             pending += [(item, depth) for item in node]
-        elif is_dataclass(node) and not isinstance(node, Span):
+        elif names := part_names(type(node)):
             if depth > MAX_DEPTH:
                 raise Problem(
                     f"expression of more than {MAX_DEPTH} levels",
                     rule.at,
                     "write shorter sums, or several rules",
                 )
-            pending += [(getattr(node, field.name), depth + 1) for field in fields(node)]
+            pending += [(getattr(node, name), depth + 1) for name in names]
 
 
 def _repeated_names(rules: list[Rule]) -> list[Problem]:
@@ -201,36 +207,43 @@ def _repeated_names(rules: list[Rule]) -> list[Problem]:
 
 def _unexpected(error: UnexpectedToken, tokens: list[Token]) -> Problem:
     token = error.token
-    possible = set(error.interactive_parser.accepts() if error.interactive_parser else error.expected)
+    parser: Any = error.interactive_parser
+    possible = set(parser.accepts()) if parser else set(error.expected)
     if token.type == "$END":
         last = span_of(tokens[-1])
         at = Span(last.line, last.column + last.length, 1)
         return Problem(f"the rule ends too early: expected {_listed(possible)}", at)
     at, shown = span_of(token), printable(str(token), 40)
     if token.type == BAD_CHARACTER:
-        return Problem(f"unexpected character {shown!r}", at, _CHARACTERS.get(shown, ""))
+        return Problem(f"unexpected character {str(token)!r}", at, _CHARACTERS.get(shown, ""))
     if token.type == OPEN_STRING:
         return Problem(f"text without a closing {str(token)[0]}", at, "close it in the same line")
     if token.type == LONG_NAME:
         return Problem(f"name of more than {MAX_NAME} characters", at)
     index = next(i for i, other in enumerate(tokens) if other is token)
-    before = tokens[index - 1].type if index else ""
+    before = tokens[index - 1] if index else None
     if token.type == "NAME":
-        return _unexpected_name(str(token), at, before, possible)
-    wanted = f"expected {_listed(possible)}"
-    if token.type in KEYWORDS.values() and "NAME" in possible and before in ("_FROM", "_AS", "NAME"):
-        wanted += f"; {shown} is a word of the language and cannot be a name"
-    return Problem(f"unexpected {shown}: {wanted}", at)
+        return _unexpected_name(token, before, possible)
+    hint = ""
+    if token.type in KEYWORDS.values() and "NAME" in possible:
+        hint = f"`{shown}` is a word of the language: choose another name"
+    elif token == "=" and before == "=":
+        hint = "write a single ="
+    return Problem(f"unexpected `{shown}`: expected {_listed(possible)}", at, hint)
 
 
-def _unexpected_name(name: str, at: Span, before: str, possible: set[str]) -> Problem:
-    if before == "NUMBER":
-        return Problem(
-            f"unknown unit {name}" + did_you_mean(name, UNITS, ": expected such as s, min, h, MB"), at
-        )
-    words = [word for word, token in KEYWORDS.items() if token in possible]
-    near = did_you_mean(name.lower(), words)
-    return Problem(f"unexpected {printable(name)}" + (near or f": expected {_listed(possible)}"), at)
+def _unexpected_name(token: Token, before: Token | None, possible: set[str]) -> Problem:
+    at, shown = span_of(token), printable(token)
+    if before is not None and before.type == "NUMBER":
+        suggestion = did_you_mean(token, UNITS, ": expected one such as s, min, h, kB, MB")
+        return Problem(f"unknown unit {shown}{suggestion}", at)
+    words = [word for word, kind in KEYWORDS.items() if kind in possible]
+    near = did_you_mean(token.lower(), words)
+    if not near and before is not None and before.type == "NAME":
+        earlier = did_you_mean(before.lower(), KEYWORDS)  # as in (selct task-id from task)
+        if earlier:
+            return Problem(f"unexpected {printable(before)}{earlier}", span_of(before))
+    return Problem(f"unexpected {shown}{near or f': expected {_listed(possible)}'}", at)
 
 
 _CHARACTERS = {

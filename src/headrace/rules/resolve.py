@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from headrace.rules.attributes import LABEL, RELATIONS
+from headrace.rules.groups import check_groups, check_order, check_sources
 from headrace.rules.messages import Problem, did_you_mean, listed, printable
 from headrace.rules.tree import (
     Absolute,
@@ -32,13 +32,12 @@ from headrace.rules.tree import (
     Rule,
     Select,
     Source,
-    Span,
     Text,
     Type,
     Unknown,
     Value,
 )
-from headrace.rules.types import as_numeric, fits, fitted, plain, require_number, result_type, same
+from headrace.rules.types import as_numeric, fitted, named, plain, require_number, result_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def resolve_rule(rule: Rule) -> Rule:
         If a name is unknown or ambiguous, or types do not fit.
     """
     body = _body(rule.body)
-    type = body.function.type if isinstance(body, Value) and not _counts(body) else Type.NUMBER
+    type = _value_type(body)
     return replace(
         rule,
         body=body,
@@ -73,8 +72,11 @@ def resolve_rule(rule: Rule) -> Rule:
     )
 
 
-def _counts(body: Value) -> bool:
-    return isinstance(body.function, Relationship | Ordering)
+def _value_type(body: Body) -> Type:
+    """The type of what a preference is scaled by: that of a function, or a number of failed tests."""
+    if isinstance(body, Value) and not isinstance(body.function, Relationship | Ordering):
+        return body.function.type
+    return Type.NUMBER
 
 
 def _body(body: Body) -> Body:
@@ -95,10 +97,8 @@ def _body(body: Body) -> Body:
 
 def _setting(expression: Expression, wanted: Type, name: str) -> Expression:
     expression = require_number(as_numeric(_expression(expression, TOP), wanted), name)
-    if not fits(plain(expression.type), plain(wanted)) or (
-        name == "priority" and expression.type is not Type.NUMBER
-    ):
-        raise Problem(f"{name} is a {expression.type.value}, but must be a {wanted.value}", expression.at)
+    if plain(expression.type) not in (Type.NUMBER, plain(wanted)):
+        raise Problem(f"{name} is {named(expression.type)}, but must be {named(wanted)}", expression.at)
     return expression
 
 
@@ -122,7 +122,7 @@ def _condition(condition: Condition, scope: Scope) -> Condition:
         case Like(operand=operand):
             value = _expression(operand, scope)
             if value.type is not Type.TEXT:
-                raise Problem(f"like compares text, not a {value.type.value}", value.at)
+                raise Problem(f"like compares text, not {named(value.type)}", value.at)
             return replace(condition, operand=value)
         case IsUnknown(operand=operand):
             return replace(condition, operand=_expression(operand, scope))
@@ -299,7 +299,7 @@ def _unknown_attribute(column: Column, scope: Scope) -> Problem:
 
 
 def _select(select: Select, outer: Scope) -> Select:
-    _check_sources(select.sources)
+    check_sources(select, len(list(_levels(outer))))
     rows = Scope(select.sources, outer, "in where")
     groups = replace(rows, no_aggregates="")
     where = None if select.where is None else _condition(select.where, rows)
@@ -320,81 +320,6 @@ def _select(select: Select, outer: Scope) -> Select:
         order_by=order_by,
         type=column.type,
     )
-    _check_groups(resolved)
-    _check_order(resolved)
+    check_groups(resolved)
+    check_order(resolved)
     return resolved
-
-
-def _check_sources(sources: tuple[Source, ...]) -> None:
-    seen: set[str] = set()
-    for source in sources:
-        if source.relation not in RELATIONS:
-            name = printable(source.relation, 60)
-            near = did_you_mean(name, list(RELATIONS), f": expected {listed(RELATIONS)}")
-            raise Problem(f"unknown relation {name}{near}", source.at)
-        if source.alias in seen:
-            raise Problem(
-                f"two sources are called {source.alias}", source.at, f"write {source.relation} a, ..."
-            )
-        seen.add(source.alias)
-
-
-def _check_groups(select: Select) -> None:
-    """With aggregates or `group by`, everything outside aggregates must be the same for all rows of a group."""
-    parts = [*select.columns, *(item.key for item in select.order_by)]
-    if select.having is not None:
-        if not select.group_by:
-            raise Problem("having needs group by", select.having.at, "write the condition in where")
-        parts.append(select.having)  # type: ignore[arg-type]
-    if not select.group_by and not any(_has_aggregate(part) for part in parts):
-        return
-    aliases = frozenset(source.alias for source in select.sources)
-    for part in parts:
-        loose = next(_loose(part, aliases, select.group_by, nested=False), None)
-        if loose is not None:
-            raise Problem(
-                f"{loose.attribute} differs between the rows that are taken together",
-                loose.at,
-                f"write it in group by, or use an aggregate such as max({loose.attribute})",
-            )
-
-
-def _has_aggregate(node: Any) -> bool:
-    if isinstance(node, Aggregate):
-        return True
-    return not isinstance(node, Select) and any(_has_aggregate(child) for child in _children(node))
-
-
-def _loose(
-    node: Any, aliases: frozenset[str], keys: tuple[Expression, ...], nested: bool
-) -> Iterator[Column]:
-    """Columns of these sources that are neither within an aggregate nor part of a key."""
-    if any(same(node, key) for key in keys) or (isinstance(node, Aggregate) and not nested):
-        return
-    if isinstance(node, Column) and node.source in aliases:
-        yield node
-    if isinstance(node, Select):
-        aliases -= {source.alias for source in node.sources}
-        nested = True
-    for child in _children(node):
-        yield from _loose(child, aliases, keys, nested)
-
-
-def _children(node: Any) -> Iterator[Any]:
-    for field in fields(node):
-        value = getattr(node, field.name)
-        for item in value if isinstance(value, tuple) else (value,):
-            if is_dataclass(item) and not isinstance(item, Span | Source):
-                yield item
-
-
-def _check_order(select: Select) -> None:
-    for item in select.order_by:
-        if item.key.type is Type.TASKS:
-            raise Problem("a task list has no order", item.key.at)
-        if select.distinct and not same(item.key, select.columns[0]):
-            raise Problem(
-                "rows that differ cannot be ordered by what is not selected",
-                item.key.at,
-                "leave out distinct",
-            )

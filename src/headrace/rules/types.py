@@ -40,8 +40,17 @@ def require_number(expression: Expression, what: str) -> Expression:
     """
     expression = label_as_number(expression)
     if not expression.type.numeric:
-        raise Problem(f"{what} needs a number, not a {expression.type.value}", expression.at)
+        raise Problem(f"{what} needs a number, not {named(expression.type)}", expression.at)
     return expression
+
+
+def named(type: Type) -> str:
+    """
+    >>> named(Type.TEXT), named(Type.TIME), named(Type.ENERGY)
+    ('text', 'a time', 'energy')
+    """
+    counted = type not in (Type.TEXT, Type.MONEY, Type.POWER, Type.ENERGY)
+    return f"a {type.value}" if counted else type.value
 
 
 def plain(type: Type) -> Type:
@@ -96,7 +105,7 @@ def fitted(left: Expression, right: Expression, at: Span) -> tuple[Expression, E
         raise Problem("a task list can only be compared with unknown", at, "use proc-task-count")
     if not fits(left.type, right.type):
         raise Problem(
-            f"a {left.type.value} cannot be compared with a {right.type.value}", at, _help(left, right)
+            f"{named(left.type)} cannot be compared with {named(right.type)}", at, _help(left, right)
         )
     return left, right
 
@@ -134,16 +143,25 @@ def label_as_number(expression: Expression) -> Expression:
 
 def same(left: Any, right: Any) -> bool:
     """Whether two trees are equal but for their places in the text."""
-    return _unplaced(left) == _unplaced(right)
+    return bool(_unplaced(left) == _unplaced(right))
 
 
 def _unplaced(node: Any) -> Any:
     if isinstance(node, tuple):
         return tuple(map(_unplaced, node))
-    if is_dataclass(node):
-        parts = tuple(_unplaced(getattr(node, field.name)) for field in fields(node) if field.name != "at")
-        return (type(node).__name__, *parts)
-    return node
+    names = part_names(type(node))
+    return (type(node).__name__, *(_unplaced(getattr(node, name)) for name in names)) if names else node
+
+
+_PARTS: dict[type, tuple[str, ...]] = {Span: ()}
+
+
+def part_names(kind: type) -> tuple[str, ...]:
+    """The fields of a node that make up its meaning; none if the type is not that of a node."""
+    if kind not in _PARTS:
+        found = fields(kind) if is_dataclass(kind) else ()
+        _PARTS[kind] = tuple(field.name for field in found if field.name != "at")
+    return _PARTS[kind]
 
 
 def _help(left: Expression, right: Expression) -> str:

@@ -60,5 +60,6 @@ class Wild:
         for item in rng.integers(graph.n_items, size=2).tolist():
             source, target = rng.permutation(len(places))[:2].tolist()
             rank = float(rng.random())
-            commands.append(Fetch(graph.item_names[item], places[source], places[target], rank))
+            prefetch = rank < 0.5
+            commands.append(Fetch(graph.item_names[item], places[source], places[target], rank, prefetch))
         return commands

@@ -89,8 +89,8 @@ def enqueue(state, request, rank, mode):
 
 
 @inner
-def request_planned(problem, state, item, source, target, rank):
-    """Request a copy from its planned source, in planned order."""
+def request_planned(problem, state, item, source, target, rank, hold):
+    """Request a copy from its planned source, in planned order. `hold`: on fair links, only when it is prefetched."""
     if not state.place_up[target]:
         return
     record = copy_at(state, item, target)
@@ -114,7 +114,7 @@ def request_planned(problem, state, item, source, target, rank):
         return
     state.request_rank[request] = rank
     state.request_mode[request] = HELD
-    if problem.policy[CONTENTION] != FAIR or target == problem.destination[item]:
+    if not hold or problem.policy[CONTENTION] != FAIR or target == problem.destination[item]:
         release_request(state, request, held)
 
 
@@ -358,7 +358,7 @@ def prefetch(problem, state, host):
 
 
 @entry
-def fetch_all(problem, state, items, sources, targets, ranks, planned):
+def fetch_all(problem, state, items, sources, targets, ranks, hold, planned):
     """Request planned transfers in planned order, including transfers of items that do not exist yet.
 
     With `planned`, they are sent from the planned sources; otherwise each from the nearest copy when its turn comes.
@@ -367,7 +367,7 @@ def fetch_all(problem, state, items, sources, targets, ranks, planned):
         if problem.no_transfer[items[k]]:
             continue
         if planned:
-            request_planned(problem, state, items[k], sources[k], targets[k], ranks[k])
+            request_planned(problem, state, items[k], sources[k], targets[k], ranks[k], hold[k])
         else:
             request_item(problem, state, items[k], sources[k], targets[k], ranks[k])
 

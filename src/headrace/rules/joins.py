@@ -1,0 +1,142 @@
+"""The sources of a select, joined as its conditions allow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headrace.rules.frames import Frame, cross, equal_pairs, expand, one_key, require_rows
+from headrace.rules.tree import Compare, Condition, Select, Source
+from headrace.rules.vectors import Codes, Vector, is_tolerant
+from headrace.rules.walk import conjuncts, sources_of
+
+if TYPE_CHECKING:
+    from headrace.rules.select import Evaluator
+
+
+@dataclass
+class _Test:
+    """A condition that must be TRUE for a row to stay."""
+
+    condition: Condition
+    sources: set[str]
+
+
+@dataclass
+class _Joining:
+    """A join in progress."""
+
+    evaluator: Evaluator
+    frame: Frame
+    owner: Codes
+    tests: list[_Test]
+    """Those not yet applied."""
+    own: list[str] = field(default_factory=list)
+    """Sources joined so far, without those around the select."""
+
+
+def join(evaluator: Evaluator, select: Select, outer: Frame) -> tuple[Frame, Codes]:
+    """The rows of a select's sources for which its `where` is TRUE, and the row of `outer` that each belongs to.
+
+    Sources are first filtered alone. Then the next is always one that an equality connects with what is joined so
+    far; such a join sorts one side and takes O((n + m) log m + result). Only without such an equality all pairs are
+    made. Rows are in lexicographic order: by row of `outer`, then by rows of the sources as listed.
+    """
+    hidden = {source.alias for source in select.sources}
+    outer = outer.keep(set(outer.rows) - hidden)
+    tests = [_Test(part, sources_of(part)) for part in conjuncts(select.where)]
+    state = _Joining(evaluator, outer, np.arange(outer.length), tests)
+    _apply(state)
+    alone = {source.alias: _filtered(state, source) for source in select.sources}
+    waiting = [source.alias for source in select.sources]
+    while waiting:
+        name = next((name for name in waiting if _links(state, name)), waiting[0])
+        waiting.remove(name)
+        _add(state, name, alone[name], select)
+        _apply(state)
+    listed = [source.alias for source in select.sources]
+    if len(listed) > 1:
+        order = np.lexsort((*(state.frame.rows[name] for name in reversed(listed)), state.owner))
+        return state.frame.take(order), state.owner[order]
+    return state.frame, state.owner
+
+
+def _filtered(state: _Joining, source: Source) -> Frame:
+    """The rows of one source that pass the tests of that source alone."""
+    relations = state.evaluator.relations
+    every = np.arange(relations.length(source.relation))
+    frame = Frame(relations, {source.alias: every}, {source.alias: source.relation}, len(every))
+    for test in [test for test in state.tests if test.sources == {source.alias}]:
+        state.tests.remove(test)
+        frame = _passing(state.evaluator, test.condition, frame)[0]
+    return frame
+
+
+def _passing(evaluator: Evaluator, condition: Condition, frame: Frame) -> tuple[Frame, Codes]:
+    from headrace.rules.select import Context
+
+    chosen = np.flatnonzero(evaluator.truth(condition, Context(frame)).spread(frame.length).true)
+    return (frame.take(chosen) if len(chosen) < frame.length else frame), chosen
+
+
+def _apply(state: _Joining) -> None:
+    """Apply the tests whose sources have all been joined."""
+    for test in [test for test in state.tests if test.sources <= set(state.frame.rows)]:
+        state.tests.remove(test)
+        state.frame, chosen = _passing(state.evaluator, test.condition, state.frame)
+        state.owner = state.owner[chosen]
+
+
+def _links(state: _Joining, name: str) -> list[tuple[_Test, bool]]:
+    """Equalities between a source and what has been joined, and whether the source is on the left."""
+    here = set(state.frame.rows)
+    found = []
+    for test in state.tests:
+        if isinstance(test.condition, Compare) and test.condition.op == "=":
+            left, right = sources_of(test.condition.left), sources_of(test.condition.right)
+            if right == {name} and left and left <= here:
+                found.append((test, False))
+            elif left == {name} and right and right <= here:
+                found.append((test, True))
+    return found
+
+
+def _add(state: _Joining, name: str, alone: Frame, select: Select) -> None:
+    """Join one more source."""
+    source = state.evaluator.source
+    links = _links(state, name)
+    if not links:
+        mine, others = cross(state.frame.length, alone.length, select.at, source)
+    else:
+        exact = [link for link in links if not _tolerant(link[0])]
+        used = exact or links[:1]
+        pairs = [_sides(state, test, on_left, alone) for test, on_left in used]
+        left, right = [a for a, _ in pairs], [b for _, b in pairs]
+        if exact:
+            a, b = one_key(left, right, state.frame.length, alone.length)
+        else:
+            a, b = left[0].spread(state.frame.length), right[0].spread(alone.length)
+        matches = equal_pairs(a, b, tolerant=not exact)
+        require_rows(int(matches[2].sum()), select.at, source)
+        mine, others = expand(*matches)
+        for test, _ in used:
+            state.tests.remove(test)
+    state.frame = state.frame.beside(alone, mine, others)
+    state.owner = state.owner[mine]
+
+
+def _tolerant(test: _Test) -> bool:
+    assert isinstance(test.condition, Compare)
+    return is_tolerant(test.condition.left, test.condition.right)
+
+
+def _sides(state: _Joining, test: _Test, on_left: bool, alone: Frame) -> tuple[Vector, Vector]:
+    """The values of an equality: on what has been joined, and on the new source."""
+    from headrace.rules.select import Context
+
+    assert isinstance(test.condition, Compare)
+    ends = (test.condition.left, test.condition.right)
+    mine, others = ends[::-1] if on_left else ends
+    return state.evaluator.value(mine, Context(state.frame)), state.evaluator.value(others, Context(alone))
