@@ -38,7 +38,6 @@ from headrace.rules.tree import (
     Relationship,
     Rule,
     RuleSet,
-    Select,
     Span,
     Text,
     Value,
@@ -242,10 +241,9 @@ def scaled(value: Values, low: Values, high: Values, priority: Values, maximize:
     The scale (v - low) / (high - low), clipped, rises with v and falls with either end, so its least value is at the
     least v and the greatest ends. An UNKNOWN value counts as 0.
     """
+    least = _scale(value.low, low.high, high.high)
     if maximize:
         least = 1.0 - _scale(value.high, low.low, high.low)
-    else:
-        least = _scale(value.low, low.high, high.high)
     least = np.where(value.known & low.known & high.known, least, 0.0)
     weight = np.maximum(np.where(priority.known, priority.low, 0.0), 0.0)
     most = np.maximum(np.where(priority.maybe, priority.high, 0.0), 0.0)
@@ -286,4 +284,4 @@ def _nodes(rule: Rule) -> list[Expression | Condition]:
     return [node for part in parts for node in walk(part)]
 
 
-__all__ = ["Batch", "Judged", "PartialRules", "Placement", "Select"]
+__all__ = ["Batch", "Judged", "PartialRules", "Placement"]

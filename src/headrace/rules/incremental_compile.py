@@ -104,7 +104,7 @@ class Rows(NamedTuple):
 def is_fixed(node: Expression | Condition) -> bool:
     """Whether a value is known before planning."""
     return not any(
-        isinstance(part, Column) and _scheduled(part.attribute) or isinstance(part, Select)
+        (isinstance(part, Column) and _scheduled(part.attribute)) or isinstance(part, Select)
         for part in walk(node)
     )
 
@@ -172,7 +172,9 @@ class Compiler:
                 inside = self.value(node.operand, levels)
                 return lambda frame: iv.absolute(inside(frame))
             case Arithmetic():
-                return self._arithmetic(node.op, self.value(node.left, levels), self.value(node.right, levels))
+                return self._arithmetic(
+                    node.op, self.value(node.left, levels), self.value(node.right, levels)
+                )
             case Select():
                 return self.scalar(node, levels)
         raise NotCompiled(type(node).__name__)
@@ -536,7 +538,9 @@ class _TopLevel(Compiler):
 
         def truth(frame: Frame) -> Truth:
             values, present = rows.values(frame)
-            wide = [_at_axis(a, total, total + 1) for a in (values.low, values.high, values.known, values.maybe)]
+            wide = [
+                _at_axis(a, total, total + 1) for a in (values.low, values.high, values.known, values.maybe)
+            ]
             same = iv.compare("=", _mapped(operand(frame), _last_added), Values(*wide), tolerant)
             surely, possibly = (_at_axis(p, total, total + 1) for p in present)
             spread = iv._spread

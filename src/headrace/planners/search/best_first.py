@@ -104,7 +104,11 @@ class BestFirst:
         rules = self.rules or problem.rules or default_rules()
         others, given = split_progress(rules)
         space = schedule_space(
-            problem.graph, problem.platform, holders=problem.holders, since=problem.since, free_at=problem.free_at
+            problem.graph,
+            problem.platform,
+            holders=problem.holders,
+            since=problem.since,
+            free_at=problem.free_at,
         )
         search = _Search(self, problem, PartialRules(others, space), given)
         with controls(search.turn) as read_keys:
@@ -118,7 +122,9 @@ class BestFirst:
 class _Search:
     """One run of the search."""
 
-    def __init__(self, planner: BestFirst, problem: Problem, rules: PartialRules, given: float | None) -> None:
+    def __init__(
+        self, planner: BestFirst, problem: Problem, rules: PartialRules, given: float | None
+    ) -> None:
         self.planner, self.problem, self.rules = planner, problem, rules
         self.space: ScheduleSpace = rules.space
         self.tasks = problem.graph.n_tasks
@@ -141,7 +147,9 @@ class _Search:
     def turn(self, factor: float) -> None:
         """More or less hurry; from 0, more means the default."""
         before = self.hurry
-        self.planner.hurry = before * factor if before > 0 else (self.default or FAR_ABOVE) if factor > 1 else 0.0
+        self.planner.hurry = (
+            before * factor if before > 0 else (self.default or FAR_ABOVE) if factor > 1 else 0.0
+        )
 
     @property
     def outcome(self) -> Outcome:
@@ -285,9 +293,7 @@ class _Search:
             if self.exact and not self._promising(cost, weight):
                 continue
             sign = signature(state.signature, int(batch.task[i]), int(batch.at[i]), float(batch.start[i]))
-            children.append(
-                State(batch, i, self.created, placed, cost, weight, bool(deferred[i]), sign)
-            )
+            children.append(State(batch, i, self.created, placed, cost, weight, bool(deferred[i]), sign))
             self.created += 1
         return children
 
@@ -302,8 +308,10 @@ class _Search:
         if not judged.allowed[0]:
             return
         score = float(judged.score[0])
-        if self.best is None or (score, plan.makespan) < (self.best[0] - _EQUAL, 0.0) or (
-            abs(score - self.best[0]) <= _EQUAL and plan.makespan < self.best[1]
+        if (
+            self.best is None
+            or (score, plan.makespan) < (self.best[0] - _EQUAL, 0.0)
+            or (abs(score - self.best[0]) <= _EQUAL and plan.makespan < self.best[1])
         ):
             self.best = score, plan.makespan, plan
 
