@@ -6,7 +6,8 @@ remains is minimal: without any one of its members the others can be satisfied i
 
 Models are tried from the smallest: hosts alone, which finds wrong and full hosts; with times but without limits on
 cores, which finds circular orders and deadlines below the longest path, also in large programs; then with cores; and,
-if asked, without schedules that delay a task on purpose. An infeasible smaller model proves that the larger ones are infeasible too.
+if asked, without schedules that delay a task on purpose. An infeasible smaller model proves that the larger ones are
+infeasible too.
 """
 
 from __future__ import annotations

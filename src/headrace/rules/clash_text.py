@@ -15,6 +15,7 @@ from headrace.rules.tree import (
     Expression,
     IsUnknown,
     Number,
+    Ordering,
     Relationship,
     Rule,
     Select,
@@ -96,11 +97,7 @@ def test_words(rule: Rule, rows: tuple[Env, ...], space: ScheduleSpace) -> str:
         return f"{sides}{_about(named)} ({rule.name})"
     if isinstance(body, Value):
         function = body.function
-        what = (
-            rule.name
-            if isinstance(function, Relationship) or not hasattr(function, "type")
-            else _side(function)
-        )
+        what = "failed tests" if isinstance(function, Relationship | Ordering) else _side(function)
         ends = [f"{op} {_side(end)}" for op, end in ((">=", rule.low), ("<=", rule.high)) if end is not None]
         return f"{what} must be {_listed(ends)} ({rule.name})"
     column = _side(body.sequence)
@@ -144,10 +141,7 @@ def _unused(body: Relationship, rows: tuple[Env, ...], relations: Relations) -> 
     """A test that a host has no task."""
     condition = body.condition
     if isinstance(condition, Compare) and condition.op == "=":
-        empty = _column(condition.left, "proc-task-count") and condition.right == Number(
-            0.0, condition.right.at
-        )
-        empty = empty or (
+        empty = (
             _column(condition.left, "proc-task-count")
             and isinstance(condition.right, Number)
             and condition.right.value == 0

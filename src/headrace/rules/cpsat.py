@@ -170,6 +170,7 @@ def requirement_tests(rule: Rule, translator: Translator) -> list[tuple[list[Any
     Raises:
         CannotExpress: The rule has no exact form.
     """
+    tests: list[tuple[tuple[Any, Any], tuple[Env, ...]]]
     try:
         if isinstance(rule.body, Value):
             tests = [((False, negated(false)), ()) for false in _limits(rule, translator)]

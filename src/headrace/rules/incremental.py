@@ -17,16 +17,9 @@ import numpy as np
 
 from headrace.model.graph import Bools, Floats
 from headrace.rules import incremental_values as iv
+from headrace.rules.incremental_bodies import Counted, compile_ordering, compile_relationship
 from headrace.rules.incremental_columns import Batch, Columns, Frames, Placement, unchanged
-from headrace.rules.incremental_compile import (
-    Compiler,
-    Counted,
-    Frame,
-    NotCompiled,
-    compile_ordering,
-    compile_relationship,
-    walk,
-)
+from headrace.rules.incremental_compile import Compiler, Frame, NotCompiled, walk
 from headrace.rules.incremental_values import Array, Values
 from headrace.rules.incremental_whole import Measured, Measures, measure
 from headrace.rules.semi_active import ScheduleSpace
@@ -171,8 +164,9 @@ class PartialRules:
             return None
 
     def _counts(self, body: Relationship | Ordering) -> Callable[[Frame], Counted]:
-        make = compile_relationship if isinstance(body, Relationship) else compile_ordering
-        return make(self._compiler, body)  # type: ignore[operator]
+        if isinstance(body, Relationship):
+            return compile_relationship(self._compiler, body)
+        return compile_ordering(self._compiler, body)
 
     def _requirement(self, rule: Rule) -> CompiledRule:
         if not isinstance(rule.body, Value):

@@ -58,9 +58,8 @@ class Batch:
     def child(self, number: int, space: ScheduleSpace) -> Placement:
         """One of the schedules."""
         parent, task, at = self.parent, int(self.task[number]), int(self.at[number])
-        host, start, finish, free = (
-            a.copy() for a in (parent.host, parent.start, parent.finish, parent.free)
-        )
+        host, start = parent.host.copy(), parent.start.copy()
+        finish, free = parent.finish.copy(), parent.free.copy()
         host[task], start[task], finish[task] = at, self.start[number], self.finish[number]
         free[at, : int(space.graph.cores[task])] = self.finish[number]
         free[at] = np.sort(free[at])
@@ -143,7 +142,8 @@ class Columns:
 
     def host_codes(self, attribute: str) -> Floats:
         """The code of a text of each host."""
-        return self.fixed(("proc", attribute, True)).low[0]
+        codes: Floats = self.fixed(("proc", attribute, True)).low[0]
+        return codes
 
 
 class Frames:
