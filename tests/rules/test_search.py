@@ -77,6 +77,12 @@ def test_the_default_rules_leave_busy_hosts_alone() -> None:
     assert (plan.host == 1).all()
 
 
+def test_without_idle_hosts_the_default_rules_take_busy_ones() -> None:
+    platform = Platform((Site("lab", (Host("busy", load=0.5), Host("busier", load=0.7)), bandwidth=1e6),))
+    plan = BestFirst().plan(Problem(random_program(1, tasks=5).graph, platform))
+    assert "`quiet` was left out" in plan.notes[-1]
+
+
 def test_rules_of_the_problem_are_used() -> None:
     rules = parse_rules('assert relationship requirement ((select task-assigned-proc-name from task) = "h2")')
     plan = BestFirst().plan(Problem(random_program(1, tasks=5).graph, random_platform(1), rules=rules))

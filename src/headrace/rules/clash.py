@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, NamedTuple
 
-from headrace.rules.clash_text import describe, test_words
+from headrace.rules.clash_text import describe, words_of_test
 from headrace.rules.cpsat import requirement_tests
 from headrace.rules.cpsat_schedule import ScheduleModel, schedule_model
 from headrace.rules.cpsat_select import Env, Translator
@@ -230,7 +230,7 @@ def _clash(
     members = []
     for number, rule in enumerate(rules):
         rows = tuple(clause.rows for clause in tests if clause.rule == number)
-        words = tuple(test_words(rule, envs, space) for envs in rows)
+        words = tuple(words_of_test(rule, envs, space) for envs in rows)
         members.append(Member(rule, rows, words))
     text = describe([(member.rule, member.rows, member.words) for member in members], space)
     return Clash(tuple(members), text, minimal, ignored)

@@ -80,7 +80,7 @@ def _facts(rule: Rule, rows: tuple[tuple[Env, ...], ...], space: ScheduleSpace) 
     return list(dict.fromkeys(found))
 
 
-def test_words(rule: Rule, rows: tuple[Env, ...], space: ScheduleSpace) -> str:
+def words_of_test(rule: Rule, rows: tuple[Env, ...], space: ScheduleSpace) -> str:
     """What a test asks for: `FFT.3 must run on lillith`, or the rule's condition with the rows that it is about."""
     relations = Relations(space.graph, space.platform)
     named = [relations.name(relation, row) for env in rows for relation, row in env.values()]
