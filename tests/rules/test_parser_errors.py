@@ -210,7 +210,7 @@ def test_limits_are_typed_errors_in_little_time(name: str) -> None:
     message = str(error_of(text))
     assert part in message
     assert len(message) < 4000
-    assert time.process_time() - start < 2
+    assert time.process_time() - start < 4  # 1 to 2 s on an idle machine
 
 
 def test_as_many_tokens_as_allowed_are_read_in_time() -> None:

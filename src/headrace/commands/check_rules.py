@@ -39,7 +39,9 @@ def judge_plan(rules: RuleSet, graph: Graph, platform: Platform, plan: Placed) -
     kept = sum(v.importance == "requirement" and v.kept for v in verdicts)
     summary = f"{kept} of {plural(len(rules.requirements), 'requirement')} kept"
     if rules.preferences:
-        summary += f", score of {plural(len(rules.preferences), 'preference')} {score(verdicts):.3g} (0 is best)"
+        summary += (
+            f", score of {plural(len(rules.preferences), 'preference')} {score(verdicts):.3g} (0 is best)"
+        )
     return {
         "summary": summary,
         "violations": [verdict_line(verdict) for verdict in broken],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 from headrace.commands.console import print_json, print_table
 from headrace.commands.dataclass_options import option
@@ -42,7 +43,7 @@ def _print_default(as_json: bool) -> None:
 def _print_attributes(as_json: bool) -> None:
     from headrace.rules.attributes import LABEL, RELATIONS
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "relation": relation,
             "attribute": a.name,
@@ -72,6 +73,4 @@ def _print_attributes(as_json: bool) -> None:
         return
     headers = ["relation", "attribute", "type", "unit", "known", "meaning"]
     known = {True: "schedule", False: "before"}
-    print_table(
-        headers, [[str(known[v]) if k == "scheduled" else str(v) for k, v in r.items()] for r in rows]
-    )
+    print_table(headers, [[known[v] if k == "scheduled" else str(v) for k, v in r.items()] for r in rows])

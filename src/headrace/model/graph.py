@@ -17,9 +17,9 @@ Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
 
 OUTSIDE = -1
-"""The producer of an item that comes from outside the program."""
+"""The producer of an input of the program."""
 ASSUMED_SIZE = 1.0
-"""Bytes that an item of unknown size counts as until it is measured: it is moved, but never decides anything."""
+"""Assumed bytes of an item of unknown size until it is measured: it is transferred, but has no influence on plans."""
 
 
 class LabelColumn(NamedTuple):
@@ -34,16 +34,16 @@ class LabelColumn(NamedTuple):
 class Graph:
     """Tasks 0..n-1 and data items 0..m-1 as arrays.
 
-    `reads[read_ptr[t]:read_ptr[t+1]]` are the items task t reads, `writes` those it writes and
-    `readers` the tasks that read an item. An item of no bytes is a signal: it orders tasks and needs
-    no transfer. `result` items must be at the platform's origin in the end; those with `destinations` at one of
-    these sites instead. Items from outside that have `initial_locations` lie there and not at the origin.
+    `reads[read_ptr[t]:read_ptr[t+1]]` are the items that task t reads; `writes` and `readers` are stored in the same
+    way. An item of 0 bytes only orders tasks and needs no transfer. `result` items are returned to the platform's
+    origin, or to one of their `destinations` if they have any. Inputs of the program are stored at their
+    `initial_locations`, or at the origin if they have none.
     """
 
     work: Floats
     """Seconds of each task on a host of speed 1."""
     kind: Ints
-    """What each task runs, as an index into `kinds`: tasks of one kind share history."""
+    """Kind of each task, as an index into `kinds`. Tasks of one kind share history."""
     kinds: tuple[str, ...]
     size: Floats
     """Bytes of each item, `ASSUMED_SIZE` if unknown."""
@@ -59,20 +59,20 @@ class Graph:
     item_names: Sequence[str]
     name: str = "program"
     cores: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
-    """How many cores of one host each task holds; all 1 if not given."""
+    """Cores of one host that each task occupies; 1 by default."""
     release: Floats = field(default_factory=lambda: np.zeros(0))
-    """When each task may start; all 0 if not given."""
+    """Earliest start of each task; 0 by default."""
     deadline: Floats = field(default_factory=lambda: np.zeros(0))
-    """By when each task must have finished and what it makes for `destinations` be there; all inf if not given."""
+    """Latest time by which each task has finished and its results are at their destinations; inf by default."""
     initial_locations: SiteLists = field(default_factory=SiteLists)
     destinations: SiteLists = field(default_factory=SiteLists)
     speed_class: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
-    """Tasks of one class run equally fast on every host: the row of `Platform.rates`. The kind if not given."""
+    """Row of `Platform.rates` for each task: tasks of one class run equally fast on every host. The kind by default."""
     class_kind: Ints = field(default_factory=lambda: np.zeros(0, np.int32))
     """The kind of the tasks of each class."""
     arch_speeds: Floats = field(default_factory=lambda: np.zeros((0, 0)))
-    """[classes, architectures] speed next to architecture 0; nan where the program has no run time. A class
-    without any figure is equally fast on all architectures."""
+    """[classes, architectures] speed relative to architecture 0; nan where the program has no run time. A class
+    of nan only is equally fast on all architectures."""
     unknown_size: Bools = field(default_factory=lambda: np.zeros(0, np.bool_))
     """Items of unknown size; if not given, those whose `size` is nan."""
     labels: Mapping[str, LabelColumn] = field(default_factory=dict)

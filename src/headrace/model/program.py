@@ -1,4 +1,4 @@
-"""A dataflow program: tasks and the named data that joins them."""
+"""A dataflow program: tasks connected by the named data items that they read and write."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 class Command:
     """An external program with its arguments, started without a shell.
 
-    `{name}` stands for the file of the input or output item of that name; an argument may hold
-    several. `stdout` names the output item that takes what the program prints.
+    `{name}` in an argument is replaced by the file of the input or output item of that name. `stdout` names the output
+    item that receives the program's standard output.
     """
 
     argv: tuple[str, ...]
@@ -33,27 +33,27 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A data item: a stream or file that one task (or the outside) makes and any number read."""
+    """A data item: written by one task, or an input of the program, and read by any number of tasks."""
 
     name: str
     size: float | None = 0.0
-    """Bytes, estimated before the run; None: unknown, which counts as 1 byte until it is measured. An item of 0 bytes
-    is a signal, which is never moved."""
+    """Estimated bytes. None: unknown, counted as 1 byte until it is measured. An item of 0 bytes only orders tasks and
+    is never transferred."""
     path: str | None = None
     """The file an input is read from, or a result is written to."""
     value: Any = None
-    """What an input holds, when it is not a file."""
+    """The value of an input that is not a file."""
     result: bool = False
-    """Wanted at the platform's origin in the end, or at one of `destinations`."""
+    """Whether it is a result, to be returned to the platform's origin or to one of `destinations`."""
     initial_locations: tuple[str, ...] = ()
-    """Sites (or hosts) where an item from outside lies; none: at the platform's origin."""
+    """Sites or hosts that hold an input when the run starts; empty: the platform's origin."""
     destinations: tuple[str, ...] = ()
-    """Sites (or hosts) at one of which a result must be in the end; none: the platform's origin."""
+    """Sites or hosts, one of which must receive the result; empty: the platform's origin."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One unit of work: a Python callable, a command, or bare numbers (body None)."""
+    """A unit of work: a Python callable, a command, or only a run time (`body` is None)."""
 
     name: str
     work: float
@@ -61,24 +61,24 @@ class Task:
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     kind: str = ""
-    """Tasks of one kind run the same instructions: they share history, and the speeds that hosts have for it."""
+    """Tasks of the same kind run the same code: they share run-time history and the kind-specific speeds of hosts."""
     body: Callable[..., Any] | Command | None = None
     after: tuple[str, ...] = ()
-    """Tasks that must have finished, beyond those whose data is read."""
+    """Tasks that must finish first, in addition to those whose outputs it reads."""
     cores: int = 1
-    """Cores of one host that it holds while it runs."""
+    """Cores of one host that it occupies while it runs."""
     release: float = 0.0
-    """It may not start before this moment."""
+    """Earliest start, in seconds from the start of the run."""
     deadline: float = math.inf
-    """By this moment it has finished and its results are at their destinations."""
+    """Latest time by which it has finished and its results have been delivered."""
     arch_speeds: tuple[float, ...] = ()
-    """Its speed on each architecture of a platform, next to the first; none: the same on all."""
+    """Its speed on each architecture, relative to the first; empty: the same on all."""
     labels: Mapping[str, str | float] = field(default_factory=dict)
-    """What users say about it, for rules to select by."""
+    """Labels chosen by the user; rules can select tasks by them."""
 
 
 class Program:
-    """Tasks joined by the names of the data they read and write.
+    """A program: tasks, and the data items that they read and write. Dependencies follow from the items' names.
 
     >>> program = Program("edges")
     >>> image = program.input("image", size="3 MB")
@@ -94,7 +94,7 @@ class Program:
         self.tasks: dict[str, Task] = {}
         self.data: dict[str, Data] = {}
         self.producer: dict[str, str] = {}
-        """The task that makes each item; items from outside are not in it."""
+        """The task that writes each item. Inputs of the program are not listed."""
         self._reality: Graph | None = None
         self._graph: Graph | None = None
 
@@ -107,9 +107,17 @@ class Program:
         value: Any = None,
         sites: Iterable[str] = (),
     ) -> Data:
-        """Declare an item that comes from outside: a file, a value, or a size alone (None: unknown).
+        """Add an input of the program.
 
-        `sites` are those that hold a copy of it from the beginning, in place of the platform's origin.
+        Args:
+            name: Name of the item.
+            path: File to read it from.
+            size: Its size in bytes or as text ("3 MB"), for planning; None: unknown.
+            value: Its value, if it is not a file.
+            sites: Sites that hold a copy when the run starts, instead of the platform's origin.
+
+        Raises:
+            BadProgram: The name is in use, or the size is not a size.
         """
         item = Data(
             name,
@@ -137,14 +145,29 @@ class Program:
         deadline: float | str = math.inf,
         labels: Mapping[str, str | float] | None = None,
     ) -> Any:
-        """Add a task; returns its output item (a tuple of them when there are several).
+        """Add a task.
 
-        A callable gets its inputs as positional arguments, in order, and returns its output (a tuple
-        when there are several). A list of strings is a command. `outputs` may give estimated sizes, None for
-        unknown ones. A task without outputs returns a signal that others can list among their inputs. `work` is the
-        run time on a host of speed 1, or a list with one for each architecture of the platform. `cores` of one host
-        are held together; `release` is the earliest start, `deadline` the latest end. Rules can select tasks by
-        `labels`, a text or a number for each name.
+        Args:
+            body: A callable, which receives its inputs as positional arguments and returns its output, or a tuple of
+                several outputs; a command, as a list of strings; None: a task that is only planned and simulated.
+            inputs: Items that it reads, in order.
+            outputs: Names of the items that it writes, optionally with estimated sizes; None: unknown.
+            work: Run time on a host of speed 1, or a list with one run time for each architecture.
+            name: Unique name; by default the kind and a number.
+            kind: Tasks of one kind share history; by default the name of the function or command.
+            after: Tasks that must finish first.
+            stdout: For a command, the output item that receives its standard output.
+            cores: Cores of one host that it occupies.
+            release: Earliest start.
+            deadline: Latest finish.
+            labels: Text or number for each label name; rules can select tasks by labels.
+
+        Returns:
+            Its output item, or a tuple of them if there are several. A task without outputs returns an empty item that
+            other tasks can list among their inputs to wait for it.
+
+        Raises:
+            BadProgram: A name is in use, an item has two producers, or a value is invalid.
         """
         command: Callable[..., Any] | Command | None
         if isinstance(body, Command) or body is None or callable(body):
@@ -189,9 +212,15 @@ class Program:
         return made[0] if len(made) == 1 else tuple(made)
 
     def output(self, item: Data | str, path: str | Path | None = None, *, sites: Iterable[str] = ()) -> None:
-        """Declare an item a result: it returns to the origin, and to a file if a path is given.
+        """Declare an item a result of the program.
 
-        With `sites` it must come to one of these sites, in place of the origin.
+        Args:
+            item: An item, or its name.
+            path: File to write it to.
+            sites: Deliver it to one of these sites instead of the platform's origin.
+
+        Raises:
+            BadProgram: There is no such item, or `sites` are given for an input.
         """
         name = item.name if isinstance(item, Data) else item
         if name not in self.data:
@@ -208,11 +237,11 @@ class Program:
         self._graph = None
 
     def inputs(self) -> list[Data]:
-        """The items that come from outside."""
+        """The inputs of the program."""
         return [d for d in self.data.values() if d.name not in self.producer]
 
     def results(self) -> list[Data]:
-        """The items wanted in the end: those declared, or else those nobody reads."""
+        """The results: the items declared by `output`, or, if there are none, all outputs that no task reads."""
         declared = [d for d in self.data.values() if d.result]
         if declared:
             return declared
@@ -221,10 +250,13 @@ class Program:
 
     @property
     def graph(self) -> Graph:
-        """The array form; checks the program and is built once.
+        """The program as arrays; validated and built on first use.
 
-        With a `reality`, an estimated size of 0 for an item that really has bytes counts as unknown, and an item that
-        really is empty is a signal, whatever its estimate.
+        With a `reality`, an item with an estimated size of 0 but real bytes has an unknown size, and an item that is
+        really empty is never transferred, whatever its estimate.
+
+        Raises:
+            BadProgram: Tasks depend on each other in a cycle, or an item or task does not exist.
         """
         if self._graph is None:
             built = _build_graph(self)
@@ -233,8 +265,9 @@ class Program:
 
     @property
     def reality(self) -> Graph | None:
-        """The same tasks and items with their real work and sizes, where these are known to differ from
-        the estimates in `tasks` and `data`. Simulators use it; schedulers never see it."""
+        """The same graph with real run times and sizes, if they differ from the estimates in `tasks` and `data`.
+
+        Simulators use it; schedulers never see it."""
         return self._reality
 
     @reality.setter
@@ -244,7 +277,7 @@ class Program:
 
     @property
     def real(self) -> Graph:
-        """What a simulator carries out: `reality`, or the estimates where nothing else is known."""
+        """The graph that a simulator executes: `reality`, or the estimates if there is none."""
         return self.graph if self.reality is None else self.reality
 
     def _add_data(self, item: Data) -> None:
@@ -299,7 +332,7 @@ def _checked_labels(labels: Mapping[str, str | float], where: str) -> dict[str, 
 
 
 def _build_graph(program: Program) -> Graph:
-    """Arrays of a program: O(tasks + items + reads)."""
+    """Build the arrays of a program: O(tasks + items + reads)."""
     number = {name: i for i, name in enumerate(program.tasks)}
     item_number = {name: i for i, name in enumerate(program.data)}
     size = [math.nan if d.size is None else d.size for d in program.data.values()]
@@ -386,7 +419,7 @@ def _sites_of(program: Program, which: str, items: int) -> SiteLists:
 def _item(program: Program, task: Task, item_number: dict[str, int], name: str) -> int:
     if name not in item_number:
         raise BadProgram(
-            f"task {task.name!r} reads {name!r}, which nobody makes",
+            f"task {task.name!r} reads {name!r}, which no task writes",
             where=program.name,
             hint="declare it with program.input, or as an output of a task",
         )

@@ -31,7 +31,7 @@ class Usage(NamedTuple):
 
 
 def usage_of(platform: Platform, host: Any, core_seconds: Any) -> Usage:
-    """The usage of executions, each on a host (a number) for so many seconds times cores: O(executions + hosts).
+    """The usage of executions, given the host number and the core-seconds of each: O(executions + hosts).
 
     A host is paid, and draws power, for each core that a task holds while the task runs.
 

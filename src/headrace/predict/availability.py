@@ -1,4 +1,4 @@
-"""What part of each host will be free: forecasts from measured loads, traces, or earlier executions."""
+"""Forecasts of the available share of each host, from measured loads, traces, or earlier executions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from headrace.predict.forecast import Forecaster
 from headrace.predict.history import Measurement
 
 MOST_LOAD = 0.99
-"""A forecast of a host that is taken altogether is held here: its power must stay above 0."""
+"""Upper limit of a forecast load: the remaining speed of a host must stay above 0."""
 
 
 def forecast_loads(series: Mapping[str, Sequence[tuple[float, float]]]) -> dict[str, float]:
-    """The load of each host that comes next after a series of (time, load).
+    """Forecast the load of each host from a series of (time, load).
 
     >>> forecast_loads({"a": [(0.0, 0.5), (10.0, 0.5)], "b": [(0.0, 0.25)]})
     {'a': 0.5, 'b': 0.25}
@@ -28,7 +28,7 @@ def forecast_loads(series: Mapping[str, Sequence[tuple[float, float]]]) -> dict[
 
 
 def loads_of_traces(platform: Platform) -> dict[str, list[tuple[float, float]]]:
-    """The loads that the availability traces of a platform's hosts tell; hosts without a trace are left out."""
+    """Loads according to the availability traces of a platform's hosts; hosts without a trace are omitted."""
     return {
         host.name: [
             (time, 1.0 - value)
@@ -40,7 +40,7 @@ def loads_of_traces(platform: Platform) -> dict[str, list[tuple[float, float]]]:
 
 
 def loads_of_executions(executions: Iterable[Measurement]) -> dict[str, list[tuple[float, float]]]:
-    """How loaded each host seemed at each execution, the oldest first.
+    """Load of each host as implied by each execution, oldest first.
 
     Executions of one kind with the same input on one host are compared: the quickest is taken for one on an
     idle host, and one that took twice as long for one under a load of a half. An execution that has no

@@ -1,4 +1,4 @@
-"""Forecasts of load and bandwidth in the manner of the Network Weather Service.
+"""Forecasts of load and bandwidth, as in the Network Weather Service.
 
 Simple predictors run side by side; each is scored by how far it was off lately, and the best one speaks.
 """
@@ -17,17 +17,17 @@ from headrace.model.errors import UsageError
 WINDOWS = (5, 11, 21, 51)
 GAINS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 0.9)
 TRIM = 0.3
-"""Share of a window that a trimmed mean leaves out, half at each end."""
+"""Share of a window that a trimmed mean omits, half at each end."""
 ORDER = 3
-"""How many values back the autoregressive predictor looks; its coefficients are those of the longest window."""
+"""Order of the autoregressive predictor; its coefficients are fitted to the longest window."""
 MEMORY = 0.1
-"""Weight of the latest error in the score of a predictor; earlier ones fade by 1 - MEMORY each."""
+"""Weight of the latest error in the score of a predictor; earlier errors decay by a factor of 1 - MEMORY per step."""
 _STILL = 1e-12
-"""A variance below this share of the mean square is rounding: nothing varies."""
+"""A variance below this share of the mean square is treated as rounding error."""
 
 
 class Forecast(NamedTuple):
-    """The next value, how far its predictor was off lately (mean absolute error), and which one it is."""
+    """The forecast, the recent mean absolute error of the predictor used, and its name."""
 
     value: float
     error: float
@@ -35,7 +35,7 @@ class Forecast(NamedTuple):
 
 
 class Forecaster:
-    """Takes measurements of one quantity one by one and foretells the next.
+    """Takes measurements of one quantity one by one and forecasts the next.
 
     A measurement takes O(predictors), with a window's length as the constant; a forecast O(1).
 
@@ -58,7 +58,7 @@ class Forecaster:
         self._weight = 0.0
 
     def add(self, time: float, value: float) -> None:
-        """Take note of a measurement; times must rise."""
+        """Add a measurement; times must increase."""
         if not math.isfinite(value):
             raise UsageError(f"a measurement is {value}", where="forecast", hint="give a finite number")
         if not time > self.time:
@@ -74,7 +74,7 @@ class Forecaster:
         self.count += 1
 
     def forecast(self) -> Forecast:
-        """What comes next; ties between predictors go to the one listed first."""
+        """The forecast of the next value; ties between predictors go to the one listed first."""
         if not self.count:
             raise UsageError("nothing was measured yet", where="forecast", hint="add a measurement first")
         best = min(range(len(PREDICTORS)), key=self._score.__getitem__)
@@ -101,7 +101,7 @@ class Forecaster:
 
 
 class _Window:
-    """The latest values, also in order of size."""
+    """The latest values, in order of time and in order of size."""
 
     def __init__(self, length: int) -> None:
         self.latest: deque[float] = deque(maxlen=length)
@@ -127,7 +127,7 @@ class _Window:
 
 
 def autoregressive(values: Sequence[float], mean: float, order: int = ORDER) -> float:
-    """The next value if each is a weighted sum of the `order` before it, all about the mean: O(order * values).
+    """Autoregressive forecast: each value is a weighted sum of the previous `order` values: O(order * values).
 
     The weights solve the Yule-Walker equations for the autocorrelation of the values, by Levinson's recursion:
     of a finite series that varies, what is left unexplained is never 0.
@@ -160,7 +160,7 @@ PREDICTORS = _names()
 
 
 def forecast(series: Iterable[float], tell: Callable[[Forecast], None] | None = None) -> Forecast:
-    """What comes after a series of evenly spaced measurements; `tell` hears every forecast on the way.
+    """The forecast after a series of evenly spaced measurements; `tell` is called with every forecast along the way.
 
     >>> forecast([3.0, 3.0, 3.0])
     Forecast(value=3.0, error=0.0, predictor='last value')

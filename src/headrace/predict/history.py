@@ -1,4 +1,4 @@
-"""Run times of tasks from what earlier executions took."""
+"""Predict the run times of tasks from earlier executions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Host, Platform
 
 LEAST_SHARE = 1e-9
-"""Least time on a host, as a share of the slowest host's: an execution of no time gives no infinite speed."""
+"""Smallest time on a host as a share of the slowest host's, so that a run time of 0 does not give an infinite speed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One execution: a task of this kind took so many seconds on this host for so many input bytes."""
+    """One execution: kind of task, host, run time in seconds, and input bytes."""
 
     kind: str
     host: str
@@ -38,7 +38,7 @@ class Measurement:
 def predict(
     graph: Graph, platform: Platform, measurements: Iterable[Measurement], alpha: float = 0.9
 ) -> tuple[Graph, Platform]:
-    """The program and platform with run times as history has them; measurements come oldest first.
+    """The program and platform with run times predicted from history; measurements are given oldest first.
 
     For each kind with history, a host that ran it takes, per input byte, the weighted mean of its own
     measurements: weights alpha, alpha (1 - alpha), alpha (1 - alpha)^2, ... from the latest back,
@@ -90,7 +90,7 @@ def predict(
 
 
 def kind_rates(graph: Graph, rates: Floats) -> Floats:
-    """[kinds, hosts] the user's speed for each kind, from those for each speed class.
+    """[kinds, hosts] the speeds given by the user for each kind, derived from those of the speed classes.
 
     Where the tasks of a kind are in several classes it is such that all of them together take as long.
     """
@@ -107,7 +107,7 @@ def kind_rates(graph: Graph, rates: Floats) -> Floats:
 
 
 def sharing_hosts(graph: Graph, platform: Platform) -> Ints:
-    """[kinds, hosts] hosts with the same number share what is known of a kind before others do.
+    """[kinds, hosts] group numbers: hosts of one group share the history of a kind before that of other hosts is used.
 
     These are the hosts of one architecture if the user's figures for the kind depend on it, or else all.
     """
@@ -120,7 +120,7 @@ def sharing_hosts(graph: Graph, platform: Platform) -> Ints:
 
 
 def work_elsewhere(work: Floats, own: Bools, group: Ints) -> Floats:
-    """Equation 2, as work: for each host the mean over those that ran a kind, of its own group if any of it did."""
+    """Equation 2, as work: for each host, the mean over the hosts of its group that ran a kind, or over all."""
     elsewhere = np.full(len(work), float(work[own].mean()))
     for one in np.unique(group[own]).tolist() if group.any() else ():
         elsewhere[group == one] = float(work[own & (group == one)].mean())
@@ -136,7 +136,7 @@ def _by_kind(measurements: Iterable[Measurement], wanted: set[str]) -> dict[str,
 
 
 def _input_sizes(graph: Graph) -> Floats:
-    """Bytes each task reads, as far as sizes are known."""
+    """Bytes that each task reads, counting known sizes only."""
     reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
     sizes: Floats = np.zeros(graph.n_tasks)
     np.add.at(sizes, reader, graph.known_size[graph.reads])
@@ -144,13 +144,13 @@ def _input_sizes(graph: Graph) -> Floats:
 
 
 def _unit_size(history: Sequence[Measurement]) -> float:
-    """Average input bytes of the executions that read any; 0 for a kind that never did."""
+    """Mean input bytes over the executions with input; 0 for a kind without any."""
     sizes = [m.input_size for m in history if m.input_size > 0]
     return math.fsum(sizes) / len(sizes) if sizes else 0.0
 
 
 def _effective(size: Floats, unit: float) -> Floats:
-    """The sizes that times are proportional to: bytes, or 1 each in a kind that reads none."""
+    """The sizes to which run times are proportional: bytes, or 1 for kinds without input."""
     return np.where(size > 0, size, unit) if unit > 0 else np.ones_like(size)
 
 
@@ -162,7 +162,7 @@ def _per_byte(
     unit: float,
     alpha: float,
 ) -> Floats:
-    """Seconds per input byte on each host: equation 1 where it has history, else equation 2."""
+    """Seconds per input byte on each host: equation 1 if the host has history, otherwise equation 2."""
     mean = _weighted_means(history, unit, alpha)
     own = np.array([host.name in mean for host in hosts])
     if not own.any():
@@ -173,7 +173,7 @@ def _per_byte(
 
 
 def _weighted_means(history: Sequence[Measurement], unit: float, alpha: float) -> dict[str, float]:
-    """Equation 1 for each host, as a running sum: each new value outweighs all before it."""
+    """Equation 1 for each host, as a running sum in which each new value outweighs all earlier ones."""
     sums: dict[str, tuple[float, float]] = {}
     for measured in history:
         size = (measured.input_size or unit) if unit > 0 else 1.0
@@ -186,7 +186,7 @@ def _weighted_means(history: Sequence[Measurement], unit: float, alpha: float) -
 
 
 def _with_speeds(platform: Platform, speeds: Mapping[str, Floats]) -> Platform:
-    """The platform with these net speeds for these kinds: measured times already contain the load."""
+    """The platform with these net speeds for these kinds. Measured run times already include the load."""
     number = {host.name: j for j, host in enumerate(platform.hosts)}
 
     def changed(host: Host) -> Host:

@@ -1,4 +1,4 @@
-"""How good the figures are that a scheduler gets about hosts, links and tasks: a choice.
+"""Quality of the information that a scheduler receives about hosts, links and tasks.
 
 - perfect: what will happen, as far as traces say;
 - bounded: the same, wrong by up to a share, drawn from a seed;
@@ -24,15 +24,15 @@ from headrace.predict.forecast import Forecaster
 Quality: TypeAlias = Literal["perfect", "bounded", "sampled", "forecast"]
 QUALITIES: tuple[Quality, ...] = get_args(Quality)
 LEARNING: dict[str, Quality] = {"history+sampled": "sampled", "history+forecast": "forecast"}
-"""Run times from history, together with what is sampled or forecast of hosts and links."""
+"""Run times from history, combined with samples or forecasts of hosts and links."""
 INTERVAL = 10.0
 """Seconds between measurements."""
 HORIZON = 300.0
-"""Perfect figures are means over so many seconds ahead."""
+"""Perfect information is the mean over this many seconds ahead."""
 
 
 class Information:
-    """Answers about some resources of one sort, each with a trace: hosts' shares or links' bandwidths.
+    """Information about resources of one type, each with a trace: available shares of hosts, or bandwidths of links.
 
     `at(now)` is the figure for each resource; `seconds(now, k, amount)` the time that an amount would take on
     resource k. The same seed and questions give the same answers, in whatever order they are asked.
@@ -67,24 +67,24 @@ class Information:
         self.seed, self.interval, self.horizon = seed, interval, horizon
         self._traces = list(traces)
         self._still = [trace.steady for trace in self._traces]
-        """Resources that have never changed: every measurement of them was and will be the same."""
+        """Resources whose trace is constant, so that all measurements are equal."""
         self._measured = [-1] * len(self._traces)
         """Number of the latest measurement of each resource."""
         self._samples = [_Mean() for _ in self._traces]
         self._forecasters = [Forecaster() for _ in self._traces] if quality == "forecast" else []
 
     def change(self, resource: int, trace: Trace, now: float) -> None:
-        """A resource behaves otherwise from now on; what was measured before counts on."""
+        """Switch a resource to another trace from now on; earlier measurements are kept."""
         self._measure(resource, now)
         self._still[resource] = False
         self._traces[resource] = trace
 
     def at(self, now: float) -> Floats:
-        """The figure for each resource at a moment; moments must not go back."""
+        """The value for each resource at a time; times must not decrease."""
         return np.array([self._one(k, now) for k in range(len(self._traces))]) * self._errors(now)
 
     def seconds(self, now: float, resource: int, amount: float) -> float:
-        """How long an amount (seconds of a whole core, or bytes) would take from now on."""
+        """Time that an amount (seconds of a whole core, or bytes) would take, starting now."""
         if amount <= 0:
             return 0.0
         wrong = float(self._errors(now)[resource])
@@ -104,7 +104,7 @@ class Information:
         return max(0.0, self._forecasters[k].forecast().value)
 
     def _measure(self, k: int, now: float) -> None:
-        """Take the measurements that are due by now: every `interval` seconds, the first at 0."""
+        """Take all measurements that are due: every `interval` seconds, starting at 0."""
         if self.quality in ("perfect", "bounded"):
             return
         due = math.floor(now / self.interval)
@@ -118,7 +118,7 @@ class Information:
         self._measured[k] = max(self._measured[k], due)
 
     def _errors(self, now: float) -> Floats:
-        """A factor for each resource, new every interval, the same for the same interval."""
+        """A random factor for each resource, constant within an interval and reproducible."""
         if not self.error:
             return np.ones(len(self._traces))
         rng = np.random.default_rng([self.seed, 21, max(0, math.floor(now / self.interval))])
@@ -138,7 +138,7 @@ class _Mean:
 def told_work(
     estimated: Floats, real: Floats, quality: Quality = "perfect", *, error: float = 0.0, seed: int = 0
 ) -> Floats:
-    """Run times that a scheduler is told: real ones, real ones with an error, or the user's estimates.
+    """Run times given to a scheduler: the real ones, the real ones with an error, or the user's estimates.
 
     Perfect and bounded information is about tasks too; what is sampled and forecast are resources, so there
     tasks keep the user's figures.
@@ -159,7 +159,7 @@ def told_work(
 
 
 def told_sizes(real: Floats, *, error: float = 0.0, seed: int = 0) -> Floats:
-    """Sizes of items that a scheduler is told: the real ones, with an error.
+    """Sizes of items given to a scheduler: the real ones with an error.
 
     >>> told_sizes(np.array([8.0, 0.0]), error=0.5, seed=1).round(3).tolist()
     [10.087, 0.0]
@@ -180,7 +180,7 @@ def _check_error(error: float) -> None:
 
 
 def parse_quality(text: str) -> tuple[Quality, float]:
-    """A quality as people write it, with its error.
+    """Parse a quality and its error as written on the command line.
 
     >>> parse_quality("bounded:0.3"), parse_quality("forecast")
     (('bounded', 0.3), ('forecast', 0.0))

@@ -1,4 +1,4 @@
-"""Sizes of outputs that are not known ahead, from those of tasks that have ended."""
+"""Predict unknown output sizes from those of finished tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.model.graph import Bools, Floats, Graph
 
 @dataclass(slots=True)
 class Regression:
-    """Outputs against inputs, one pair at a time: a line, or the mean where a line explains no more.
+    """Regression of output size on input size, updated pair by pair: a line, or the mean if a line explains no more.
 
     The line is the least-squares one. It counts when its residual variance (n - 2 degrees of freedom) is below
     that of the mean (n - 1); sizes are never negative. Adding and asking take O(1).
@@ -31,7 +31,7 @@ class Regression:
     _yy: float = 0.0
 
     def add(self, x: float, y: float) -> None:
-        """Take note of a pair; sums are kept about the means, which loses no digits."""
+        """Add a pair. Sums are kept relative to the means, for numerical accuracy."""
         self.count += 1
         dx, dy = x - self.mean_x, y - self.mean_y
         self.mean_x += dx / self.count
@@ -41,7 +41,7 @@ class Regression:
         self._yy += dy * (y - self.mean_y)
 
     def predict(self, x: float) -> float:
-        """The size for an input of x; 0 before anything is known."""
+        """The predicted size for an input of x bytes; 0 without data."""
         if self.count < 3 or self._xx <= 0:
             return self.mean_y
         slope = self._xy / self._xx
@@ -52,7 +52,7 @@ class Regression:
 
 
 def predicted_sizes(graph: Graph, done: Bools, measured: Floats) -> Floats:
-    """Sizes of all items: measured where their maker is done, else predicted from tasks of the same kind.
+    """Sizes of all items: measured if the producer has finished, otherwise predicted from tasks of the same kind.
 
     The k-th output of a task is predicted from the k-th outputs of the tasks of its kind that are done, by the
     bytes they read, which may be predicted themselves. Items from outside have the graph's figure, or the measured one

@@ -1,4 +1,4 @@
-"""Time left of running tasks: by the estimate they started with, or by the load that was measured since."""
+"""Remaining time of running tasks, from the estimate at their start or from the load measured since."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from headrace.model.graph import Floats
 from headrace.model.trace import Trace
 
 OVERDUE_SHARE = 0.1
-"""A task that is overdue is taken to need this share of its estimate more, if nothing else is said."""
+"""By default, an overdue task is assumed to need this share of its estimate more."""
 
 
 def left_on_time(started: Floats, expected: Floats, now: float, overdue: float | None = None) -> Floats:
-    """Seconds left of tasks that started at `started` and were expected to take `expected`: O(tasks).
+    """Remaining seconds of tasks that started at `started` with the estimate `expected`: O(tasks).
 
     A task that is not overdue ends when it was expected to. One that is will need `overdue` seconds more,
     whatever it has needed so far; without a figure, a tenth of what it was expected to take.
@@ -33,7 +33,7 @@ def left_on_time(started: Floats, expected: Floats, now: float, overdue: float |
 
 
 def work_had(started: float, now: float, measured: Sequence[tuple[float, Trace]]) -> float:
-    """Seconds of a whole core that a task has had since it started: O(changes + log measurements).
+    """Seconds of a whole core that a task has received since it started: O(changes + log measurements).
 
     `measured` are the shares of the core that were there for it, each with the moment from which it holds, the
     earliest first.
@@ -51,7 +51,7 @@ def work_had(started: float, now: float, measured: Sequence[tuple[float, Trace]]
 def left_by_load(
     core_seconds: float, had: float, ahead: Callable[[float], float], overdue: float | None = None
 ) -> float:
-    """Seconds left of a task that needs `core_seconds` of a whole core and has had some of them.
+    """Remaining seconds of a task that needs `core_seconds` of a whole core and has received some of them.
 
     `ahead` says how long such an amount is expected to take from now on. If by what it has had it should have
     ended, it is overdue: it needs `overdue` seconds more, or as long as a tenth of its work takes.

@@ -15,8 +15,18 @@ from headrace.rules.counting import Product, count_tests, product
 from headrace.rules.inversions import failed_pairs, first_failed_pair
 from headrace.rules.relations import Placed, Relations
 from headrace.rules.select import Evaluator
-from headrace.rules.tree import Expression, Importance, Kind, Ordering, Relationship, Rule, RuleSet, Type, Value
-from headrace.rules.vectors import EXACT, Vector, compare, constant
+from headrace.rules.tree import (
+    Expression,
+    Importance,
+    Kind,
+    Ordering,
+    Relationship,
+    Rule,
+    RuleSet,
+    Type,
+    Value,
+)
+from headrace.rules.vectors import EXACT, compare, constant
 from headrace.rules.walk import top_selects
 from headrace.rules.words import show_expression, show_value
 
@@ -123,7 +133,11 @@ def _tests(body: Relationship | Ordering, evaluator: Evaluator) -> tuple[int, in
         return n * (n - 1) // 2, 0, ""
     first, second = first_failed_pair(body.test, sequence.value, tolerant)
     whole = product(evaluator, body.sequence)
-    return n * (n - 1) // 2, failed, f"{_at(evaluator, whole, first)}, wanted {body.test} {_at(evaluator, whole, second)}"
+    return (
+        n * (n - 1) // 2,
+        failed,
+        f"{_at(evaluator, whole, first)}, wanted {body.test} {_at(evaluator, whole, second)}",
+    )
 
 
 def _at(evaluator: Evaluator, sequence: Product, row: int) -> str:
@@ -163,7 +177,9 @@ def scalar(expression: Expression, evaluator: Evaluator) -> float | None:
     if found.value.length > 1:
         raise BadRules(
             f"this has {found.value.length:,} values where one is needed",
-            where=evaluator.source, line=expression.at.line, column=expression.at.column,
+            where=evaluator.source,
+            line=expression.at.line,
+            column=expression.at.column,
             hint="use an aggregate such as max or sum",
         )
     return float(found.value.values[0]) if found.value.length and found.value.known[0] else None
@@ -176,7 +192,9 @@ def _scaled(rule: Rule, verdict: Verdict, evaluator: Evaluator) -> Verdict:
         assert rule.priority is not None
         raise BadRules(
             f"the priority of {rule.name} is {priority:g}",
-            where=evaluator.source, line=rule.priority.at.line, column=rule.priority.at.column,
+            where=evaluator.source,
+            line=rule.priority.at.line,
+            column=rule.priority.at.column,
             hint="give a priority of 0 or more",
         )
     low = 0.0 if rule.low is None else scalar(rule.low, evaluator)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 
 
-
 def matcher(pattern: str) -> Callable[[str], bool]:
     """A function that says whether the whole of a text matches; upper and lower case differ.
 

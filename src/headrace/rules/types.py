@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
 from typing import Any
 
 from headrace.model.errors import HeadraceError
@@ -154,12 +153,15 @@ def _unplaced(node: Any) -> Any:
     return (type(node).__name__, *(_unplaced(getattr(node, name)) for name in names)) if names else node
 
 
-@cache
+_PARTS: dict[type, tuple[str, ...]] = {Span: ()}
+
+
 def part_names(kind: type) -> tuple[str, ...]:
     """The fields of a node that make up its meaning; none if the type is not that of a node."""
-    if not is_dataclass(kind) or kind is Span:
-        return ()
-    return tuple(field.name for field in fields(kind) if field.name != "at")
+    if kind not in _PARTS:
+        found = fields(kind) if is_dataclass(kind) else ()
+        _PARTS[kind] = tuple(field.name for field in found if field.name != "at")
+    return _PARTS[kind]
 
 
 def _help(left: Expression, right: Expression) -> str:

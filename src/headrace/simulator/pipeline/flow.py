@@ -19,12 +19,12 @@ from headrace.simulator.pipeline.layout import Layout
 Routing = Literal["planned", "round-robin"]
 ROUTINGS: tuple[Routing, ...] = ("planned", "round-robin")
 WINDOW = 16
-"""Buffers that are on their way to the copies of a filter on a host, or wait there, at most."""
+"""Maximum number of buffers in transit to, or waiting at, the copies of a filter on a host."""
 _ROUNDS, _ROUNDS_AT_LEAST = 512, 64
 """Buffers read for each host of the filter that has most, unless a size is given: many times the window, so
 that copies which cannot keep up have filled theirs long before the end."""
 _USUAL_MOST, _LEAST_BUFFERS = 50_000, 10_000
-"""Beyond so many there are fewer for each host."""
+"""Usual maximum and minimum number of buffers in total; above the maximum, each host gets fewer."""
 _MOST_BUFFERS = 2_000_000
 _LOW, _HIGH = 0.5, 0.95
 """The steady state is taken to last from the first to the second share of the input."""
@@ -65,9 +65,9 @@ def simulate_deployment(
     buffer: float | None = None,
     window: int = WINDOW,
 ) -> FlowOutcome:
-    """Let so many megabytes of input flow through a deployment; the trial run's volume if not given.
+    """Simulate the flow of this many megabytes of input through a deployment; by default the trial run's volume.
 
-    `buffer` is in MB; if not given, so that each host of the filter with most hosts gets hundreds of them.
+    `buffer` is in MB; by default each host of the filter with the most hosts gets hundreds of buffers.
     Readers keep together, as they do in the plan: none is more than `window` buffers ahead. Memory
     O(flows + hosts * window), time O(buffers * filters * (log hosts + targets of a copy)).
     """
@@ -105,7 +105,7 @@ def simulate_deployment(
 
 
 def _buffers(hosts: int) -> int:
-    """How many to read, where the filter with most hosts has so many."""
+    """Number of buffers to read if the filter with the most hosts has this many."""
     return max(_LEAST_BUFFERS, min(_ROUNDS * hosts, _USUAL_MOST), _ROUNDS_AT_LEAST * hosts)
 
 

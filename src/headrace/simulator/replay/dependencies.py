@@ -83,7 +83,7 @@ def by_core(plan: Plan) -> Ints:
 
 
 def places_before(plan: Plan, ordered: Ints, places: int) -> tuple[Ints, Ints]:
-    """The tasks that have so many others before them on their core, and the one so many places before each."""
+    """Pairs of tasks on one core, the second `places` positions before the first."""
     first, second = ordered[:-places], ordered[places:]
     same = (plan.host[first] == plan.host[second]) & (plan.core[first] == plan.core[second])
     return second[same], first[same]

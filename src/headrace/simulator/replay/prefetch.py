@@ -1,4 +1,4 @@
-"""Which tasks call for which transfers, when inputs are sent only so many tasks ahead."""
+"""The transfers that each task triggers when inputs are sent only for the next few tasks."""
 
 from __future__ import annotations
 
