@@ -17,6 +17,7 @@ from headrace.model.events import Event
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
+from headrace.rules.tree import RuleSet
 
 if TYPE_CHECKING:
     from headrace.core.view import RunView
@@ -41,6 +42,8 @@ class Problem:
     link_free_at: Mapping[int, float] = field(default_factory=dict)
     prefetch_depth: int | None = None
     """The run sends inputs for this many tasks of each queue; None: all that can be sent."""
+    rules: RuleSet | None = None
+    """What users ask of a schedule; None: nothing."""
     constraints: Constraints | None = None
     """What the plan must satisfy besides the model's own rules; see `planners.obeying`."""
 
