@@ -22,11 +22,13 @@ from headrace.core.plan_commands import (
     under_way_then,
     up_to,
 )
+from headrace.core.replan_constraints import RunConstraints
 from headrace.core.replan_interval import ReplanInterval, SubTask
 from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import Command, Planner, Problem, RequeueTail, WakeConditions
 from headrace.core.task_window import reduced
 from headrace.core.view import RunView
+from headrace.model.constraints import Constraints
 from headrace.model.events import Event, HostJoined, HostLeft, Started
 from headrace.model.graph import Bools
 from headrace.model.plan import Plan
@@ -42,7 +44,8 @@ REPLANNED_AFTER: dict[str, tuple[type, ...]] = {
 class Replan:
     """Adapts a planner to the scheduler interface. The hosts, orders, sources and relays of its plans are followed.
 
-    `first` is an existing plan for the whole program; it is used at the start if every host is up.
+    `first` is an existing plan for the whole program; it is used at the start if every host is up. Every plan obeys
+    `constraints`, given what has happened; limits on tasks at once are kept by each plan, not between plans.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Replan:
         policy: ReplanPolicy | None = None,
         seed: int = 0,
         first: Plan | None = None,
+        constraints: Constraints | None = None,
     ) -> None:
         self.planner = planner
         self.policy = policy or ReplanPolicy()
@@ -72,9 +76,22 @@ class Replan:
         self._again = False
         self._prefetch = True
         """Whether the last plan assumes the prefetch depth of the run, as plans made during the run do."""
+        self._constraints = None if constraints is None else RunConstraints(constraints)
+
+    def obey(self, constraints: Constraints) -> None:
+        """Make plans that satisfy these constraints, on the tasks and hosts of the whole run."""
+        self._constraints = RunConstraints(constraints)
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
         """Replan if it is due, or return the commands of a plan that has become ready."""
+        if self._constraints is None:
+            return self._react(view, events)
+        self._constraints.note(view, events)
+        commands = self._react(view, events)
+        self._constraints.note_commands(commands)
+        return commands
+
+    def _react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
         now = view.time
         if not self.interval.seconds:
             self.interval.begin(self._first_interval(view))
@@ -163,6 +180,9 @@ class Replan:
             problem = replace(view.problem(kept, self._window(view, kept)), seed=self.seed)
             if problem.graph.n_tasks == 0:
                 return None, 0.0
+            if self._constraints is not None:
+                left = self._constraints.remaining(view, problem, view.kept(kept))
+                problem = replace(problem, constraints=left)
             cost = self._cost(problem)
             plan = self.planner.plan(_not_before(problem, cost))
         self.plans += 1

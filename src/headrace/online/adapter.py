@@ -8,6 +8,7 @@ from typing import Any
 from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import Planner, Scheduler, WakeConditions
+from headrace.model.constraints import Constraints
 from headrace.model.errors import UsageError
 from headrace.planners.registry import make
 
@@ -60,6 +61,29 @@ def make_scheduler(
             hint="define `name` and a method plan(problem) or react(view, events)",
         )
     return Replan(made, policy, seed)
+
+
+def obeying(scheduler: Scheduler, constraints: Constraints | None) -> Scheduler:
+    """The scheduler, told to obey constraints on the tasks and hosts of the whole run; None: no constraints.
+
+    Order, releases and deadlines are not its business: run it on the `bound_graph` of the constraints.
+
+    Raises:
+        UsageError: The scheduler does not know constraints.
+
+    >>> obeying(make_scheduler("lheft"), None).name
+    'lheft'
+    """
+    if constraints is None:
+        return scheduler
+    obey = getattr(scheduler, "obey", None)
+    if obey is None:
+        raise UsageError(
+            f"{scheduler.name!r} does not obey constraints on hosts",
+            hint="use dheft, lheft, workqueue or a planner",
+        )
+    obey(constraints)
+    return scheduler
 
 
 def _as_scheduler(made: Any, what: str) -> Scheduler:

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from headrace.core.replan_constraints import OpenPlaces, RunConstraints
 from headrace.core.scheduler import AssignMany, WakeConditions
 from headrace.core.view import RunView
+from headrace.model.constraints import Constraints
 from headrace.model.errors import UsageError
 from headrace.model.events import Event
 from headrace.model.graph import Floats, Ints
+from headrace.online.settling import settled
 
 _LEVEL_SPAN = 2.0**32
 """Ranks in queues are level * span + order of placement; the span exceeds any number of placed tasks."""
@@ -54,12 +57,25 @@ class LHeft:
         )
         self._mean: tuple[Floats, int, Floats] | None = None
         """Cached rates and hosts that are up, and the mean seconds per unit of work derived from them."""
+        self._wanted: Constraints | None = None
+        self._constraints: RunConstraints | None = None
+
+    def obey(self, constraints: Constraints) -> None:
+        """Place and move tasks only where these constraints permit it; a task without such a host stays in the buffer.
+
+        A task that would go elsewhere goes to the permitted host with the least backlog and run time.
+        """
+        self._wanted, self._constraints = constraints, None
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
         """Place ready tasks, or move tasks from the tails of queues to idle hosts."""
         from headrace.core.transitions.balance import moves_from_tails
         from headrace.online.lheft_placement import place_ready
 
+        if self._wanted is not None and self._constraints is None:
+            self._constraints = settled(self._wanted, view)
+        if self._constraints is not None:
+            self._constraints.note(view, events)
         work, speed_class, rates = view.estimates.work, view.estimates.graph.speed_class, view.rates()
         if view.ready_count:
             mean = self._mean_seconds(view, rates)
@@ -72,7 +88,31 @@ class LHeft:
             )
         else:
             return []
-        return [self._assignment(view, tasks, hosts)] if len(tasks) else []
+        if self._constraints is not None:
+            tasks, hosts = self._permitted(view, tasks, hosts, moving=not view.ready_count)
+        commands = [self._assignment(view, tasks, hosts)] if len(tasks) else []
+        if self._constraints is not None:
+            self._constraints.note_commands(commands)
+        return commands
+
+    def _permitted(self, view: RunView, tasks: Ints, hosts: Ints, moving: bool) -> tuple[Ints, Ints]:
+        """The same decisions where constraints permit them; others change, or are left out: O(tasks * hosts)."""
+        assert self._constraints is not None
+        places, state = OpenPlaces(self._constraints, view), view.state
+        cores, rates = np.diff(view.static.core_ptr), view.rates()
+        left = state.backlog / cores
+        kept: list[tuple[int, int]] = []
+        for task, host in zip(tasks.tolist(), hosts.tolist(), strict=True):
+            able = places.hosts(task) & view.hosts_up & (cores >= view.graph.cores[task])
+            if not able.any() or (moving and not able[host]):
+                continue
+            seconds = view.estimates.work[task] / rates[view.estimates.graph.speed_class[task]]
+            chosen = host if able[host] else int(np.argmin(np.where(able, left + seconds, np.inf)))
+            places.take(task, chosen)
+            left[chosen] += seconds[chosen] / cores[chosen]
+            kept.append((task, chosen))
+        pairs = np.array(kept, np.int32).reshape(-1, 2)
+        return pairs[:, 0].copy(), pairs[:, 1].copy()
 
     def _mean_seconds(self, view: RunView, rates: Floats) -> Floats:
         """Mean over the hosts that are up of the seconds for a unit of work, by speed class."""

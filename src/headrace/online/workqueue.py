@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from headrace.core.replan_constraints import OpenPlaces, RunConstraints
 from headrace.core.scheduler import AssignMany, WakeConditions
 from headrace.core.view import RunView
+from headrace.model.constraints import Constraints
 from headrace.model.events import Event
 from headrace.model.graph import Floats, Graph, Ints
+from headrace.online.settling import settled
 
 
 class Workqueue:
@@ -29,12 +32,22 @@ class Workqueue:
         self._sorted: tuple[Floats, Ints] | None = None
         self._graph: Graph | None = None
         self._several = False
+        self._wanted: Constraints | None = None
+        self._constraints: RunConstraints | None = None
+
+    def obey(self, constraints: Constraints) -> None:
+        """Assign tasks only to hosts that these constraints leave for them; they then wait for such a host."""
+        self._wanted, self._constraints = constraints, None
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
         """Assign ready tasks to free cores; tasks that need more cores than any host has free are skipped.
 
         O(hosts log hosts + tasks placed), plus O(hosts) for each task that needs several cores.
         """
+        if self._wanted is not None and self._constraints is None:
+            self._constraints = settled(self._wanted, view)
+        if self._constraints is not None:
+            self._constraints.note(view, events)
         state, cores = view.state, np.diff(view.static.core_ptr)
         several = self._need_several_cores(view)
         room = np.where(state.host_up == 1, cores - state.busy_cores - self._queued(view, several), 0)
@@ -42,8 +55,9 @@ class Workqueue:
         fastest = fastest[room[fastest] > 0]
         if not len(fastest):
             return []
-        if several:
-            tasks, hosts = _fitting(view, view.ready(), fastest, room)
+        if several or self._constraints is not None:
+            places = None if self._constraints is None else OpenPlaces(self._constraints, view)
+            tasks, hosts = _fitting(view, view.ready(), fastest, room, places)
         else:
             slots = np.repeat(fastest, room[fastest])
             tasks = view.ready(len(slots))
@@ -52,7 +66,10 @@ class Workqueue:
             return []
         ranks = self.placed + np.arange(1, len(tasks) + 1, dtype=np.float64)
         self.placed += len(tasks)
-        return [AssignMany(tasks, hosts, ranks)]
+        commands = [AssignMany(tasks, hosts, ranks)]
+        if self._constraints is not None:
+            self._constraints.note_commands(commands)
+        return commands
 
     def _by_speed(self, rates: Floats) -> Ints:
         """Hosts, the fastest first; sorted again only when speeds are estimated again."""
@@ -73,8 +90,10 @@ class Workqueue:
         return np.array([int(view.graph.cores[view.queue(h)].sum()) for h in hosts], np.int32)
 
 
-def _fitting(view: RunView, ready: Ints, fastest: Ints, room: Ints) -> tuple[Ints, Ints]:
-    """Ready tasks, each with the fastest host that has enough free cores for it."""
+def _fitting(
+    view: RunView, ready: Ints, fastest: Ints, room: Ints, places: OpenPlaces | None
+) -> tuple[Ints, Ints]:
+    """Ready tasks, each with the fastest host that has enough free cores for it and that constraints leave for it."""
     tasks: list[int] = []
     hosts: list[int] = []
     for task in ready.tolist():
@@ -82,7 +101,11 @@ def _fitting(view: RunView, ready: Ints, fastest: Ints, room: Ints) -> tuple[Int
             break
         need = int(view.graph.cores[task])
         fitting = fastest[room[fastest] >= need]
+        if places is not None:
+            fitting = fitting[places.hosts(task)[fitting]]
         if len(fitting):
+            if places is not None:
+                places.take(task, int(fitting[0]))
             room[fitting[0]] -= need
             tasks.append(task)
             hosts.append(int(fitting[0]))

@@ -16,7 +16,7 @@ import numpy as np
 from headrace.core.scheduler import Problem
 from headrace.model.constraints import Limit
 from headrace.model.errors import NoPlan
-from headrace.model.graph import Floats, Ints
+from headrace.model.graph import Bools, Floats, Ints
 from headrace.planners.constraint_units import Units, effective_limit, host_sites, sites_of_groups, units_of
 
 MOST_VARIABLES = 1_000_000
@@ -41,12 +41,13 @@ class _Alike:
     """Hosts allowed."""
 
 
-def assigned_hosts(problem: Problem, task: int) -> Ints:
+def assigned_hosts(problem: Problem, task: int = 0, *, with_groups: bool = False) -> Ints:
     """The host of each task that is part of a tight unit, and -1 for all other tasks.
 
     Args:
         problem: A problem with constraints.
         task: The task for which no host was left, for the error.
+        with_groups: Units of several tasks get a host even if they are not tight.
 
     Raises:
         NoPlan: No assignment exists, or none was found within SOLVING.
@@ -56,7 +57,10 @@ def assigned_hosts(problem: Problem, task: int) -> Ints:
     units = units_of(constraints)
     limits = [effective_limit(limit) for limit in constraints.limits]
     limits = [limit for limit in limits if np.isfinite(limit.count) or np.isfinite(limit.seconds)]
-    classes = _classes(problem, units, limits, _tight_units(units, limits))
+    tight = _tight_units(units, limits)
+    if with_groups:
+        tight |= np.bincount(units.of_task, minlength=units.count) > 1
+    classes = _classes(problem, units, limits, np.flatnonzero(tight).astype(np.int32))
     counts = _solved(problem, units, limits, classes, task)
     host = np.full(units.count, -1, np.int32)
     for group, found in zip(classes, counts, strict=True):
@@ -64,9 +68,9 @@ def assigned_hosts(problem: Problem, task: int) -> Ints:
     return host[units.of_task]
 
 
-def _tight_units(units: Units, limits: list[Limit]) -> Ints:
+def _tight_units(units: Units, limits: list[Limit]) -> Bools:
     """Units in groups, and units all of whose allowed hosts have a limit that counts them: O(limits * units)."""
-    tight = units.site_group >= 0
+    tight: Bools = units.site_group >= 0
     for members in units.apart:
         tight[members] = True
     escape = np.ones((len(units.allowed_row), units.allowed.shape[1]), np.bool_) if limits else None
@@ -76,7 +80,7 @@ def _tight_units(units: Units, limits: list[Limit]) -> Ints:
             counted[units.of_task[limit.tasks]] = True
             escape[np.ix_(counted, limit.hosts)] = False
         tight |= ~(escape & units.allowed[units.allowed_row]).any(axis=1)
-    return np.flatnonzero(tight).astype(np.int32)
+    return tight
 
 
 def _classes(problem: Problem, units: Units, limits: list[Limit], tight: Ints) -> list[_Alike]:
