@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from headrace.model.program import Data as Data
     from headrace.model.program import Program as Program
     from headrace.model.program import Task as Task
+    from headrace import rules as rules
     from headrace.simulator.events.config import SimulationConfig as SimulationConfig
 
 _HOME = {
@@ -75,10 +76,12 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
+    if name == "rules":
+        return import_module("headrace.rules")
     if name not in _HOME:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, "__version__", "rules"]

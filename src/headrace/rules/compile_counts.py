@@ -90,17 +90,17 @@ def _limits(
     """At most so many of these tasks, or so much of their run time, on these hosts together."""
     if most < 0:
         return None
+    if math.isinf(most):
+        return Found()
     none = most < _ROUNDING if seconds else math.floor(most + _ROUNDING) == 0
     if none:
         exact = not seconds or bool((reader.graph.work[tasks] > 0).all())
         return Found((Allow(np.flatnonzero(tasks), ~hosts),) if tasks.any() and hosts.any() else (), exact)
     if seconds:
-        return Found((Limit(tasks, hosts, seconds=most, rule=rule),) if math.isfinite(most) else ())
-    count = math.floor(most + _ROUNDING) if math.isfinite(most) else math.inf
+        return Found((Limit(tasks, hosts, seconds=most, rule=rule),))
+    count = math.floor(most + _ROUNDING)
     if count >= np.count_nonzero(tasks) or not hosts.any():
         return Found()
-    if count == 1 and hosts.all() and len(hosts) == 1:
-        return Found((Limit(tasks, hosts, count=1, rule=rule),))
     return Found((Limit(tasks, hosts, count=count, rule=rule),))
 
 
@@ -357,6 +357,8 @@ def _at_once(select: Select, op: Comparison, values: np.ndarray, reader: Reader,
             pass
         case _:
             return None
+    if most is not None and math.isinf(most):
+        return Found()
     if pair is None or most is None or most < 1 or len(select.sources) != 2 or now not in pair.aliases:
         return None
     other = pair.aliases[0] if pair.aliases[1] == now else pair.aliases[1]

@@ -78,6 +78,7 @@ class BestFirst:
     """
 
     name = "search"
+    takes_rules = True
 
     def __init__(
         self,
