@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace import rules as rules
     from headrace.api import plan as plan
     from headrace.api import replay as replay
     from headrace.api import simulate as simulate
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from headrace.model.program import Data as Data
     from headrace.model.program import Program as Program
     from headrace.model.program import Task as Task
-    from headrace import rules as rules
     from headrace.simulator.events.config import SimulationConfig as SimulationConfig
 
 _HOME = {

@@ -69,12 +69,12 @@ def plan(
 
     graph = program.graph if isinstance(program, Program) else program
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
-    asked = _given(rules)
-    problem = Problem(graph, platform, seed=seed, rules=asked)
-    if is_scheduler(chosen):
-        made = _what_it_does(problem, make_scheduler(chosen))
-    else:
-        made = plan_with_bound(chosen, problem)  # type: ignore[arg-type]
+    problem = Problem(graph, platform, seed=seed, rules=_given(rules))
+    made = (
+        _what_it_does(problem, make_scheduler(chosen))
+        if is_scheduler(chosen)
+        else plan_with_bound(chosen, problem)  # type: ignore[arg-type]
+    )
     _require_plan(graph, platform, made, chosen.name)
     return made
 

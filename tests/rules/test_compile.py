@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -89,10 +88,16 @@ def conditions(draw: st.DrawFn) -> str:
     op, n, f, low = draw(ops), draw(numbers), draw(fractions), draw(less)
     x, y = (draw(st.sampled_from(["task-start-time", "task-finish-time"])) for _ in range(2))
     host = draw(st.sampled_from(["task-assigned-proc-id", "task-assigned-proc-name", "task-site"]))
-    group = draw(st.sampled_from(["", f"group by {host}", "group by task-name", f"group by task-kind, {host}"]))
+    group = draw(
+        st.sampled_from(["", f"group by {host}", "group by task-name", f"group by task-kind, {host}"])
+    )
     agg = draw(st.sampled_from(["max", "min"]))
-    proc = draw(st.sampled_from(["proc-task-count", "proc-total-running-time", "2 * proc-task-count - proc-cores"]))
-    where_proc = draw(st.sampled_from(["", "where proc-speed > 1", "where proc-utilization > 3", 'where proc-site = "osu"']))
+    proc = draw(
+        st.sampled_from(["proc-task-count", "proc-total-running-time", "2 * proc-task-count - proc-cores"])
+    )
+    where_proc = draw(
+        st.sampled_from(["", "where proc-speed > 1", "where proc-utilization > 3", 'where proc-site = "osu"'])
+    )
     same = draw(st.sampled_from(["", f"and a.{host} = b.{host}"]))
     options = [
         f'(select task-assigned-proc-name from task where {t}) {op} "{draw(hosts)}"',
@@ -112,7 +117,7 @@ def conditions(draw: st.DrawFn) -> str:
         f"(select count(distinct {host}) from task where {t} group by task-name) {op} {n}",
         f"(select count(*) from task where {t} and {h} {group}) {low} {n}",
         f"(select count(*) from task where {t} {group}) {low} {n}",
-        f"(select count(*) from task where {h} and task-name = \"FFT\") = 0",
+        f'(select count(*) from task where {h} and task-name = "FFT") = 0',
         f"(select sum(task-exec-time) from task where {t} and {h} {group}) {low} {f}",
         f"(select {x} from task where {t}) {op} {f}",
         f"{f} {op} 2 * (select {x} - 1 from task where {t})",
@@ -127,7 +132,8 @@ def conditions(draw: st.DrawFn) -> str:
         f"(select count(*) from task a, task b where a.{host} = b.{host} and b.task-start-time <= a.task-start-time "
         f"and a.task-start-time < b.task-finish-time group by a.task-id) {low} {n}",
         f"(select count(*) from task a, task b where {draw(on_host('a.'))} and {draw(on_host('b.'))} {same} and "
-        f"a.task-start-time >= b.task-start-time and b.task-finish-time > a.task-start-time group by a.task-id) {low} {n}",
+        f"a.task-start-time >= b.task-start-time and b.task-finish-time > a.task-start-time "
+        f"group by a.task-id) {low} {n}",
     ]
     return draw(st.sampled_from(options))
 
@@ -135,7 +141,9 @@ def conditions(draw: st.DrawFn) -> str:
 @st.composite
 def requirements(draw: st.DrawFn) -> str:
     x = draw(st.sampled_from(["task-start-time", "task-finish-time", "task-assigned-proc-id", "task-site"]))
-    order = draw(st.sampled_from(["", "order by task-work desc", "order by task-id", "order by task-start-time"]))
+    order = draw(
+        st.sampled_from(["", "order by task-work desc", "order by task-id", "order by task-start-time"])
+    )
     c, d, op, n = draw(conditions()), draw(conditions()), draw(ops), draw(fractions)
     options = [
         *[f"assert relationship requirement ({c})"] * 4,

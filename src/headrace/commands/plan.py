@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,13 +23,20 @@ from headrace.commands.options import (
     OnOption,
     Pictures,
     ProgramArg,
+    RulesOption,
     SchedulerOption,
     draw_plan,
     read_program,
+    read_rule_file,
 )
 
 if TYPE_CHECKING:
     from headrace.model.plan import Plan
+    from headrace.model.platform import Platform
+    from headrace.model.program import Program
+    from headrace.planners.rule_costs import RuleCost
+    from headrace.rules.evaluate import Verdict
+    from headrace.rules.tree import RuleSet
 
 SEARCHING = ("best", "coschedule")
 """Schedulers that search until their time is up and report their progress."""
@@ -40,9 +49,17 @@ class PlanOptions:
     time: float | None = option(
         None,
         "--time",
-        "Search time of `best` and `coschedule`.",
+        "Search time of `best`, `coschedule` and `search`.",
         metavar="SECONDS",
-        default_text="10 for best, 20 for coschedule",
+        default_text="10 for best, 20 for coschedule, 60 for search",
+    )
+    hurry: float | None = option(
+        None,
+        "--hurry",
+        "With `search`: priority of placing more tasks; 0 searches until the plan is proven best.",
+        metavar="PRIORITY",
+        min=0,
+        default_text="far above all others",
     )
     chunk: int | None = option(
         None,
@@ -54,10 +71,19 @@ class PlanOptions:
     )
     seed: int = option(0, "--seed", "Random seed of randomized schedulers.")
     output: Path | None = option(None, "--output", "Save the plan.", short="-o", metavar="FILE")
+    rule_costs: bool = option(
+        True,
+        "--rule-costs",
+        "With --rules: plan again without each rule, for at most 60 s, to tell its cost.",
+    )
 
     def for_planner(self, scheduler: str, say: Say) -> dict[str, Any]:
         """The arguments of the planner's constructor."""
-        given = {name: value for name in ("time", "chunk") if (value := getattr(self, name)) is not None}
+        given = {
+            name: value for name in ("time", "chunk", "hurry") if (value := getattr(self, name)) is not None
+        }
+        if scheduler == "search":
+            return given | {"tell": _states_progress(say)}
         return given | ({"tell": _search_progress(say)} if scheduler in SEARCHING else {})
 
 
@@ -66,30 +92,77 @@ def plan(
     *,
     on: OnOption = "local",
     scheduler: SchedulerOption = "auto",
+    rules: RulesOption = None,
     options: PlanOptions,
     pictures: Pictures,
     as_json: JsonOption = False,
 ) -> None:
     """Plan, write the requested files, and print a summary."""
-    from headrace.api import plan as make_plan
     from headrace.formats.loading import load_platform
     from headrace.formats.plan_json import plan_to_dict, write_plan
 
     files = (options.output, *pictures.files)
     require_outputs(*files)
+    asked = read_rule_file(rules)
     platform = load_platform(on)
     source = read_program(program)
     with computing(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts") as say:
-        given = options.for_planner(scheduler, say)
-        made = make_plan(source, platform, scheduler, seed=options.seed, **given)
+        made, judged = _planned(source, platform, scheduler, asked, options, say)
     if options.output is not None:
-        write_plan(made, options.output, made_from=(program, on))
+        kept = None if judged is None else str(rules)
+        write_plan(made, options.output, made_from=(program, on), rules_file=kept)
     draw_plan(made, pictures)
     with results_beside(*files):
         if as_json:
-            print_json(plan_to_dict(made))
+            print_json(plan_to_dict(made) | ({} if judged is None else judged.facts()))
         else:
-            _show(made, [("plan", options.output), *pictures.named])
+            _show(made, [("plan", options.output), *pictures.named], judged)
+
+
+@dataclass(frozen=True)
+class JudgedPlan:
+    """What rules say of a plan, and what they cost."""
+
+    file: str
+    verdicts: list[Verdict]
+    makespan: float
+    costs: dict[str, RuleCost] | None
+
+    def facts(self) -> dict[str, Any]:
+        from headrace.report.rules import rules_json
+        from headrace.rules.evaluate import score
+
+        listed = rules_json(self.verdicts, self.makespan, self.costs)
+        return {"rules_file": self.file, "rules": listed, "score": score(self.verdicts)}
+
+
+def _planned(
+    source: Program,
+    platform: Platform,
+    scheduler: str,
+    rules: RuleSet | None,
+    options: PlanOptions,
+    say: Say,
+) -> tuple[Plan, JudgedPlan | None]:
+    from headrace.api import plan as make_plan
+
+    given = options.for_planner(scheduler, say)
+    made = make_plan(source, platform, scheduler, rules=rules, seed=options.seed, **given)
+    if rules is None:
+        return made, None
+    from headrace.core.scheduler import Problem
+    from headrace.online.adapter import is_scheduler
+    from headrace.planners.registry import make
+    from headrace.planners.rule_costs import rule_costs
+    from headrace.rules.evaluate import evaluate
+
+    verdicts = evaluate(rules, source.graph, platform, made)
+    planner = make(scheduler, **given)
+    costs = None
+    if options.rule_costs and not is_scheduler(planner):
+        problem = Problem(source.graph, platform, seed=options.seed, rules=rules)
+        costs = rule_costs(planner, problem, made, tell=say if sys.stderr.isatty() else lambda text: None)
+    return made, JudgedPlan(rules.source, verdicts, made.makespan, costs)
 
 
 def _search_progress(say: Say) -> Any:
@@ -100,7 +173,19 @@ def _search_progress(say: Say) -> Any:
     return tell
 
 
-def _show(made: Plan, files: list[tuple[str, Path | None]]) -> None:
+def _states_progress(say: Say) -> Any:
+    def tell(opened: int, score: float, depth: int) -> None:
+        best = "no plan yet" if math.isinf(score) else f"best score {score:.6g}"
+        say(f"{opened:,} states opened, {best}, depth {depth}")
+
+    return tell
+
+
+def _show(made: Plan, files: list[tuple[str, Path | None]], judged: JudgedPlan | None) -> None:
     from headrace.report.tables import summary
 
     print_table([], [*(list(row) for row in summary(made)), *file_rows(files)])
+    if judged is not None:
+        from headrace.report.rules import rule_rows
+
+        print_table(*rule_rows(judged.verdicts, judged.makespan, judged.costs))

@@ -214,9 +214,7 @@ def _counted(column: Expression) -> str | None:
     match column:
         case Aggregate(name="count", operand=None):
             return "count"
-        case Aggregate(
-            name="count", operand=Column(attribute="task-id" | "task-label" | "task-name" | "task-kind")
-        ):
+        case Aggregate(name="count", operand=Column(attribute="task-id" | "task-label")):
             return "count"
         case Aggregate(name="count", operand=Column(attribute=attribute), distinct=False) if (
             attribute in HOST
@@ -230,33 +228,23 @@ def _counted(column: Expression) -> str | None:
 def _of_tasks(select: Select, op: Comparison, values: np.ndarray, reader: Reader, rule: str) -> Found | None:  # type: ignore[type-arg]
     """The number or run time of tasks: in all, or on each host or at each site."""
     what = _counted(select.columns[0])
-    column = select.columns[0]
-    if what is None or (
-        isinstance(column, Aggregate)
-        and column.distinct
-        and column.operand is not None
-        and getattr(column.operand, "attribute", "") not in ("task-id", "task-label")
-    ):
+    if what is None:
         return None
     grouped, most = _grouped(select, reader), _most(op, values)
     if grouped is None or most is None:
         return None
-    found = []
+    if math.isinf(most):
+        return Found()
+    found: list[Found | None] = []
     for tasks in grouped.groups:
-        if grouped.by == "" and grouped.hosts.all() and what != "seconds":
-            # All of them run somewhere.
-            found.append(Found() if np.count_nonzero(tasks) <= most + _ROUNDING else None)
-            continue
-        places = _places(grouped, reader)
-        if (
-            what == "count"
-            and math.floor(most + _ROUNDING) == 1
-            and grouped.hosts.all()
-            and grouped.by in _HOSTS
-        ):
-            found.append(Found((Apart(np.flatnonzero(tasks)),) if np.count_nonzero(tasks) > 1 else ()))
-            continue
-        found += [_limits(tasks, hosts, most, what == "seconds", reader, rule) for hosts in places]
+        count = np.count_nonzero(tasks)
+        if what == "count" and not grouped.by and grouped.hosts.all():  # all of them run somewhere
+            found.append(Found() if count <= most + _ROUNDING else None)
+        elif what == "count" and 1 <= most + _ROUNDING < 2 and grouped.hosts.all() and grouped.by in _HOSTS:
+            found.append(Found((Apart(np.flatnonzero(tasks)),) if count > 1 else ()))
+        else:
+            places = _places(grouped, reader)
+            found += [_limits(tasks, hosts, most, what == "seconds", reader, rule) for hosts in places]
     return None if None in found else _merged_allows(joined(f for f in found if f is not None))
 
 

@@ -16,6 +16,8 @@ _LARGE = 2e7
 """Tasks times hosts above which only one planner considers every host."""
 REPAIR = 5.0
 """Seconds for repairing a plan that breaks a requirement, and again for the search over partial schedules."""
+IMPROVE = 1.0
+"""Seconds for improving the score of the preferences."""
 _MEDIUM = 2e6
 """Tasks times hosts up to which all suitable planners are tried."""
 
@@ -100,6 +102,10 @@ class Auto:
             until = work_clock() + 1.5 * REPAIR
             key, best = searched(judge, (key, best), REPAIR, until, lambda plan, key: None, repair=True)
             note = f"{note} and repaired its plan by local search"
+        if not key[0] and key[1] > 0:
+            until = work_clock() + 2 * IMPROVE
+            key, best = searched(judge, (key, best), IMPROVE, until, lambda plan, key: None)
+            note = f"{note}; score {key[1]:.6g} after a short local search (best searches longer)"
         if key[0]:
             found = searched_best_first(judge, REPAIR)
             if found is not None and found[0][0] == 0:

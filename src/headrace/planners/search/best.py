@@ -105,8 +105,9 @@ class Best:
         judge = Judge.of(problem)
         began = work_clock()
         bound = lower_bound(problem)
+        names = tuple(dict.fromkeys((*candidates(problem), *_OTHERS)))
         try:
-            key, plan = best_start(judge, tuple(dict.fromkeys((*candidates(problem), *_OTHERS))), began + _STARTS * self.time)
+            key, plan = best_start(judge, names, began + _STARTS * self.time)
         except NoPlan:
             key, plan = any_start(judge)
         notes = [f"improved from the plan of {plan.scheduler}"]

@@ -31,10 +31,14 @@ def run_constraints(rules: RuleSet, graph: Graph, platform: Platform) -> Constra
         except BadProgram:  # what is stronger than the rules can be impossible where they are not
             continue
         return constraints if binds(constraints) else None
-    raise NoPlan("the rules ask for an order in which tasks wait for each other in a circle", where=rules.source)
+    raise NoPlan(
+        "the rules ask for an order in which tasks wait for each other in a circle", where=rules.source
+    )
 
 
-def under_rules(scheduler: Scheduler, problem: Problem, *, plan_first: bool = True) -> tuple[Scheduler, Graph]:
+def under_rules(
+    scheduler: Scheduler, problem: Problem, *, plan_first: bool = True
+) -> tuple[Scheduler, Graph]:
     """A scheduler that obeys the rules of a problem, and the graph to run it on.
 
     A planner makes a plan that keeps the requirements before the run; plans made during the run, and schedulers that
