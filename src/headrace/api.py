@@ -124,6 +124,7 @@ def simulate(
     scheduler: str | Planner | Scheduler = DEFAULT,
     config: SimulationConfig | None = None,
     *,
+    rules: Rules | None = None,
     seed: int = 0,
     **options: Any,
 ) -> SimulatedRun:
@@ -140,6 +141,9 @@ def simulate(
         A name listed by `headrace schedulers`, `file.py:Class`, or an object with `plan` or `react`.
     config
         When to replan, how queues are processed, faults, and estimation errors.
+    rules
+        As for `plan`. A planner's first plan keeps every requirement; later plans, and schedulers that decide while the
+        program runs, obey the requirements on hosts, order and releases.
     options
         Passed to the scheduler's constructor, such as `time=10`.
 
@@ -151,7 +155,7 @@ def simulate(
     """
     from headrace.simulator.events.simulate import simulate_program
 
-    return simulate_program(program, grid, scheduler, config, seed=seed, **options)
+    return simulate_program(program, grid, scheduler, config, rules=_given(rules), seed=seed, **options)
 
 
 def replay(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:

@@ -18,6 +18,7 @@ from headrace.commands.console import (
     results_beside,
 )
 from headrace.commands.dataclass_options import option
+from headrace.commands.judged_plan import JudgedPlan, judge
 from headrace.commands.options import (
     JsonOption,
     OnOption,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
-    from headrace.planners.rule_costs import RuleCost
-    from headrace.rules.evaluate import Verdict
     from headrace.rules.tree import RuleSet
 
 SEARCHING = ("best", "coschedule")
@@ -119,23 +118,6 @@ def plan(
             _show(made, [("plan", options.output), *pictures.named], judged)
 
 
-@dataclass(frozen=True)
-class JudgedPlan:
-    """What rules say of a plan, and what they cost."""
-
-    file: str
-    verdicts: list[Verdict]
-    makespan: float
-    costs: dict[str, RuleCost] | None
-
-    def facts(self) -> dict[str, Any]:
-        from headrace.report.rules import rules_json
-        from headrace.rules.evaluate import score
-
-        listed = rules_json(self.verdicts, self.makespan, self.costs)
-        return {"rules_file": self.file, "rules": listed, "score": score(self.verdicts)}
-
-
 def _planned(
     source: Program,
     platform: Platform,
@@ -154,15 +136,13 @@ def _planned(
     from headrace.online.adapter import is_scheduler
     from headrace.planners.registry import make
     from headrace.planners.rule_costs import rule_costs
-    from headrace.rules.evaluate import evaluate
 
-    verdicts = evaluate(rules, source.graph, platform, made)
     planner = make(scheduler, **given)
     costs = None
     if options.rule_costs and not is_scheduler(planner):
         problem = Problem(source.graph, platform, seed=options.seed, rules=rules)
         costs = rule_costs(planner, problem, made, tell=say if sys.stderr.isatty() else lambda text: None)
-    return made, JudgedPlan(rules.source, verdicts, made.makespan, costs)
+    return made, judge(rules, source.graph, made, costs)
 
 
 def _search_progress(say: Say) -> Any:
@@ -186,6 +166,4 @@ def _show(made: Plan, files: list[tuple[str, Path | None]], judged: JudgedPlan |
 
     print_table([], [*(list(row) for row in summary(made)), *file_rows(files)])
     if judged is not None:
-        from headrace.report.rules import rule_rows
-
-        print_table(*rule_rows(judged.verdicts, judged.makespan, judged.costs))
+        judged.print()

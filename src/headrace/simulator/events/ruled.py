@@ -57,6 +57,15 @@ def under_rules(
     return scheduler, graph
 
 
+def like_bound(real: Graph, bound: Graph) -> Graph:
+    """The graph with real run times and sizes, with the order, releases and deadlines of the bound graph."""
+    if real.n_items == bound.n_items:
+        return replace(real, release=bound.release, deadline=bound.deadline)
+    signals = bound.n_items - real.n_items
+    size = np.concatenate((np.where(real.unknown_size, np.nan, real.size), np.zeros(signals)))
+    return bound.with_work(real.work).with_size(size.tolist())
+
+
 def plan_online(problem: Problem, scheduler: Scheduler) -> Plan:
     """The schedule that a scheduler produces when nothing changes, as a plan that keeps the requirements.
 
