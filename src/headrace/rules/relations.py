@@ -40,12 +40,12 @@ class Placed(Protocol):
 
 def name_without_number(name: str) -> str:
     """
-    >>> [name_without_number(name) for name in ("FFT.3", "FFT_3", "FFT3", "sort_ID0000012", "42", "preview")]
+    >>> [name_without_number(name) for name in ("FFT.3", "FFT_3", "FFT 03", "sort_ID0000012", "42", "preview")]
     ['FFT', 'FFT', 'FFT', 'sort', '42', 'preview']
     """
     stem = name.rstrip(DIGITS)
     if stem != name:
-        for ending in ("_ID", ".", "_", "-"):
+        for ending in ("_ID", ".", "_", "-", " "):
             if stem.endswith(ending):
                 stem = stem.removesuffix(ending)
                 break
