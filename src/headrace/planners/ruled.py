@@ -17,9 +17,9 @@ from headrace.core.scheduler import Planner, Problem
 from headrace.model.constraints import Constraints
 from headrace.model.errors import NoPlan
 from headrace.model.plan import Plan
-from headrace.rules.compile import Compiled, compile_rules
-from headrace.rules.evaluate import Verdict, evaluate, score
-from headrace.rules.relations import Placed
+from headrace.rules.compile import Compiled, compile_on
+from headrace.rules.evaluate import Verdict, evaluate_on, score
+from headrace.rules.relations import Placed, Relations
 from headrace.rules.tree import RuleSet
 
 CLASH_SECONDS = 10.0
@@ -45,8 +45,13 @@ class Judge:
         return Judge(problem, problem.rules)
 
     @cached_property
+    def relations(self) -> Relations:
+        """Before there is a schedule."""
+        return Relations(self.problem.graph, self.problem.platform)
+
+    @cached_property
     def compiled(self) -> Compiled:
-        return compile_rules(self.rules, self.problem.graph, self.problem.platform)
+        return compile_on(self.rules, self.relations)
 
     @cached_property
     def covered(self) -> bool:
@@ -54,7 +59,7 @@ class Judge:
         return self.compiled.complete and not self.rules.preferences
 
     def verdicts(self, plan: Placed) -> list[Verdict]:
-        return evaluate(self.rules, self.problem.graph, self.problem.platform, plan)
+        return evaluate_on(self.rules, self.relations.with_schedule(plan))
 
     def key(self, plan: Plan) -> Key:
         verdicts = self.verdicts(plan)
@@ -120,7 +125,9 @@ def plan_with_rules(planner: Planner, problem: Problem) -> Plan:
         if getattr(planner, "takes_rules", False):
             made = planner.plan(problem)
         else:
-            made = constrained_plan(planner.plan, judge, planner.name)
+            key, made = constrained_plan(planner.plan, judge, planner.name)
+            if key[0] == 0:
+                return made
     except NoPlan as error:
         raise clash_of(judge) or error from None
     require_kept(judge, made, planner.name)
@@ -137,7 +144,7 @@ def require_kept(judge: Judge, plan: Plan, name: str) -> None:
         raise clash_of(judge) or _missed(judge, broken[0], name)
 
 
-def constrained_plan(plan: Callable[[Problem], Plan], judge: Judge, name: str) -> Plan:
+def constrained_plan(plan: Callable[[Problem], Plan], judge: Judge, name: str) -> tuple[Key, Plan]:
     """The plan of a planner that knows constraints only: the first that keeps all requirements, or the best.
 
     Raises:
@@ -161,7 +168,7 @@ def constrained_plan(plan: Callable[[Problem], Plan], judge: Judge, name: str) -
     if best is None:
         assert refused is not None
         raise refused
-    return best[1]
+    return best
 
 
 def clash_of(judge: Judge) -> NoPlan | None:

@@ -21,6 +21,7 @@ from headrace.rules.compile_parts import Apart, Found, Part, Together, constrain
 from headrace.rules.compile_reading import HOST, NEGATED, Reader, in_plans, is_plain, is_static, split
 from headrace.rules.compile_times import order_rule, time_condition
 from headrace.rules.counting import count_tests
+from headrace.rules.relations import Relations
 from headrace.rules.tree import (
     And,
     Between,
@@ -89,7 +90,13 @@ def compile_rules(rules: RuleSet, graph: Graph, platform: Platform) -> Compiled:
     >>> compiled.coverage, compiled.implied.allowed[compiled.implied.allowed_class].tolist()
     ({'on-h1': 'exactly'}, [[False, True], [True, True]])
     """
-    reader = Reader.of(graph, platform, rules.source)
+    return compile_on(rules, Relations(graph, platform))
+
+
+def compile_on(rules: RuleSet, relations: Relations) -> Compiled:
+    """Like `compile_rules`, on the relations of a program and a platform that exist already."""
+    graph, platform = relations.graph, relations.platform
+    reader = Reader.of(relations, rules.source)
     implied: list[Part] = []
     sufficient: list[Part] = []
     coverage: dict[str, Coverage] = {}
@@ -102,7 +109,9 @@ def compile_rules(rules: RuleSet, graph: Graph, platform: Platform) -> Compiled:
         elif found.sure:
             sufficient += [part for each in found.found if each.exact for part in each.parts]
     tasks, hosts = graph.n_tasks, len(platform.hosts)
-    return Compiled(constraints_of(implied, tasks, hosts), constraints_of(sufficient, tasks, hosts), coverage)
+    necessary = constraints_of(implied, tasks, hosts)
+    same = len(implied) == len(sufficient)  # the implied ones are always among the sufficient ones
+    return Compiled(necessary, necessary if same else constraints_of(sufficient, tasks, hosts), coverage)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -104,20 +104,17 @@ def constraints_of(parts: Sequence[Part], tasks: int, hosts: int) -> Constraints
 
 
 def _allowed(parts: list[Allow], tasks: int, hosts: int) -> tuple[Ints, Bools]:
-    """Tasks with the same hosts share a row."""
+    """Tasks with the same hosts share a row; each part only looks at its own tasks."""
     number, rows = np.zeros(tasks, np.int64), np.ones((1, hosts), np.bool_)
     for part in parts:
-        listed, inverse = (
-            (part.hosts[None, :], np.zeros(len(part.tasks), np.int64))
-            if part.hosts.ndim == 1
-            else np.unique(part.hosts, axis=0, return_inverse=True)
-        )
-        other = np.zeros(tasks, np.int64)  # 0: not in this part
-        other[part.tasks] = inverse.reshape(-1) + 1
-        listed = np.concatenate((np.ones((1, hosts), np.bool_), listed))
-        both, number = np.unique(number * len(listed) + other, return_inverse=True)
-        number = number.reshape(-1)
-        rows = rows[both // len(listed)] & listed[both % len(listed)]
+        if part.hosts.ndim == 1:
+            listed, own = part.hosts[None, :], np.zeros(len(part.tasks), np.int64)
+        else:
+            listed, inverse = np.unique(part.hosts, axis=0, return_inverse=True)
+            own = inverse.reshape(-1).astype(np.int64)
+        both, new = np.unique(number[part.tasks] * len(listed) + own, return_inverse=True)
+        number[part.tasks] = len(rows) + new.reshape(-1)
+        rows = np.concatenate((rows, rows[both // len(listed)] & listed[both % len(listed)]))
     distinct, again = np.unique(rows, axis=0, return_inverse=True)
     return again.reshape(-1)[number].astype(np.int32), distinct
 

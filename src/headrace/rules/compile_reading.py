@@ -25,8 +25,11 @@ from headrace.rules.tree import (
     Expression,
     Negative,
     Number,
+    Ordering,
     RelationName,
+    Relationship,
     Select,
+    Value,
 )
 from headrace.rules.vectors import Codes, Vector
 from headrace.rules.walk import Node, all_columns, children, conjuncts
@@ -45,12 +48,26 @@ _Any = TypeVar("_Any")
 
 def in_plans(node: _Any) -> _Any:
     """The same tree for complete schedules: every task is scheduled."""
+    if "task-scheduled" not in attributes_in(node):
+        return node
 
     def new(part: Any) -> Any:
         scheduled = isinstance(part, Column) and part.attribute == "task-scheduled"
         return Number(1.0, part.at) if scheduled else None
 
     return mapped(node, new)  # type: ignore[no-any-return]
+
+
+def attributes_in(node: Any) -> set[str]:
+    """The attributes of all columns in a body, an expression or a condition."""
+    match node:
+        case None:
+            return set()
+        case Relationship(condition=inner) | Ordering(sequence=inner):
+            return attributes_in(inner)
+        case Value(function=function):
+            return attributes_in(function)
+    return {column.attribute for column in all_columns(node)}
 
 
 def mapped(node: Any, new: Callable[[Any], Any]) -> Any:
@@ -125,8 +142,8 @@ class Reader:
     """[hosts] all of them."""
 
     @staticmethod
-    def of(graph: Graph, platform: Platform, source: str) -> Reader:
-        relations = Relations(graph, platform)
+    def of(relations: Relations, source: str) -> Reader:
+        graph, platform = relations.graph, relations.platform
         return Reader(graph, platform, Evaluator(relations, source), np.ones(len(platform.hosts), np.bool_))
 
     def rows(self, select: Select, where: list[Condition]) -> Frame:

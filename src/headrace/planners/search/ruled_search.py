@@ -41,11 +41,10 @@ def best_start(judge: Judge, names: Sequence[str], until: float) -> tuple[Key, P
             break
         planner = make(name)
         try:
-            plan = constrained_plan(planner.plan, judge, name)
+            key, plan = constrained_plan(planner.plan, judge, name)
         except NoPlan as error:
             refused = refused or error
             continue
-        key = judge.key(plan)
         if best is None or better(key, best[0]):
             best = key, plan
     if best is None:
