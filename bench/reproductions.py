@@ -18,20 +18,20 @@ from headrace.reproductions import FIGURES, Ask, Cell, Reproduction, reproduce
 
 DOCS = Path(__file__).parents[1] / "docs"
 WIDTH = 120
-HEAD = """# The papers' experiments, done again
+HEAD = """# The papers' experiments, reproduced
 
 Each section is `headrace reproduce NAME`, which prints the same tables; `--plot FILE` draws the pictures, `--json`
-gives all numbers, `--seeds N` repeats with more random numbers. All of this page was written by one run of
+gives all numbers, `--seeds N` changes the number of repetitions. This page was written by
 
     python -m bench.reproductions
 
-*Agrees* says whether what we measure supports the claim, by the rule in the column before it, which the code of the
-figure applies. Where it does not, the lines below the table say why, as far as that was tried; where no cause is known
-they say so. Seconds of virtual time are the same on every machine; scheduling costs in CPU seconds are not.
+*Agrees* says whether our measurement supports the claim according to the criterion in the column before it. If it does
+not, the text below the table gives the reason, or says that none was found. Seconds of virtual time are
+the same on every machine; scheduling costs in CPU seconds are not.
 
-A dagger (†) marks rules that were chosen or changed, or that depend on settings that were chosen, after first results
-were known; the notes of the experiment say which. The other rules are as they were when the experiment was first
-committed, which was together with its first results. The number of claims that agree is therefore no test of anything.
+A dagger (†) marks criteria that were chosen or changed, or that depend on settings chosen, after the first results were
+known. The other criteria were committed together with the first results. The number of claims that agree is therefore
+not a test.
 Error bars in pictures are one standard error of the mean over seeds.
 
 | experiment | what | claims that agree | takes |

@@ -76,7 +76,7 @@ def test_planners_accept_the_whole_policy(scheduler: str) -> None:
 
 @pytest.mark.parametrize("scheduler", names())
 def test_an_option_that_a_scheduler_lacks_is_no_traceback(scheduler: str) -> None:
-    if scheduler in ("best", "coschedule"):
+    if scheduler in ("best", "coschedule", "search"):
         assert make_scheduler(scheduler, time=3.0).name
     else:
         with pytest.raises(UsageError, match="does not accept 'time'"):

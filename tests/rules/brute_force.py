@@ -206,10 +206,7 @@ def _time(rng: random.Random, hosts: int) -> str:
 
 
 def _few(graph: Graph, platform: Platform) -> bool:
-    for count, _ in enumerate(schedules(graph, platform)):
-        if count >= MOST_SCHEDULES:
-            return False
-    return True
+    return all(count < MOST_SCHEDULES for count, _ in enumerate(schedules(graph, platform)))
 
 
 def schedules(graph: Graph, platform: Platform) -> Iterator[Schedule]:
@@ -225,12 +222,14 @@ def schedules(graph: Graph, platform: Platform) -> Iterator[Schedule]:
         if len(placed) == graph.n_tasks:
             host = np.array([placed[t][0] for t in range(graph.n_tasks)], np.int32)
             start = np.array([placed[t][1] for t in range(graph.n_tasks)])
-            yield Schedule(host, start, start + np.array([run[t][placed[t][0]] for t in range(graph.n_tasks)]))
+            yield Schedule(
+                host, start, start + np.array([run[t][placed[t][0]] for t in range(graph.n_tasks)])
+            )
             continue
         for task in range(graph.n_tasks):
             if task in placed or any(p not in placed for p in graph.producer[graph.reads_of(task)].tolist()):
                 continue
-            for h, machine in enumerate(hosts):
+            for h in range(len(hosts)):
                 start = _start(graph, platform, run, placed, task, h)
                 if any(at == h and begin > start for at, begin in placed.values()):
                     continue  # it would overtake: the schedule of another sequence
@@ -239,7 +238,6 @@ def schedules(graph: Graph, platform: Platform) -> Iterator[Schedule]:
                 if key not in seen:
                     seen.add(key)
                     stack.append(wider)
-                assert machine.cores >= 1
 
 
 def _start(

@@ -30,7 +30,9 @@ def random_relations(seed: int, *, tasks: int = 8, hosts: int = 3, partial: bool
     platform = Platform(
         (
             Site("uw", (Host("h0", 2.0, memory=1e9, price=2.0), Host("h1", load=0.25, watts=8.0)), 1e6),
-            Site("osu", tuple(Host(f"h{i}", cores=2, price=1.0) for i in range(2, max(hosts, 3))), uplink=1e6),
+            Site(
+                "osu", tuple(Host(f"h{i}", cores=2, price=1.0) for i in range(2, max(hosts, 3))), uplink=1e6
+            ),
         ),
         links=(),
         origin="uw",

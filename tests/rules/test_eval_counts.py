@@ -127,7 +127,9 @@ def test_inversions(sequence: list[float | None], op: str, tolerant: bool) -> No
         return near == (op in ("<", ">", "<>")) if near else not OPERATORS[op](a, b)
 
     vector = numbers([v or 0.0 for v in sequence], [v is not None for v in sequence])
-    wrong = [(i, j) for i, j in itertools.combinations(range(len(sequence)), 2) if fails(sequence[i], sequence[j])]
+    wrong = [
+        (i, j) for i, j in itertools.combinations(range(len(sequence)), 2) if fails(sequence[i], sequence[j])
+    ]
     assert failed_pairs(op, vector, tolerant) == len(wrong)  # type: ignore[arg-type]
     if wrong:
         assert first_failed_pair(op, vector, tolerant) == wrong[0]  # type: ignore[arg-type]
@@ -153,7 +155,8 @@ def test_values_of_rules_and_score() -> None:
     rules = parse_rules(
         """
         short: assert value preference (opt-type = minimize, priority = 3,
-          function = (select max(task-finish-time) from task), min = 0, max = 2 * (select max(task-finish-time) from task))
+          function = (select max(task-finish-time) from task), min = 0,
+          max = 2 * (select max(task-finish-time) from task))
         many: assert value preference (opt-type = maximize, priority = 1,
           function = (select count(*) from task where task-scheduled = 1), min = 0, max = (select count(*) from task))
         few: assert value requirement (function = (select count(*) from task), min = 9)
@@ -193,7 +196,9 @@ def test_processor_without_tasks_in_both_spellings() -> None:
     relations = random_relations(5, partial=False)
     relations.host = np.zeros(8, np.int32)
     relations.placed = relations.host >= 0
-    unknown = judged("assert relationship requirement ((select proc-task-list from proc) = unknown)", relations)
+    unknown = judged(
+        "assert relationship requirement ((select proc-task-list from proc) = unknown)", relations
+    )
     counted = judged("assert relationship requirement ((select proc-task-count from proc) = 0)", relations)
     assert (unknown.rows, unknown.failed) == (counted.rows, counted.failed) == (3, 1)
 

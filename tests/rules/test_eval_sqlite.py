@@ -32,9 +32,7 @@ def load(relations: Relations) -> sqlite3.Connection:
         names = [a for a, known in attributes.items() if known.type is not Type.TASKS]
         columns = [relations.column(relation, name) for name in names]
         database.execute(f"create table {relation} ({', '.join(n.replace('-', '_') for n in names)})")
-        rows = [
-            [_cell(column, row) for column in columns] for row in range(relations.length(relation))
-        ]
+        rows = [[_cell(column, row) for column in columns] for row in range(relations.length(relation))]
         database.executemany(f"insert into {relation} values ({', '.join('?' * len(names))})", rows)
     return database
 
@@ -125,7 +123,9 @@ class Writer:
         called = f"{call}{' ' if 'distinct' in call else '('}{self.number(sources)})"
         if shape == 1:
             return f"select {called} from {listed} where {where}"
-        return f"select {called} from {listed} where {where} group by {self.text(sources)} having count(*) > 1"
+        return (
+            f"select {called} from {listed} where {where} group by {self.text(sources)} having count(*) > 1"
+        )
 
     def join(self, sources: Sources) -> str:
         ids = {"task": ("task_id", "task_id"), "proc": ("proc_id", "proc_id"), "dep": ("dep_from", "dep_to")}

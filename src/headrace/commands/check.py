@@ -163,7 +163,11 @@ def _check_rules(file: str, rules: RuleSet, seen: _Seen, run: str | None) -> Non
     if run is not None:
         if program is None or platform is None:
             raise UsageError("a run is judged with its program and platform", hint="give both files as well")
-        told = judge_plan(rules, program.graph, platform, schedule_of_run(run, program.graph, platform))
+        happened = schedule_of_run(run, program.graph, platform)
+        told = judge_plan(rules, program.graph, platform, happened)
+        unfinished = int((happened.host < 0).sum())
+        if unfinished:  # nothing is known about these, so that rules cannot fail because of them
+            told["summary"] += f"; {plural(unfinished, 'task')} of run {run} did not finish"
         seen.findings.append({"file": file, "kind": "rules", "run": run} | told)
     elif not seen.plans and program is not None and platform is not None:
         told = judge_selections(rules, program.graph, platform)

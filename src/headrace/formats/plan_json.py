@@ -29,7 +29,7 @@ _MARK = re.compile(rb'"format"\s*:\s*"headrace-plan')
 
 
 def plan_to_dict(plan: Plan) -> dict[str, Any]:
-    """A plan as plain values, tasks and transfers by start time; cost and energy if the platform has prices or watts."""
+    """A plan as plain values, tasks and transfers by start time; cost and energy if hosts have prices or watts."""
     return {
         "format": FORMAT,
         "scheduler": plan.scheduler,

@@ -104,7 +104,8 @@ def detect(spec: str | Path) -> Format:
     raise BadFile(
         f"{what}: not a format that Headrace reads",
         where=str(spec),
-        hint="programs are WfFormat JSON, CSV or PST; platforms TOML, INI or PST; plans JSON; rules end in .rules; see docs/formats.md",
+        hint="programs are WfFormat JSON, CSV or PST; platforms TOML, INI or PST; plans JSON; rules end in .rules; "
+        "see docs/formats.md",
     )
 
 

@@ -80,6 +80,7 @@ FIGURES: dict[str, tuple[str, str]] = {
         "gain of co-scheduling over local processing as transfers to a remote site get slower",
     ),
     "estimates": ("estimates", "quality of estimates, from perfect to forecast, under five heuristics"),
+    "constraints": ("constraints", "rules of the user on 47 image-processing programs"),
     "planning-events": (
         "planning_events",
         "when to replan on changing grids; order of links; work stealing",

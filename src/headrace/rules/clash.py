@@ -6,7 +6,8 @@ remains is minimal: without any one of its members the others can be satisfied i
 
 Models are tried from the smallest: hosts alone, which finds wrong and full hosts; with times but without limits on
 cores, which finds circular orders and deadlines below the longest path, also in large programs; then with cores; and,
-if asked, without schedules that delay a task on purpose. An infeasible smaller model proves that the larger ones are infeasible too.
+if asked, without schedules that delay a task on purpose. An infeasible smaller model proves that the larger ones are
+infeasible too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, NamedTuple
 
-from headrace.rules.clash_text import describe, test_words
+import numpy as np
+
+from headrace.rules.clash_text import describe, words_of_test
 from headrace.rules.cpsat import requirement_tests
 from headrace.rules.cpsat_schedule import ScheduleModel, schedule_model
 from headrace.rules.cpsat_select import Env, Translator
@@ -99,7 +102,7 @@ def find_clash(
         if core is None:
             continue
         minimal, best = problem.in_time, stage
-        for larger in stages[number + 1 :]:
+        for larger in stages[number + 1 :] if _times_matter([wanted[i] for i in core], space) else ():
             # A larger model may need fewer of these rules.
             problem = _Problem([wanted[i] for i in core], space, larger, until)
             smaller = problem.core()
@@ -113,10 +116,22 @@ def find_clash(
 _TIMES = ("task-start-time", "task-finish-time", "proc-finish-time")
 
 
+def _times_matter(rules: Sequence[Rule], space: ScheduleSpace) -> bool:
+    """Whether hosts that satisfy these rules may still be impossible: without deadlines and rules on times, tasks on
+    any hosts can be scheduled."""
+    return any(_timed(rule) for rule in rules) or bool(np.isfinite(space.graph.deadline).any())
+
+
 def _timed(rule: Rule) -> bool:
     """Whether a rule speaks of times."""
     body = rule.body.function if isinstance(rule.body, Value) else rule.body
-    whole = body.condition if isinstance(body, Relationship) else body.sequence if isinstance(body, Ordering) else body
+    whole = (
+        body.condition
+        if isinstance(body, Relationship)
+        else body.sequence
+        if isinstance(body, Ordering)
+        else body
+    )
     parts = [part for part in (whole, rule.low, rule.high) if part is not None]
     return any(column.attribute in _TIMES for part in parts for column in all_columns(part))
 
@@ -145,7 +160,9 @@ class _Problem:
             if stage == "hosts" and _timed(rule):
                 continue
             try:
-                made += [_Clause(number, literals, rows) for literals, rows in requirement_tests(rule, translator)]
+                made += [
+                    _Clause(number, literals, rows) for literals, rows in requirement_tests(rule, translator)
+                ]
             except CannotExpress:
                 self.ignored = (*self.ignored, rule.name)
         return made
@@ -181,6 +198,10 @@ class _Problem:
         solver.parameters.max_time_in_seconds = left
         # Sufficient assumptions are only found by a single worker.
         solver.parameters.num_workers = 1
+        # Presolving takes longer than solving these models, and each is solved many times.
+        solver.parameters.cp_model_presolve = False
+        solver.parameters.symmetry_level = 0
+        solver.parameters.linearization_level = 0
         status = solver.solve(self.model)
         if status == self.cp.UNKNOWN:
             self.in_time = False
@@ -195,15 +216,13 @@ def _modelled(model: Any, space: ScheduleSpace, stage: str) -> ScheduleModel:
     schedule = schedule_model(
         model, space, timed=stage != "hosts", relaxed=stage == "relaxed", late=stage != "never late"
     )
-    if stage == "relaxed" and schedule.end:
+    if stage == "relaxed" and 0 < space.graph.n_tasks <= MOST_TASKS:
         last = model.new_int_var(0, schedule.horizon, "last")
         model.add_max_equality(last, schedule.end)
         cores, wanted = space.cores.tolist(), space.graph.cores.tolist()
         for host, count in enumerate(cores):
             work = sum(
-                schedule.run[t][host] * wanted[t] * on[host]
-                for t, on in enumerate(schedule.on)
-                if host in on
+                schedule.run[t][host] * wanted[t] * on[host] for t, on in enumerate(schedule.on) if host in on
             )
             model.add(work <= count * last)
     return schedule
@@ -219,7 +238,7 @@ def _clash(
     members = []
     for number, rule in enumerate(rules):
         rows = tuple(clause.rows for clause in tests if clause.rule == number)
-        words = tuple(test_words(rule, envs, space) for envs in rows)
+        words = tuple(words_of_test(rule, envs, space) for envs in rows)
         members.append(Member(rule, rows, words))
     text = describe([(member.rule, member.rows, member.words) for member in members], space)
     return Clash(tuple(members), text, minimal, ignored)
@@ -234,4 +253,3 @@ def _needed_tests(rules: list[Rule], space: ScheduleSpace, stage: str, until: fl
         problem.model.add_bool_or([*clause.literals, ~switch])
     core = problem.minimal(switches)
     return tests if not core else [tests[n] for n in core]
-

@@ -9,7 +9,19 @@ from headrace.rules.cpsat_select import Env
 from headrace.rules.relations import Relations
 from headrace.rules.semi_active import ScheduleSpace
 from headrace.rules.show import show_condition
-from headrace.rules.tree import Column, Compare, Expression, IsUnknown, Number, Relationship, Rule, Select, Text, Value
+from headrace.rules.tree import (
+    Column,
+    Compare,
+    Expression,
+    IsUnknown,
+    Number,
+    Ordering,
+    Relationship,
+    Rule,
+    Select,
+    Text,
+    Value,
+)
 from headrace.rules.walk import all_columns
 from headrace.rules.words import show_expression, show_value
 
@@ -18,7 +30,9 @@ MOST_TESTS = 4
 _PLACE = ("task-assigned-proc-id", "task-assigned-proc-name")
 
 
-def describe(members: Sequence[tuple[Rule, tuple[tuple[Env, ...], ...], tuple[str, ...]]], space: ScheduleSpace) -> str:
+def describe(
+    members: Sequence[tuple[Rule, tuple[tuple[Env, ...], ...], tuple[str, ...]]], space: ScheduleSpace
+) -> str:
     """Why these requirements clash, in a sentence.
 
     The facts that select a host are named with it: `lillith has utilization 7`.
@@ -60,11 +74,13 @@ def _facts(rule: Rule, rows: tuple[tuple[Env, ...], ...], space: ScheduleSpace) 
             if relation == "proc":
                 for attribute, column in columns.items():
                     value = show_value(relations, column.type, relations.column("proc", attribute), row)
-                    found.append(f"{relations.name('proc', row)} has {attribute.removeprefix('proc-')} {value}")
+                    found.append(
+                        f"{relations.name('proc', row)} has {attribute.removeprefix('proc-')} {value}"
+                    )
     return list(dict.fromkeys(found))
 
 
-def test_words(rule: Rule, rows: tuple[Env, ...], space: ScheduleSpace) -> str:
+def words_of_test(rule: Rule, rows: tuple[Env, ...], space: ScheduleSpace) -> str:
     """What a test asks for: `FFT.3 must run on lillith`, or the rule's condition with the rows that it is about."""
     relations = Relations(space.graph, space.platform)
     named = [relations.name(relation, row) for env in rows for relation, row in env.values()]
@@ -81,11 +97,15 @@ def test_words(rule: Rule, rows: tuple[Env, ...], space: ScheduleSpace) -> str:
         return f"{sides}{_about(named)} ({rule.name})"
     if isinstance(body, Value):
         function = body.function
-        what = rule.name if isinstance(function, Relationship) or not hasattr(function, "type") else _side(function)
+        what = "failed tests" if isinstance(function, Relationship | Ordering) else _side(function)
         ends = [f"{op} {_side(end)}" for op, end in ((">=", rule.low), ("<=", rule.high)) if end is not None]
         return f"{what} must be {_listed(ends)} ({rule.name})"
     column = _side(body.sequence)
-    return f"{column} {body.test} from {' to '.join(named)} ({rule.name})" if named else f"the order of {rule.name}"
+    return (
+        f"{column} {body.test} from {' to '.join(named)} ({rule.name})"
+        if named
+        else f"the order of {rule.name}"
+    )
 
 
 def _about(named: Sequence[str]) -> str:
@@ -121,8 +141,7 @@ def _unused(body: Relationship, rows: tuple[Env, ...], relations: Relations) -> 
     """A test that a host has no task."""
     condition = body.condition
     if isinstance(condition, Compare) and condition.op == "=":
-        empty = _column(condition.left, "proc-task-count") and condition.right == Number(0.0, condition.right.at)
-        empty = empty or (
+        empty = (
             _column(condition.left, "proc-task-count")
             and isinstance(condition.right, Number)
             and condition.right.value == 0

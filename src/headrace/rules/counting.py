@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headrace.model.graph import Bools, Floats
 from headrace.rules.frames import one_row, require_rows
+from headrace.rules.membership import member
 from headrace.rules.select import Context, Evaluator, Rows, like
 from headrace.rules.tree import (
     Absolute,
@@ -31,7 +33,6 @@ from headrace.rules.tree import (
     Select,
 )
 from headrace.rules.vectors import Tests, Truth, Vector, arithmetic, compare, is_tolerant, tests_per_row
-from headrace.rules.membership import member
 from headrace.rules.words import show_row, show_value, subject, wanted
 
 
@@ -110,7 +111,7 @@ def count_tests(evaluator: Evaluator, condition: Condition) -> Count:
         case Between(operand=operand, low=low, high=high, negated=negated):
             x, sides = product(evaluator, operand), []
             for op, end in ((">=", low), ("<=", high)):
-                sides.append(_Side(op, product(evaluator, end), is_tolerant(operand, end)))  # type: ignore[arg-type]
+                sides.append(_Side(op, product(evaluator, end), is_tolerant(operand, end)))
             return _per_row(evaluator, condition, x, sides).negated(negated)
         case In(operand=operand, options=tuple(options), negated=negated):
             x = product(evaluator, operand)
@@ -162,8 +163,8 @@ def _per_row(evaluator: Evaluator, condition: Condition, x: Product, sides: list
 
 
 def _first(
-    evaluator: Evaluator, condition: Condition, x: Product, sides: list[_Side], which: str, counts: np.ndarray
-) -> str:  # type: ignore[type-arg]
+    evaluator: Evaluator, condition: Condition, x: Product, sides: list[_Side], which: str, counts: Floats
+) -> str:
     """The first x with such a test, and the element of the first side with which it is."""
     i = int(np.argmax(counts > 0))
     here = x.value[i : i + 1]
@@ -186,7 +187,7 @@ def _of_one(evaluator: Evaluator, condition: Condition) -> Count:
     x = product(evaluator, condition.operand)
     truth = _truth(evaluator, condition, x.value).spread(x.value.length)
 
-    def told(which: np.ndarray) -> str:  # type: ignore[type-arg]
+    def told(which: Bools) -> str:
         return f"{subject(evaluator, x, int(np.argmax(which)))}, {wanted(condition, '')}"
 
     true, false = int(np.count_nonzero(truth.true)), int(np.count_nonzero(truth.false))

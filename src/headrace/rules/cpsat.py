@@ -117,7 +117,9 @@ def _shortest(
 ) -> tuple[Any, Any] | None:
     """Among schedules of this score, the one that ends first; None if the time does not suffice."""
     best = round(solver.objective_value)
-    for variable, value in zip((*schedule.start, *schedule.end), map(solver.value, (*schedule.start, *schedule.end)), strict=True):
+    for variable, value in zip(
+        (*schedule.start, *schedule.end), map(solver.value, (*schedule.start, *schedule.end)), strict=True
+    ):
         model.add_hint(variable, value)
     model.add(objective <= best)
     last = schedule.terms.variable(0, schedule.horizon)
@@ -168,6 +170,7 @@ def requirement_tests(rule: Rule, translator: Translator) -> list[tuple[list[Any
     Raises:
         CannotExpress: The rule has no exact form.
     """
+    tests: list[tuple[tuple[Any, Any], tuple[Env, ...]]]
     try:
         if isinstance(rule.body, Value):
             tests = [((False, negated(false)), ()) for false in _limits(rule, translator)]

@@ -60,7 +60,9 @@ class ScheduleModel:
         key = (attribute, row, type is Type.TEXT)
         if key not in self.cells:
             fixed = attribute.startswith(LABEL) or not RELATIONS[relation][attribute].scheduled
-            self.cells[key] = self._fixed(relation, attribute, row, type) if fixed else self._moving(attribute, row)
+            self.cells[key] = (
+                self._fixed(relation, attribute, row, type) if fixed else self._moving(attribute, row)
+            )
         return self.cells[key]
 
     def _fixed(self, relation: RelationName, attribute: str, row: int, type: Type) -> Cell:
@@ -144,7 +146,12 @@ class ScheduleModel:
 def time_units(space: ScheduleSpace) -> tuple[int, bool]:
     """Units in a second that make all times whole, and True; or some that make them nearly so, and False."""
     values = np.concatenate(
-        [space.run.ravel(), space.outside.ravel(), space.free_at, *(s.ravel() for row in space.inputs for _, s in row)]
+        [
+            space.run.ravel(),
+            space.outside.ravel(),
+            space.free_at,
+            *(s.ravel() for row in space.inputs for _, s in row),
+        ]
     )
     deadline = space.graph.deadline
     values = np.unique(np.concatenate((values[np.isfinite(values)], deadline[np.isfinite(deadline)])))
@@ -210,7 +217,9 @@ def schedule_model(
 def _arrivals(made: ScheduleModel, task: int, whole: Any, relaxed: bool) -> list[Any]:
     """When a task may start: by its release and inputs from outside, and by each predecessor."""
     space, model, start = made.space, made.terms.model, made.start[task]
-    first = {h: max(whole(float(space.outside[task, h])), whole(float(space.free_at[h]))) for h in made.on[task]}
+    first = {
+        h: max(whole(float(space.outside[task, h])), whole(float(space.free_at[h]))) for h in made.on[task]
+    }
     outside = sum(first[h] * x for h, x in made.on[task].items())
     model.add(start >= outside)
     arrivals = [outside]

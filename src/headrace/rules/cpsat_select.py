@@ -146,7 +146,9 @@ class Translator:
             return UNKNOWN
         if len(rows) > 1:
             raise CannotExpress("a select of several rows is used as one value")
-        return Cell(rows[0].cell.choice, rows[0].cell.term, self.terms.all_of((rows[0].present, rows[0].cell.known)))
+        return Cell(
+            rows[0].cell.choice, rows[0].cell.term, self.terms.all_of((rows[0].present, rows[0].cell.known))
+        )
 
     # Aggregates.
 
@@ -276,7 +278,9 @@ class Translator:
             case Between():
                 operand = self.cell(node.operand, env, group)
                 above, below = (
-                    self.terms.compare(op, operand, self.cell(end, env, group), is_tolerant(node.operand, end))
+                    self.terms.compare(
+                        op, operand, self.cell(end, env, group), is_tolerant(node.operand, end)
+                    )
                     for op, end in ((">=", node.low), ("<=", node.high))
                 )
                 return _negate(node.negated, self.terms.conjunction([above, below]))
@@ -300,7 +304,9 @@ class Translator:
                 same = self.terms.compare("=", operand, row.cell, tolerant)
                 absent = negated(row.present)
                 parts.append(
-                    Truth(self.terms.all_of((same.true, row.present)), self.terms.any_of((same.false, absent)))
+                    Truth(
+                        self.terms.all_of((same.true, row.present)), self.terms.any_of((same.false, absent))
+                    )
                 )
         else:
             parts = [

@@ -246,10 +246,7 @@ class Terms:
             return Truth(False, False)
         if a.choice is not None and b.choice is not None:
             pairs = [
-                self.all_of((x, y))
-                for x, v in a.choice
-                for y, w in b.choice
-                if _holds(op, v, w, tolerant)
+                self.all_of((x, y)) for x, v in a.choice for y, w in b.choice if _holds(op, v, w, tolerant)
             ]
             if len(pairs) == len(a.choice) * len(b.choice):
                 return self.known_truth(True, known)
@@ -261,7 +258,11 @@ class Terms:
         left, right = a.term, b.term
         if isinstance(left, Quotient):
             under = left.under
-            other = self.times(right.over, under) if isinstance(right, Quotient) else self.times(self.term(b), under)
+            other = (
+                self.times(right.over, under)
+                if isinstance(right, Quotient)
+                else self.times(self.term(b), under)
+            )
             return (self.times(left.over, right.under) if isinstance(right, Quotient) else left.over), other
         if isinstance(right, Quotient):
             return self.times(self.term(a), right.under), right.over

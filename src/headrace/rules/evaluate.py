@@ -26,7 +26,7 @@ from headrace.rules.tree import (
     Type,
     Value,
 )
-from headrace.rules.vectors import EXACT, Vector, compare, constant
+from headrace.rules.vectors import EXACT, compare, constant
 from headrace.rules.walk import top_selects
 from headrace.rules.words import show_expression, show_value
 

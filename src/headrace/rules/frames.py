@@ -80,6 +80,8 @@ def expand(order: Codes, first: Codes, count: Codes) -> tuple[Codes, Codes]:
 
 def one_key(left: list[Vector], right: list[Vector], n: int, m: int) -> tuple[Vector, Vector]:
     """Several exact keys as one: equal where all are equal and known."""
+    if len(left) == 1:
+        return left[0].spread(n), right[0].spread(m)
     coded: Codes = np.zeros(n + m, np.int64)
     known = np.ones(n + m, np.bool_)
     for a, b in zip(left, right, strict=True):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from headrace.model.graph import Floats
 from headrace.rules.frames import Frame
 from headrace.rules.tree import Aggregate, AggregateName
 from headrace.rules.vectors import Codes, Vector, codes, dense, numbers
@@ -17,7 +18,7 @@ class Groups(NamedTuple):
     frame: Frame
     group: Codes
     """The group of each row."""
-    count: int
+    number: int
     """Groups, with those that have no rows."""
 
 
@@ -36,13 +37,13 @@ def groups_of(frame: Frame, owner: Codes, keys: list[Vector]) -> tuple[Groups, C
 def aggregate(call: Aggregate, groups: Groups, operand: Vector | None) -> Vector:
     """An aggregate over the known values of each group."""
     if operand is None:
-        return numbers(np.bincount(groups.group, minlength=groups.count))
+        return numbers(np.bincount(groups.group, minlength=groups.number))
     operand = operand.spread(groups.frame.length)
     group, known = groups.group[operand.known], operand[operand.known]
     if call.distinct and call.name in ("count", "sum", "avg"):
         _, first = np.unique(dense(group, codes(known, len(group))), return_index=True)
         group, known = group[first], known[first]
-    return _reduced(call.name, group, known, groups.count)
+    return _reduced(call.name, group, known, groups.number)
 
 
 def _reduced(name: AggregateName, group: Codes, known: Vector, count: int) -> Vector:
@@ -62,7 +63,7 @@ def _reduced(name: AggregateName, group: Codes, known: Vector, count: int) -> Ve
     return Vector(np.where(sizes > 0, best, 0.0), sizes > 0, known.words)
 
 
-def _sums(group: Codes, known: Vector, count: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _sums(group: Codes, known: Vector, count: int) -> Floats:
     if count == 1:
         return np.array([known.values.sum()], np.float64)  # pairwise: less rounding than one by one
-    return np.bincount(group, known.values, minlength=count)
+    return np.bincount(group, known.values, minlength=count).astype(np.float64, copy=False)

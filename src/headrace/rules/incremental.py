@@ -17,16 +17,9 @@ import numpy as np
 
 from headrace.model.graph import Bools, Floats
 from headrace.rules import incremental_values as iv
+from headrace.rules.incremental_bodies import Counted, compile_ordering, compile_relationship
 from headrace.rules.incremental_columns import Batch, Columns, Frames, Placement, unchanged
-from headrace.rules.incremental_compile import (
-    Compiler,
-    Counted,
-    Frame,
-    NotCompiled,
-    compile_ordering,
-    compile_relationship,
-    walk,
-)
+from headrace.rules.incremental_compile import Compiler, Frame, NotCompiled, walk
 from headrace.rules.incremental_values import Array, Values
 from headrace.rules.incremental_whole import Measured, Measures, measure
 from headrace.rules.semi_active import ScheduleSpace
@@ -38,7 +31,6 @@ from headrace.rules.tree import (
     Relationship,
     Rule,
     RuleSet,
-    Select,
     Span,
     Text,
     Value,
@@ -172,8 +164,9 @@ class PartialRules:
             return None
 
     def _counts(self, body: Relationship | Ordering) -> Callable[[Frame], Counted]:
-        make = compile_relationship if isinstance(body, Relationship) else compile_ordering
-        return make(self._compiler, body)  # type: ignore[operator]
+        if isinstance(body, Relationship):
+            return compile_relationship(self._compiler, body)
+        return compile_ordering(self._compiler, body)
 
     def _requirement(self, rule: Rule) -> CompiledRule:
         if not isinstance(rule.body, Value):
@@ -242,10 +235,9 @@ def scaled(value: Values, low: Values, high: Values, priority: Values, maximize:
     The scale (v - low) / (high - low), clipped, rises with v and falls with either end, so its least value is at the
     least v and the greatest ends. An UNKNOWN value counts as 0.
     """
+    least = _scale(value.low, low.high, high.high)
     if maximize:
         least = 1.0 - _scale(value.high, low.low, high.low)
-    else:
-        least = _scale(value.low, low.high, high.high)
     least = np.where(value.known & low.known & high.known, least, 0.0)
     weight = np.maximum(np.where(priority.known, priority.low, 0.0), 0.0)
     most = np.maximum(np.where(priority.maybe, priority.high, 0.0), 0.0)
@@ -286,4 +278,4 @@ def _nodes(rule: Rule) -> list[Expression | Condition]:
     return [node for part in parts for node in walk(part)]
 
 
-__all__ = ["Batch", "Judged", "PartialRules", "Placement", "Select"]
+__all__ = ["Batch", "Judged", "PartialRules", "Placement"]

@@ -58,7 +58,8 @@ class Batch:
     def child(self, number: int, space: ScheduleSpace) -> Placement:
         """One of the schedules."""
         parent, task, at = self.parent, int(self.task[number]), int(self.at[number])
-        host, start, finish, free = (a.copy() for a in (parent.host, parent.start, parent.finish, parent.free))
+        host, start = parent.host.copy(), parent.start.copy()
+        finish, free = parent.finish.copy(), parent.free.copy()
         host[task], start[task], finish[task] = at, self.start[number], self.finish[number]
         free[at, : int(space.graph.cores[task])] = self.finish[number]
         free[at] = np.sort(free[at])
@@ -141,7 +142,8 @@ class Columns:
 
     def host_codes(self, attribute: str) -> Floats:
         """The code of a text of each host."""
-        return self.fixed(("proc", attribute, True)).low[0]
+        codes: Floats = self.fixed(("proc", attribute, True)).low[0]
+        return codes
 
 
 class Frames:
@@ -253,9 +255,7 @@ class Frames:
 
     def between(self, value: Floats, low: Floats, high: Floats) -> Values:
         """The value of placed tasks; for the others, an interval for each task."""
-        return Values(
-            np.where(self.placed, value, low), np.where(self.placed, value, high), iv.TRUE, iv.TRUE
-        )
+        return Values(np.where(self.placed, value, low), np.where(self.placed, value, high), iv.TRUE, iv.TRUE)
 
     def of_host(self, attribute: str) -> Values:
         codes = self.columns.host_codes(attribute)
@@ -301,8 +301,12 @@ class Frames:
             run = space.run[task][None]
             first = np.where(np.isfinite(run), ready, np.inf).min(axis=1)
             end = (ready + run).min(axis=1)
-            start[:, task] = np.where(self.placed[:, task], start[:, task], np.minimum(first, self.columns.horizon))
-            finish[:, task] = np.where(self.placed[:, task], finish[:, task], np.minimum(end, self.columns.horizon))
+            start[:, task] = np.where(
+                self.placed[:, task], start[:, task], np.minimum(first, self.columns.horizon)
+            )
+            finish[:, task] = np.where(
+                self.placed[:, task], finish[:, task], np.minimum(end, self.columns.horizon)
+            )
         return start, finish
 
     def _free(self) -> Floats:

@@ -33,9 +33,7 @@ from headrace.rules.tree import (
     Not,
     Number,
     Or,
-    Ordering,
     RelationName,
-    Relationship,
     Select,
     Text,
     Type,
@@ -104,7 +102,7 @@ class Rows(NamedTuple):
 def is_fixed(node: Expression | Condition) -> bool:
     """Whether a value is known before planning."""
     return not any(
-        isinstance(part, Column) and _scheduled(part.attribute) or isinstance(part, Select)
+        (isinstance(part, Column) and _scheduled(part.attribute)) or isinstance(part, Select)
         for part in walk(node)
     )
 
@@ -116,11 +114,11 @@ def _scheduled(attribute: str) -> bool:
 def walk(node: Expression | Condition) -> Iterator[Expression | Condition]:
     """A node and all nodes below it, selects included."""
     yield node
-    for child in _children(node):
+    for child in children_of(node):
         yield from walk(child)
 
 
-def _children(node: Expression | Condition) -> list[Expression | Condition]:
+def children_of(node: Expression | Condition) -> list[Expression | Condition]:
     match node:
         case Arithmetic() | Compare():
             return [node.left, node.right]
@@ -172,7 +170,9 @@ class Compiler:
                 inside = self.value(node.operand, levels)
                 return lambda frame: iv.absolute(inside(frame))
             case Arithmetic():
-                return self._arithmetic(node.op, self.value(node.left, levels), self.value(node.right, levels))
+                return self._arithmetic(
+                    node.op, self.value(node.left, levels), self.value(node.right, levels)
+                )
             case Select():
                 return self.scalar(node, levels)
         raise NotCompiled(type(node).__name__)
@@ -199,7 +199,7 @@ class Compiler:
             a = a if whole else a[:, index]
             return a.reshape(a.shape[0], *before, a.shape[1], *after) if before or after else a
 
-        return lambda frame: _mapped(frame[key], shaped)
+        return lambda frame: mapped(frame[key], shaped)
 
     def scalar(self, node: Select, levels: Levels) -> ValueOf:
         """A select with one row: aggregates without `group by`, or a single row found when compiling."""
@@ -222,7 +222,7 @@ class Compiler:
             known = iv.both(values.known, present.surely)
             exact = present.exact and values.known is values.maybe
             maybe = known if exact else iv.both(values.maybe, present.possibly)
-            return _mapped(Values(values.low, values.high, known, maybe), _last_removed)
+            return mapped(Values(values.low, values.high, known, maybe), _last_removed)
 
         return value
 
@@ -258,7 +258,7 @@ class Compiler:
             raise NotCompiled("group by, having or distinct")
         if node.single:
             scalar = self.scalar(node, levels)
-            return Rows(lambda frame: (_mapped(scalar(frame), _last_added), ALL_ROWS), 1)
+            return Rows(lambda frame: (mapped(scalar(frame), last_added), ALL_ROWS), 1)
         level, present = self._level(node, levels)
         column = self.value(node.columns[0], (*levels, level))
         return Rows(lambda frame: (column(frame), present(frame)), level.rows)
@@ -327,7 +327,7 @@ class Compiler:
                 return lambda frame: iv.invert(inside(frame))
             case IsUnknown():
                 operand = self.value(node.operand, levels)
-                return _negated(node.negated, lambda frame: iv.is_unknown(operand(frame)))
+                return negate(node.negated, lambda frame: iv.is_unknown(operand(frame)))
             case Between():
                 return self._between(node, levels)
             case Like():
@@ -345,7 +345,7 @@ class Compiler:
             above = iv.compare(">=", value, low(frame), tolerant[0])
             return iv.conjunction(above, iv.compare("<=", value, high(frame), tolerant[1]))
 
-        return _negated(node.negated, truth)
+        return negate(node.negated, truth)
 
     def _like(self, node: Like, levels: Levels) -> TruthOf:
         operand, matches = self.value(node.operand, levels), self.catalog.matching(node.pattern)
@@ -364,29 +364,29 @@ class Compiler:
                 return Truth(found.true, found.true, found.false, found.false)
             return found
 
-        return _negated(node.negated, exact_truth)
+        return negate(node.negated, exact_truth)
 
     def _in(self, node: In, levels: Levels) -> TruthOf:
         operand = self.value(node.operand, levels)
         if not isinstance(node.options, Select):
             tests = [self.truth(Compare("=", node.operand, o, node.at), levels) for o in node.options]
             if not tests:
-                return _negated(node.negated, lambda frame: iv.definite(iv.FALSE))
-            return _negated(node.negated, _joined(iv.disjunction, tests))
+                return negate(node.negated, lambda frame: iv.definite(iv.FALSE))
+            return negate(node.negated, _joined(iv.disjunction, tests))
         rows, tolerant = self.rows(node.options, levels), is_tolerant(node.operand, node.options)
 
         def truth(frame: Frame) -> Truth:
             values, present = rows.values(frame)
-            same = iv.compare("=", _mapped(operand(frame), _last_added), values, tolerant)
-            true = iv._spread(same.true & present.surely, rows.rows).any(axis=-1)
-            false = iv._spread(same.false | ~present.possibly, rows.rows).all(axis=-1)
+            same = iv.compare("=", mapped(operand(frame), last_added), values, tolerant)
+            true = iv.any_row(same.true & present.surely, rows.rows)
+            false = iv.all_rows(same.false | ~present.possibly, rows.rows)
             if same.exact and present.exact:
                 return Truth(true, true, false, false)
-            maybe = iv._spread(same.maybe_true & present.possibly, rows.rows).any(axis=-1)
-            maybe_not = iv._spread(same.maybe_false | ~present.surely, rows.rows).all(axis=-1)
+            maybe = iv.any_row(same.maybe_true & present.possibly, rows.rows)
+            maybe_not = iv.all_rows(same.maybe_false | ~present.surely, rows.rows)
             return Truth(true, maybe, false, maybe_not)
 
-        return _negated(node.negated, truth)
+        return negate(node.negated, truth)
 
 
 def _joined(do: Callable[[Truth, Truth], Truth], parts: list[TruthOf]) -> TruthOf:
@@ -399,18 +399,18 @@ def _joined(do: Callable[[Truth, Truth], Truth], parts: list[TruthOf]) -> TruthO
     return truth
 
 
-def _negated(negated: bool, truth: TruthOf) -> TruthOf:
+def negate(negated: bool, truth: TruthOf) -> TruthOf:
     return (lambda frame: iv.invert(truth(frame))) if negated else truth
 
 
-def _mapped(values: Values, do: Callable[[Array], Array]) -> Values:
+def mapped(values: Values, do: Callable[[Array], Array]) -> Values:
     """All four arrays through a change of shape; arrays that are the same stay the same."""
     low, known = do(values.low), do(values.known)
     high = low if values.high is values.low else do(values.high)
     return Values(low, high, known, known if values.maybe is values.known else do(values.maybe))
 
 
-def _last_added(a: Array) -> Array:
+def last_added(a: Array) -> Array:
     return a if a.ndim == 0 or a is iv.TRUE else a[..., None]
 
 
@@ -440,139 +440,3 @@ def _product(node: Select, catalog: Catalog) -> Level:
 
 def _kept(level: Level, rows: Array) -> Level:
     return Level({a: (r, index[rows]) for a, (r, index) in level.sources.items()}, len(rows))
-
-
-# Whole bodies of rules: the numbers of tests and of failed ones, as intervals over the batch.
-
-
-class Counted(NamedTuple):
-    tests: Array
-    most_tests: Array
-    failed: Array
-    """Surely failed."""
-    most_failed: Array
-
-
-CountOf: TypeAlias = Callable[[Frame], Counted]
-
-
-def compile_relationship(compiler: Compiler, body: Relationship) -> CountOf:
-    """The tests of a relationship: the cross product of the rows of its top-level selects."""
-    selects = _top_selects(body.condition)
-    rows = [compiler.rows(select) for select in selects]
-    total = len(rows)
-    truth = _TopLevel(compiler, selects, rows).truth(body.condition)
-    shape = tuple(r.rows for r in rows)
-    if np.prod(shape, dtype=np.float64) > MOST_ROWS:
-        raise NotCompiled("too many tests")
-    axes = tuple(range(1, total + 1))
-
-    def count(frame: Frame) -> Counted:
-        found = truth(frame)
-        present = ALL_ROWS
-        for axis, row in enumerate(rows):
-            one = row.values(frame)[1]
-            surely = iv.both(present.surely, _at_axis(one.surely, axis, total))
-            exact = present.exact and one.exact
-            present = Present(
-                surely, surely if exact else iv.both(present.possibly, _at_axis(one.possibly, axis, total))
-            )
-        return _counted(found, present, shape, axes)
-
-    return count
-
-
-def _counted(found: Truth, present: Present, shape: tuple[int, ...], axes: tuple[int, ...]) -> Counted:
-    def total(a: Array) -> Array:
-        a = a if a.ndim == len(shape) + 1 else a.reshape((1,) * (len(shape) + 1)) if a.size == 1 else a
-        return np.broadcast_to(a, (a.shape[0], *shape)).sum(axis=axes)
-
-    tests, failed = total(present.surely), total(present.surely & found.false)
-    if present.exact and found.exact:
-        return Counted(tests, tests, failed, failed)
-    return Counted(tests, total(present.possibly), failed, total(present.possibly & found.maybe_false))
-
-
-def _at_axis(a: Array, axis: int, total: int) -> Array:
-    """[batch, rows] with the rows at this one of `total` axes."""
-    return a if a.ndim < 2 else a.reshape(a.shape[0], *(1,) * axis, a.shape[1], *(1,) * (total - 1 - axis))
-
-
-def _top_selects(condition: Condition) -> list[Select]:
-    """The selects of a relationship, not those inside selects or after `in`."""
-    found: list[Select] = []
-
-    def visit(node: Expression | Condition) -> None:
-        if isinstance(node, Select):
-            found.append(node)
-            return
-        children = [node.operand] if isinstance(node, In) and isinstance(node.options, Select) else None
-        for child in _children(node) if children is None else children:
-            visit(child)
-
-    visit(condition)
-    return found
-
-
-class _TopLevel(Compiler):
-    """Compiles the condition of a relationship, where each select is an axis of its own."""
-
-    def __init__(self, compiler: Compiler, selects: list[Select], rows: list[Rows]) -> None:
-        super().__init__(compiler.catalog)
-        self.used = compiler.used
-        self.below = compiler
-        self.axes = {id(select): (axis, rows[axis]) for axis, select in enumerate(selects)}
-
-    def scalar(self, node: Select, levels: Levels) -> ValueOf:
-        (axis, row), total = self.axes[id(node)], len(self.axes)
-        return lambda frame: _mapped(row.values(frame)[0], lambda a: _at_axis(a, axis, total))
-
-    def _in(self, node: In, levels: Levels) -> TruthOf:
-        if not isinstance(node.options, Select):
-            return super()._in(node, levels)
-        operand = self.value(node.operand, levels)
-        rows, tolerant = self.below.rows(node.options), is_tolerant(node.operand, node.options)
-        total = len(self.axes)
-
-        def truth(frame: Frame) -> Truth:
-            values, present = rows.values(frame)
-            wide = [_at_axis(a, total, total + 1) for a in (values.low, values.high, values.known, values.maybe)]
-            same = iv.compare("=", _mapped(operand(frame), _last_added), Values(*wide), tolerant)
-            surely, possibly = (_at_axis(p, total, total + 1) for p in present)
-            spread = iv._spread
-            return Truth(
-                spread(same.true & surely, rows.rows).any(axis=-1),
-                spread(same.maybe_true & possibly, rows.rows).any(axis=-1),
-                spread(same.false | ~possibly, rows.rows).all(axis=-1),
-                spread(same.maybe_false | ~surely, rows.rows).all(axis=-1),
-            )
-
-        return _negated(node.negated, truth)
-
-
-def compile_ordering(compiler: Compiler, body: Ordering) -> CountOf:
-    """Every element of a sequence against every later one: O(rows^2) tests."""
-    node, op = body.sequence, body.test
-    rows = compiler.rows(node)
-    n = rows.rows
-    if n * n > MOST_ROWS:
-        raise NotCompiled("too many tests")
-    if node.order_by and not all(is_fixed(o.key) for o in node.order_by):
-        raise NotCompiled("an order that depends on the schedule")
-    tolerant = is_tolerant(node, node)
-    later = np.triu(np.ones((n, n), np.bool_), 1)[None]
-
-    def count(frame: Frame) -> Counted:
-        values, present = rows.values(frame)
-        first = _mapped(values, lambda a: a if a.ndim < 2 else a[:, :, None])
-        second = _mapped(values, lambda a: a if a.ndim < 2 else a[:, None, :])
-        found = iv.compare(op, first, second, tolerant)
-        surely = later & _pairs(present.surely)
-        possibly = surely if present.exact else later & _pairs(present.possibly)
-        return _counted(found, Present(surely, possibly), (n, n), (1, 2))
-
-    return count
-
-
-def _pairs(a: Array) -> Array:
-    return a if a.ndim < 2 else a[:, :, None] & a[:, None, :]

@@ -149,7 +149,7 @@ def _holds(op: str, low: Array, high: Array, least: Array, most: Array) -> Array
     if op == ">=":
         return low >= least
     if op == ">":
-        return low > most
+        return np.asarray(low > most)
     equal = (least <= low) & (high <= most)
     return equal if op == "=" else ~equal
 
@@ -164,7 +164,8 @@ def _surely(
         return _holds(op, a.low, a.high, least_high, most_high)
     if op == "<>":
         return (a.high < least) | (a.low > most_high)
-    return (a.low == a.high) & (b.low == b.high) & (least <= a.low) & (a.high <= most)
+    point = (a.low == a.high) & (b.low == b.high)
+    return np.asarray(point & (least <= a.low) & (a.high <= most))
 
 
 def _truth(surely: Array, possibly: Array, known: Array, maybe: Array) -> Truth:
@@ -236,13 +237,23 @@ def aggregate(name: str, values: Values | None, present: Present, rows: int) -> 
     return _largest(values, surely, possibly, rows)
 
 
+def any_row(a: Array, rows: int) -> Array:
+    """Whether it holds in some row of the last axis."""
+    return np.asarray(_spread(a, rows).any(axis=-1))
+
+
+def all_rows(a: Array, rows: int) -> Array:
+    """Whether it holds in all rows of the last axis."""
+    return np.asarray(_spread(a, rows).all(axis=-1))
+
+
 def _spread(a: Array, rows: int) -> Array:
     """With its last axis at full length: constants have length 1."""
     return a if a.ndim and a.shape[-1] == rows else np.broadcast_to(a, (*a.shape[:-1], rows))
 
 
 def _count(included: Array, rows: int) -> Array:
-    return _spread(included, rows).sum(axis=-1).astype(np.float64)
+    return np.asarray(_spread(included, rows).sum(axis=-1), np.float64)
 
 
 def _sum(values: Values, surely: Array, possibly: Array, rows: int) -> Values:
@@ -258,7 +269,7 @@ def _sum(values: Values, surely: Array, possibly: Array, rows: int) -> Values:
 
 
 def _largest(values: Values, surely: Array, possibly: Array, rows: int) -> Values:
-    known = _spread(surely, rows).any(axis=-1)
+    known = any_row(surely, rows)
     if rows == 0:
         zero = np.zeros(known.shape)
         return Values(zero, zero, known, known)
@@ -267,14 +278,14 @@ def _largest(values: Values, surely: Array, possibly: Array, rows: int) -> Value
         low = np.where(known, low, 0.0)
         high = low if values.low is values.high else np.where(known, _max(values.high, surely, rows), 0.0)
         return Values(low, high, known, known)
-    maybe = _spread(possibly, rows).any(axis=-1)
+    maybe = any_row(possibly, rows)
     least = -_max(-values.low, possibly, rows)
     low = np.where(known, low, np.where(maybe, least, 0.0))
     return Values(low, np.where(maybe, _max(values.high, possibly, rows), 0.0), known, maybe)
 
 
 def _max(value: Array, included: Array, rows: int) -> Array:
-    return _spread(np.where(included, value, -np.inf), rows).max(axis=-1)
+    return np.asarray(_spread(np.where(included, value, -np.inf), rows).max(axis=-1))
 
 
 def _average(values: Values, surely: Array, possibly: Array, rows: int) -> Values:

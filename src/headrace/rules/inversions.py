@@ -45,7 +45,7 @@ def _before_and_above(first: Floats, second: Floats, *, ties: bool = False) -> i
         group, one = rank >> (bit + 1), (rank >> bit & 1).astype(np.bool_)
         begins = np.flatnonzero(np.diff(group, prepend=-1))
         size = np.diff(begins, append=2 * n)
-        ahead = np.cumsum(one & is_first)
+        ahead: Codes = np.cumsum(one & is_first, dtype=np.int64)
         ahead -= np.repeat(ahead[begins] - (one & is_first)[begins], size)
         total += int(ahead[~one & ~is_first].sum())
         order = _divided(one, begins, size)
@@ -67,7 +67,7 @@ def _ranks(first: Floats, second: Floats, ties: bool) -> tuple[Codes, Bools]:
 
 def _divided(one: Bools, begins: Codes, size: Codes) -> Codes:
     """The order in which, within each group, elements without the bit come before those with it."""
-    zeros_before = np.cumsum(~one) - ~one
+    zeros_before: Codes = np.cumsum(~one, dtype=np.int64) - ~one
     zeros_before -= np.repeat(zeros_before[begins], size)
     start = np.repeat(begins, size)
     zeros = np.repeat(np.add.reduceat(~one, begins, dtype=np.int64), size)

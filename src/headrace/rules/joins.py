@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -37,12 +37,13 @@ class _Joining:
     """Sources joined so far, without those around the select."""
 
 
-def join(evaluator: Evaluator, select: Select, outer: Frame) -> tuple[Frame, Codes]:
+def join(evaluator: Evaluator, select: Select, outer: Frame, *, ordered: bool = True) -> tuple[Frame, Codes]:
     """The rows of a select's sources for which its `where` is TRUE, and the row of `outer` that each belongs to.
 
-    Sources are first filtered alone. Then the next is always one that an equality connects with what is joined so
-    far; such a join sorts one side and takes O((n + m) log m + result). Only without such an equality all pairs are
-    made. Rows are in lexicographic order: by row of `outer`, then by rows of the sources as listed.
+    Sources are first filtered alone. Then the next is always the one that equalities connect with what is joined so
+    far and that gives the fewest pairs; such a join sorts one side and takes O((n + m) log m + result). Only without an
+    equality all pairs are made. If `ordered`, rows are in lexicographic order: by row of `outer`, then by rows of the
+    sources as listed.
     """
     hidden = {source.alias for source in select.sources}
     outer = outer.keep(set(outer.rows) - hidden)
@@ -52,12 +53,12 @@ def join(evaluator: Evaluator, select: Select, outer: Frame) -> tuple[Frame, Cod
     alone = {source.alias: _filtered(state, source) for source in select.sources}
     waiting = [source.alias for source in select.sources]
     while waiting:
-        name = next((name for name in waiting if _links(state, name)), waiting[0])
+        name, match = _next(state, alone, waiting)
         waiting.remove(name)
-        _add(state, name, alone[name], select)
+        _add(state, alone[name], match, select)
         _apply(state)
     listed = [source.alias for source in select.sources]
-    if len(listed) > 1:
+    if len(listed) > 1 and ordered:
         order = np.lexsort((*(state.frame.rows[name] for name in reversed(listed)), state.owner))
         return state.frame.take(order), state.owner[order]
     return state.frame, state.owner
@@ -103,25 +104,54 @@ def _links(state: _Joining, name: str) -> list[tuple[_Test, bool]]:
     return found
 
 
-def _add(state: _Joining, name: str, alone: Frame, select: Select) -> None:
-    """Join one more source."""
-    source = state.evaluator.source
+class _Match(NamedTuple):
+    """How a source can be joined by equalities."""
+
+    total: int
+    """Pairs of rows."""
+    used: list[_Test]
+    pairs: tuple[Codes, Codes, Codes]
+    """As `equal_pairs` returns them."""
+
+
+def _match(state: _Joining, name: str, alone: Frame) -> _Match | None:
+    """The join of one more source by all equalities that can be one exact key, or by one with tolerance."""
     links = _links(state, name)
     if not links:
+        return None
+    n, m = state.frame.length, alone.length
+    sides = [(test, *_sides(state, test, on_left, alone)) for test, on_left in links]
+    exact = [(test, a, b) for test, a, b in sides if not _tolerant(test) or (_whole(a) and _whole(b))]
+    if exact:
+        left, right = one_key([a for _, a, _ in exact], [b for _, _, b in exact], n, m)
+    else:
+        left, right = sides[0][1].spread(n), sides[0][2].spread(m)
+    pairs = equal_pairs(left, right, tolerant=not exact)
+    return _Match(int(pairs[2].sum()), [test for test, _, _ in exact or sides[:1]], pairs)
+
+
+def _whole(vector: Vector) -> bool:
+    """Whether all values are whole numbers, too small for tolerance to make two of them equal."""
+    values = vector.values
+    return bool(((values == np.rint(values)) & (np.abs(values) < 1e8)).all())
+
+
+def _next(state: _Joining, alone: dict[str, Frame], waiting: list[str]) -> tuple[str, _Match | None]:
+    """The source whose join gives the fewest rows; without equalities, the first."""
+    matches = [(name, _match(state, name, alone[name])) for name in waiting]
+    linked = [(match.total, k) for k, (_, match) in enumerate(matches) if match is not None]
+    return matches[min(linked)[1]] if linked else (waiting[0], None)
+
+
+def _add(state: _Joining, alone: Frame, match: _Match | None, select: Select) -> None:
+    """Join one more source."""
+    source = state.evaluator.source
+    if match is None:
         mine, others = cross(state.frame.length, alone.length, select.at, source)
     else:
-        exact = [link for link in links if not _tolerant(link[0])]
-        used = exact or links[:1]
-        pairs = [_sides(state, test, on_left, alone) for test, on_left in used]
-        left, right = [a for a, _ in pairs], [b for _, b in pairs]
-        if exact:
-            a, b = one_key(left, right, state.frame.length, alone.length)
-        else:
-            a, b = left[0].spread(state.frame.length), right[0].spread(alone.length)
-        matches = equal_pairs(a, b, tolerant=not exact)
-        require_rows(int(matches[2].sum()), select.at, source)
-        mine, others = expand(*matches)
-        for test, _ in used:
+        require_rows(match.total, select.at, source)
+        mine, others = expand(*match.pairs)
+        for test in match.used:
             state.tests.remove(test)
     state.frame = state.frame.beside(alone, mine, others)
     state.owner = state.owner[mine]

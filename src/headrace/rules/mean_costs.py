@@ -53,7 +53,8 @@ def mean_transfer(platform: Platform) -> MeanTransfer:
 def path_lengths(graph: Graph, run_seconds: Floats, transfer: MeanTransfer) -> Floats:
     """The longest path from the start of each task to the end of an output, on average hosts (HEFT's upward rank).
 
-    length(t) = run time(t) + max over readers s of (time to send all that s reads from t + length(s)). O(tasks + reads).
+    length(t) = run time(t) + max over readers s of (time to send all that s reads from t + length(s)).
+    O(tasks + reads).
     """
     n = graph.n_tasks
     maker = graph.producer[graph.reads].astype(np.int64)
@@ -62,7 +63,7 @@ def path_lengths(graph: Graph, run_seconds: Floats, transfer: MeanTransfer) -> F
     pairs, pair = np.unique(reader[inner] * n + maker[inner], return_inverse=True)
     size = np.bincount(pair.reshape(-1), weights=graph.size[graph.reads[inner]], minlength=len(pairs))
     ptr = np.searchsorted(pairs // max(n, 1), np.arange(n + 1)).tolist()
-    makers, seconds = (pairs % max(n, 1)).tolist(), transfer.seconds(size).tolist()
+    makers, seconds = (pairs % max(n, 1)).tolist(), transfer.seconds(size.astype(np.float64)).tolist()
     length = run_seconds.tolist()
     below = [0.0] * n
     for task in reversed(graph.order.tolist()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.model.graph import Bools
+from headrace.model.graph import Bools, Floats
 from headrace.rules.vectors import Codes, Truth, Vector, limits, with_common_words
 
 
@@ -30,7 +30,7 @@ def member(x: Vector, key: Codes, owner: Codes, options: Vector, tolerant: bool)
     return Truth(found, ~any_option | (x.known & ~found & ~any_unknown))
 
 
-def _search(values: np.ndarray, start: Codes, end: Codes, x: np.ndarray, *, right: bool) -> Codes:  # type: ignore[type-arg]
+def _search(values: Floats, start: Codes, end: Codes, x: Floats, *, right: bool) -> Codes:
     """Binary search for each x between its own start and end."""
     low, high = start.copy(), end.copy()
     if not len(values):

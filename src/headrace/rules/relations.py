@@ -20,7 +20,7 @@ from headrace.model.usage import HOUR, prices
 from headrace.rules.attributes import LABEL, RELATIONS
 from headrace.rules.mean_costs import MeanTransfer, mean_run_seconds, mean_transfer, path_lengths
 from headrace.rules.tree import RelationName, Type
-from headrace.rules.vectors import Vector, numbers, texts
+from headrace.rules.vectors import Codes, Vector, numbers, texts
 
 DIGITS = "0123456789"
 
@@ -147,7 +147,7 @@ class Relations:
         return self.run_seconds * self.graph.cores * watts[self.host_or_0]
 
     @cached_property
-    def task_count(self) -> Ints:
+    def task_count(self) -> Codes:
         return np.bincount(self.host[self.placed], minlength=len(self.platform.hosts))
 
     def per_host(self, values: Floats) -> Vector:

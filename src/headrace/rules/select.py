@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.model.errors import BadRules
+from headrace.model.graph import Bools, Floats
 from headrace.rules.frames import Frame, one_row
 from headrace.rules.grouping import Groups, aggregate, groups_of
 from headrace.rules.joins import join
@@ -91,9 +92,9 @@ class Evaluator:
 
     def rows(self, select: Select, outer: Frame) -> Rows:
         """The rows of a select for each row of the frame around it."""
-        frame, owner = join(self, select, outer)
-        context = Context(frame)
         grouped = is_grouped(select)
+        frame, owner = join(self, select, outer, ordered=bool(select.group_by) or not grouped)
+        context = Context(frame)
         if grouped:
             context, owner = self._grouped(select, frame, owner, outer)
         if select.having is not None:
@@ -121,7 +122,7 @@ class Evaluator:
         """The permutation that `order by` asks for: UNKNOWN last, ties in the order of the rows."""
         if not select.order_by:
             return None
-        keys: list[Codes | np.ndarray[tuple[int], np.dtype[np.float64]]] = []
+        keys: list[Bools | Floats] = []
         for order in select.order_by:
             key = self.value(order.key, context).spread(len(owner))
             keys += [~key.known, np.where(key.known, -key.values if order.descending else key.values, 0.0)]
@@ -238,7 +239,7 @@ def like(test: Like, x: Vector) -> Truth:
     return Truth(x.known & holds, x.known & ~holds).negated(test.negated)
 
 
-def _chosen(context: Context, owner: Codes, kept: Codes) -> tuple[Context, Codes]:
+def _chosen(context: Context, owner: Codes, kept: Bools) -> tuple[Context, Codes]:
     """The rows or groups where `kept`."""
     frame = context.frame.take(kept)
     if context.groups is None:

@@ -47,11 +47,12 @@ def selections(rules: RuleSet, graph: Graph, platform: Platform) -> list[Selecti
 
 
 def _selection(rule: Rule, evaluator: Evaluator) -> Selection:
-    counts, told, warnings = [], [], []
+    counts: list[dict[str, int]] = []
+    told, warnings = [], []
     for select in top_selects(rule.body):
         fixed = _without_schedule(select)
         count = _counts(fixed, evaluator)
-        counts.append({relation: n for relation, n in count.items()})
+        counts.append({str(relation): n for relation, n in count.items()})
         text = " with ".join(plural(n, NOUN[relation]) for relation, n in count.items())
         told.append(text if fixed.where == select.where else f"at most {text}")
         if not all(count.values()):

@@ -57,7 +57,7 @@ class ScheduleSpace:
 
     def ready(self, task: int, host: Ints, finish: Floats) -> Floats:
         """[hosts] when the inputs of a task are there, given hosts and finish times of its predecessors."""
-        ready = self.outside[task]
+        ready: Floats = self.outside[task]
         for maker, seconds in self.inputs[task]:
             ready = np.maximum(ready, finish[maker] + seconds[host[maker]])
         return ready

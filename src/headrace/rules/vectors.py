@@ -11,6 +11,7 @@ for them, and `a < b` does not. Sizes, ids and texts are compared exactly.
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,7 +29,8 @@ _KNOWN = np.ones(1, np.bool_)
 _NOT_KNOWN = np.zeros(1, np.bool_)
 
 
-class Vector(NamedTuple):
+@dataclass(frozen=True, eq=False, slots=True)
+class Vector:
     """One value for each row, or a single value for all rows."""
 
     values: Floats
@@ -36,7 +38,7 @@ class Vector(NamedTuple):
     words: tuple[str, ...] | None = None
     """For texts: sorted, `values` are positions in it."""
 
-    def __getitem__(self, rows: Any) -> Vector:  # type: ignore[override]
+    def __getitem__(self, rows: Any) -> Vector:
         """The values of some rows."""
         return Vector(self.values[rows], self.known[rows], self.words)
 
@@ -225,6 +227,13 @@ Codes: TypeAlias = NDArray[np.integer[Any]]
 def codes(vector: Vector, length: int) -> Codes:
     """Whole numbers, equal where values are equal; UNKNOWN values are equal to each other only."""
     vector = vector.spread(length)
+    values = vector.values
+    least, most = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+    if (
+        most - least < 4 * length + 1000 and (values == np.rint(values)).all()
+    ):  # no need to sort small whole numbers
+        small: Codes = np.where(vector.known, (values - least).astype(np.int64) + 1, 0)
+        return small
     _, inverse = np.unique(vector.values, return_inverse=True)
     coded: Codes = np.where(vector.known, inverse.reshape(-1) + 1, 0)
     return coded
@@ -232,6 +241,9 @@ def codes(vector: Vector, length: int) -> Codes:
 
 def dense(first: Codes, second: Codes) -> Codes:
     """One whole number for each pair, in the pairs' lexicographic order; small enough to be combined again."""
+    if not first.any():
+        first = np.zeros(1, np.int64)
     pairs = first.astype(np.int64) * (int(second.max(initial=0)) + 1) + second
     _, inverse = np.unique(pairs, return_inverse=True)
-    return inverse.reshape(-1)
+    coded: Codes = inverse.reshape(-1)
+    return coded

@@ -16,7 +16,12 @@ from headrace.model.plan import Plan
 from headrace.planners.bounds import lower_bound
 from headrace.planners.list.list_scheduler import host_constraints, list_plan
 from headrace.planners.search.best_first_controls import controls
-from headrace.planners.search.best_first_rules import FAR_ABOVE, default_rules, split_progress
+from headrace.planners.search.best_first_rules import (
+    FAR_ABOVE,
+    default_rules,
+    split_progress,
+    without_requirements,
+)
 from headrace.planners.search.best_first_states import OpenStates, Seen, State, signature
 from headrace.rules.incremental import Batch, Judged, PartialRules, Placement
 from headrace.rules.incremental_columns import unchanged
@@ -64,7 +69,8 @@ class BestFirst:
         time: Time limit in seconds; then the best schedule so far is returned, or the best open state is completed
             greedily.
         states: The most open states kept in memory; beyond it the worse half is dropped, and nothing is proven.
-        rules: The rules; None: those of the problem, or the default rules.
+        rules: The rules; None: those of the problem, or the default rules. The default requirement of idle hosts is
+            left out where no schedule can keep it.
         tell: Called now and then with states opened, best score and depth.
 
     Raises:
@@ -102,11 +108,26 @@ class BestFirst:
         self.outcome = Outcome(0, 0, math.inf, False)
 
     def plan(self, problem: Problem) -> Plan:
-        rules = self.rules or problem.rules or default_rules()
-        others, given = split_progress(rules)
         space = schedule_space(
-            problem.graph, problem.platform, holders=problem.holders, since=problem.since, free_at=problem.free_at
+            problem.graph,
+            problem.platform,
+            holders=problem.holders,
+            since=problem.since,
+            free_at=problem.free_at,
         )
+        rules = self.rules or problem.rules
+        if rules is not None:
+            return self._searched(problem, rules, space)
+        try:
+            return self._searched(problem, default_rules(), space)
+        except NoPlan:
+            # Nobody asked for idle hosts: busy ones are better than none.
+            plan = self._searched(problem, without_requirements(default_rules()), space)
+            note = "no schedule uses only hosts with at most 3 % load: the default rule `quiet` was left out"
+            return replace(plan, notes=(*plan.notes, note))
+
+    def _searched(self, problem: Problem, rules: RuleSet, space: ScheduleSpace) -> Plan:
+        others, given = split_progress(rules)
         search = _Search(self, problem, PartialRules(others, space), given)
         with controls(search.turn) as read_keys:
             plan = search.run(read_keys)
@@ -119,7 +140,9 @@ class BestFirst:
 class _Search:
     """One run of the search."""
 
-    def __init__(self, planner: BestFirst, problem: Problem, rules: PartialRules, given: float | None) -> None:
+    def __init__(
+        self, planner: BestFirst, problem: Problem, rules: PartialRules, given: float | None
+    ) -> None:
         self.planner, self.problem, self.rules = planner, problem, rules
         self.space: ScheduleSpace = rules.space
         self.tasks = problem.graph.n_tasks
@@ -142,7 +165,9 @@ class _Search:
     def turn(self, factor: float) -> None:
         """More or less hurry; from 0, more means the default."""
         before = self.hurry
-        self.planner.hurry = before * factor if before > 0 else (self.default or FAR_ABOVE) if factor > 1 else 0.0
+        self.planner.hurry = (
+            before * factor if before > 0 else (self.default or FAR_ABOVE) if factor > 1 else 0.0
+        )
 
     @property
     def outcome(self) -> Outcome:
@@ -231,7 +256,7 @@ class _Search:
         if not places:
             return []
         batch = self.rules.successors(placement, places)
-        keep = batch.finish <= self._deadlines[batch.task]
+        keep = np.isfinite(batch.finish) & (batch.finish <= self._deadlines[batch.task])
         since: Floats = np.zeros(1)
         if self.exact:
             # Every semi-active schedule can be made in the order of its starts: other orders lead to the same ones.
@@ -286,9 +311,7 @@ class _Search:
             if self.exact and not self._promising(cost, weight):
                 continue
             sign = signature(state.signature, int(batch.task[i]), int(batch.at[i]), float(batch.start[i]))
-            children.append(
-                State(batch, i, self.created, placed, cost, weight, bool(deferred[i]), sign)
-            )
+            children.append(State(batch, i, self.created, placed, cost, weight, bool(deferred[i]), sign))
             self.created += 1
         return children
 
@@ -303,8 +326,10 @@ class _Search:
         if not judged.allowed[0]:
             return
         score = float(judged.score[0])
-        if self.best is None or (score, plan.makespan) < (self.best[0] - _EQUAL, 0.0) or (
-            abs(score - self.best[0]) <= _EQUAL and plan.makespan < self.best[1]
+        if (
+            self.best is None
+            or (score, plan.makespan) < (self.best[0] - _EQUAL, 0.0)
+            or (abs(score - self.best[0]) <= _EQUAL and plan.makespan < self.best[1])
         ):
             self.best = score, plan.makespan, plan
 

@@ -50,3 +50,8 @@ def is_progress(rule: Rule) -> bool:
         ):
             return rule.priority is None or isinstance(rule.priority, Number)
     return False
+
+
+def without_requirements(rules: RuleSet) -> RuleSet:
+    """The preferences alone."""
+    return rules.without(*(rule.name for rule in rules.requirements))

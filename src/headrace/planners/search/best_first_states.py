@@ -91,8 +91,7 @@ class Seen:
             return True
         a, b = state.placement(self.space), other.placement(self.space)
         return not all(
-            np.array_equal(x, y)
-            for x, y in ((a.host, b.host), (a.start, b.start), (a.free, b.free))
+            np.array_equal(x, y) for x, y in ((a.host, b.host), (a.start, b.start), (a.free, b.free))
         )
 
     def forget(self) -> None:
