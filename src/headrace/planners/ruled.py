@@ -17,15 +17,12 @@ from headrace.core.scheduler import Planner, Problem
 from headrace.model.constraints import Constraints
 from headrace.model.errors import NoPlan
 from headrace.model.plan import Plan
+from headrace.planners.clashing import Clashing, clash_of
 from headrace.rules.compile import Compiled, compile_on
 from headrace.rules.evaluate import Verdict, evaluate_on, score
 from headrace.rules.relations import Placed, Relations
 from headrace.rules.tree import RuleSet
 
-CLASH_SECONDS = 10.0
-"""Time limit for finding out which requirements clash."""
-CLASH_CELLS = 4_000_000
-"""Items times hosts times hosts up to which clashes are looked for."""
 _EQUAL = 1e-12
 
 Key = tuple[int, float, float]
@@ -128,8 +125,10 @@ def plan_with_rules(planner: Planner, problem: Problem) -> Plan:
             key, made = constrained_plan(planner.plan, judge, planner.name)
             if key[0] == 0:
                 return made
+    except Clashing:
+        raise
     except NoPlan as error:
-        raise clash_of(judge) or error from None
+        raise clash_of(judge.problem, judge.rules) or error from None
     require_kept(judge, made, planner.name)
     return made
 
@@ -141,7 +140,7 @@ def require_kept(judge: Judge, plan: Plan, name: str) -> None:
     """
     broken = [v for v in judge.verdicts(plan) if v.importance == "requirement" and not v.kept]
     if broken:
-        raise clash_of(judge) or _missed(judge, broken[0], name)
+        raise clash_of(judge.problem, judge.rules) or _missed(judge, broken[0], name)
 
 
 def constrained_plan(plan: Callable[[Problem], Plan], judge: Judge, name: str) -> tuple[Key, Plan]:
@@ -169,24 +168,6 @@ def constrained_plan(plan: Callable[[Problem], Plan], judge: Judge, name: str) -
         assert refused is not None
         raise refused
     return best
-
-
-def clash_of(judge: Judge) -> NoPlan | None:
-    """The error for requirements that cannot hold together; None if no clash is found."""
-    from headrace.rules.clash import find_clash
-    from headrace.rules.semi_active import schedule_space
-
-    problem = judge.problem
-    hosts = len(problem.platform.hosts)
-    if problem.graph.n_items * hosts * hosts > CLASH_CELLS or not judge.rules.requirements:
-        return None
-    space = schedule_space(
-        problem.graph, problem.platform, holders=problem.holders, since=problem.since, free_at=problem.free_at
-    )
-    clash = find_clash(judge.rules, space, time=CLASH_SECONDS)
-    if clash is None or not clash.members:
-        return None
-    return NoPlan(clash.text, where=judge.rules.source)
 
 
 def _missed(judge: Judge, verdict: Verdict, name: str) -> NoPlan:

@@ -114,6 +114,16 @@ def compile_on(rules: RuleSet, relations: Relations) -> Compiled:
     return Compiled(necessary, necessary if same else constraints_of(sufficient, tasks, hosts), coverage)
 
 
+def implied_parts(rules: RuleSet, relations: Relations) -> dict[str, list[Part]]:
+    """For each requirement, the constraints that it implies."""
+    reader = Reader.of(relations, rules.source)
+    parts: dict[str, list[Part]] = {}
+    for rule in rules.requirements:
+        found = _Parts(*_compiled(rule, reader))
+        parts[rule.name] = [part for each in found.found if each.exact and found.sure for part in each.parts]
+    return parts
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class _Parts:
     """What was found for the conditions of a requirement that must all hold."""

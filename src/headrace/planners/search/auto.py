@@ -96,7 +96,7 @@ class Auto:
         try:
             key, best = best_start(judge, candidates(problem), began + REPAIR)
         except NoPlan:
-            key, best = any_start(judge)
+            key, best = any_start(judge)  # raises if the rules clash
         note = f"auto chose {best.scheduler}"
         if key[0]:
             until = work_clock() + 1.5 * REPAIR

@@ -54,8 +54,17 @@ def best_start(judge: Judge, names: Sequence[str], until: float) -> tuple[Key, P
 
 
 def any_start(judge: Judge) -> tuple[Key, Plan]:
-    """A plan without regard to the rules, for a search that repairs it."""
+    """A plan without regard to the rules, for a search that repairs it.
+
+    Raises:
+        Clashing: No search can.
+    """
+    from headrace.planners.clashing import clash_of
     from headrace.planners.list.heft import Heft
+
+    clash = clash_of(judge.problem, judge.rules)
+    if clash is not None:
+        raise clash
 
     plan = Heft().plan(replace(judge.problem, rules=None, constraints=None))
     return judge.key(plan), plan

@@ -14,6 +14,7 @@ from headrace.model.errors import BadProgram, NoPlan
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.online.adapter import obeying
+from headrace.planners.clashing import clash_of
 from headrace.planners.ruled import Judge, binds, require_kept
 from headrace.planners.timed import plan_with_bound
 
@@ -74,8 +75,13 @@ def plan_online(problem: Problem, scheduler: Scheduler) -> Plan:
     """
     from headrace.simulator.events.backend import simulate_scheduler
 
-    scheduler, graph = under_rules(scheduler, problem)
-    made = without_signals(simulate_scheduler(graph, problem.platform, scheduler).executed, problem.graph)
+    assert problem.rules is not None
+    try:
+        scheduler, graph = under_rules(scheduler, problem)
+        run = simulate_scheduler(graph, problem.platform, scheduler)
+    except NoPlan as error:
+        raise clash_of(problem, problem.rules) or error from None
+    made = without_signals(run.executed, problem.graph)
     require_kept(Judge.of(problem), made, scheduler.name)
     return made
 
