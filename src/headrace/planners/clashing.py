@@ -38,6 +38,7 @@ def clash_of(problem: Problem, rules: RuleSet) -> Clashing | None:
     '`there` (line 1) and `free` (line 3) clash'
     """
     from headrace.rules.clash import find_clash
+    from headrace.rules.cpsat_terms import CannotExpress
     from headrace.rules.semi_active import schedule_space
 
     if not rules.requirements:
@@ -47,7 +48,10 @@ def clash_of(problem: Problem, rules: RuleSet) -> Clashing | None:
     space = schedule_space(
         problem.graph, problem.platform, holders=problem.holders, since=problem.since, free_at=problem.free_at
     )
-    clash = find_clash(rules, space, time=SECONDS)
+    try:
+        clash = find_clash(rules, space, time=SECONDS)
+    except CannotExpress:  # the schedule itself has no exact model
+        return compiled_clash(problem, rules)
     if clash is None or not clash.members:
         return None
     return Clashing(clash.text, where=rules.source)
