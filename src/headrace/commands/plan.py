@@ -137,7 +137,7 @@ def _planned(
     from headrace.planners.registry import make
     from headrace.planners.rule_costs import rule_costs
 
-    planner = make(scheduler, **given)
+    planner = make(scheduler, **{name: value for name, value in given.items() if name != "tell"})
     costs = None
     if options.rule_costs and not is_scheduler(planner):
         problem = Problem(source.graph, platform, seed=options.seed, rules=rules)

@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.arrays import Int64s
 from headrace.arrays.clock import work_clock
-from headrace.arrays.problem import problem_arrays
+from headrace.arrays.problem import ProblemArrays, problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Ints
@@ -22,6 +22,10 @@ from headrace.planners.search.critical_chain import critical_tasks
 
 Tell = Callable[[Plan, Key], None]
 """Called with every plan that is better than all before."""
+_HOT, _COLD = 0.02, 0.0002
+"""Temperatures at the start and at the end: a plan worse by this much, in score, is accepted with probability 1/e."""
+_MAKESPAN_WEIGHT = 0.02
+"""Weight of the makespan, relative to the start's, beside a score."""
 _MOST_TASKS, _MOST_HOSTS = 60, 32
 """The best-first search over partial schedules is tried on programs and platforms up to this size."""
 
@@ -73,9 +77,11 @@ def any_start(judge: Judge) -> tuple[Key, Plan]:
 def searched(
     judge: Judge, start: tuple[Key, Plan], seconds: float, until: float, tell: Tell, *, repair: bool = False
 ) -> tuple[Key, Plan]:
-    """Hill climbing over hosts and order: fewer failed tests, then a better score, then a shorter makespan.
+    """Simulated annealing over hosts and order: fewer failed tests, then a better score, then a shorter makespan.
 
-    The length of the search is counted work, so that the same call gives the same plan unless the clock ends it.
+    A move that fails more tests is never accepted; one with a worse score or makespan sometimes is, at first more often
+    than later. The length of the search is counted work, so that the same call gives the same plan unless the clock
+    ends it.
 
     Args:
         judge: The problem and its rules.
@@ -89,29 +95,56 @@ def searched(
     problem = _searchable(judge, best)
     arrays = problem_arrays(problem)
     random = np.random.default_rng(problem.seed)
-    order, host = order_of(best), best.host.copy()
+    key, order, host = best_key, order_of(best), best.host.copy()
     moves = _Moves(problem, random)
     moves.look_at(best)
-    for _ in range(_steps(judge, seconds)):
+    steps = _steps(judge, seconds)
+    accepts = _Acceptance(judge, best_key, random)
+    for step in range(steps):
         if work_clock() > until or (repair and best_key[0] == 0):
             break
         new_order, new_host = moves.next(order, host)
-        try:
-            scheduler = ListScheduler(problem, arrays)
-            scheduler.place(new_order, host_constraints(arrays, fixed=new_host))
-            trial = scheduler.plan(best.scheduler)
-        except NoPlan:
+        trial = _decoded(problem, arrays, new_order, new_host, best.scheduler)
+        if trial is None:
             continue
         trial = replace(trial, graph=judge.problem.graph)
-        key = judge.key(trial)
-        if better(best_key, key):
+        new_key = judge.key(trial)
+        if not accepts(key, new_key, step / steps):
             continue
-        order, host = new_order, trial.host.copy()
+        key, order, host = new_key, new_order, trial.host.copy()
         if better(key, best_key):
             best_key, best = key, trial
             tell(best, best_key)
         moves.look_at(trial)
     return best_key, replace(best, notes=start[1].notes)
+
+
+def _decoded(problem: Problem, arrays: ProblemArrays, order: Int64s, host: Ints, name: str) -> Plan | None:
+    """The plan of an order and hosts; None if constraints leave no host for a task."""
+    try:
+        scheduler = ListScheduler(problem, arrays)
+        scheduler.place(order, host_constraints(arrays, fixed=host))
+        return scheduler.plan(name)
+    except NoPlan:
+        return None
+
+
+class _Acceptance:
+    """Whether a trial replaces the current plan."""
+
+    def __init__(self, judge: Judge, start: Key, random: np.random.Generator) -> None:
+        self.random = random
+        self.makespan = max(start[2], 1e-300)
+        self.weight = _MAKESPAN_WEIGHT if judge.rules.preferences else 1.0
+
+    def __call__(self, current: Key, trial: Key, passed: float) -> bool:
+        if trial[0] != current[0]:
+            return trial[0] < current[0]
+        worse = trial[1] - current[1] + self.weight * (trial[2] - current[2]) / self.makespan
+        if worse <= 0:
+            return True
+        heat = _HOT * (_COLD / _HOT) ** passed
+        return bool(self.random.random() < np.exp(-worse / heat))
 
 
 def _steps(judge: Judge, seconds: float) -> int:
