@@ -80,6 +80,7 @@ def main(seconds: float = 10.0) -> None:
         began = time.perf_counter()
         best = make_plan(program, platform, "best", rules=rules, time=seconds)
         took = time.perf_counter() - began
+        print(f"{path.name}: {took:.1f} s", file=sys.stderr, flush=True)
         verdicts = evaluate(rules, program.graph, platform, best)
         kept = sum(v.kept for v in verdicts if v.importance == "requirement")
         scores = {
