@@ -47,7 +47,7 @@ def check(
     on: Annotated[
         str | None,
         typer.Option(
-            "--on", metavar="PLATFORM", help="A platform file more, or `local`.", show_default=False
+            "--on", metavar="PLATFORM", help="A platform file more, or `local`.", show_default="none"
         ),
     ] = None,
     run: Annotated[
@@ -56,7 +56,7 @@ def check(
             "--run",
             metavar="RUN",
             help="Judge what happened in this recorded run by the rules.",
-            show_default=False,
+            show_default="none",
         ),
     ] = None,
     as_json: JsonOption = False,

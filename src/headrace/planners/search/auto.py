@@ -102,10 +102,11 @@ class Auto:
             until = work_clock() + 1.5 * REPAIR
             key, best = searched(judge, (key, best), REPAIR, until, lambda plan, key: None, repair=True)
             note = f"{note} and repaired its plan by local search"
-        if not key[0] and key[1] > 0:
+        if not key[0] and (key[1] > 0 or not judge.covered):
             until = work_clock() + 2 * IMPROVE
             key, best = searched(judge, (key, best), IMPROVE, until, lambda plan, key: None)
-            note = f"{note}; score {key[1]:.6g} after a short local search (best searches longer)"
+            found = f"score {key[1]:.6g}" if judge.rules.preferences else "improved"
+            note = f"{note}; {found} after a short local search (best searches longer)"
         if key[0]:
             found = searched_best_first(judge, REPAIR)
             if found is not None and found[0][0] == 0:
