@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.model.constraints import Limit
-from headrace.model.graph import Bools
+from headrace.model.graph import Bools, Floats
 from headrace.rules.compile_hosts import apart_pairs, distinct_hosts, host_mask, same_pairs
 from headrace.rules.compile_parts import Allow, Apart, Found, Part, joined
 from headrace.rules.compile_reading import (
@@ -69,7 +69,7 @@ def count_condition(condition: Condition, reader: Reader, rule: str) -> Found | 
     return None
 
 
-def _most(op: Comparison, values: np.ndarray, least: float = 0.0) -> float | None:  # type: ignore[type-arg]
+def _most(op: Comparison, values: Floats, least: float = 0.0) -> float | None:
     """The upper bound that all comparisons together ask of a number that is at least `least`; None if there is more.
 
     >>> _most("<=", np.array([3.0, 2.0])), _most("=", np.array([0.0])), _most("=", np.array([1.0]))
@@ -118,7 +118,7 @@ def _empty_hosts(select: Select, reader: Reader) -> Found | None:
     return None
 
 
-def _of_hosts(select: Select, op: Comparison, values: np.ndarray, reader: Reader, rule: str) -> Found | None:  # type: ignore[type-arg]
+def _of_hosts(select: Select, op: Comparison, values: Floats, reader: Reader, rule: str) -> Found | None:
     """`proc-task-count` or `proc-total-running-time` of some hosts, each, the largest, or their sum."""
     column, total = select.columns[0], False
     if isinstance(column, Aggregate) and column.operand is not None and not column.distinct:
@@ -225,7 +225,7 @@ def _counted(column: Expression) -> str | None:
     return None
 
 
-def _of_tasks(select: Select, op: Comparison, values: np.ndarray, reader: Reader, rule: str) -> Found | None:  # type: ignore[type-arg]
+def _of_tasks(select: Select, op: Comparison, values: Floats, reader: Reader, rule: str) -> Found | None:
     """The number or run time of tasks: in all, or on each host or at each site."""
     what = _counted(select.columns[0])
     if what is None:
@@ -262,7 +262,7 @@ def _places(grouped: _Grouped, reader: Reader) -> list[Bools]:
     return [grouped.hosts & (site == s) for s in np.unique(site[grouped.hosts])]
 
 
-def _distinct(select: Select, op: Comparison, values: np.ndarray, reader: Reader, rule: str) -> Found | None:  # type: ignore[type-arg]
+def _distinct(select: Select, op: Comparison, values: Floats, reader: Reader, rule: str) -> Found | None:
     """The number of different hosts or sites of tasks."""
     match select.columns[0]:
         case Aggregate(name="count", operand=Column(attribute=attribute), distinct=True) if attribute in HOST:
@@ -314,7 +314,7 @@ def _joined(select: Select) -> _Joined | None:
     return _Joined((aliases[0], aliases[1]), alone, both)
 
 
-def _no_pairs(select: Select, op: Comparison, values: np.ndarray, reader: Reader, rule: str) -> Found | None:  # type: ignore[type-arg]
+def _no_pairs(select: Select, op: Comparison, values: Floats, reader: Reader, rule: str) -> Found | None:
     """No pair of tasks for which a comparison of their hosts or times holds."""
     most, pair = _most(op, values), _joined(select)
     if pair is None or most is None or not 0 <= most < 1 or len(pair.both) != 1 or any(pair.alone.values()):
@@ -337,7 +337,7 @@ def _no_pairs(select: Select, op: Comparison, values: np.ndarray, reader: Reader
     return None
 
 
-def _at_once(select: Select, op: Comparison, values: np.ndarray, reader: Reader, rule: str) -> Found | None:  # type: ignore[type-arg]
+def _at_once(select: Select, op: Comparison, values: Floats, reader: Reader, rule: str) -> Found | None:
     """The number of tasks that run when one of them starts: as many as ever run at once."""
     pair, most = _joined(select), _most(op, values, least=-1.0)
     match select.group_by:

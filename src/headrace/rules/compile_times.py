@@ -62,7 +62,7 @@ def read_times(expression: Expression, reader: Reader) -> Times | None:
         return None
     column, which = select.columns[0], "all"
     if isinstance(column, Aggregate) and column.name in ("max", "min") and column.operand is not None:
-        column, which = column.operand, column.name
+        which, column = column.name, column.operand
         if not all(is_static(key) for key in select.group_by):
             return None
     elif not is_plain(select):
@@ -105,7 +105,8 @@ def time_condition(condition: Condition, reader: Reader) -> Found | None:
     """A comparison of times with known values, or with other times."""
     if not isinstance(condition, Compare) or condition.op == "<>":
         return None
-    op, left, right = condition.op, condition.left, condition.right
+    op: Comparison = condition.op
+    left, right = condition.left, condition.right
     if is_static(left):
         op, left, right = MIRROR[op], right, left
     x = read_times(left, reader)

@@ -105,8 +105,8 @@ class Auto:
         if not key[0] and (key[1] > 0 or not judge.covered):
             until = work_clock() + 2 * IMPROVE
             key, best = searched(judge, (key, best), IMPROVE, until, lambda plan, key: None)
-            found = f"score {key[1]:.6g}" if judge.rules.preferences else "improved"
-            note = f"{note}; {found} after a short local search (best searches longer)"
+            told = f"score {key[1]:.6g}" if judge.rules.preferences else "improved"
+            note = f"{note}; {told} after a short local search (best searches longer)"
         if key[0]:
             found = searched_best_first(judge, REPAIR)
             if found is not None and found[0][0] == 0:
