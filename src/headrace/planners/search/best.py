@@ -10,14 +10,13 @@ import numpy as np
 from headrace.arrays import Int64s
 from headrace.arrays.clock import work_clock
 from headrace.arrays.problem import ProblemArrays, problem_arrays
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
 from headrace.planners.bounds import lower_bound
 from headrace.planners.constraint_failures import lateness
 from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
-from headrace.planners.obeying import obeys
 from headrace.planners.ruled import Judge, Key, better
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
 from headrace.planners.search.auto import best_of_candidates, candidates
