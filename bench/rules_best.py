@@ -2,8 +2,8 @@
 
     python -m bench.rules_best [SECONDS]
 
-Batch planners, which take minutes for large programs on contended links, are compared up to 500 tasks. The requirements are
-satisfied by a plan that HEFT makes with one host left out, so they can hold together.
+Batch planners, which take minutes for large programs on contended links, are compared up to 500 tasks. The requirements
+are satisfied by a plan that HEFT makes with one host left out, so they can hold together.
 """
 
 from __future__ import annotations
