@@ -58,7 +58,7 @@ def best_start(judge: Judge, names: Sequence[str], until: float) -> tuple[Key, P
 
 
 def any_start(judge: Judge) -> tuple[Key, Plan]:
-    """A plan without regard to the rules, for a search that repairs it.
+    """A plan for a search that repairs it: without regard to deadlines or, if there is none, to all rules.
 
     Raises:
         Clashing: No search can.
@@ -69,8 +69,12 @@ def any_start(judge: Judge) -> tuple[Key, Plan]:
     clash = clash_of(judge.problem, judge.rules)
     if clash is not None:
         raise clash
-
-    plan = Heft().plan(replace(judge.problem, rules=None, constraints=None))
+    implied = judge.compiled.implied
+    late = judge.bound_to(replace(implied, deadline=np.full(len(implied.deadline), np.inf)))
+    try:
+        plan = Heft().plan(late)
+    except NoPlan:
+        plan = Heft().plan(replace(judge.problem, rules=None, constraints=None))
     return judge.key(plan), plan
 
 
