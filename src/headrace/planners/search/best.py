@@ -22,7 +22,7 @@ from headrace.planners.ruled import Judge, Key, better
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
 from headrace.planners.search.auto import best_of_candidates, candidates
 from headrace.planners.search.critical_chain import critical_tasks
-from headrace.planners.search.ruled_search import any_start, best_start, searched, solved
+from headrace.planners.search.ruled_search import any_start, best_start, repaired, searched, solved
 
 Report = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the plan improves."""
@@ -31,18 +31,11 @@ _SHARE = 0.85
 _OPTIMAL = 1.0 + 1e-9
 _STARTS = 0.3
 """Under rules: share of the time in which further planners are tried as starts."""
-_OTHERS = (
-    "wu-gajski",
-    "minmin",
-    "maxmin",
-    "sufferage",
-    "cpop",
-    "peft",
-    "locality",
-    "xsufferage",
-    "sufferage2",
-)
+_LISTS = ("wu-gajski", "cpop", "peft", "locality")
+_BATCH = ("minmin", "maxmin", "sufferage", "xsufferage", "sufferage2")
 """Planners tried besides the candidates."""
+_BATCH_SECONDS = 1e-6
+"""Of a batch heuristic under constraints, for each pair of tasks and host."""
 _PROVEN = 1e-6
 """A score within this of a proven bound is the best."""
 
@@ -105,9 +98,10 @@ class Best:
         judge = Judge.of(problem)
         began = work_clock()
         bound = lower_bound(problem)
-        names = tuple(dict.fromkeys((*candidates(problem), *_OTHERS)))
+        names = tuple(dict.fromkeys((*candidates(problem), *self._others(problem))))
         try:
-            key, plan = best_start(judge, names, began + _STARTS * self.time)
+            starts = best_start(judge, names, began + _STARTS * self.time)
+            key, plan = repaired(judge, starts, _STARTS * self.time)
         except NoPlan:
             key, plan = any_start(judge)
         notes = [f"improved from the plan of {plan.scheduler}"]
@@ -131,6 +125,11 @@ class Best:
         if problem.rules is not None and problem.rules.preferences:
             notes.append(f"score {key[1]:.6g}, {'proven best' if proven else 'not proven best'}")
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, *notes))
+
+    def _others(self, problem: Problem) -> tuple[str, ...]:
+        """Further planners to start from; batch heuristics only where they are quick under constraints."""
+        batch = _BATCH_SECONDS * problem.graph.n_tasks**2 * len(problem.platform.hosts)
+        return (*_LISTS, *(_BATCH if batch < 0.1 * self.time else ()))
 
     def _shortened(
         self, judge: Judge, key: Key, plan: Plan, seconds: float, bound: float
