@@ -10,14 +10,13 @@ import numpy as np
 from headrace.arrays import Int64s
 from headrace.arrays.clock import work_clock
 from headrace.arrays.problem import ProblemArrays, problem_arrays
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
 from headrace.planners.bounds import lower_bound
 from headrace.planners.constraint_failures import lateness
 from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
-from headrace.planners.obeying import obeys
 from headrace.planners.ruled import Judge, Key, better
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
 from headrace.planners.search.auto import best_of_candidates, candidates
@@ -31,11 +30,12 @@ _SHARE = 0.85
 _OPTIMAL = 1.0 + 1e-9
 _STARTS = 0.3
 """Under rules: share of the time in which further planners are tried as starts."""
-_LISTS = ("wu-gajski", "cpop", "peft", "locality")
+_OTHERS = ("wu-gajski", "cpop", "peft", "locality")
+"""Under rules: planners tried besides the candidates of `auto`,"""
 _BATCH = ("minmin", "maxmin", "sufferage", "xsufferage", "sufferage2")
-"""Planners tried besides the candidates."""
-_BATCH_SECONDS = 1e-6
-"""Of a batch heuristic under constraints, for each pair of tasks and host."""
+"""and, where they are fast, these."""
+_BATCH_TASKS = 500
+"""Batch planners take seconds for larger programs on contended links."""
 _PROVEN = 1e-6
 """A score within this of a proven bound is the best."""
 
@@ -98,7 +98,8 @@ class Best:
         judge = Judge.of(problem)
         began = work_clock()
         bound = lower_bound(problem)
-        names = tuple(dict.fromkeys((*candidates(problem), *self._others(problem))))
+        fast = problem.graph.n_tasks <= _BATCH_TASKS or problem.platform.contention == "none"
+        names = tuple(dict.fromkeys((*candidates(problem), *_OTHERS, *(_BATCH if fast else ()))))
         try:
             starts = best_start(judge, names, began + _STARTS * self.time)
             key, plan = repaired(judge, starts, _STARTS * self.time)
@@ -112,7 +113,7 @@ class Best:
 
         proven = False
         if judge.covered and key[0] == 0:
-            key, plan = self._shortened(judge, key, plan, _SHARE * left(), bound)
+            key, plan = self._shortened(judge, key, plan, _SHARE * left())
         elif (found := solved(judge, 0.4 * left())) is not None and found[0][0] == 0:
             proven = found[2] >= found[0][1] - _PROVEN
             key, plan = found[:2] if better(found[0], key) else (key, plan)
@@ -126,14 +127,7 @@ class Best:
             notes.append(f"score {key[1]:.6g}, {'proven best' if proven else 'not proven best'}")
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, *notes))
 
-    def _others(self, problem: Problem) -> tuple[str, ...]:
-        """Further planners to start from; batch heuristics only where they are quick under constraints."""
-        batch = _BATCH_SECONDS * problem.graph.n_tasks**2 * len(problem.platform.hosts)
-        return (*_LISTS, *(_BATCH if batch < 0.1 * self.time else ()))
-
-    def _shortened(
-        self, judge: Judge, key: Key, plan: Plan, seconds: float, bound: float
-    ) -> tuple[Key, Plan]:
+    def _shortened(self, judge: Judge, key: Key, plan: Plan, seconds: float) -> tuple[Key, Plan]:
         """The same search as without rules, under constraints that keep all requirements."""
         problem = judge.bound_to(judge.compiled.sufficient)
         try:
