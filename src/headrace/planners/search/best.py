@@ -124,6 +124,7 @@ class Best:
                 lambda made, _: self.tell(work_clock() - began, made.makespan, bound),
             )  # fmt: skip
         if problem.rules is not None and problem.rules.preferences:
+            proven = proven or key[1] <= _PROVEN  # no score is below 0
             notes.append(f"score {key[1]:.6g}, {'proven best' if proven else 'not proven best'}")
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, *notes))
 
