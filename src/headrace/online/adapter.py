@@ -13,7 +13,11 @@ from headrace.model.errors import UsageError
 from headrace.planners.registry import make
 
 POLICY_FIELDS = tuple(each.name for each in fields(ReplanPolicy))
-ACCEPTED = {"dheft": ("planning", "pause")}
+ACCEPTED = {
+    "dheft": ("planning", "pause", "when_impossible"),
+    "lheft": ("when_impossible",),
+    "workqueue": ("when_impossible",),
+}
 """Fields of `ReplanPolicy` that online schedulers accept; planners accept all of them."""
 
 
@@ -44,7 +48,7 @@ def make_scheduler(
     >>> make_scheduler("lheft", ReplanPolicy(events="S1"))
     Traceback (most recent call last):
         ...
-    headrace.model.errors.UsageError: 'lheft' does not accept events (try: omit it)
+    headrace.model.errors.UsageError: 'lheft' does not accept events (try: it accepts when_impossible)
     """
     policy = policy or ReplanPolicy()
     if isinstance(scheduler, str) and scheduler in ACCEPTED:
@@ -123,7 +127,7 @@ def policy_fields(scheduler: str) -> tuple[str, ...]:
     """The fields of `ReplanPolicy` that a scheduler of this name accepts.
 
     >>> policy_fields("lheft"), policy_fields("dheft"), "subset" in policy_fields("minmin")
-    ((), ('planning', 'pause'), True)
+    (('when_impossible',), ('planning', 'pause', 'when_impossible'), True)
     """
     if scheduler in ACCEPTED:
         return ACCEPTED[scheduler]

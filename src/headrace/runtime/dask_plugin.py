@@ -569,6 +569,8 @@ def warm_up(scheduler: Scheduler) -> None:
     copied = deepcopy(scheduler)
     if isinstance(copied, Replan):
         copied.first = None
+    if getattr(copied, "constraints", None) is not None:
+        copied.obey(None)  # type: ignore[attr-defined]
     estimates = HistoryEstimates(program.graph, platform)
     coordinator = Coordinator(copied, program.graph, platform, estimates=estimates, workers_queue=True)
     coordinator.handle([Started(0.0)])
