@@ -58,6 +58,7 @@ from headrace.model.events import (
     HostLeft,
     LinkJoined,
     LinkLeft,
+    RuleDropped,
     Started,
     StorageJoined,
     StorageLeft,
@@ -170,6 +171,12 @@ class Coordinator:
     def refs(self) -> tuple[object, object]:
         """References to the problem and the state for compiled functions."""
         return self.records.problem_ref, self.records.state_ref
+
+    @property
+    def dropped(self) -> Sequence[RuleDropped]:
+        """The rules that the scheduler has left out, because they could not be kept any more."""
+        left_out: Sequence[RuleDropped] = getattr(self.scheduler, "dropped", ())
+        return left_out
 
     # Events.
 

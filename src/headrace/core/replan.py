@@ -22,7 +22,7 @@ from headrace.core.plan_commands import (
     under_way_then,
     up_to,
 )
-from headrace.core.replan_constraints import Dropped, RunConstraints
+from headrace.core.replan_constraints import RunConstraints
 from headrace.core.replan_interval import ReplanInterval, SubTask
 from headrace.core.replan_obeying import RestOfRun, assigned_now, plan_rest
 from headrace.core.replan_policy import ReplanPolicy
@@ -30,7 +30,7 @@ from headrace.core.scheduler import Command, Planner, Problem, RequeueTail, Wake
 from headrace.core.task_window import reduced
 from headrace.core.view import RunView
 from headrace.model.constraints import Constraints
-from headrace.model.events import Event, HostJoined, HostLeft, Started
+from headrace.model.events import Event, HostJoined, HostLeft, RuleDropped, Started
 from headrace.model.graph import Bools
 from headrace.model.plan import Plan
 
@@ -78,6 +78,8 @@ class Replan:
         self._prefetch = True
         """Whether the last plan assumes the prefetch depth of the run, as plans made during the run do."""
         self._run: RunConstraints | None = None
+        self._withheld: tuple[frozenset[int], Bools] = (frozenset(), np.zeros(0, np.bool_))
+        """The hosts for which tasks of the last plan wait, and these tasks."""
 
     def obey(self, constraints: Constraints | None) -> None:
         """Make plans that satisfy these constraints, on the tasks and hosts of the whole run; None: no constraints."""
@@ -89,7 +91,7 @@ class Replan:
         return None if self._run is None else self._run.constraints
 
     @property
-    def dropped(self) -> Sequence[Dropped]:
+    def dropped(self) -> Sequence[RuleDropped]:
         """The rules that were left out during the run."""
         return () if self._run is None else self._run.dropped
 
@@ -136,7 +138,7 @@ class Replan:
             return True
         if view.mispredicted and view.time >= self._last_plan + self.policy.pause:
             return True
-        if view.ready_count == 0:
+        if view.ready_count == 0 or self._waits_for_hosts(view):
             return False
         state = view.state
         pause = 0.25 * self.interval.seconds if self.policy.periodic else 0.0
@@ -146,6 +148,13 @@ class Replan:
         if self.policy.idle:
             return bool(idle.any()) and (not running or view.time >= self._last_plan + pause)
         return not running and math.isinf(self._next_event)
+
+    def _waits_for_hosts(self, view: RunView) -> bool:
+        """Whether all ready tasks wait for hosts that have not joined yet."""
+        hosts, tasks = self._withheld
+        if self._run is None or not hosts or hosts != self._run.awaited:
+            return False
+        return bool(tasks[view.ready()].all())
 
     def _first_interval(self, view: RunView) -> float:
         if self.policy.interval is not None and self.policy.interval > 0:
@@ -228,7 +237,12 @@ class Replan:
             limit = self._next_event - view.time + self.interval.reach * self.interval.seconds
         order = up_to(plan, in_order_of_start(view, plan), limit)
         if self._run is not None and self._run.awaited:
-            order = assigned_now(view, plan, order)
+            planned = order
+            order = assigned_now(view, plan, planned)
+            later = np.setdiff1d(planned, order)
+            waiting = np.zeros(view.graph.n_tasks, np.bool_)
+            waiting[[view.task_number[plan.graph.task_names[t]] for t in later.tolist()]] = True
+            self._withheld = (self._run.awaited if len(later) else frozenset(), waiting)
         moves = transfers_for(view, plan, order)
         commands: list[Command] = [
             assignment(view, plan, order, kept),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from headrace.core.scheduler import Problem
 from headrace.core.view import RunView
 from headrace.model.constraints import ALL, Constraints, Limit
 from headrace.model.errors import NoPlan
-from headrace.model.events import Event, HostJoined, HostLeft
+from headrace.model.events import Event, HostJoined, HostLeft, RuleDropped
 from headrace.model.graph import Bools, Floats, Ints
 
 SUM_SLACK = 1.0 + 1e-9
@@ -26,17 +26,6 @@ SUM_SLACK = 1.0 + 1e-9
 
 Possible: TypeAlias = Callable[[Constraints, frozenset[int]], bool]
 """Whether the rest of a run can satisfy constraints, if these hosts were up besides those that are."""
-
-
-class Dropped(NamedTuple):
-    """A rule that a run has left out, because it could not be kept any more."""
-
-    time: float
-    rule: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{quoted([self.rule])} left out at {self.time:.6g} s: {self.why}"
 
 
 class RunConstraints:
@@ -51,7 +40,7 @@ class RunConstraints:
         self.constraints = constraints
         """Those still in force."""
         self.when_impossible = when_impossible
-        self.dropped: list[Dropped] = []
+        self.dropped: list[RuleDropped] = []
         self._left: dict[int, float] = {}
         self._awaited: frozenset[int] | None = None
 
@@ -165,7 +154,7 @@ class RunConstraints:
                 where=f"{view.graph.name} on {view.platform.name}",
                 hint="run it again with --when-impossible drop, or leave out the rule",
             )
-        self.dropped += [Dropped(view.time, name, why) for name in gone]
+        self.dropped += [RuleDropped(view.time, name, why) for name in gone]
         self.constraints = self.constraints.only(keep)
         return True
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from headrace.core.replan_constraints import Dropped, RunConstraints
+from headrace.core.replan_constraints import RunConstraints
 from headrace.core.replan_policy import WhenImpossible
 from headrace.core.scheduler import Problem
 from headrace.core.view import RunView
 from headrace.model.constraints import Constraints, placement_only
 from headrace.model.errors import NoPlan
-from headrace.model.events import Event, HostJoined, HostLeft
+from headrace.model.events import Event, HostJoined, HostLeft, RuleDropped
 from headrace.model.graph import Ints
 
 
@@ -126,7 +126,7 @@ class Obedient:
         return None if self._run is None else self._run.constraints
 
     @property
-    def dropped(self) -> Sequence[Dropped]:
+    def dropped(self) -> Sequence[RuleDropped]:
         """The rules that were left out during the run."""
         return () if self._run is None else self._run.dropped
 

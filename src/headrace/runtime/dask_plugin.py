@@ -137,6 +137,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.began: float | None = None
         self.over = False
         self.events: list[Event] = []
+        self.told_dropped = 0
         self.measured: list[tuple[str, Any]] = []
         self.sending = False
         self.known = {*self.layout.tasks, *self.layout.follows}
@@ -350,6 +351,10 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     def _carry_out(self, commands: Sequence[object]) -> None:
         """Execute the coordinator's commands; state changes of tasks are deferred to `_apply`."""
+        assert self.coordinator is not None
+        for event in self.coordinator.dropped[self.told_dropped :]:
+            self._emit(event)
+        self.told_dropped = len(self.coordinator.dropped)
         for command in commands:
             if isinstance(command, Requeue | Cancel):
                 self._hold(command.task, running=isinstance(command, Cancel))
@@ -569,8 +574,6 @@ def warm_up(scheduler: Scheduler) -> None:
     copied = deepcopy(scheduler)
     if isinstance(copied, Replan):
         copied.first = None
-    if getattr(copied, "constraints", None) is not None:
-        copied.obey(None)  # type: ignore[attr-defined]
     estimates = HistoryEstimates(program.graph, platform)
     coordinator = Coordinator(copied, program.graph, platform, estimates=estimates, workers_queue=True)
     coordinator.handle([Started(0.0)])
