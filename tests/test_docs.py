@@ -21,6 +21,7 @@ EXECUTED = (
     ("docs/guide-deploy.md",),
     ("docs/guide-coschedule.md",),
     ("docs/guide-campaign.md",),
+    ("docs/guide-rules.md",),
 )
 """The Python blocks of each group run, in order, as one program."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace import rules as rules
     from headrace.api import plan as plan
     from headrace.api import replay as replay
     from headrace.api import simulate as simulate
@@ -75,10 +76,12 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
+    if name == "rules":
+        return import_module("headrace.rules")
     if name not in _HOME:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, "__version__", "rules"]

@@ -16,6 +16,8 @@ from headrace.planners.registry import DEFAULT, make
 
 if TYPE_CHECKING:
     from headrace.model.behaviour import GridScript
+    from headrace.rules.given import Rules
+    from headrace.rules.tree import RuleSet
     from headrace.simulator.events.config import SimulationConfig
     from headrace.simulator.events.run import SimulatedRun
     from headrace.simulator.replay.plan_replay import Simulation
@@ -29,6 +31,7 @@ def plan(
     platform: Platform,
     scheduler: str | Planner | Scheduler = DEFAULT,
     *,
+    rules: Rules | None = None,
     seed: int = 0,
     **options: Any,
 ) -> Plan:
@@ -39,6 +42,9 @@ def plan(
     scheduler
         A name listed by `headrace schedulers`, `file.py:Class`, or an object. For an online scheduler, the plan
         is the schedule it produces on this platform when nothing changes.
+    rules
+        What the plan must and should be, in the rules language: a text, a file, the texts that the functions of
+        `headrace.rules` return, or parsed rules. The plan keeps every requirement.
     seed
         Random seed for planners that make random choices.
     options
@@ -47,34 +53,53 @@ def plan(
     Raises
     ------
     NoPlan
-        If the scheduler finds no plan that satisfies all rules.
+        If the scheduler finds no plan that is valid and keeps every requirement.
 
     >>> import headrace as hr
     >>> program = hr.Program()
     >>> done = [program.task(None, work=1.0) for _ in range(6)]
-    >>> hr.plan(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)).makespan
+    >>> lab = hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)
+    >>> hr.plan(program, lab).makespan
     2.0
+    >>> hr.plan(program, lab, rules=hr.rules.avoid("h1")).makespan
+    3.0
     """
     from headrace.online.adapter import is_scheduler, make_scheduler
     from headrace.planners.timed import plan_with_bound
 
     graph = program.graph if isinstance(program, Program) else program
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
-    if is_scheduler(chosen):
-        made = _what_it_does(graph, platform, make_scheduler(chosen))
-    else:
-        made = plan_with_bound(chosen, Problem(graph, platform, seed=seed))  # type: ignore[arg-type]
+    problem = Problem(graph, platform, seed=seed, rules=_given(rules))
+    made = (
+        _what_it_does(problem, make_scheduler(chosen))
+        if is_scheduler(chosen)
+        else plan_with_bound(chosen, problem)  # type: ignore[arg-type]
+    )
     _require_plan(graph, platform, made, chosen.name)
     return made
 
 
-def _what_it_does(graph: Graph, platform: Platform, scheduler: Scheduler) -> Plan:
+def _given(rules: Rules | None) -> RuleSet | None:
+    """None if there are none, so that plans without rules need no parser."""
+    if rules is None:
+        return None
+    from headrace.rules.given import as_rules
+
+    found = as_rules(rules)
+    return found if len(found) else None
+
+
+def _what_it_does(problem: Problem, scheduler: Scheduler) -> Plan:
     """The schedule an online scheduler produces when nothing changes, as a plan."""
     from headrace.planners.bounds import lower_bound
     from headrace.simulator.events.backend import simulate_scheduler
 
-    run = simulate_scheduler(graph, platform, scheduler)
-    return replace(run.executed, bound=lower_bound(Problem(graph, platform)))
+    if problem.rules is not None:
+        from headrace.simulator.events.ruled import plan_online
+
+        return replace(plan_online(problem, scheduler), bound=lower_bound(problem))
+    run = simulate_scheduler(problem.graph, problem.platform, scheduler)
+    return replace(run.executed, bound=lower_bound(problem))
 
 
 def _require_plan(graph: Graph, platform: Platform, made: Plan, name: str) -> None:
@@ -99,6 +124,7 @@ def simulate(
     scheduler: str | Planner | Scheduler = DEFAULT,
     config: SimulationConfig | None = None,
     *,
+    rules: Rules | None = None,
     seed: int = 0,
     **options: Any,
 ) -> SimulatedRun:
@@ -115,6 +141,9 @@ def simulate(
         A name listed by `headrace schedulers`, `file.py:Class`, or an object with `plan` or `react`.
     config
         When to replan, how queues are processed, faults, and estimation errors.
+    rules
+        As for `plan`. A planner's first plan keeps every requirement; later plans, and schedulers that decide while the
+        program runs, obey the requirements on hosts, order and releases.
     options
         Passed to the scheduler's constructor, such as `time=10`.
 
@@ -126,7 +155,7 @@ def simulate(
     """
     from headrace.simulator.events.simulate import simulate_program
 
-    return simulate_program(program, grid, scheduler, config, seed=seed, **options)
+    return simulate_program(program, grid, scheduler, config, rules=_given(rules), seed=seed, **options)
 
 
 def replay(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:

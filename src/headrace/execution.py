@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,8 @@ from headrace.predict.history import predict
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
+    from headrace.rules.given import Rules
+    from headrace.rules.tree import RuleSet
     from headrace.runtime.cluster import Cluster
     from headrace.runtime.execute import Outcome
 
@@ -93,6 +95,7 @@ def run(
     on: str | Cluster = "local",
     scheduler: str | Planner | Scheduler = DEFAULT,
     *,
+    rules: Rules | None = None,
     workers: int | None = None,
     speeds: Sequence[float] | None = None,
     stretch: float = 1.0,
@@ -114,6 +117,9 @@ def run(
         `local`, `tls://host:port`, `tcp://127.0.0.1:port`, or an open `Cluster`, which stays open.
     scheduler
         A name listed by `headrace schedulers`, `file.py:Class`, or an object; `dask` leaves placement to the engine.
+    rules
+        What the run must and should be, as for `plan`. A planner's first plan keeps every requirement; later plans, and
+        schedulers that decide while the program runs, obey the requirements on hosts, order and releases.
     workers, speeds, stretch
         For local runs: number of workers (default: one per core), emulated relative speeds, and a factor by which
         tasks are slowed down.
@@ -145,12 +151,13 @@ def run(
     from headrace.record import Record
     from headrace.runtime.results import write_results
 
+    asked = _rules(rules)
     with (
         Record.open(None if record is None else Path(record)) as book,
         _cluster(on, workers, speeds, stretch, tls) as cluster,
     ):
         graph, platform = _estimates(program, cluster.platform, book if learn else None)
-        plan, policy, name = _policy(scheduler, graph, platform)
+        plan, policy, name, obeyed = _policy(scheduler, graph, platform, asked)
         planned(plan)
         with book.begin(program.name, graph, platform, name, plan) as entry:
 
@@ -158,7 +165,7 @@ def run(
                 entry.observe(event)
                 observe(event)
 
-            outcome = cluster.execute(program, policy, both, graph=graph, platform=platform)
+            outcome = cluster.execute(program, policy, both, graph=obeyed, platform=platform)
             files = write_results(program, outcome.results, output)
             files |= _keep(program, outcome.results, files, entry.results_folder)
             _note_locations(program, outcome, files, entry)
@@ -206,24 +213,41 @@ def _estimates(program: Program, platform: Platform, book: Record | None) -> tup
     return predict(graph, platform, book.measurements(graph.kinds))
 
 
+def _rules(given: Rules | None) -> RuleSet | None:
+    if given is None:
+        return None
+    from headrace.rules.given import as_rules
+
+    found = as_rules(given)
+    return found if len(found) else None
+
+
 def _policy(
-    scheduler: str | Planner | Scheduler, graph: Graph, platform: Platform
-) -> tuple[Plan | None, Scheduler | None, str]:
-    """The initial plan (None unless the scheduler is a planner), the scheduler, and its name."""
+    scheduler: str | Planner | Scheduler, graph: Graph, platform: Platform, rules: RuleSet | None
+) -> tuple[Plan | None, Scheduler | None, str, Graph]:
+    """The initial plan (None unless the scheduler is a planner), the scheduler, its name, and the graph to run."""
     if scheduler == ENGINE:
-        return None, None, ENGINE
+        if rules is not None:
+            raise UsageError("the engine does not know rules", hint="use another scheduler, such as auto")
+        return None, None, ENGINE, graph
     policy = ReplanPolicy(pause=_PAUSE)
     if isinstance(scheduler, str):
         policy = accepted_policy(scheduler, policy)
     elif is_scheduler(scheduler):
         policy = ReplanPolicy()
     made = make_scheduler(scheduler, policy)
+    problem = Problem(graph, platform, rules=rules)
+    obeyed = graph
+    if rules is not None:
+        from headrace.simulator.events.ruled import under_rules
+
+        made, obeyed = under_rules(made, problem, plan_first=False)
     if not isinstance(made, Replan):
-        return None, made, made.name
-    plan = plan_with_bound(made.planner, Problem(graph, platform))
+        return None, made, made.name, obeyed
+    plan = plan_with_bound(made.planner, problem)
     require_valid(graph, platform, plan)
-    made.first = plan
-    return plan, made, made.name
+    made.first = replace(plan, graph=obeyed)
+    return plan, made, made.name, obeyed
 
 
 def _keep(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,9 +108,7 @@ def refused(read: Callable[[Path], object], path: Path) -> HeadraceError:
 def test_one_typed_error_that_names_the_place(case: Case, tmp_path: Path) -> None:
     path = tmp_path / "bad.rules"
     path.write_bytes(case.data)
-    start = time.process_time()
     error = refused(read_rules, path)
-    assert time.process_time() - start < 2
     assert type(error) is case.error
     message = str(error)
     assert all(part in message for part in (*case.expect, "bad.rules")), message

@@ -19,7 +19,7 @@ PLANNERS = [entry.name for entry in ENTRIES if entry.module.startswith("headrace
 @pytest.mark.parametrize("name", [name for name in PLANNERS if name not in EARLIER])
 def test_planner_conforms(name: str) -> None:
     options = {"time": 0.02} if name in ("best", "coschedule") else {}
-    check_planner(lambda: make(name, **options), cases=45 if name == "coschedule" else 225)
+    check_planner(lambda: make(name, **options), cases=45 if name in ("coschedule", "search") else 225)
 
 
 class Hasty(Heft):

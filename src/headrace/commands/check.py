@@ -17,7 +17,7 @@ from headrace.commands.options import JsonOption
 from headrace.formats.campaign_toml import CampaignFile, combinations
 from headrace.formats.format import Kind
 from headrace.formats.loading import load_platform, load_program
-from headrace.formats.plan_json import files_of_plan, read_plan
+from headrace.formats.plan_json import files_of_plan, read_plan, rules_file_of_plan
 from headrace.formats.python_program import is_python_program
 from headrace.formats.registry import detect
 from headrace.model.behaviour import Behaviour, GridScript
@@ -47,7 +47,7 @@ def check(
     on: Annotated[
         str | None,
         typer.Option(
-            "--on", metavar="PLATFORM", help="A platform file more, or `local`.", show_default=False
+            "--on", metavar="PLATFORM", help="A platform file more, or `local`.", show_default="none"
         ),
     ] = None,
     run: Annotated[
@@ -56,7 +56,7 @@ def check(
             "--run",
             metavar="RUN",
             help="Judge what happened in this recorded run by the rules.",
-            show_default=False,
+            show_default="none",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -106,7 +106,8 @@ def check_files(files: list[str], *, on: str | None = None, run: str | None = No
 
     A plan is checked against the program and platform given with it or, if there are none, against those it
     names; a deployment against the pipeline and platform given with it. Rules judge the plans and the recorded run
-    given with them; without these, what they select from the program on the platform is listed.
+    given with them; without these, what they select from the program on the platform is listed. Without rules, a
+    plan is judged by those it names, if that file exists.
     """
     seen = _Seen()
     later: list[tuple[str, Kind]] = []
@@ -131,11 +132,25 @@ def check_files(files: list[str], *, on: str | None = None, run: str | None = No
             platform = next(iter(seen.platforms), None) if _one(seen.platforms, "platform", file) else None
             summary, broken = check_deployment(file, _one(seen.pipelines, "pipeline", file), platform)
             seen.report(file, "deployment", summary, broken)
+    if not seen.rules:
+        _take_named_rules(seen)
     if run is not None and not seen.rules:
         raise UsageError("--run judges a run by rules", hint="add --rules FILE")
     for file, rules in seen.rules.items():
         _check_rules(file, rules, seen, run)
     return seen.findings
+
+
+def _take_named_rules(seen: _Seen) -> None:
+    """The rule files that plans say they were made with, where they exist."""
+    from headrace.rules.parser import read_rules
+
+    for plan in seen.plans:
+        name = rules_file_of_plan(plan)
+        for folder in (Path(), Path(plan).parent):
+            if name is not None and (folder / name).is_file():
+                seen.rules[str(folder / name)] = read_rules(folder / name)
+                break
 
 
 def _check_rules(file: str, rules: RuleSet, seen: _Seen, run: str | None) -> None:

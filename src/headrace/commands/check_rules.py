@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -107,18 +108,33 @@ def schedule_of_run(run: str, graph: Graph, platform: Platform) -> Happened:
     """The last successful execution of each task of a recorded run, on hosts of this platform."""
     from headrace.record import Record
 
+    with Record.open() as record:
+        rows = [
+            (row.task, row.host, row.start, row.finish)
+            for row in record.tasks(run)
+            if row.status == "done" and row.start is not None
+        ]
+    return happened(rows, graph, platform, f"run {run}")
+
+
+def happened(
+    rows: Iterable[tuple[str, str, float, float]], graph: Graph, platform: Platform, where: str
+) -> Happened:
+    """The last of these executions (task, host, start, finish) of each task.
+
+    Raises
+    ------
+    BadPlan
+        If there is no such task or host.
+    """
     number = {name: t for t, name in enumerate(graph.task_names)}
     host_number = {host.name: h for h, host in enumerate(platform.hosts)}
     n = graph.n_tasks
     done = Happened(np.full(n, -1, np.int32), np.zeros(n), np.zeros(n))
-    with Record.open() as record:
-        rows = [row for row in record.tasks(run) if row.status == "done" and row.start is not None]
-    for row in rows:
-        for what, name, known in (("task", row.task, number), ("host", row.host, host_number)):
+    for task, host, start, finish in rows:
+        for what, name, known in (("task", task, number), ("host", host, host_number)):
             if name not in known:
-                raise BadPlan(
-                    f"there is no {what} {name!r}", where=f"run {run}", hint="give the files of that run"
-                )
-        t = number[row.task]
-        done.host[t], done.start[t], done.finish[t] = host_number[row.host], row.start, row.finish
+                raise BadPlan(f"there is no {what} {name!r}", where=where, hint="give the files of that run")
+        t = number[task]
+        done.host[t], done.start[t], done.finish[t] = host_number[host], start, finish
     return done

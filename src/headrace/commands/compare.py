@@ -11,7 +11,7 @@ import typer
 
 from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
-from headrace.commands.options import JsonOption, PlotOption, names_in
+from headrace.commands.options import JsonOption, PlotOption, names_in, read_rule_file
 from headrace.experiment.compare import Row, geometric_means
 from headrace.experiment.compare import compare as compare_schedulers
 from headrace.experiment.kept import Kept, KeptResults
@@ -27,6 +27,13 @@ class CompareOptions:
     schedulers: str = option("heft,auto", "--schedulers", "Comma-separated scheduler names.", metavar="LIST")
     time: float = option(10.0, "--time", "Search time of `best`.", metavar="SECONDS")
     seed: int = option(0, "--seed", "Random seed of randomized schedulers.")
+    rules: Path | None = option(
+        None,
+        "--rules",
+        "Compare plans that keep the rules of this file.",
+        metavar="FILE",
+        default_text="no rules",
+    )
 
 
 def compare(
@@ -70,11 +77,12 @@ def compare_files(
         raise UsageError("--time has no effect without `best`", hint="add best to --schedulers")
     for name in schedulers:
         make(name, **options.get(name, {}))  # an unknown name is said before anything is planned
+    rules = read_rule_file(asked.rules)
     graphs = {_short(p): load_program(p).graph for p in programs}
     places = {_short(p): load_platform(p) for p in platforms}
     with KeptResults() as kept:
         return compare_schedulers(
-            graphs, places, schedulers, kept, options=options, seed=asked.seed, tell=tell
+            *(graphs, places, schedulers, kept), options=options, rules=rules, seed=asked.seed, tell=tell
         )
 
 

@@ -14,6 +14,7 @@ from headrace.commands.dataclass_options import option
 if TYPE_CHECKING:
     from headrace.model.plan import Plan
     from headrace.model.program import Program
+    from headrace.rules.tree import RuleSet
 
 ProgramArg = Annotated[
     str,
@@ -40,6 +41,10 @@ SchedulerOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+RulesOption = Annotated[
+    Path | None,
+    typer.Option("--rules", metavar="FILE", help="Keep the rules of this file.", show_default="no rules"),
+]
 PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw the results as SVG.")]
 
 
@@ -67,6 +72,16 @@ def read_program(spec: str) -> Program:
         program = load_program(spec)
         _ = program.graph
     return program
+
+
+def read_rule_file(path: Path | None) -> RuleSet | None:
+    """The rules of a file; None without one, or if it has no rules."""
+    if path is None:
+        return None
+    from headrace.rules.parser import read_rules
+
+    rules = read_rules(path)
+    return rules if len(rules) else None
 
 
 def draw_plan(plan: Plan, pictures: Pictures) -> None:

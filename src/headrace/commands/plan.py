@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,18 +18,24 @@ from headrace.commands.console import (
     results_beside,
 )
 from headrace.commands.dataclass_options import option
+from headrace.commands.judged_plan import JudgedPlan, judge
 from headrace.commands.options import (
     JsonOption,
     OnOption,
     Pictures,
     ProgramArg,
+    RulesOption,
     SchedulerOption,
     draw_plan,
     read_program,
+    read_rule_file,
 )
 
 if TYPE_CHECKING:
     from headrace.model.plan import Plan
+    from headrace.model.platform import Platform
+    from headrace.model.program import Program
+    from headrace.rules.tree import RuleSet
 
 SEARCHING = ("best", "coschedule")
 """Schedulers that search until their time is up and report their progress."""
@@ -40,9 +48,17 @@ class PlanOptions:
     time: float | None = option(
         None,
         "--time",
-        "Search time of `best` and `coschedule`.",
+        "Search time of `best`, `coschedule` and `search`.",
         metavar="SECONDS",
-        default_text="10 for best, 20 for coschedule",
+        default_text="10 for best, 20 for coschedule, 60 for search",
+    )
+    hurry: float | None = option(
+        None,
+        "--hurry",
+        "With `search`: priority of placing more tasks; 0 searches until the plan is proven best.",
+        metavar="PRIORITY",
+        min=0,
+        default_text="far above all others",
     )
     chunk: int | None = option(
         None,
@@ -54,10 +70,19 @@ class PlanOptions:
     )
     seed: int = option(0, "--seed", "Random seed of randomized schedulers.")
     output: Path | None = option(None, "--output", "Save the plan.", short="-o", metavar="FILE")
+    rule_costs: bool = option(
+        True,
+        "--rule-costs",
+        "With --rules: plan again without each rule, for at most 60 s, to tell its cost.",
+    )
 
     def for_planner(self, scheduler: str, say: Say) -> dict[str, Any]:
         """The arguments of the planner's constructor."""
-        given = {name: value for name in ("time", "chunk") if (value := getattr(self, name)) is not None}
+        given = {
+            name: value for name in ("time", "chunk", "hurry") if (value := getattr(self, name)) is not None
+        }
+        if scheduler == "search":
+            return given | {"tell": _states_progress(say)}
         return given | ({"tell": _search_progress(say)} if scheduler in SEARCHING else {})
 
 
@@ -66,30 +91,58 @@ def plan(
     *,
     on: OnOption = "local",
     scheduler: SchedulerOption = "auto",
+    rules: RulesOption = None,
     options: PlanOptions,
     pictures: Pictures,
     as_json: JsonOption = False,
 ) -> None:
     """Plan, write the requested files, and print a summary."""
-    from headrace.api import plan as make_plan
     from headrace.formats.loading import load_platform
     from headrace.formats.plan_json import plan_to_dict, write_plan
 
     files = (options.output, *pictures.files)
     require_outputs(*files)
+    asked = read_rule_file(rules)
     platform = load_platform(on)
     source = read_program(program)
     with computing(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts") as say:
-        given = options.for_planner(scheduler, say)
-        made = make_plan(source, platform, scheduler, seed=options.seed, **given)
+        made, judged = _planned(source, platform, scheduler, asked, options, say)
     if options.output is not None:
-        write_plan(made, options.output, made_from=(program, on))
+        kept = None if judged is None else str(rules)
+        write_plan(made, options.output, made_from=(program, on), rules_file=kept)
     draw_plan(made, pictures)
     with results_beside(*files):
         if as_json:
-            print_json(plan_to_dict(made))
+            print_json(plan_to_dict(made) | ({} if judged is None else judged.facts()))
         else:
-            _show(made, [("plan", options.output), *pictures.named])
+            _show(made, [("plan", options.output), *pictures.named], judged)
+
+
+def _planned(
+    source: Program,
+    platform: Platform,
+    scheduler: str,
+    rules: RuleSet | None,
+    options: PlanOptions,
+    say: Say,
+) -> tuple[Plan, JudgedPlan | None]:
+    from headrace.api import plan as make_plan
+
+    given = options.for_planner(scheduler, say)
+    made = make_plan(source, platform, scheduler, rules=rules, seed=options.seed, **given)
+    if rules is None:
+        return made, None
+    from headrace.core.scheduler import Problem
+    from headrace.online.adapter import is_scheduler
+    from headrace.planners.registry import make
+    from headrace.planners.rule_costs import rule_costs
+
+    planner = make(scheduler, **{name: value for name, value in given.items() if name != "tell"})
+    costs = None
+    if options.rule_costs and not is_scheduler(planner):
+        problem = Problem(source.graph, platform, seed=options.seed, rules=rules)
+        costs = rule_costs(planner, problem, made, tell=say if sys.stderr.isatty() else lambda text: None)
+    return made, judge(rules, source.graph, made, costs)
 
 
 def _search_progress(say: Say) -> Any:
@@ -100,7 +153,17 @@ def _search_progress(say: Say) -> Any:
     return tell
 
 
-def _show(made: Plan, files: list[tuple[str, Path | None]]) -> None:
+def _states_progress(say: Say) -> Any:
+    def tell(opened: int, score: float, depth: int) -> None:
+        best = "no plan yet" if math.isinf(score) else f"best score {score:.6g}"
+        say(f"{opened:,} states opened, {best}, depth {depth}")
+
+    return tell
+
+
+def _show(made: Plan, files: list[tuple[str, Path | None]], judged: JudgedPlan | None) -> None:
     from headrace.report.tables import summary
 
     print_table([], [*(list(row) for row in summary(made)), *file_rows(files)])
+    if judged is not None:
+        judged.print()

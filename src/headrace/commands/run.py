@@ -14,7 +14,8 @@ import typer
 from headrace.arrays.compile_notice import Notice, compile_notice
 from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
-from headrace.commands.options import JsonOption, Pictures, ProgramArg, read_program
+from headrace.commands.judged_plan import JudgedPlan
+from headrace.commands.options import JsonOption, Pictures, ProgramArg, read_program, read_rule_file
 from headrace.execution import Run
 from headrace.execution import run as execute
 from headrace.model.errors import UsageError
@@ -24,6 +25,7 @@ from headrace.model.program import Program
 from headrace.model.units import plural, show_size, show_time
 from headrace.model.usage import Usage, usage_of_run
 from headrace.report.usage import usage_rows
+from headrace.rules.tree import RuleSet
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,13 @@ class RunOptions:
         "--scheduler",
         "A name listed by `headrace schedulers`, file.py:Class for your own, or `dask` for no plan.",
         short="-s",
+    )
+    rules: Path | None = option(
+        None,
+        "--rules",
+        "Obey the rules of this file, and judge what happened.",
+        metavar="FILE",
+        default_text="no rules",
     )
     workers: int | None = option(
         None, "--workers", "Number of local workers.", min=1, default_text="one per core"
@@ -97,6 +106,7 @@ def run_program(
         )
     else:
         _require_bodies(program, options)
+    rules = read_rule_file(options.rules)
     events: list[Event] = []
     with (
         _progress(len(program.tasks)) as (planned, advance),
@@ -111,6 +121,7 @@ def run_program(
             program,
             options.on,
             options.scheduler,
+            rules=rules,
             workers=options.workers,
             speeds=_speeds(options.speeds),
             stretch=1.0
@@ -123,15 +134,29 @@ def run_program(
             planned=planned,
         )
     _draw(done, events, pictures)
+    judged = None if rules is None else _judged(done, rules)
     with results_beside(*pictures.files):
         if as_json:
-            print_json(to_json(done))
+            print_json(to_json(done) | ({} if judged is None else judged.facts()))
         else:
             _show(done, len(program.tasks), pictures)
+            if judged is not None:
+                judged.print()
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
         return done.failure.exit_code
     return 0
+
+
+def _judged(done: Run, rules: RuleSet) -> JudgedPlan:
+    """What the rules say of the tasks that have finished."""
+    from headrace.commands.check_rules import happened
+    from headrace.rules.evaluate import evaluate
+
+    finished = [event for event in done.outcome.events if isinstance(event, TaskFinished)]
+    rows = [(event.task, event.host, event.start, event.time) for event in finished]
+    schedule = happened(rows, done.graph, done.platform, f"run {done.id}")
+    return JudgedPlan(rules.source, evaluate(rules, done.graph, done.platform, schedule), done.makespan)
 
 
 def _require_bodies(program: Program, options: RunOptions) -> None:

@@ -17,7 +17,16 @@ from headrace.commands.console import (
     results_beside,
 )
 from headrace.commands.dataclass_options import option
-from headrace.commands.options import JsonOption, OnOption, Pictures, ProgramArg, draw_plan, read_program
+from headrace.commands.judged_plan import JudgedPlan, judge
+from headrace.commands.options import (
+    JsonOption,
+    OnOption,
+    Pictures,
+    ProgramArg,
+    draw_plan,
+    read_program,
+    read_rule_file,
+)
 from headrace.commands.simulate_options import SimulateSource, require_fitting
 from headrace.model.errors import UsageError
 from headrace.model.units import show_size, show_time
@@ -28,6 +37,7 @@ if TYPE_CHECKING:
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
+    from headrace.rules.tree import RuleSet
     from headrace.simulator.events.run import SimulatedRun
 
 
@@ -72,7 +82,7 @@ def simulate(
     require_outputs(*files)
     grid = load_grid(on)
     require_fitting(source, config, grid)
-    case = SimulateCase(read_program(program), grid, source, config)
+    case = SimulateCase(read_program(program), grid, source, config, read_rule_file(source.rules))
     if output.runs is not None:
         show = _simulate_repeatedly(case, output, pictures)
     else:
@@ -89,6 +99,13 @@ class SimulateCase:
     grid: Platform | GridScript
     source: SimulateSource
     config: SimulationConfig
+    rules: RuleSet | None = None
+
+    def judged(self, executed: Plan) -> JudgedPlan | None:
+        """What the rules say of what happened."""
+        if self.rules is None:
+            return None
+        return judge(self.rules, self.program.graph, executed)
 
     def plan(self) -> Plan:
         """The plan in the file, which must be valid."""
@@ -123,13 +140,17 @@ def _simulate_once(case: SimulateCase, log: Path | None, pictures: Pictures) -> 
     if log is not None and outcome.run is not None:
         write_file(log, ("\n".join(outcome.run.log_lines()) + "\n").encode())
     outcome.draw(pictures)
+    judged = case.judged(outcome.executed)
 
     def show(as_json: bool) -> None:
         if as_json:
-            print_json(plan_to_dict(outcome.executed) | outcome.facts)
+            told = {} if judged is None else judged.facts()
+            print_json(plan_to_dict(outcome.executed) | outcome.facts | told)
         else:
             usage = [list(row) for row in usage_rows(usage_of_plan(outcome.executed))]
             print_table([], [*outcome.rows, *usage, *file_rows([*pictures.named, ("log", log)])])
+            if judged is not None:
+                judged.print()
 
     return show
 
@@ -207,10 +228,19 @@ def _run(case: SimulateCase, say: Callable[[str], None]) -> Simulated:
 
     source, config = case.source, case.config
     run = simulate_program(
-        case.program, case.grid, source.scheduler, config, seed=source.seed, tell=tell, **source.for_planner
+        *(case.program, case.grid, source.scheduler, config),
+        rules=case.rules,
+        seed=source.seed,
+        tell=tell,
+        **source.for_planner,
     )
     planner = isinstance(make_scheduler(source.scheduler, config.policy, **source.for_planner), Replan)
-    return Simulated(run.executed, _facts(run), _rows(run, planner), run)
+    executed = run.executed
+    if case.rules is not None:
+        from headrace.simulator.events.ruled import without_signals
+
+        executed = without_signals(executed, case.program.graph)
+    return Simulated(executed, _facts(run), _rows(run, planner), run)
 
 
 def _facts(run: SimulatedRun) -> dict[str, Any]:

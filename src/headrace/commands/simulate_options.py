@@ -28,6 +28,13 @@ class SimulateSource:
         short="-s",
     )
     plan: Path | None = option(None, "--plan", "Replay this plan instead of scheduling.", metavar="FILE")
+    rules: Path | None = option(
+        None,
+        "--rules",
+        "Obey the rules of this file, and judge what happened.",
+        metavar="FILE",
+        default_text="no rules",
+    )
     seed: int = option(0, "--seed", "Random seed.", min=0)
     time: float | None = option(
         None,

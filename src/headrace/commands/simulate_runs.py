@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
+    from headrace.rules.tree import RuleSet
     from headrace.simulator.events.config import SimulationConfig
 
 
@@ -32,12 +33,16 @@ class RunOnce:
     scheduler: str
     config: SimulationConfig
     options: dict[str, Any] = field(default_factory=dict)
+    rules: RuleSet | None = None
 
     def __call__(self, seed: int) -> float:
         from headrace.simulator.events.simulate import simulate_program
 
         run = simulate_program(
-            self.program, self.grid, self.scheduler, self.config, seed=seed, **self.options
+            *(self.program, self.grid, self.scheduler, self.config),
+            rules=self.rules,
+            seed=seed,
+            **self.options,
         )
         return run.makespan
 
@@ -90,7 +95,8 @@ def _scheduled(case: SimulateCase) -> SimulateOnce:
     planned = planned_makespan(program, case.grid, config.faults, source.scheduler, **source.for_planner)
     # Functions of a program in Python need not be picklable, and are not simulated.
     what = program.graph if program.reality is None else program
-    return RunOnce(what, case.grid, source.scheduler, replace(config, planned=planned), source.for_planner)
+    fixed = replace(config, planned=planned)
+    return RunOnce(what, case.grid, source.scheduler, fixed, source.for_planner, case.rules)
 
 
 def _replayed(case: SimulateCase, runs: int) -> tuple[Plan, SimulateOnce]:

@@ -15,6 +15,7 @@ from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.planners.registry import make
 from headrace.planners.timed import plan_with_bound
+from headrace.rules.tree import RuleSet
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,14 @@ def compare(
     kept: KeptResults,
     *,
     options: Mapping[str, Mapping[str, object]] | None = None,
+    rules: RuleSet | None = None,
     seed: int = 0,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Row]:
     """Plan every program on every platform with every scheduler; cached results are reused.
 
-    Every plan passes `check`. `options` gives the constructors' arguments by scheduler.
+    Every plan passes `check` and keeps the requirements of the rules. `options` gives the constructors' arguments by
+    scheduler.
     """
     rows = []
     total = len(programs) * len(platforms) * len(schedulers)
@@ -52,20 +55,26 @@ def compare(
                 done += 1
                 tell(f"{done} of {total}: {scheduler} on {program}, {where}")
                 own = dict((options or {}).get(scheduler, {}))
-                results[scheduler] = _result(graph, platform, scheduler, own, seed, kept)
+                results[scheduler] = _result(graph, platform, scheduler, own, seed, kept, rules)
             rows.append(Row(program, where, graph.n_tasks, len(platform.hosts), results))
     return rows
 
 
 def _result(
-    graph: Graph, platform: Platform, scheduler: str, options: dict[str, object], seed: int, kept: KeptResults
+    graph: Graph,
+    platform: Platform,
+    scheduler: str,
+    options: dict[str, object],
+    seed: int,
+    kept: KeptResults,
+    rules: RuleSet | None,
 ) -> Kept | str:
-    key = key_of(graph, platform, scheduler, options, seed)
+    key = key_of(graph, platform, scheduler, options, seed, rules)
     known = kept.get(key)
     if known is not None:
         return known
     try:
-        plan = plan_with_bound(make(scheduler, **options), Problem(graph, platform, seed=seed))
+        plan = plan_with_bound(make(scheduler, **options), Problem(graph, platform, seed=seed, rules=rules))
     except NoPlan as error:
         return str(error)
     require_valid(graph, platform, plan)

@@ -15,6 +15,7 @@ import numpy as np
 from headrace.model.errors import BadFile
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
+from headrace.rules.tree import RuleSet
 
 
 class Kept(NamedTuple):
@@ -67,7 +68,14 @@ def open_kept(folder: Path | None, file: str, table: str) -> sqlite3.Connection:
     return connection
 
 
-def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, object], seed: int) -> str:
+def key_of(
+    graph: Graph,
+    platform: Platform,
+    scheduler: str,
+    options: dict[str, object],
+    seed: int,
+    rules: RuleSet | None = None,
+) -> str:
     """A key that is equal for calls that must give the same plan."""
     digest = hashlib.sha256()
     for array in (
@@ -118,7 +126,18 @@ def key_of(graph: Graph, platform: Platform, scheduler: str, options: dict[str, 
         version("headrace"),
     )
     digest.update(repr(words).encode())
+    if rules is not None:
+        digest.update(repr(_seen_by_rules(rules, graph, platform)).encode())
     return digest.hexdigest()
+
+
+def _seen_by_rules(rules: RuleSet, graph: Graph, platform: Platform) -> tuple[object, ...]:
+    """What a plan under rules depends on besides what all plans depend on: names, labels and prices."""
+    labels = {
+        name: (column.tasks.tolist(), list(column.values)) for name, column in sorted(graph.labels.items())
+    }
+    named = list(graph.task_names), list(graph.item_names), list(graph.kinds), graph.kind.tolist()
+    return rules.rules, *named, labels, [(site.name, site.hosts) for site in platform.sites]
 
 
 def file_digest(scheduler: str) -> str:

@@ -47,11 +47,15 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
     } | usage_of_plan(plan).facts()
 
 
-def write_plan(plan: Plan, path: str | Path, *, made_from: tuple[str, str] | None = None) -> None:
+def write_plan(
+    plan: Plan, path: str | Path, *, made_from: tuple[str, str] | None = None, rules_file: str | None = None
+) -> None:
     """Write a plan that `read_plan` reads back; `made_from` names its program and platform files."""
     document = plan_to_dict(plan)
     if made_from is not None:
         document |= {"program_file": made_from[0], "platform_file": made_from[1]}
+    if rules_file is not None:
+        document |= {"rules_file": rules_file}
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_file(path, encode_text(text + "\n", str(path)))
 
@@ -75,6 +79,11 @@ def files_of_plan(path: str | Path) -> tuple[str | None, str | None]:
     """The program and platform files that a plan says it was made from."""
     document = read_shape(_adapter(), read_file(path), str(path))
     return document.program_file, document.platform_file
+
+
+def rules_file_of_plan(path: str | Path) -> str | None:
+    """The rule file that a plan says it was made with."""
+    return read_shape(_adapter(), read_file(path), str(path)).rules_file
 
 
 @dataclass(slots=True)
@@ -108,6 +117,7 @@ class _Document:
     notes: Annotated[list[str], FailFast()] = field(default_factory=list)
     program_file: Name | None = None
     platform_file: Name | None = None
+    rules_file: Name | None = None
 
 
 @cache

@@ -90,6 +90,15 @@ def obeying(scheduler: Scheduler, constraints: Constraints | None) -> Scheduler:
     return scheduler
 
 
+def is_obeying(scheduler: Scheduler) -> bool:
+    """Whether the scheduler was told to obey constraints.
+
+    >>> is_obeying(obeying(make_scheduler("heft"), Constraints.none(3, 2))), is_obeying(make_scheduler("lheft"))
+    (True, False)
+    """
+    return any(getattr(scheduler, name, None) is not None for name in ("_constraints", "_wanted"))
+
+
 def _as_scheduler(made: Any, what: str) -> Scheduler:
     if not isinstance(getattr(made, "wake", None), WakeConditions):
         raise UsageError(

@@ -14,8 +14,8 @@ from headrace.planners.obeying import plan_obeying
 def plan_with_bound(planner: Planner, problem: Problem) -> Plan:
     """Plan, and add the planning time and a proven lower bound.
 
-    A bound that the planner itself proves, as `coschedule` does, is kept. The plan satisfies the problem's constraints,
-    whatever planner it is, or NoPlan is raised.
+    A bound that the planner itself proves, as `coschedule` does, is kept. The plan satisfies the problem's constraints
+    and keeps the requirements of its rules, whatever planner it is, or NoPlan is raised.
 
     Args:
         planner: Any planner.
@@ -31,8 +31,14 @@ def plan_with_bound(planner: Planner, problem: Problem) -> Plan:
     True
     """
     began = work_clock()
-    free = problem.constraints is None
-    plan = planner.plan(problem) if free else plan_obeying(planner.plan, problem, planner.name)
+    if problem.rules is not None and len(problem.rules):
+        from headrace.planners.ruled import plan_with_rules
+
+        plan = plan_with_rules(planner, problem)
+    elif problem.constraints is not None:
+        plan = plan_obeying(planner.plan, problem, planner.name)
+    else:
+        plan = planner.plan(problem)
     seconds = work_clock() - began
     bound = plan.bound if plan.bound > 0 else lower_bound(problem)
     return replace(plan, bound=bound, seconds=seconds)

@@ -21,6 +21,7 @@ from headrace.model.check import require_valid
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
+from headrace.model.units import plural
 from headrace.planners.search.best_first import BestFirst
 from headrace.planners.search.best_first_rules import default_rules
 from headrace.reproductions import Ask, Claim, Reproduction
@@ -133,7 +134,6 @@ def study(ask: Ask, seeds: Sequence[int]) -> Reproduction:
     for seed in seeds:
         ask.tell(f"lesson {seed}")
         lessons.append(_lesson(seed))
-    default = [each.default for each in lessons]
     return Reproduction(
         title="Rules directing the schedules of image-processing programs",
         source=f"{PAPER}, section 5",
@@ -143,24 +143,7 @@ def study(ask: Ask, seeds: Sequence[int]) -> Reproduction:
         ],
         rows=[_row(each) for each in lessons],
         claims=claims(lessons),
-        pictures=[
-            Diagram(
-                title="States opened under the default rules",
-                x_label="tasks",
-                y_label="states",
-                x=[float(len(each.program.tasks)) for each in lessons],
-                curves={"programs": [float(solved.opened) for solved in default]},
-                shape="points",
-            ),
-            Diagram(
-                title="Speedup under the default rules",
-                x_label="processors used",
-                y_label="speedup",
-                x=[float(solved.processors) for solved in default],
-                curves={"programs": [solved.speedup for solved in default]},
-                shape="points",
-            ),
-        ],
+        pictures=pictures(lessons),
         notes=[
             "Generated programs instead of the paper's; nine equal workstations joined by 10 Mbit/s, each in use by "
             "others with probability 0.2.",
@@ -169,6 +152,34 @@ def study(ask: Ask, seeds: Sequence[int]) -> Reproduction:
             "Preferences for the order of outputs come in pairs: outputs are placed and finish in the wanted order.",
         ],
     )  # fmt: skip
+
+
+def pictures(lessons: Sequence[Lesson]) -> list[Diagram]:
+    """Speedup over the number of processors used, and finish times of the two processors (figures 6 and 8)."""
+    used = sorted({each.default.processors for each in lessons})
+    speedups = [[e.default.speedup for e in lessons if e.default.processors == count] for count in used]
+    by_time = sorted(lessons, key=lambda each: each.ratio.finish("oddvar"))
+    return [
+        Diagram(
+            title="Speedup under the default rules, geometric means",
+            x_label="processors used",
+            y_label="speedup",
+            x=[
+                f"{count} ({plural(len(values), 'program')})"
+                for count, values in zip(used, speedups, strict=True)
+            ],
+            curves={"speedup": [_geometric(values) for values in speedups]},
+            shape="bars",
+        ),
+        Diagram(
+            title="Finish times if oddvar should finish at least twice as late as norge",
+            x_label="programs, by finish time of oddvar",
+            y_label="finish, s",
+            x=[str(k + 1) for k in range(len(by_time))],
+            curves={host: [each.ratio.finish(host) for each in by_time] for host in ("oddvar", "norge")},
+            shape="bars",
+        ),
+    ]
 
 
 def _lesson(seed: int) -> Lesson:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from headrace.rules.clash_text import describe, words_of_test
 from headrace.rules.cpsat import requirement_tests
 from headrace.rules.cpsat_schedule import ScheduleModel, schedule_model
@@ -100,7 +102,7 @@ def find_clash(
         if core is None:
             continue
         minimal, best = problem.in_time, stage
-        for larger in stages[number + 1 :]:
+        for larger in stages[number + 1 :] if _times_matter([wanted[i] for i in core], space) else ():
             # A larger model may need fewer of these rules.
             problem = _Problem([wanted[i] for i in core], space, larger, until)
             smaller = problem.core()
@@ -112,6 +114,12 @@ def find_clash(
 
 
 _TIMES = ("task-start-time", "task-finish-time", "proc-finish-time")
+
+
+def _times_matter(rules: Sequence[Rule], space: ScheduleSpace) -> bool:
+    """Whether hosts that satisfy these rules may still be impossible: without deadlines and rules on times, tasks on
+    any hosts can be scheduled."""
+    return any(_timed(rule) for rule in rules) or bool(np.isfinite(space.graph.deadline).any())
 
 
 def _timed(rule: Rule) -> bool:

@@ -14,7 +14,7 @@ def member(x: Vector, key: Codes, owner: Codes, options: Vector, tolerant: bool)
     As in SQL, a value that is not found is UNKNOWN if there is an UNKNOWN option, and nothing is in an empty set.
     """
     x, options = with_common_words(x, options)
-    length = max(len(x.values), len(key))
+    length = len(key) if len(x.values) == 1 else len(x.values)
     x, key = x.spread(length), np.broadcast_to(key, length)
     keys = int(key.max(initial=0)) + 1
     known = np.flatnonzero(options.known)

@@ -17,7 +17,7 @@ import numpy as np
 from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Platform
 from headrace.model.usage import HOUR, prices
-from headrace.rules.attributes import LABEL
+from headrace.rules.attributes import LABEL, RELATIONS
 from headrace.rules.mean_costs import MeanTransfer, mean_run_seconds, mean_transfer, path_lengths
 from headrace.rules.tree import RelationName, Type
 from headrace.rules.vectors import Codes, Vector, numbers, texts
@@ -40,12 +40,12 @@ class Placed(Protocol):
 
 def name_without_number(name: str) -> str:
     """
-    >>> [name_without_number(name) for name in ("FFT.3", "FFT_3", "FFT3", "sort_ID0000012", "42", "preview")]
+    >>> [name_without_number(name) for name in ("FFT.3", "FFT_3", "FFT 03", "sort_ID0000012", "42", "preview")]
     ['FFT', 'FFT', 'FFT', 'sort', '42', 'preview']
     """
     stem = name.rstrip(DIGITS)
     if stem != name:
-        for ending in ("_ID", ".", "_", "-"):
+        for ending in ("_ID", ".", "_", "-", " "):
             if stem.endswith(ending):
                 stem = stem.removesuffix(ending)
                 break
@@ -70,6 +70,22 @@ class Relations:
         self.finish: Floats = np.zeros(n) if schedule is None else schedule.finish
         self.placed: Bools = self.host >= 0
         self._columns: dict[tuple[str, Type], Vector] = {}
+
+    def with_schedule(self, schedule: Placed) -> Relations:
+        """The relations of another schedule, with the columns and means that no schedule changes.
+
+        >>> from headrace.model.graph import make_graph
+        >>> g = make_graph(work=[4.0], size=[], producer=[], read_ptr=[0, 0], reads=[])
+        >>> empty = Relations(g, Platform.pairwise([2.0], bandwidth=1e6))
+        >>> work = empty.column("task", "task-work")
+        >>> empty.with_schedule(empty).column("task", "task-work") is work
+        True
+        """
+        other = Relations(self.graph, self.platform, schedule)
+        other._columns = {key: column for key, column in self._columns.items() if key[0] not in _SCHEDULED}
+        shared = {name: self.__dict__[name] for name in _SHARED if name in self.__dict__}
+        other.__dict__.update(shared)
+        return other
 
     def length(self, relation: RelationName) -> int:
         """Number of rows."""
@@ -242,6 +258,9 @@ def _kinds(relations: Relations) -> Vector:
     kinds = texts(list(graph.kinds))
     return kinds[graph.kind]
 
+
+_SCHEDULED = {a.name for attributes in RELATIONS.values() for a in attributes.values() if a.scheduled}
+_SHARED = ("mean_run_seconds", "mean_transfer", "site_of_host", "_dep_item", "_dep_reader")
 
 _COLUMNS: dict[str, Callable[[Relations], Vector]] = {
     "task-id": lambda r: numbers(np.arange(r.graph.n_tasks)),

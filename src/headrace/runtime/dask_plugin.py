@@ -562,6 +562,8 @@ def warm_up(scheduler: Scheduler) -> None:
     """
     from headrace.core.coordinator import Coordinator
     from headrace.core.estimates import HistoryEstimates
+    from headrace.model.constraints import Constraints
+    from headrace.online.adapter import is_obeying, obeying
 
     decides = scheduler.planner if isinstance(scheduler, Replan) else scheduler
     if not type(decides).__module__.startswith("headrace."):
@@ -574,6 +576,8 @@ def warm_up(scheduler: Scheduler) -> None:
     copied = deepcopy(scheduler)
     if isinstance(copied, Replan):
         copied.first = None
+    if is_obeying(copied):  # its constraints are those of another program
+        obeying(copied, Constraints.none(program.graph.n_tasks, len(platform.hosts)))
     estimates = HistoryEstimates(program.graph, platform)
     coordinator = Coordinator(copied, program.graph, platform, estimates=estimates, workers_queue=True)
     coordinator.handle([Started(0.0)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
 from headrace.model.plan import Plan
@@ -13,6 +14,10 @@ TRIVIAL = ("single-host", "round-robin")
 """Always among the candidates, because they are hard to beat on slow links."""
 _LARGE = 2e7
 """Tasks times hosts above which only one planner considers every host."""
+REPAIR = 5.0
+"""Seconds for repairing a plan that breaks a requirement, and again for the search over partial schedules."""
+IMPROVE = 1.0
+"""Seconds for improving the score of the preferences."""
 _MEDIUM = 2e6
 """Tasks times hosts up to which all suitable planners are tried."""
 
@@ -59,6 +64,9 @@ def best_of_candidates(problem: Problem) -> Plan:
 class Auto:
     """Runs the planners that suit the program's kind and size, and keeps the best plan.
 
+    Under rules, candidates are compared by the score of the preferences and then by makespan, and a plan that breaks a
+    requirement is repaired by local search, on small problems also by the search over partial schedules.
+
     Its planning time is the sum over its candidates: about ten times HEFT's for small problems, twice for large ones.
 
     >>> from headrace.testing import random_platform, random_program
@@ -67,9 +75,40 @@ class Auto:
     """
 
     name = "auto"
+    takes_rules = True
+
+    def plan(self, problem: Problem) -> Plan:
+        return self._by_rules(problem) if problem.rules is not None else self._chosen(problem)
 
     @obeys
-    def plan(self, problem: Problem) -> Plan:
+    def _chosen(self, problem: Problem) -> Plan:
         best = best_of_candidates(problem)
         note = f"auto chose {best.scheduler}"
+        return replace(best, scheduler=self.name, notes=(*best.notes, note))
+
+    def _by_rules(self, problem: Problem) -> Plan:
+        """The best candidate; if all break a requirement, it is repaired, at last by search over partial schedules."""
+        from headrace.planners.ruled import Judge
+        from headrace.planners.search.ruled_search import any_start, best_start, searched, searched_best_first
+
+        judge = Judge.of(problem)
+        began = work_clock()
+        try:
+            key, best = best_start(judge, candidates(problem), began + REPAIR)
+        except NoPlan:
+            key, best = any_start(judge)  # raises if the rules clash
+        note = f"auto chose {best.scheduler}"
+        if key[0]:
+            until = work_clock() + 1.5 * REPAIR
+            key, best = searched(judge, (key, best), REPAIR, until, lambda plan, key: None, repair=True)
+            note = f"{note} and repaired its plan by local search"
+        if not key[0] and (key[1] > 0 or not judge.covered):
+            until = work_clock() + 2 * IMPROVE
+            key, best = searched(judge, (key, best), IMPROVE, until, lambda plan, key: None)
+            told = f"score {key[1]:.6g}" if judge.rules.preferences else "improved"
+            note = f"{note}; {told} after a short local search (best searches longer)"
+        if key[0]:
+            found = searched_best_first(judge, REPAIR)
+            if found is not None and found[0][0] == 0:
+                best, note = found[1], "auto chose search, after all others broke a requirement"
         return replace(best, scheduler=self.name, notes=(*best.notes, note))

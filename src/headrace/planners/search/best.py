@@ -18,15 +18,33 @@ from headrace.planners.bounds import lower_bound
 from headrace.planners.constraint_failures import lateness
 from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
 from headrace.planners.obeying import obeys
+from headrace.planners.ruled import Judge, Key, better
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
-from headrace.planners.search.auto import best_of_candidates
+from headrace.planners.search.auto import best_of_candidates, candidates
 from headrace.planners.search.critical_chain import critical_tasks
+from headrace.planners.search.ruled_search import any_start, best_start, searched, solved
 
 Report = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the plan improves."""
 _SHARE = 0.85
 """Share of the time for local search; its work is counted as on a machine of ordinary speed."""
 _OPTIMAL = 1.0 + 1e-9
+_STARTS = 0.3
+"""Under rules: share of the time in which further planners are tried as starts."""
+_OTHERS = (
+    "wu-gajski",
+    "minmin",
+    "maxmin",
+    "sufferage",
+    "cpop",
+    "peft",
+    "locality",
+    "xsufferage",
+    "sufferage2",
+)
+"""Planners tried besides the candidates."""
+_PROVEN = 1e-6
+"""A score within this of a proven bound is the best."""
 
 
 class Best:
@@ -36,6 +54,10 @@ class Best:
     tasks are moved to other hosts and positions, and every trial is booked and simulated under the platform's
     contention model. The length of the search is counted work, not measured time, and moves depend only on the seed, so
     the same call gives the same plan. On a slow machine the clock ends the search soon after the time limit.
+
+    Under rules it starts from the best plan of all planners, by failed tests of requirements, score of the preferences
+    and makespan in this order, and moves are accepted by the same. Small problems without contention are also given to
+    an exact solver. Without preferences the makespan alone is improved, under constraints that keep the requirements.
 
     Args:
         time: Time limit in seconds.
@@ -49,6 +71,7 @@ class Best:
     """
 
     name = "best"
+    takes_rules = True
 
     def __init__(self, time: float = 10.0, tell: Report = lambda seconds, makespan, bound: None) -> None:
         if not 0 < time < 1e6:
@@ -56,8 +79,11 @@ class Best:
         self.time = time
         self.tell = tell
 
-    @obeys
     def plan(self, problem: Problem) -> Plan:
+        return self._by_rules(problem) if problem.rules is not None else self._improved(problem)
+
+    @obeys
+    def _improved(self, problem: Problem) -> Plan:
         began = work_clock()
         plan = best_of_candidates(problem)
         bound = lower_bound(problem)
@@ -74,6 +100,49 @@ class Best:
             )
         note = f"improved from the plan of {first}"
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, note))
+
+    def _by_rules(self, problem: Problem) -> Plan:
+        judge = Judge.of(problem)
+        began = work_clock()
+        bound = lower_bound(problem)
+        names = tuple(dict.fromkeys((*candidates(problem), *_OTHERS)))
+        try:
+            key, plan = best_start(judge, names, began + _STARTS * self.time)
+        except NoPlan:
+            key, plan = any_start(judge)
+        notes = [f"improved from the plan of {plan.scheduler}"]
+        self.tell(work_clock() - began, plan.makespan, bound)
+
+        def left() -> float:
+            return max(0.01, self.time - (work_clock() - began))
+
+        proven = False
+        if judge.covered and key[0] == 0:
+            key, plan = self._shortened(judge, key, plan, _SHARE * left(), bound)
+        elif (found := solved(judge, 0.4 * left())) is not None and found[0][0] == 0:
+            proven = found[2] >= found[0][1] - _PROVEN
+            key, plan = found[:2] if better(found[0], key) else (key, plan)
+        if not proven and (not judge.covered or judge.compiled.stronger):
+            until = began + 1.25 * self.time + 2
+            key, plan = searched(
+                judge, (key, plan), _SHARE * left(), until,
+                lambda made, _: self.tell(work_clock() - began, made.makespan, bound),
+            )  # fmt: skip
+        if problem.rules is not None and problem.rules.preferences:
+            notes.append(f"score {key[1]:.6g}, {'proven best' if proven else 'not proven best'}")
+        return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, *notes))
+
+    def _shortened(
+        self, judge: Judge, key: Key, plan: Plan, seconds: float, bound: float
+    ) -> tuple[Key, Plan]:
+        """The same search as without rules, under constraints that keep all requirements."""
+        problem = judge.bound_to(judge.compiled.sufficient)
+        try:
+            made = Best(seconds, self.tell).plan(problem)
+        except NoPlan:
+            return key, plan
+        found = judge.key(made)
+        return (found, replace(made, notes=plan.notes)) if better(found, key) else (key, plan)
 
 
 def _hill_climbed(

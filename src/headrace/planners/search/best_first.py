@@ -84,6 +84,7 @@ class BestFirst:
     """
 
     name = "search"
+    takes_rules = True
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from headrace.simulator.events.config import SimulationConfig
 from headrace.simulator.events.faults import parse_faults
 from headrace.simulator.events.run import SimulatedRun
 
+if TYPE_CHECKING:
+    from headrace.rules.tree import RuleSet
+
 
 def simulate_program(
     program: Program | Graph,
@@ -32,11 +35,15 @@ def simulate_program(
     scheduler: str | Planner | Scheduler,
     config: SimulationConfig | None = None,
     *,
+    rules: RuleSet | None = None,
     seed: int = 0,
     tell: Callable[[float, int], None] = lambda time, done: None,
     **options: Any,
 ) -> SimulatedRun:
     """Simulate a program on a grid that may change during the run.
+
+    With rules, the scheduler obeys the requirements; what happens may still break them, for example when run times
+    differ from the estimates.
 
     >>> import headrace as hr
     >>> program = hr.Program()
@@ -56,13 +63,20 @@ def simulate_program(
             planned = planned_makespan(graph, grid, config.faults, scheduler, **options)
         changes += parse_faults(config.faults, platform, planned, seed)
     made = make_scheduler(scheduler, config.policy, seed, **options)
+    bound = graph
+    if rules is not None:
+        from headrace.simulator.events.ruled import like_bound, under_rules
+
+        steady = isinstance(grid, Platform)
+        made, bound = under_rules(made, Problem(graph, platform, seed=seed, rules=rules), plan_first=steady)
+        real = like_bound(real, bound)
     run = simulate_scheduler(
-        graph,
+        bound,
         platform,
         made,
         changes=changes,
         real=real,
-        estimates=_estimates(config.estimates, graph, real, platform, seed),
+        estimates=_estimates(config.estimates, bound, real, platform, seed),
         policy=config.execution,
         tell=tell,
     )

@@ -1,0 +1,215 @@
+"""How the compiler reads rules: what is known before planning, and how values depend on hosts and times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from headrace.model.graph import Bools, Floats, Graph
+from headrace.model.platform import Platform
+from headrace.rules.attributes import RELATIONS
+from headrace.rules.counting import product
+from headrace.rules.frames import Frame, one_row
+from headrace.rules.joins import join
+from headrace.rules.relations import Relations
+from headrace.rules.select import Context, Evaluator
+from headrace.rules.tree import (
+    And,
+    Arithmetic,
+    Column,
+    Comparison,
+    Condition,
+    Expression,
+    Negative,
+    Number,
+    Ordering,
+    RelationName,
+    Relationship,
+    Select,
+    Value,
+)
+from headrace.rules.vectors import Codes, Vector
+from headrace.rules.walk import Node, all_columns, children, conjuncts
+
+HOST = {"task-assigned-proc-id": "proc-id", "task-assigned-proc-name": "proc-name", "task-site": "proc-site"}
+"""Attributes of a task that its host decides, and the host's attribute that they are."""
+START, FINISH = "task-start-time", "task-finish-time"
+MIRROR: dict[Comparison, Comparison] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+NEGATED: dict[Comparison, Comparison] = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
+MOST_CELLS = 4_000_000
+"""Pairs of tasks and hosts, or of tasks, up to which they are looked at one by one."""
+
+_SCHEDULED = {a.name for attributes in RELATIONS.values() for a in attributes.values() if a.scheduled}
+_Any = TypeVar("_Any")
+
+
+def in_plans(node: _Any) -> _Any:
+    """The same tree for complete schedules: every task is scheduled."""
+    if "task-scheduled" not in attributes_in(node):
+        return node
+
+    def new(part: Any) -> Any:
+        scheduled = isinstance(part, Column) and part.attribute == "task-scheduled"
+        return Number(1.0, part.at) if scheduled else None
+
+    return mapped(node, new)  # type: ignore[no-any-return]
+
+
+def attributes_in(node: Any) -> set[str]:
+    """The attributes of all columns in a body, an expression or a condition."""
+    match node:
+        case None:
+            return set()
+        case Relationship(condition=inner) | Ordering(sequence=inner):
+            return attributes_in(inner)
+        case Value(function=function):
+            return attributes_in(function)
+    return {column.attribute for column in all_columns(node)}
+
+
+def mapped(node: Any, new: Callable[[Any], Any]) -> Any:
+    """The tree with some nodes replaced; `new` returns None for those to keep."""
+    found = new(node)
+    if found is not None:
+        return found
+    if isinstance(node, tuple):
+        return tuple(mapped(part, new) for part in node)
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    changed = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, tuple) or is_dataclass(value):
+            other = mapped(value, new)
+            if other != value:
+                changed[field.name] = other
+    return replace(node, **changed) if changed else node
+
+
+def scheduled(node: Node) -> list[Column]:
+    """The columns in it that depend on the schedule."""
+    return [column for column in all_columns(node) if column.attribute in _SCHEDULED]
+
+
+def is_static(node: Node) -> bool:
+    """Whether its value is known before planning."""
+    return not scheduled(node)
+
+
+def direct_columns(node: Node) -> list[Column]:
+    """The columns in it that depend on the schedule, without those in selects of its own."""
+    if isinstance(node, Select):
+        return []
+    if isinstance(node, Column):
+        return [node] if node.attribute in _SCHEDULED else []
+    return [column for child in children(node) for column in direct_columns(child)]
+
+
+def affine(expression: Expression, target: Expression) -> bool:
+    """Whether it is `a * target + b`, with a and b known before planning."""
+    match expression:
+        case _ if expression is target:
+            return True
+        case Arithmetic(op="+" | "-", left=left, right=right):
+            return affine(left, target) and affine(right, target)
+        case Arithmetic(op="*", left=left, right=right) if is_static(left):
+            return affine(right, target)
+        case Arithmetic(op="*" | "/", left=left, right=right) if is_static(right):
+            return affine(left, target)
+        case Negative(operand=operand):
+            return affine(operand, target)
+    return is_static(expression)
+
+
+def at_number(expression: Expression, target: Expression, value: float) -> Expression:
+    """The expression with a number for the target."""
+    number = Number(value, target.at, target.type)
+    found: Expression = mapped(expression, lambda part: number if part is target else None)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """A program on a platform, as rules see it before planning."""
+
+    graph: Graph
+    platform: Platform
+    evaluator: Evaluator
+    everywhere: Bools
+    """[hosts] all of them."""
+
+    @staticmethod
+    def of(relations: Relations, source: str) -> Reader:
+        graph, platform = relations.graph, relations.platform
+        return Reader(graph, platform, Evaluator(relations, source), np.ones(len(platform.hosts), np.bool_))
+
+    def rows(self, select: Select, where: list[Condition]) -> Frame:
+        """The rows of the select's sources for which conditions known before planning are TRUE."""
+        condition = And(tuple(where), select.at) if where else None
+        frame, _ = join(self.evaluator, replace(select, where=condition), one_row(self.evaluator.relations))
+        return frame
+
+    def fixed_value(self, expression: Expression) -> Vector:
+        """The values of an expression that is known before planning."""
+        return product(self.evaluator, expression).value
+
+    def sure_rows(self, select: Select) -> bool | None:
+        """Whether the select has rows in every schedule (True), in none (False), or that depends."""
+        if select.having is not None:
+            return None
+        if select.single:
+            return True
+        static, moving = split(select)
+        some = self.rows(select, static).length > 0
+        return some if not some or not moving else None
+
+    def on_hosts(self, frame: Frame, alias: str) -> HostFrame:
+        """Each row of a frame on every host: the rows vary fastest in the host."""
+        n, hosts = frame.length, len(self.platform.hosts)
+        spread = frame.take(np.repeat(np.arange(n), hosts))
+        return HostFrame(
+            spread.relations, spread.rows, spread.kinds, spread.length, alias, np.tile(np.arange(hosts), n)
+        )
+
+    def coefficients(
+        self, expression: Expression, target: Expression, frame: Frame
+    ) -> tuple[Floats, Floats, Bools]:
+        """a and b of `a * target + b` for each row of a frame, and where they are known."""
+        zero, one = (
+            self.evaluator.value(at_number(expression, target, x), Context(frame)).spread(frame.length)
+            for x in (0.0, 1.0)
+        )
+        return one.values - zero.values, zero.values, zero.known & one.known
+
+
+@dataclass(frozen=True, eq=False)
+class HostFrame(Frame):
+    """Rows in which the host of one task source is given."""
+
+    alias: str
+    host: Codes
+
+    def column(self, column: Column) -> Vector:
+        if column.source == self.alias and column.attribute in HOST:
+            return self.relations.column("proc", HOST[column.attribute])[self.host]
+        return super().column(column)
+
+
+def split(select: Select) -> tuple[list[Condition], list[Condition]]:
+    """The conditions of a select that are known before planning, and the others."""
+    parts = conjuncts(select.where)
+    return [p for p in parts if is_static(p)], [p for p in parts if not is_static(p)]
+
+
+def relation_of(select: Select, alias: str) -> RelationName:
+    return next(source.relation for source in select.sources if source.alias == alias)
+
+
+def is_plain(select: Select) -> bool:
+    """Whether every row that passes `where` is a row of the result."""
+    from headrace.rules.select import is_grouped
+
+    return not is_grouped(select) and bool(select.columns)
