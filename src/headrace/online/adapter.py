@@ -96,7 +96,7 @@ def is_obeying(scheduler: Scheduler) -> bool:
     >>> is_obeying(obeying(make_scheduler("heft"), Constraints.none(3, 2))), is_obeying(make_scheduler("lheft"))
     (True, False)
     """
-    return any(getattr(scheduler, name, None) is not None for name in ("_constraints", "_wanted"))
+    return getattr(scheduler, "constraints", None) is not None
 
 
 def _as_scheduler(made: Any, what: str) -> Scheduler:

@@ -80,7 +80,9 @@ def compiled_clash(problem: Problem, rules: RuleSet) -> Clashing | None:
     core = smallest(names, lambda chosen: bool(refused(chosen)))
     line = {rule.name: rule.line for rule in rules.rules}
     listed = [f"`{name}` (line {line[name]})" for name in core]
-    together = f"{', '.join(listed[:-1])} and {listed[-1]} clash" if len(core) > 1 else f"{listed[0]} cannot hold"
+    together = (
+        f"{', '.join(listed[:-1])} and {listed[-1]} clash" if len(core) > 1 else f"{listed[0]} cannot hold"
+    )
     out = {1: "", 2: "; leave out either one"}.get(len(core), "; leave out any one")
     return Clashing(f"{together}: {refused(core)}{out}", where=rules.source)
 
