@@ -8,9 +8,11 @@ coordinator's own state, so the same object works on every back end. `core.repla
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from headrace.model.constraints import Constraints
 from headrace.model.events import Event
@@ -60,6 +62,35 @@ class Planner(Protocol):
     name: str
 
     def plan(self, problem: Problem) -> Plan: ...
+
+
+Method = TypeVar("Method", bound=Callable[[Any, Problem], Plan])
+
+
+def obeys(plan: Method) -> Method:
+    """Decorate a planner's method `plan` so that it obeys the constraints of its problem.
+
+    Without constraints the method is called as it is; with constraints, by `planners.obeying.plan_obeying`.
+
+    >>> from dataclasses import replace
+    >>> import numpy as np
+    >>> from headrace.planners.list.heft import Heft
+    >>> from headrace.testing import random_platform, random_program
+    >>> graph, platform = random_program(1).graph, random_platform(1)
+    >>> last = replace(Constraints.none(graph.n_tasks, 4), allowed=np.array([[False, False, False, True]]))
+    >>> set(Heft().plan(Problem(graph, platform, constraints=last)).host.tolist())
+    {3}
+    """
+
+    @wraps(plan)
+    def obeying(self: Any, problem: Problem) -> Plan:
+        if problem.constraints is None:
+            return plan(self, problem)
+        obeying = import_module("headrace.planners.obeying")  # planners build on this module
+        made: Plan = obeying.plan_obeying(lambda bound: plan(self, bound), problem, self.name)
+        return made
+
+    return obeying  # type: ignore[return-value]
 
 
 # Commands.

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,32 +22,6 @@ from headrace.model.graph import Bools, Ints
 from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import DeadEnd, failures
 from headrace.planners.constraint_units import units_of
-
-Method = TypeVar("Method", bound=Callable[[Any, Problem], Plan])
-
-
-def obeys(plan: Method) -> Method:
-    """Decorate a planner's method `plan` so that it obeys the constraints of its problem.
-
-    Without constraints the method is called as it is. With constraints it is called with a problem whose graph has the
-    order, releases and deadlines; see `plan_obeying`.
-
-    >>> from headrace.planners.list.heft import Heft
-    >>> from headrace.testing import random_platform, random_program
-    >>> graph, platform = random_program(1).graph, random_platform(1)
-    >>> slow = Constraints.none(graph.n_tasks, 4)
-    >>> slow = replace(slow, allowed=np.array([[False, False, False, True]]))
-    >>> set(Heft().plan(Problem(graph, platform, constraints=slow)).host.tolist())
-    {3}
-    """
-
-    @wraps(plan)
-    def obeying(self: Any, problem: Problem) -> Plan:
-        if problem.constraints is None:
-            return plan(self, problem)
-        return plan_obeying(lambda bound: plan(self, bound), problem, self.name)
-
-    return obeying  # type: ignore[return-value]
 
 
 def plan_obeying(plan: Callable[[Problem], Plan], problem: Problem, name: str) -> Plan:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.plan import Plan
 from headrace.planners.batch.batch_planner import batch_plan
 from headrace.planners.batch.records import CLUSTER_SUFFERAGE
-from headrace.planners.obeying import obeys
 
 
 class ExtendedSufferage:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
@@ -23,7 +23,6 @@ from headrace.planners.coschedule.planner import (
 )
 from headrace.planners.coschedule.relaxation import quick_bound
 from headrace.planners.coschedule.schedule_jobs import FAILED
-from headrace.planners.obeying import obeys
 
 
 class Local:

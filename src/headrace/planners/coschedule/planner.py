@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from headrace.arrays.clock import work_clock
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.check import check
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import OUTSIDE, Floats, Ints
@@ -22,7 +22,7 @@ from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.relaxation import least_times
 from headrace.planners.coschedule.schedule_jobs import FAILED
 from headrace.planners.fair_times import as_executed
-from headrace.planners.obeying import obeys, with_groups_placed
+from headrace.planners.obeying import with_groups_placed
 
 Tell = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the makespan or the bound improves."""

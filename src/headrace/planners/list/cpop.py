@@ -7,12 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from headrace.arrays.problem import ProblemArrays, TaskArrays, problem_arrays
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.list.list_scheduler import host_constraints, list_plan
 from headrace.planners.list.ranks import downward_rank, mean_costs, ready_queue_order, upward_rank
-from headrace.planners.obeying import obeys
 
 
 class Cpop:

@@ -7,13 +7,12 @@ import numpy as np
 from headrace.arrays import Int64s
 from headrace.arrays.compiling import entry
 from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays, problem_arrays
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.graph import Bools, Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import lateness
 from headrace.planners.list.list_scheduler import ListScheduler, host_constraints, list_plan
 from headrace.planners.list.ranks import mean_costs
-from headrace.planners.obeying import obeys
 from headrace.planners.partial_schedule import Copies
 
 

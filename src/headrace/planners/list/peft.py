@@ -6,7 +6,7 @@ import numpy as np
 
 from headrace.arrays.compiling import entry
 from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays, problem_arrays
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats
 from headrace.model.plan import Plan
@@ -19,7 +19,6 @@ from headrace.planners.list.ranks import (
     mean_costs,
     ready_queue_order,
 )
-from headrace.planners.obeying import obeys
 
 
 class Peft:

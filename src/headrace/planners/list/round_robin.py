@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.arrays.problem import problem_arrays
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.plan import Plan
 from headrace.planners.list.list_scheduler import host_constraints, list_plan
-from headrace.planners.obeying import obeys
 
 
 class RoundRobin:

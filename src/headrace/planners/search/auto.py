@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from headrace.arrays.clock import work_clock
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan
 from headrace.model.plan import Plan
-from headrace.planners.obeying import obeys
 
 TRIVIAL = ("single-host", "round-robin")
 """Always among the candidates, because they are hard to beat on slow links."""

@@ -10,14 +10,13 @@ import numpy as np
 from headrace.arrays import Int64s
 from headrace.arrays.clock import work_clock
 from headrace.arrays.problem import ProblemArrays, problem_arrays
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
 from headrace.planners.bounds import lower_bound
 from headrace.planners.constraint_failures import lateness
 from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
-from headrace.planners.obeying import obeys
 from headrace.planners.ruled import Judge, Key, better
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
 from headrace.planners.search.auto import best_of_candidates, candidates
@@ -31,18 +30,12 @@ _SHARE = 0.85
 _OPTIMAL = 1.0 + 1e-9
 _STARTS = 0.3
 """Under rules: share of the time in which further planners are tried as starts."""
-_OTHERS = (
-    "wu-gajski",
-    "minmin",
-    "maxmin",
-    "sufferage",
-    "cpop",
-    "peft",
-    "locality",
-    "xsufferage",
-    "sufferage2",
-)
-"""Planners tried besides the candidates."""
+_OTHERS = ("wu-gajski", "cpop", "peft", "locality")
+"""Under rules: planners tried besides the candidates of `auto`,"""
+_BATCH = ("minmin", "maxmin", "sufferage", "xsufferage", "sufferage2")
+"""and, where they are fast, these."""
+_BATCH_TASKS = 500
+"""Batch planners take seconds for larger programs on contended links."""
 _PROVEN = 1e-6
 """A score within this of a proven bound is the best."""
 
@@ -105,7 +98,8 @@ class Best:
         judge = Judge.of(problem)
         began = work_clock()
         bound = lower_bound(problem)
-        names = tuple(dict.fromkeys((*candidates(problem), *_OTHERS)))
+        fast = problem.graph.n_tasks <= _BATCH_TASKS or problem.platform.contention == "none"
+        names = tuple(dict.fromkeys((*candidates(problem), *_OTHERS, *(_BATCH if fast else ()))))
         try:
             key, plan = best_start(judge, names, began + _STARTS * self.time)
         except NoPlan:

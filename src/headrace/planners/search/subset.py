@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from headrace.arrays.problem import ProblemArrays, problem_arrays
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats, Ints
 from headrace.model.network import EVERYWHERE
@@ -16,7 +16,6 @@ from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import DeadEnd
 from headrace.planners.list.list_scheduler import host_constraints, list_plan
 from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_rank
-from headrace.planners.obeying import obeys
 
 
 class Subset:
