@@ -13,7 +13,7 @@ from urllib.parse import quote
 import numpy as np
 
 from headrace.core.replan import Replan
-from headrace.core.replan_policy import ReplanPolicy
+from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
 from headrace.core.scheduler import Planner, Problem, Scheduler
 from headrace.model.check import require_valid
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
@@ -96,6 +96,7 @@ def run(
     scheduler: str | Planner | Scheduler = DEFAULT,
     *,
     rules: Rules | None = None,
+    when_impossible: WhenImpossible = "stop",
     workers: int | None = None,
     speeds: Sequence[float] | None = None,
     stretch: float = 1.0,
@@ -120,6 +121,9 @@ def run(
     rules
         What the run must and should be, as for `plan`. A planner's first plan keeps every requirement; later plans, and
         schedulers that decide while the program runs, obey the requirements on hosts, order and releases.
+    when_impossible
+        When a loss makes it impossible to keep a rule: `stop` the run, or `drop` the rule and go on. For a scheduler
+        given by name, and for a planner.
     workers, speeds, stretch
         For local runs: number of workers (default: one per core), emulated relative speeds, and a factor by which
         tasks are slowed down.
@@ -157,7 +161,7 @@ def run(
         _cluster(on, workers, speeds, stretch, tls) as cluster,
     ):
         graph, platform = _estimates(program, cluster.platform, book if learn else None)
-        plan, policy, name, obeyed = _policy(scheduler, graph, platform, asked)
+        plan, policy, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
         planned(plan)
         with book.begin(program.name, graph, platform, name, plan) as entry:
 
@@ -223,14 +227,18 @@ def _rules(given: Rules | None) -> RuleSet | None:
 
 
 def _policy(
-    scheduler: str | Planner | Scheduler, graph: Graph, platform: Platform, rules: RuleSet | None
+    scheduler: str | Planner | Scheduler,
+    graph: Graph,
+    platform: Platform,
+    rules: RuleSet | None,
+    when_impossible: WhenImpossible,
 ) -> tuple[Plan | None, Scheduler | None, str, Graph]:
     """The initial plan (None unless the scheduler is a planner), the scheduler, its name, and the graph to run."""
     if scheduler == ENGINE:
         if rules is not None:
             raise UsageError("the engine does not know rules", hint="use another scheduler, such as auto")
         return None, None, ENGINE, graph
-    policy = ReplanPolicy(pause=_PAUSE)
+    policy = ReplanPolicy(pause=_PAUSE, when_impossible=when_impossible)
     if isinstance(scheduler, str):
         policy = accepted_policy(scheduler, policy)
     elif is_scheduler(scheduler):

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tests/formats/data/srasearch-chameleon-30a-001.json.gz"
 PST = ROOT / "tests/formats/data/pst"
 CONTENTIONS = ("none", "fifo", "fair")
+RULED = ("heft", "cpop", "peft", "locality", "minmin", "sufferage", "xsufferage", "random-maxmin", "auto", "best")
 FAULTS = "kill=1@30%,slow=1*0.5@10%+20%,join=1@50%,link=a@10%+5,cluster=b@60%+9"
 
 RUN = """
@@ -57,10 +58,24 @@ def more_commands() -> list[str]:
         for on in small
         for name in ("lheft", "dheft", "workqueue", "heft")
     ]
+    ruled = [
+        f"plan program.json --on {on} -s {name} --rules small.rules{time.get(name, '')}"
+        for on in small
+        for name in RULED
+    ]
+    ruled += [
+        f"simulate program.json --on {on} -s {name} --rules small.rules --faults kill=b1@30% --duplicate"
+        for on in (*small, "shared.toml")
+        for name in ("heft", "lheft", "workqueue", "dheft", "sufferage")
+    ]
     lab = ROOT / "examples/lab.toml"
     return [
         *plans,
         *online,
+        *ruled,
+        "plan program.json --on none.toml -s search --rules shapes.rules",
+        "plan program.json --on fifo.toml -s auto --rules shapes.rules",
+        "run program.json --emulate --time-scale 0.001 --workers 2 -s heft --rules shapes.rules",
         "simulate program.json --on shared.toml -s lheft --steal --duplicate --ahead 2",
         "simulate program.json --on fifo.toml -s heft --replan both --links out-of-order",
         "simulate program.json --on fifo.toml -s minmin --events S2 --interval 5 --subset 4 --reduce random",

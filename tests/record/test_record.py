@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from headrace.model.errors import BadFile, BadProgram, RunStopped, UsageError
-from headrace.model.events import DataMoved, HostLeft, Started, TaskErred, TaskFinished
+from headrace.model.events import DataMoved, HostLeft, RuleDropped, Started, TaskErred, TaskFinished
 from headrace.model.plan import NO_MOVES, Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
@@ -61,6 +61,7 @@ def test_a_run_is_kept_as_it_happened(tmp_path):
                 TaskFinished(np.float64(3.0), "thin", "h1", np.float32(1.5), (("thin", np.int64(7)),))
             )
             run.observe(HostLeft(2.0, "h0"))
+            run.observe(RuleDropped(2.0, "on-h0", "host 'h0' left at 2 s"))
             assert run.results_folder.is_dir()
             run.finish("done")
         (row,) = record.runs()
@@ -90,6 +91,21 @@ def test_a_run_is_kept_as_it_happened(tmp_path):
             ("thin", "h1", 1.0),
         ]
         assert record.item_sizes(program.graph) == {"edges": 40.0, "thin": 7.0}
+        assert record.dropped_rules(row.id) == [RuleDropped(2.0, "on-h0", "host 'h0' left at 2 s")]
+
+
+def test_a_record_without_the_table_of_dropped_rules_gets_it(tmp_path):
+    with Record.open(tmp_path):
+        pass
+    with sqlite3.connect(tmp_path / FILE_NAME) as old:
+        old.execute("DROP TABLE dropped_rules")
+    with (
+        Record.open(tmp_path) as record,
+        record.begin("edges", two_tasks().graph, PLATFORM, "heft") as run,
+    ):
+        run.observe(RuleDropped(2.0, "on-h0", "why"))
+        run.finish("done")
+        assert [event.rule for event in record.dropped_rules(run.id)] == ["on-h0"]
 
 
 def test_measurements_come_oldest_first_and_only_of_what_went_well(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from headrace.commands.console import file_rows, print_json, print_table, requir
 from headrace.commands.dataclass_options import option
 from headrace.commands.judged_plan import JudgedPlan
 from headrace.commands.options import JsonOption, Pictures, ProgramArg, read_program, read_rule_file
+from headrace.core.replan_policy import WhenImpossible
 from headrace.execution import Run
 from headrace.execution import run as execute
 from headrace.model.errors import UsageError
-from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
+from headrace.model.events import DataMoved, Event, HostLeft, RuleDropped, TaskFinished
 from headrace.model.plan import Plan
 from headrace.model.program import Program
 from headrace.model.units import plural, show_size, show_time
@@ -50,6 +51,11 @@ class RunOptions:
         "Obey the rules of this file, and judge what happened.",
         metavar="FILE",
         default_text="no rules",
+    )
+    when_impossible: WhenImpossible = option(
+        "stop",
+        "--when-impossible",
+        "When a loss makes it impossible to keep a rule: stop the run, or drop the rule and go on.",
     )
     workers: int | None = option(
         None, "--workers", "Number of local workers.", min=1, default_text="one per core"
@@ -107,6 +113,8 @@ def run_program(
     else:
         _require_bodies(program, options)
     rules = read_rule_file(options.rules)
+    if rules is None and options.when_impossible != RunOptions().when_impossible:
+        raise UsageError("--when-impossible has no effect without rules", hint="add --rules FILE")
     events: list[Event] = []
     with (
         _progress(len(program.tasks)) as (planned, advance),
@@ -122,6 +130,7 @@ def run_program(
             options.on,
             options.scheduler,
             rules=rules,
+            when_impossible=options.when_impossible,
             workers=options.workers,
             speeds=_speeds(options.speeds),
             stretch=1.0
@@ -214,6 +223,8 @@ def _progress(tasks: int) -> Iterator[tuple[Planned, Advance]]:
                 bar.console.print(
                     f"worker {event.host} is gone; its tasks were moved to other workers", highlight=False
                 )
+            if isinstance(event, RuleDropped):
+                bar.console.print(str(event), highlight=False)
             if not isinstance(event, TaskFinished):
                 return
             finished.add(event.task)
@@ -255,6 +266,7 @@ def _show(done: Run, tasks: int, pictures: Pictures) -> None:
         ["data moved", f"{show_size(sum(moved))} in {plural(len(moved), 'transfer')}"],
         *(list(row) for row in usage_rows(_usage(done))),
     ]
+    rows += [["note", str(event)] for event in done.outcome.events if isinstance(event, RuleDropped)]
     rows += [["result", str(path)] for path in list(done.files.values())[:10]]
     if len(done.files) > 10:
         rows.append(["result", f"and {len(done.files) - 10} more"])
@@ -263,6 +275,7 @@ def _show(done: Run, tasks: int, pictures: Pictures) -> None:
 
 def to_json(done: Run) -> dict[str, Any]:
     failed = {e.task for e in done.outcome.errors}
+    dropped = [asdict(e) for e in done.outcome.events if isinstance(e, RuleDropped)]
     return {
         "run": done.id,
         "makespan": done.makespan,
@@ -277,6 +290,7 @@ def to_json(done: Run) -> dict[str, Any]:
         "failed": [{"task": e.task, "host": e.host, "error": e.error} for e in done.outcome.errors],
         "not_run": [task for task in done.outcome.not_run if task not in failed],
         "results": {name: str(path) for name, path in done.files.items()},
+        **({"dropped_rules": dropped} if dropped else {}),
     } | _usage(done).facts()
 
 

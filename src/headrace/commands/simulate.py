@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -254,6 +254,7 @@ def _facts(run: SimulatedRun) -> dict[str, Any]:
         "stolen": run.stolen,
         "duplicates": run.duplicates,
         "bytes_moved": run.bytes_moved,
+        **({"dropped_rules": [asdict(event) for event in run.dropped]} if run.dropped else {}),
     }
 
 
@@ -270,6 +271,7 @@ def _rows(run: SimulatedRun, planner: bool) -> list[list[str]]:
         *([["replicas", f"{run.replicas:,}"]] if run.replicas else []),
         *([["stolen", f"{run.stolen:,}"]] if run.stolen else []),
         *([["duplicates", f"{run.duplicates:,}"]] if run.duplicates else []),
+        *(["note", str(event)] for event in run.dropped),
         ["events", f"{run.events:,} in {show_time(run.seconds)}"],
     ]
 

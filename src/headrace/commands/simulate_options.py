@@ -74,6 +74,8 @@ def require_fitting(source: SimulateSource, config: SimulationConfig, grid: Plat
         return
     _require_accepted(source.scheduler, config.policy)
     _require_together(config.policy)
+    if source.rules is None and config.policy.when_impossible != ReplanPolicy().when_impossible:
+        raise UsageError("--when-impossible has no effect without rules", hint="add --rules FILE")
     _require_effect(config.execution, grid)
 
 

@@ -83,6 +83,37 @@ GridDescription 1
 40:ADD_HOST <b> <b1> <host> <0> <0>
 """
 
+_RULES = """
+first-on-a1: assert relationship requirement (
+  (select task-assigned-proc-name from task where task-name = "first") = "a1")
+not-on-b3: assert relationship requirement (
+  (select proc-task-count from proc where proc-name = "b3") = 0)
+ends-together: assert relationship requirement (
+  (select task-assigned-proc-id from task where task-name = "first") =
+  (select task-assigned-proc-id from task where task-name = "last"))
+apart: assert relationship requirement (
+  (select task-assigned-proc-id from task where task-label = "half0") <>
+  (select task-assigned-proc-id from task where task-label = "half1"))
+in-order: assert relationship requirement (
+  (select task-finish-time from task where task-label = "half2") <=
+  (select task-start-time from task where task-label = "half3"))
+few-on-a2: assert relationship requirement (
+  (select count(*) from task where task-assigned-proc-name = "a2") <= 4)
+two-at-once: assert relationship requirement (
+  (select count(*) from task a, task b
+   where a.task-name = "half" and b.task-name = "half" and
+     a.task-assigned-proc-id = b.task-assigned-proc-id and
+     b.task-start-time <= a.task-start-time and a.task-start-time < b.task-finish-time
+   group by a.task-id) <= 2)
+by-then: assert relationship requirement ((select max(task-finish-time) from task) <= 1 h)
+"""
+_SHAPES = """
+even: assert relationship requirement (
+  (select max(proc-task-count) from proc) <= 2 * (select avg(proc-task-count) from proc) + 3)
+short: assert value preference (opt-type = minimize, priority = 1,
+  function = (select max(task-finish-time) from task), min = 0, max = 1000)
+"""
+
 
 class Workload(NamedTuple):
     """Commands that are run one after the other in one process, because they share most of their code."""
@@ -120,6 +151,16 @@ WORKLOADS = (
             *_plans("auto", "fair"),
         ),
     ),
+    Workload(
+        "planners under rules",
+        (
+            *_plans("heft auto minmin sufferage2", "fifo", " --rules small.rules"),
+            *_plans("best", "fifo", " --rules small.rules --time 0.1"),
+            *_plans("best", "none", " --rules shapes.rules --time 0.1"),
+            *_plans("search", "none", " --rules shapes.rules"),
+            "simulate program.json --on shared.toml -s heft --rules small.rules --faults kill=b1@30% --steal --duplicate",
+        ),
+    ),
     Workload("pipelines", ("deploy pipeline.ini --on machines.ini --time 1 --simulate",)),
     Workload("real runs", ("run program.json --emulate --time-scale 0.001 --workers 2 -s lheft",)),
 )
@@ -137,6 +178,8 @@ def write_inputs(folder: Path) -> None:
     (folder / "machines.ini").write_text(_MACHINES)
     (folder / "sweep.pst").write_text(_SWEEP.lstrip())
     (folder / "grid.pst").write_text(_GRID.lstrip())
+    (folder / "small.rules").write_text(_RULES)
+    (folder / "shapes.rules").write_text(_SHAPES)
     (folder / "link").write_text("2\n50 100000\n50 80000\n")
     (folder / "host").write_text("2\n50\n100\n")
 

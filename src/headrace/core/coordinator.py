@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from headrace.core import state as s
+from headrace.core.constraint_arrays import constraint_arrays, running_by_gate
 from headrace.core.estimates import Estimates
 from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.initial_state import make_state, make_static_problem
@@ -48,6 +49,7 @@ from headrace.core.transitions.requests import fetch_all, replicate_all, withdra
 from headrace.core.transitions.wake import Wake, compiled_wake, is_asked_for, is_balance_asked_for
 from headrace.core.validation import validate
 from headrace.core.view import RunView
+from headrace.model.constraints import Constraints
 from headrace.model.errors import NoPlan
 from headrace.model.events import (
     DataMoved,
@@ -56,6 +58,7 @@ from headrace.model.events import (
     HostLeft,
     LinkJoined,
     LinkLeft,
+    RuleDropped,
     Started,
     StorageJoined,
     StorageLeft,
@@ -159,6 +162,8 @@ class Coordinator:
         self.asked = 0
         """Number of scheduler calls."""
         self._wake: tuple[WakeConditions, Floats, Wake] | None = None
+        self._constraints: Constraints | None = None
+        self._take_constraints()
         self._untold: list[Event] = []
         """Events held back while no host was up; the scheduler receives them when a host joins."""
 
@@ -166,6 +171,12 @@ class Coordinator:
     def refs(self) -> tuple[object, object]:
         """References to the problem and the state for compiled functions."""
         return self.records.problem_ref, self.records.state_ref
+
+    @property
+    def dropped(self) -> Sequence[RuleDropped]:
+        """The rules that the scheduler has left out, because they could not be kept any more."""
+        left_out: Sequence[RuleDropped] = getattr(self.scheduler, "dropped", ())
+        return left_out
 
     # Events.
 
@@ -291,6 +302,7 @@ class Coordinator:
             if not state.exists[number]:  # all copies count as large as the first
                 state.size[number] = size
         task_finished(*self.refs, task, host, event.time)
+        state.ran_for[task] = took
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
         self.estimates.note(np.array([event.time]), *one)
 
@@ -324,10 +336,26 @@ class Coordinator:
             return ()
         events, self._untold = self._untold, []
         commands = self.scheduler.react(self.view, events)
+        self._take_constraints()
         self.records.state.counters[s.MISPREDICTED] = 0
         self.asked += 1
         self.apply(commands)
         return commands
+
+    def _take_constraints(self) -> None:
+        """Take the constraints that the scheduler obeys into the arrays; a scheduler may leave some out in a run."""
+        wanted = getattr(self.scheduler, "constraints", None)
+        if wanted is self._constraints:
+            return
+        self._constraints = wanted
+        records, arrays = self.records, constraint_arrays(wanted)
+        settings = records.problem.policy.copy()
+        settings[s.GATED] = len(arrays.gate_most) > 0
+        running = running_by_gate(arrays, records.state.run_host)
+        records.change(
+            records.problem._replace(policy=settings, **arrays._asdict()),
+            records.state._replace(gate_running=running),
+        )
 
     def ask_and_look(self, events: Sequence[Event]) -> tuple[Sequence[Command], bool]:
         """As `ask`; also returns whether it placed ready tasks and left one host idle while another has a queue."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from headrace.core.constraint_arrays import NO_CONSTRAINTS
 from headrace.core.execution_policy import LINK_ORDERS, ExecutionPolicy
 from headrace.core.state import (
     ABSENT,
@@ -39,7 +40,7 @@ from headrace.model.platform import Platform
 
 
 def make_static_problem(graph: Graph, platform: Platform, policy: ExecutionPolicy) -> StaticProblem:
-    """The arrays that do not change: O(graph + P^2 * length of a route) for P places."""
+    """The arrays that do not change, without constraints: O(graph + P^2 * length of a route) for P places."""
     network = platform.network
     routes = make_routes(platform)
     settings = _settings(platform, policy)
@@ -78,6 +79,7 @@ def make_static_problem(graph: Graph, platform: Platform, policy: ExecutionPolic
         longest_route=max(1, int(np.diff(routes.ptr).max(initial=0))),
         origin=int(network.origin),
         policy=settings,
+        **NO_CONSTRAINTS._asdict(),
     )
 
 
@@ -264,6 +266,9 @@ def make_state(
         duplicate_host=_ints(n),
         duplicate_core=_ints(n),
         duplicate_start=np.zeros(n),
+        ran_on=_ints(n),
+        ran_for=np.zeros(n),
+        gate_running=np.zeros(0, np.int64),
         host_up=np.ones(hosts, np.uint8),
         queue_head=_ints(hosts + 1),
         queue_tail=_ints(hosts + 1),

@@ -80,13 +80,21 @@ class RunRecords:
     """
 
     def __init__(self, problem: StaticProblem, state: CoordinatorState) -> None:
+        self._take_problem(problem)
+        self._take(state)
+
+    def change(self, problem: StaticProblem, state: CoordinatorState) -> None:
+        """Replace arrays of the problem and of the state."""
+        self._take_problem(problem)
+        self._take(state)
+
+    def _take_problem(self, problem: StaticProblem) -> None:
         self.problem = problem
         self.static_view = read_only(problem)
         self.problem_ref: object = problem if config.DISABLE_JIT else _problem_ref(problem)
         self._problem_view: object = (
             self.static_view if config.DISABLE_JIT else _problem_ref(self.static_view)
         )
-        self._take(state)
 
     def _take(self, state: CoordinatorState) -> None:
         self.state = state

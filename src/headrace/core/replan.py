@@ -24,12 +24,13 @@ from headrace.core.plan_commands import (
 )
 from headrace.core.replan_constraints import RunConstraints
 from headrace.core.replan_interval import ReplanInterval, SubTask
+from headrace.core.replan_obeying import RestOfRun, assigned_now, plan_rest
 from headrace.core.replan_policy import ReplanPolicy
 from headrace.core.scheduler import Command, Planner, Problem, RequeueTail, WakeConditions
 from headrace.core.task_window import reduced
 from headrace.core.view import RunView
 from headrace.model.constraints import Constraints
-from headrace.model.events import Event, HostJoined, HostLeft, Started
+from headrace.model.events import Event, HostJoined, HostLeft, RuleDropped, Started
 from headrace.model.graph import Bools
 from headrace.model.plan import Plan
 
@@ -45,7 +46,8 @@ class Replan:
     """Adapts a planner to the scheduler interface. The hosts, orders, sources and relays of its plans are followed.
 
     `first` is an existing plan for the whole program; it is used at the start if every host is up. Every plan obeys
-    `constraints`, given what has happened; limits on tasks at once are kept by each plan, not between plans.
+    the constraints of `obey`, given what has happened. While such a plan is made, hosts finish only what they have
+    begun and what they keep.
     """
 
     def __init__(
@@ -54,7 +56,6 @@ class Replan:
         policy: ReplanPolicy | None = None,
         seed: int = 0,
         first: Plan | None = None,
-        constraints: Constraints | None = None,
     ) -> None:
         self.planner = planner
         self.policy = policy or ReplanPolicy()
@@ -76,23 +77,29 @@ class Replan:
         self._again = False
         self._prefetch = True
         """Whether the last plan assumes the prefetch depth of the run, as plans made during the run do."""
-        self._constraints = None if constraints is None else RunConstraints(constraints)
+        self._run: RunConstraints | None = None
+        self._withheld: tuple[frozenset[int], Bools] = (frozenset(), np.zeros(0, np.bool_))
+        """The hosts for which tasks of the last plan wait, and these tasks."""
 
-    def obey(self, constraints: Constraints) -> None:
-        """Make plans that satisfy these constraints, on the tasks and hosts of the whole run."""
-        self._constraints = RunConstraints(constraints)
+    def obey(self, constraints: Constraints | None) -> None:
+        """Make plans that satisfy these constraints, on the tasks and hosts of the whole run; None: no constraints."""
+        self._run = None if constraints is None else RunConstraints(constraints, self.policy.when_impossible)
+
+    @property
+    def constraints(self) -> Constraints | None:
+        """The constraints in force."""
+        return None if self._run is None else self._run.constraints
+
+    @property
+    def dropped(self) -> Sequence[RuleDropped]:
+        """The rules that were left out during the run."""
+        return () if self._run is None else self._run.dropped
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
         """Replan if it is due, or return the commands of a plan that has become ready."""
-        if self._constraints is None:
-            return self._react(view, events)
-        self._constraints.note(view, events)
-        commands = self._react(view, events)
-        self._constraints.note_commands(commands)
-        return commands
-
-    def _react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
         now = view.time
+        if self._run is not None:
+            self._run.note(view, events)
         if not self.interval.seconds:
             self.interval.begin(self._first_interval(view))
         commands: list[Command] = []
@@ -107,6 +114,8 @@ class Replan:
                 return commands
         if self._again or self._is_time(view, events):
             self._again = False
+            if self._run is not None:  # tasks must not start by a plan that is about to be replaced
+                commands = []
             commands = [*commands, *self._plan(view)]
         self._set_clock()
         return commands
@@ -129,7 +138,7 @@ class Replan:
             return True
         if view.mispredicted and view.time >= self._last_plan + self.policy.pause:
             return True
-        if view.ready_count == 0:
+        if view.ready_count == 0 or self._waits_for_hosts(view):
             return False
         state = view.state
         pause = 0.25 * self.interval.seconds if self.policy.periodic else 0.0
@@ -139,6 +148,13 @@ class Replan:
         if self.policy.idle:
             return bool(idle.any()) and (not running or view.time >= self._last_plan + pause)
         return not running and math.isinf(self._next_event)
+
+    def _waits_for_hosts(self, view: RunView) -> bool:
+        """Whether all ready tasks wait for hosts that have not joined yet."""
+        hosts, tasks = self._withheld
+        if self._run is None or not hosts or hosts != self._run.awaited:
+            return False
+        return bool(tasks[view.ready()].all())
 
     def _first_interval(self, view: RunView) -> float:
         if self.policy.interval is not None and self.policy.interval > 0:
@@ -155,7 +171,7 @@ class Replan:
         self._last_plan = now
         self._next_event = now + self.interval.seconds if policy.periodic else math.inf
         kept = 0 if policy.hold else policy.keep
-        plan, cost = self._made_plan(view, kept)
+        plan, cost, kept = self._made_plan(view, kept)
         if plan is None:
             self._predicted = []
             return []
@@ -165,30 +181,39 @@ class Replan:
         self._next_event = max(self._next_event, now + 2.0 * cost)
         made, predicted = self._commands(view, plan, kept)
         if cost > 0:
-            self._pending = (now + cost, [RequeueTail(0), *made] if policy.hold else made, predicted)
-            return [] if policy.hold else [RequeueTail(kept)]
+            hold = policy.hold and self._run is None
+            self._pending = (now + cost, [RequeueTail(0), *made] if hold else made, predicted)
+            return [] if hold else [RequeueTail(kept)]
         self._predicted = predicted
         return [RequeueTail(kept), *made]
 
-    def _made_plan(self, view: RunView, kept: int) -> tuple[Plan | None, float]:
-        """A plan for the remaining tasks and its planning time in virtual seconds; None if no task remains."""
+    def _made_plan(self, view: RunView, kept: int) -> tuple[Plan | None, float, int]:
+        """A plan for the remaining tasks, its planning time in virtual seconds, and the tasks that stay in each queue.
+
+        No plan if no task remains.
+        """
         first, self.first = self.first, None
         if first is not None and self.plans == 0 and view.hosts_up.all() and not view.done.any():
             plan, cost, self._prefetch = first, 0.0, False
         else:
             self._prefetch = True
-            problem = replace(view.problem(kept, self._window(view, kept)), seed=self.seed)
+            chosen = self._window(view, kept)
+            problem = view.problem(kept, chosen)
             if problem.graph.n_tasks == 0:
-                return None, 0.0
-            if self._constraints is not None:
-                left = self._constraints.remaining(view, problem, view.kept(kept))
-                problem = replace(problem, constraints=left)
+                return None, 0.0, kept
             cost = self._cost(problem)
-            plan = self.planner.plan(_not_before(problem, cost))
+            if self._run is None:
+                plan = self.planner.plan(self._prepared(problem, cost))
+            else:
+                rest = RestOfRun(view, kept, chosen, lambda problem: self._prepared(problem, cost))
+                plan, kept = plan_rest(self.planner, self._run, rest)
         self.plans += 1
         self.planned_tasks += plan.graph.n_tasks
         self.planning_seconds += cost
-        return on_wide_hosts(plan), cost
+        return on_wide_hosts(plan), cost, kept
+
+    def _prepared(self, problem: Problem, cost: float) -> Problem:
+        return _not_before(replace(problem, seed=self.seed), cost)
 
     def _cost(self, problem: Problem) -> float:
         """Planning time for a problem, in virtual seconds."""
@@ -211,6 +236,13 @@ class Replan:
         if self.policy.events != "once":
             limit = self._next_event - view.time + self.interval.reach * self.interval.seconds
         order = up_to(plan, in_order_of_start(view, plan), limit)
+        if self._run is not None and self._run.awaited:
+            planned = order
+            order = assigned_now(view, plan, planned)
+            later = np.setdiff1d(planned, order)
+            waiting = np.zeros(view.graph.n_tasks, np.bool_)
+            waiting[[view.task_number[plan.graph.task_names[t]] for t in later.tolist()]] = True
+            self._withheld = (self._run.awaited if len(later) else frozenset(), waiting)
         moves = transfers_for(view, plan, order)
         commands: list[Command] = [
             assignment(view, plan, order, kept),

@@ -10,6 +10,7 @@ from headrace.core.task_window import Reduction
 from headrace.model.errors import UsageError
 
 PlanningEvents = Literal["once", "S1", "S2", "S3"]
+WhenImpossible = Literal["stop", "drop"]
 GRID_CHANGES = ("joins", "losses", "both", "neither")
 
 
@@ -110,6 +111,13 @@ class ReplanPolicy:
     """Minimum seconds between a plan and one triggered by a misprediction."""
     idle: bool = True
     """Replan when a host is idle while ready tasks have no host."""
+    when_impossible: WhenImpossible = field(
+        default="stop",
+        metadata={
+            "option": "--when-impossible",
+            "help": "When a loss makes it impossible to keep a rule: stop the run, or drop the rule and go on.",
+        },
+    )
     threshold: float = 0.3
     """Share of wrong predictions above which the interval of S2 and S3 shrinks. A prediction lists which tasks will run
     on which hosts at the next planning event, and which items will be in flight on which links."""
@@ -135,6 +143,7 @@ class ReplanPolicy:
         for what, chosen, known in (
             ("events", self.events, ("once", "S1", "S2", "S3")),
             ("reduce", self.reduce, ("shared-file", "random")),
+            ("when_impossible", self.when_impossible, ("stop", "drop")),
         ):
             if chosen not in known:
                 raise UsageError(f"{what} is {chosen!r}", hint=f"use one of {', '.join(known)}")

@@ -47,7 +47,8 @@ N_COUNTS = 13
 
 # Positions of settings in `StaticProblem.policy`.
 CONTENTION, LINK_ORDER, STRICT, PREFETCH, STEAL, DUPLICATE, REPLICATE, LOOK, LIMITED, RELAY = range(10)
-N_SETTINGS = 10
+GATED = 10
+N_SETTINGS = 11
 
 NONE, FIFO, FAIR = 0, 1, 2
 CONTENTION_CODES = {"none": NONE, "fifo": FIFO, "fair": FAIR}
@@ -109,6 +110,18 @@ class StaticProblem(NamedTuple):
     longest_route: int
     origin: int
     policy: Longs
+    # Constraints on hosts; see `core.constraint_arrays`.
+    move_class: Ints
+    """[tasks] the row of `may_move` that applies to each task; empty: no constraints."""
+    may_move: Bools
+    """[classes, hosts] where the coordinator itself may move or duplicate a task."""
+    gate_ptr: Ints
+    """Limits on tasks at once that count task t: gates[gate_ptr[t] : gate_ptr[t + 1]]; empty: no such limits."""
+    gates: Ints
+    gate_hosts: Bools
+    """[limits, hosts] where each of these limits counts."""
+    gate_most: Longs
+    """[limits] running tasks at once."""
 
 
 class CoordinatorState(NamedTuple):
@@ -141,6 +154,12 @@ class CoordinatorState(NamedTuple):
     duplicate_host: Ints
     duplicate_core: Ints
     duplicate_start: Floats
+    ran_on: Ints
+    """The host on which a task has finished; -1 for none."""
+    ran_for: Floats
+    """Seconds that its execution there took."""
+    gate_running: Longs
+    """Running tasks that each limit on tasks at once counts."""
     # Hosts.
     host_up: Bytes
     queue_head: Ints

@@ -227,12 +227,15 @@ class RunView:
             self.time, tasks, state.run_host[tasks], state.run_start[tasks], state.predicted[tasks]
         )
 
-    def problem(self, keep: int = 0, chosen: Bools | None = None) -> Problem:
+    def problem(
+        self, keep: int = 0, chosen: Bools | None = None, as_if_up: frozenset[int] = frozenset()
+    ) -> Problem:
         """The remaining problem: tasks that are neither done, running nor among the first `keep` of a queue.
 
-        `chosen` restricts it further to these tasks. Hosts become free when their running and kept tasks are done,
-        links when they have finished the transfers in flight and those that kept tasks need. Outputs of running tasks
-        will be where the tasks run, items in flight at their targets. O(tasks + copies).
+        `chosen` restricts it further to these tasks. The hosts `as_if_up` take part although they are down. Hosts
+        become free when their running and kept tasks are done, links when they have finished the transfers in flight
+        and those that kept tasks need. Outputs of running tasks will be where the tasks run, items in flight at their
+        targets. O(tasks + copies).
         """
         if not self.state.host_up.any():
             raise NoPlan(
@@ -241,7 +244,7 @@ class RunView:
                 hint="wait for a host to join, or add a worker and run again",
             )
         platform = self.estimates.platform(self.time)
-        down = self.down
+        down = self.down - {self.platform.hosts[h].name for h in as_if_up}
         if down:
             platform = platform.without(down)
         wanted = (self.state.done == 0) & (self.state.run_host < 0)

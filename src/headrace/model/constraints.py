@@ -9,7 +9,7 @@ knowing the constraints. Everything else is about the hosts of tasks and is obey
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,6 +17,9 @@ import numpy as np
 
 from headrace.model.graph import Bools, Floats, Graph, Ints, SpeedClasses, make_graph
 from headrace.model.sited import SiteLists
+
+ALL = "the constraints"
+"""The name of constraints that are not known by rule."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,6 +61,33 @@ class Constraints:
     """[tasks] the earliest start of each task; 0: none."""
     deadline: Floats
     """[tasks] the latest finish of each task; inf: none."""
+    rules: tuple[str, ...] = ()
+    """The rules that ask for them, in the order in which they are kept if not all of them can be."""
+    of_rules: Callable[[tuple[str, ...]], Constraints] | None = None
+    """The constraints of some of these rules alone; None if they are not known by rule."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The rules, or one name for all constraints if they are not known by rule.
+
+        >>> Constraints.none(3, 2).names
+        ('the constraints',)
+        """
+        return self.rules if self.of_rules is not None else (ALL,)
+
+    def only(self, names: Sequence[str]) -> Constraints:
+        """The constraints of some of the `names`.
+
+        >>> pinned = replace(Constraints.none(1, 2), allowed=np.array([[True, False]]))
+        >>> pinned.only(()).allowed.tolist(), pinned.only(pinned.names) is pinned
+        ([[True, True]], True)
+        """
+        if tuple(names) == self.names:
+            return self
+        if self.of_rules is None:
+            none = Constraints.none(len(self.together), self.allowed.shape[1])
+            return replace(none, of_rules=lambda names: none)
+        return replace(self.of_rules(tuple(names)), rules=tuple(names), of_rules=self.of_rules)
 
     @staticmethod
     def none(tasks: int, hosts: int) -> Constraints:

@@ -104,6 +104,22 @@ class StorageJoined:
     place: str
 
 
+@dataclass(frozen=True, slots=True)
+class RuleDropped:
+    """From now on a run leaves out a rule, because it cannot be kept any more.
+
+    >>> print(RuleDropped(4.0, "fft-on-lillith", "host 'lillith' left at 4 s"))
+    rule 'fft-on-lillith' left out at 4 s: host 'lillith' left at 4 s
+    """
+
+    time: float
+    rule: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"rule {self.rule!r} left out at {self.time:.6g} s: {self.why}"
+
+
 Event: TypeAlias = (
     Started
     | TaskFinished
@@ -116,4 +132,5 @@ Event: TypeAlias = (
     | LinkJoined
     | StorageLeft
     | StorageJoined
+    | RuleDropped
 )

@@ -13,7 +13,11 @@ from headrace.model.errors import UsageError
 from headrace.planners.registry import make
 
 POLICY_FIELDS = tuple(each.name for each in fields(ReplanPolicy))
-ACCEPTED = {"dheft": ("planning", "pause")}
+ACCEPTED = {
+    "dheft": ("planning", "pause", "when_impossible"),
+    "lheft": ("when_impossible",),
+    "workqueue": ("when_impossible",),
+}
 """Fields of `ReplanPolicy` that online schedulers accept; planners accept all of them."""
 
 
@@ -44,7 +48,7 @@ def make_scheduler(
     >>> make_scheduler("lheft", ReplanPolicy(events="S1"))
     Traceback (most recent call last):
         ...
-    headrace.model.errors.UsageError: 'lheft' does not accept events (try: omit it)
+    headrace.model.errors.UsageError: 'lheft' does not accept events (try: it accepts when_impossible)
     """
     policy = policy or ReplanPolicy()
     if isinstance(scheduler, str) and scheduler in ACCEPTED:
@@ -92,7 +96,7 @@ def is_obeying(scheduler: Scheduler) -> bool:
     >>> is_obeying(obeying(make_scheduler("heft"), Constraints.none(3, 2))), is_obeying(make_scheduler("lheft"))
     (True, False)
     """
-    return any(getattr(scheduler, name, None) is not None for name in ("_constraints", "_wanted"))
+    return getattr(scheduler, "constraints", None) is not None
 
 
 def _as_scheduler(made: Any, what: str) -> Scheduler:
@@ -132,7 +136,7 @@ def policy_fields(scheduler: str) -> tuple[str, ...]:
     """The fields of `ReplanPolicy` that a scheduler of this name accepts.
 
     >>> policy_fields("lheft"), policy_fields("dheft"), "subset" in policy_fields("minmin")
-    ((), ('planning', 'pause'), True)
+    (('when_impossible',), ('planning', 'pause', 'when_impossible'), True)
     """
     if scheduler in ACCEPTED:
         return ACCEPTED[scheduler]

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headrace.core.replan_constraints import OpenPlaces, RunConstraints
-from headrace.core.scheduler import AssignMany, WakeConditions
+from headrace.core.replan_constraints import OpenPlaces
+from headrace.core.replan_policy import WhenImpossible
+from headrace.core.scheduler import AssignMany, Command, RequeueTail, WakeConditions
 from headrace.core.view import RunView
-from headrace.model.constraints import Constraints
 from headrace.model.errors import UsageError
 from headrace.model.events import Event
 from headrace.model.graph import Floats, Ints
-from headrace.online.settling import settled
+from headrace.online.settling import Obedient, is_stuck
 
 _LEVEL_SPAN = 2.0**32
 """Ranks in queues are level * span + order of placement; the span exceeds any number of placed tasks."""
 
 
-class LHeft:
+class LHeft(Obedient):
     """Localized HEFT (macro-dataflow paper, section 4.4 and figure 5).
 
     Ready tasks wait in a buffer until there are `buffer` of them, or a host is idle or expected to become idle within
@@ -31,6 +31,9 @@ class LHeft:
     there from the tail of the longest queue if they finish earlier. An overdue task is expected to need another
     `late_weight` times its delay, because its host may have slowed down (0: as published, delays are ignored).
 
+    Under constraints, a task that would go elsewhere goes to the permitted host with the least backlog and run time.
+    When a rule can no longer be kept, the run stops, or leaves it out, as `when_impossible` says.
+
     O(tasks * (log tasks + reads * places + hosts)) for each batch.
 
     >>> LHeft(buffer=8).name
@@ -40,8 +43,14 @@ class LHeft:
     name = "lheft"
 
     def __init__(
-        self, buffer: int = 64, rebalance: bool = True, idle_within: float = 0.0, late_weight: float = 1.0
+        self,
+        buffer: int = 64,
+        rebalance: bool = True,
+        idle_within: float = 0.0,
+        late_weight: float = 1.0,
+        when_impossible: WhenImpossible = "stop",
     ) -> None:
+        super().__init__(when_impossible)
         if buffer < 1:
             raise UsageError(f"buffer is {buffer}", where="lheft", hint="use 1 or more")
         if not idle_within >= 0:
@@ -57,25 +66,23 @@ class LHeft:
         )
         self._mean: tuple[Floats, int, Floats] | None = None
         """Cached rates and hosts that are up, and the mean seconds per unit of work derived from them."""
-        self._wanted: Constraints | None = None
-        self._constraints: RunConstraints | None = None
 
-    def obey(self, constraints: Constraints) -> None:
-        """Place and move tasks only where these constraints permit it; a task without such a host stays in the buffer.
-
-        A task that would go elsewhere goes to the permitted host with the least backlog and run time.
-        """
-        self._wanted, self._constraints = constraints, None
-
-    def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
         """Place ready tasks, or move tasks from the tails of queues to idle hosts."""
+        if self._run is None:
+            return self._placed(view)
+        if self._run.update(view, events):
+            return [RequeueTail(0)]
+        commands = self._placed(view)
+        if not commands and is_stuck(view):
+            self._run.settle(view)
+            commands = self._placed(view)
+        return commands
+
+    def _placed(self, view: RunView) -> list[Command]:
         from headrace.core.transitions.balance import moves_from_tails
         from headrace.online.lheft_placement import place_ready
 
-        if self._wanted is not None and self._constraints is None:
-            self._constraints = settled(self._wanted, view)
-        if self._constraints is not None:
-            self._constraints.note(view, events)
         work, speed_class, rates = view.estimates.work, view.estimates.graph.speed_class, view.rates()
         if view.ready_count:
             mean = self._mean_seconds(view, rates)
@@ -88,17 +95,15 @@ class LHeft:
             )
         else:
             return []
-        if self._constraints is not None:
+        if self._run is not None:
             tasks, hosts = self._permitted(view, tasks, hosts, moving=not view.ready_count)
-        commands = [self._assignment(view, tasks, hosts)] if len(tasks) else []
-        if self._constraints is not None:
-            self._constraints.note_commands(commands)
-        return commands
+        return [self._assignment(view, tasks, hosts)] if len(tasks) else []
 
     def _permitted(self, view: RunView, tasks: Ints, hosts: Ints, moving: bool) -> tuple[Ints, Ints]:
         """The same decisions where constraints permit them; others change, or are left out: O(tasks * hosts)."""
-        assert self._constraints is not None
-        places, state = OpenPlaces(self._constraints, view), view.state
+        assert self._run is not None
+        assert self._run.settled is not None
+        places, state = OpenPlaces(self._run, self._run.settled, view), view.state
         cores, rates = np.diff(view.static.core_ptr), view.rates()
         left = state.backlog / cores
         kept: list[tuple[int, int]] = []

@@ -6,19 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headrace.core.replan_constraints import OpenPlaces, RunConstraints
-from headrace.core.scheduler import AssignMany, WakeConditions
+from headrace.core.replan_constraints import OpenPlaces
+from headrace.core.replan_policy import WhenImpossible
+from headrace.core.scheduler import AssignMany, Command, RequeueTail, WakeConditions
 from headrace.core.view import RunView
-from headrace.model.constraints import Constraints
 from headrace.model.events import Event
 from headrace.model.graph import Floats, Graph, Ints
-from headrace.online.settling import settled
+from headrace.online.settling import Obedient, is_stuck
 
 
-class Workqueue:
+class Workqueue(Obedient):
     """Self-scheduling: dispatch tasks in the order in which they become ready to the fastest host with a free core.
 
-    Estimated speeds are used only to choose between hosts that are free at the same time.
+    Estimated speeds are used only to choose between hosts that are free at the same time. When a rule can no longer be
+    kept, the run stops, or leaves it out, as `when_impossible` says.
 
     >>> Workqueue().name
     'workqueue'
@@ -27,27 +28,29 @@ class Workqueue:
     name = "workqueue"
     wake = WakeConditions(idle=True)
 
-    def __init__(self) -> None:
+    def __init__(self, when_impossible: WhenImpossible = "stop") -> None:
+        super().__init__(when_impossible)
         self.placed = 0
         self._sorted: tuple[Floats, Ints] | None = None
         self._graph: Graph | None = None
         self._several = False
-        self._wanted: Constraints | None = None
-        self._constraints: RunConstraints | None = None
 
-    def obey(self, constraints: Constraints) -> None:
-        """Assign tasks only to hosts that these constraints leave for them; they then wait for such a host."""
-        self._wanted, self._constraints = constraints, None
-
-    def react(self, view: RunView, events: Sequence[Event]) -> list[AssignMany]:
+    def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
         """Assign ready tasks to free cores; tasks that need more cores than any host has free are skipped.
 
         O(hosts log hosts + tasks placed), plus O(hosts) for each task that needs several cores.
         """
-        if self._wanted is not None and self._constraints is None:
-            self._constraints = settled(self._wanted, view)
-        if self._constraints is not None:
-            self._constraints.note(view, events)
+        if self._run is None:
+            return self._placed(view)
+        if self._run.update(view, events):
+            return [RequeueTail(0)]
+        commands = self._placed(view)
+        if not commands and is_stuck(view):
+            self._run.settle(view)
+            commands = self._placed(view)
+        return commands
+
+    def _placed(self, view: RunView) -> list[Command]:
         state, cores = view.state, np.diff(view.static.core_ptr)
         several = self._need_several_cores(view)
         room = np.where(state.host_up == 1, cores - state.busy_cores - self._queued(view, several), 0)
@@ -55,8 +58,11 @@ class Workqueue:
         fastest = fastest[room[fastest] > 0]
         if not len(fastest):
             return []
-        if several or self._constraints is not None:
-            places = None if self._constraints is None else OpenPlaces(self._constraints, view)
+        run = self._run
+        if several or run is not None:
+            places = None
+            if run is not None and run.settled is not None:
+                places = OpenPlaces(run, run.settled, view)
             tasks, hosts = _fitting(view, view.ready(), fastest, room, places)
         else:
             slots = np.repeat(fastest, room[fastest])
@@ -66,10 +72,7 @@ class Workqueue:
             return []
         ranks = self.placed + np.arange(1, len(tasks) + 1, dtype=np.float64)
         self.placed += len(tasks)
-        commands = [AssignMany(tasks, hosts, ranks)]
-        if self._constraints is not None:
-            self._constraints.note_commands(commands)
-        return commands
+        return [AssignMany(tasks, hosts, ranks)]
 
     def _by_speed(self, rates: Floats) -> Ints:
         """Hosts, the fastest first; sorted again only when speeds are estimated again."""

@@ -41,6 +41,11 @@ CREATE TABLE plans (
     run TEXT NOT NULL, task TEXT NOT NULL, host TEXT NOT NULL, start REAL NOT NULL, finish REAL NOT NULL);
 CREATE INDEX plans_by_run ON plans (run);
 """
+_ADDED = """
+CREATE TABLE IF NOT EXISTS dropped_rules (
+    run TEXT NOT NULL, time REAL NOT NULL, rule TEXT NOT NULL, why TEXT NOT NULL)
+"""
+"""A table that files made before it existed lack; other versions of Headrace ignore it."""
 
 
 class Database:
@@ -105,12 +110,14 @@ class Database:
         self._switch_to_wal()
         run("PRAGMA synchronous = NORMAL")
         if self._number("user_version") == VERSION:
+            run(_ADDED)
             return
         with self.writing() as connection:
             self._refuse_others()  # another process may have created it meanwhile
             if self._number("user_version") != VERSION:
                 for statement in _SCHEMA.split(";"):
                     connection.execute(statement)
+                connection.execute(_ADDED)
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from headrace.model.errors import BadProgram, HeadraceError, RunStopped, UsageError
-from headrace.model.events import DataMoved, Event, TaskErred, TaskFinished
+from headrace.model.events import DataMoved, Event, RuleDropped, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.record.database import Database
 from headrace.record.identity import LifeSign
@@ -28,6 +28,7 @@ _INSERTS = {
     " VALUES (?, ?, ?, ?, ?, ?, ?)",
     "items": "INSERT OR REPLACE INTO items VALUES (?, ?, ?)",
     "results": "INSERT OR REPLACE INTO results VALUES (?, ?, ?)",
+    "dropped_rules": "INSERT INTO dropped_rules VALUES (?, ?, ?, ?)",
 }
 
 
@@ -145,6 +146,8 @@ class RunRecord:
             case DataMoved(time=finish, item=item, source=source, target=target, start=start, size=size):
                 self._measure(item, size)
                 return [("transfers", (self.id, item, source, target, start, finish, size))]
+            case RuleDropped(time=time, rule=rule, why=why):
+                return [("dropped_rules", (self.id, time, rule, why))]
         return []
 
     def _checked(self, row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from headrace.model.errors import BadFile, UsageError
+from headrace.model.events import RuleDropped
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
@@ -136,6 +137,11 @@ class Record:
         """Transfers in a run, in the order they ended."""
         query = "SELECT item, source, target, start, finish, size FROM transfers WHERE run = ? ORDER BY seq"
         return self._read(TransferRow, query, (self.run(run).id,))
+
+    def dropped_rules(self, run: str) -> list[RuleDropped]:
+        """The rules that a run has left out, because they could not be kept any more, in order."""
+        query = "SELECT time, rule, why FROM dropped_rules WHERE run = ? ORDER BY rowid"
+        return self._read(RuleDropped, query, (self.run(run).id,))
 
     def planned(self, run: str) -> list[PlanRow]:
         """The planned tasks of a run, sorted by start; empty if it had no plan."""

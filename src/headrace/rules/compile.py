@@ -17,7 +17,7 @@ import numpy as np
 from headrace.model.constraints import Constraints
 from headrace.rules.compile_counts import count_condition
 from headrace.rules.compile_hosts import host_condition, host_pairs
-from headrace.rules.compile_parts import Apart, Found, Part, Together, constraints_of
+from headrace.rules.compile_parts import Apart, Found, Part, Together, constraints_by_rule
 from headrace.rules.compile_reading import HOST, NEGATED, Reader, in_plans, is_plain, is_static, split
 from headrace.rules.compile_times import order_rule, time_condition
 from headrace.rules.counting import count_tests
@@ -97,21 +97,19 @@ def compile_on(rules: RuleSet, relations: Relations) -> Compiled:
     """Like `compile_rules`, on the relations of a program and a platform that exist already."""
     graph, platform = relations.graph, relations.platform
     reader = Reader.of(relations, rules.source)
-    implied: list[Part] = []
-    sufficient: list[Part] = []
+    implied: dict[str, list[Part]] = {}
+    sufficient: dict[str, list[Part]] = {}
     coverage: dict[str, Coverage] = {}
     for rule in rules.requirements:
         found = _Parts(*_compiled(rule, reader))
         coverage[rule.name] = found.coverage
-        implied += [part for each in found.found if each.exact and found.sure for part in each.parts]
-        if not found.other:
-            sufficient += [part for each in found.found for part in each.parts]
-        elif found.sure:
-            sufficient += [part for each in found.found if each.exact for part in each.parts]
+        sure = [part for each in found.found if each.exact and found.sure for part in each.parts]
+        enough = sure if found.other else [part for each in found.found for part in each.parts]
+        implied[rule.name], sufficient[rule.name] = sure, enough
     tasks, hosts = graph.n_tasks, len(platform.hosts)
-    necessary = constraints_of(implied, tasks, hosts)
-    same = len(implied) == len(sufficient)  # the implied ones are always among the sufficient ones
-    return Compiled(necessary, necessary if same else constraints_of(sufficient, tasks, hosts), coverage)
+    necessary = constraints_by_rule(implied, tasks, hosts)
+    same = all(len(implied[name]) == len(sufficient[name]) for name in implied)  # each is a part of the other
+    return Compiled(necessary, necessary if same else constraints_by_rule(sufficient, tasks, hosts), coverage)
 
 
 def implied_parts(rules: RuleSet, relations: Relations) -> dict[str, list[Part]]:

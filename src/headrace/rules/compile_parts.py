@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -101,6 +101,30 @@ def constraints_of(parts: Sequence[Part], tasks: int, hosts: int) -> Constraints
         release=release,
         deadline=deadline,
     )
+
+
+def constraints_by_rule(parts: Mapping[str, Sequence[Part]], tasks: int, hosts: int) -> Constraints:
+    """The constraints of the parts of all rules together, which know the constraints of each rule.
+
+    >>> first = constraints_by_rule({"first": [Allow(np.array([0]), np.array([True, False]))]}, 1, 2)
+    >>> first.allowed.tolist(), first.only(()).allowed.tolist()
+    ([[True, False]], [[True, True]])
+    """
+    binding = {name: tuple(listed) for name, listed in parts.items() if listed}
+    of_rules = _OfRules(binding, tasks, hosts)
+    return replace(of_rules(tuple(binding)), rules=tuple(binding), of_rules=of_rules)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _OfRules:
+    """The constraints of some of the rules. An object and not a function, so that it can be sent to other processes."""
+
+    parts: dict[str, tuple[Part, ...]]
+    tasks: int
+    hosts: int
+
+    def __call__(self, names: tuple[str, ...]) -> Constraints:
+        return constraints_of([part for name in names for part in self.parts[name]], self.tasks, self.hosts)
 
 
 def _allowed(parts: list[Allow], tasks: int, hosts: int) -> tuple[Ints, Bools]:

@@ -137,6 +137,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.began: float | None = None
         self.over = False
         self.events: list[Event] = []
+        self.told_dropped = 0
         self.measured: list[tuple[str, Any]] = []
         self.sending = False
         self.known = {*self.layout.tasks, *self.layout.follows}
@@ -350,6 +351,10 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     def _carry_out(self, commands: Sequence[object]) -> None:
         """Execute the coordinator's commands; state changes of tasks are deferred to `_apply`."""
+        assert self.coordinator is not None
+        for event in self.coordinator.dropped[self.told_dropped :]:
+            self._emit(event)
+        self.told_dropped = len(self.coordinator.dropped)
         for command in commands:
             if isinstance(command, Requeue | Cancel):
                 self._hold(command.task, running=isinstance(command, Cancel))

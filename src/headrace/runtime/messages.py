@@ -12,13 +12,15 @@ from headrace.model.events import (
     Event,
     HostJoined,
     HostLeft,
+    RuleDropped,
     Started,
     TaskErred,
     TaskFinished,
 )
 
 _KINDS: dict[str, Any] = {
-    kind.__name__: kind for kind in (Started, TaskFinished, TaskErred, DataMoved, HostLeft, HostJoined)
+    kind.__name__: kind
+    for kind in (Started, TaskFinished, TaskErred, DataMoved, HostLeft, HostJoined, RuleDropped)
 }
 _FIELDS = {name: tuple(f.name for f in fields(kind)) for name, kind in _KINDS.items()}
 

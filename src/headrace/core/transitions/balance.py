@@ -6,7 +6,7 @@ import numpy as np
 
 from headrace.arrays.compiling import entry, inner
 from headrace.core.state import PRESENT, RELAY
-from headrace.core.transitions.dispatch import cores_of
+from headrace.core.transitions.dispatch import cores_of, may_move
 
 BUSY_ROUTE = 2.0
 """A task is moved from the tail of a queue only if it still finishes sooner when its transfers take this many times as
@@ -111,7 +111,8 @@ def a_move_pays(problem, state, work, speed_class, rates, now, late_weight):
     rate, cores = rates[speed_class[task]], problem.cores[task]
     candidates = False
     for host in range(len(state.host_up)):
-        if has_idle_core(problem, state, host, cores) and work[task] / rate[host] < most:
+        pays = work[task] / rate[host] < most
+        if has_idle_core(problem, state, host, cores) and pays and may_move(problem, task, host):
             candidates = True
             break
     if not candidates:
@@ -120,7 +121,7 @@ def a_move_pays(problem, state, work, speed_class, rates, now, late_weight):
     arrive, mark = np.zeros(places), np.zeros(places, np.int64)
     arrivals(problem, state, task, arrive, mark, 0)
     for host in range(len(state.host_up)):
-        if has_idle_core(problem, state, host, cores):
+        if has_idle_core(problem, state, host, cores) and may_move(problem, task, host):
             sent = BUSY_ROUTE * arrive[problem.host_place[host]]
             if sent + work[task] / rate[host] < most:
                 return True
@@ -155,6 +156,7 @@ def moves_from_tails(problem, state, work, speed_class, rates, now, starts_known
             sent = BUSY_ROUTE * arrive[problem.host_place[host]]
             if (
                 problem.cores[task] > free
+                or not may_move(problem, task, host)
                 or not sent + work[task] / rates[speed_class[task], host] < left[longest]
             ):
                 break

@@ -13,6 +13,7 @@ from headrace.core.state import (
     DUPLICATE,
     DUPLICATES,
     FIFO,
+    GATED,
     HYBRID,
     LIMITED,
     LINK_ORDER,
@@ -39,7 +40,7 @@ from headrace.core.transitions.data import (
     still_needed,
     transfer_done,
 )
-from headrace.core.transitions.losses import leave_core, output_size
+from headrace.core.transitions.losses import count_at_gates, leave_core, output_size
 from headrace.core.transitions.queues import (
     change_needed,
     count_absent,
@@ -88,8 +89,36 @@ def start_task(problem, state, task, host, now):
     state.run_core[task] = take_cores(problem, state, task, host)
     state.run_host[task] = host
     state.run_start[task] = now
+    count_at_gates(problem, state, task, host, 1)
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
         state.pending_readers[problem.reads[k]] -= 1
+
+
+@inner
+def may_move(problem, task, host):
+    """Whether constraints let the coordinator move or duplicate a task to a host."""
+    return len(problem.move_class) == 0 or problem.may_move[problem.move_class[task], host]
+
+
+@inner
+def passes_gates(problem, state, task, host):
+    """Whether one more task like this may run on a host under the limits on tasks at once."""
+    if not problem.policy[GATED]:
+        return True
+    for k in range(problem.gate_ptr[task], problem.gate_ptr[task + 1]):
+        gate = problem.gates[k]
+        if problem.gate_hosts[gate, host] and state.gate_running[gate] >= problem.gate_most[gate]:
+            return False
+    return True
+
+
+@inner
+def next_startable(problem, state, host):
+    """The first startable task of a host that no limit on tasks at once holds back; -1: none."""
+    task = state.startable_head[host]
+    while task >= 0 and not passes_gates(problem, state, task, host):
+        task = state.startable_next[task]
+    return task
 
 
 @inner
@@ -103,7 +132,7 @@ def must_wait(problem, state, task, host):
 def serve_host(problem, state, host, now):
     """Start all tasks that can start, by rank, and prefetch inputs."""
     while state.busy_cores[host] < cores_of(problem, host):
-        task = state.startable_head[host]
+        task = next_startable(problem, state, host)
         if task < 0 or not has_room(problem, state, task, host) or must_wait(problem, state, task, host):
             break
         if not fits(problem, state, problem.host_place[host], output_size(problem, state, task)):
@@ -113,12 +142,21 @@ def serve_host(problem, state, host, now):
 
 
 @inner
+def last_movable(problem, state, victim, host):
+    """The last startable task of a host that may move to another; -1: none."""
+    task = state.startable_tail[victim]
+    while task >= 0 and not may_move(problem, task, host):
+        task = state.startable_previous[task]
+    return task
+
+
+@inner
 def victim_of(problem, state, host):
     """The host to steal from: same storage, startable tasks, no free core, and the longest queue of those; -1: none."""
     victim = -1
     for other in range(len(state.host_up)):
         neighbour = other != host and problem.host_place[other] == problem.host_place[host]
-        if neighbour and state.startable_tail[other] >= 0:
+        if neighbour and last_movable(problem, state, other, host) >= 0:
             waits = state.busy_cores[other] >= cores_of(problem, other)
             if waits and (victim < 0 or state.queue_length[other] > state.queue_length[victim]):
                 victim = other
@@ -131,7 +169,7 @@ def steal(problem, state, host, now):
     victim = victim_of(problem, state, host)
     if victim < 0:
         return False
-    task = state.startable_tail[victim]
+    task = last_movable(problem, state, victim, host)
     place = problem.host_place[host]
     if not has_room(problem, state, task, host) or not fits(
         problem, state, place, output_size(problem, state, task)
@@ -171,6 +209,8 @@ def latest_task(problem, state, host, now):
     for core in range(len(state.core_task)):
         task = state.core_task[core]
         if task < 0 or state.duplicate_host[task] >= 0 or state.run_host[task] == host:
+            continue
+        if not may_move(problem, task, host):
             continue
         late = now - state.run_start[task] - state.predicted[task]
         overdue = now - state.run_start[task] > 2.0 * state.predicted[task]
@@ -275,6 +315,7 @@ def look_at_queue(problem, state, queue, now):
 def serve_hosts(problem, state, now):
     """Start tasks on all marked hosts, by number."""
     everybody = problem.policy[STEAL] or problem.policy[DUPLICATE] or problem.policy[LIMITED]
+    everybody = everybody or problem.policy[GATED]
     for block in range(len(state.dirty_host_block)):
         if not everybody and state.dirty_host_block[block] == 0:
             continue
@@ -313,6 +354,7 @@ def dispatch(problem, state, now):
 def task_done(problem, state, task, host, now):
     """Record that a task has finished on a host: add its outputs there and stop a duplicate elsewhere."""
     is_duplicate = state.run_host[task] != host
+    state.ran_for[task] = now - (state.duplicate_start[task] if is_duplicate else state.run_start[task])
     if state.duplicate_host[task] >= 0:
         loser = state.run_host[task] if is_duplicate else state.duplicate_host[task]
         core = state.run_core[task] if is_duplicate else state.duplicate_core[task]
@@ -326,6 +368,7 @@ def task_done(problem, state, task, host, now):
 def complete(problem, state, task, host, now):
     """Mark a task as done and add its outputs where it ran."""
     state.done[task] = 1
+    state.ran_on[task] = host
     state.counters[DONE] += 1
     state.last_completion[host] = now
     place = problem.host_place[host]

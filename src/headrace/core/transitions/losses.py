@@ -11,6 +11,7 @@ from headrace.core.state import (
     COPIES,
     DELIVERED,
     DONE,
+    GATED,
     PRESENT,
     REDONE,
     REQUESTED,
@@ -49,6 +50,15 @@ def output_size(problem, state, task):
 
 
 @inner
+def count_at_gates(problem, state, task, host, change):
+    """Count a task that starts or stops running on a host in the limits on tasks at once."""
+    if problem.policy[GATED]:
+        for k in range(problem.gate_ptr[task], problem.gate_ptr[task + 1]):
+            if problem.gate_hosts[problem.gates[k], host]:
+                state.gate_running[problem.gates[k]] += change
+
+
+@inner
 def leave_core(problem, state, task, duplicate):
     """Release the cores of a task or its duplicate."""
     host = state.duplicate_host[task] if duplicate else state.run_host[task]
@@ -64,6 +74,7 @@ def leave_core(problem, state, task, duplicate):
         state.duplicate_host[task] = -1
         return
     state.backlog[host] -= state.predicted[task]
+    count_at_gates(problem, state, task, host, -1)
     if state.duplicate_host[task] >= 0:
         state.run_host[task] = state.duplicate_host[task]
         state.run_core[task] = state.duplicate_core[task]

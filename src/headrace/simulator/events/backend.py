@@ -432,6 +432,8 @@ class _Run:
             duplicates=int(counters[s.DUPLICATES]),
             replicas=int(counters[s.REPLICAS]),
             bytes_moved=float(grid.size[moved].sum()),
+            notes=tuple(str(rule) for rule in self.coordinator.dropped),
+            dropped=tuple(self.coordinator.dropped),
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace.model.events import RuleDropped
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
@@ -42,6 +43,8 @@ class SimulatedRun:
     bound: float = 0.0
     """Lower bound on the makespan, with every host always up and at its highest speed."""
     notes: tuple[str, ...] = field(default=())
+    dropped: tuple[RuleDropped, ...] = ()
+    """Rules that were left out during the run, because they could not be kept any more."""
 
     @property
     def events(self) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskFinished
+from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, RuleDropped, Started, TaskFinished
 from headrace.model.plan import Plan
 from headrace.simulator.events import grid_state as w
 
@@ -95,6 +95,7 @@ def events_of(run: SimulatedRun) -> Iterator[Event]:
     tasks, items = run.graph.task_names, run.graph.item_names
     hosts, places = run.platform.hosts, run.platform.network.place_names
     begun: dict[tuple[int, int], float] = {}
+    dropped = list(run.dropped)
     yield Started(0.0)
     rows = zip(
         run.log_kind.tolist(),
@@ -105,6 +106,8 @@ def events_of(run: SimulatedRun) -> Iterator[Event]:
         strict=True,
     )
     for kind, time, a, b, c in rows:
+        while dropped and dropped[0].time < time:
+            yield dropped.pop(0)
         if kind == w.TASK_STARTED:
             begun[a, b] = time
         elif kind == w.MOVE_STARTED:
@@ -118,6 +121,7 @@ def events_of(run: SimulatedRun) -> Iterator[Event]:
             yield HostLeft(time, hosts[a].name)
         elif kind == w.HOST_JOINED:
             yield HostJoined(time, hosts[a].name)
+    yield from dropped
 
 
 def log_lines(run: SimulatedRun) -> list[str]:
@@ -128,7 +132,10 @@ def log_lines(run: SimulatedRun) -> list[str]:
     places = [log_word(name) for name in run.platform.network.place_names]
     links = [log_word(name) for name in run.platform.network.link_names]
     lines = []
+    dropped = list(run.dropped)
     for k in range(len(run.log_time)):
+        while dropped and dropped[0].time < run.log_time[k]:
+            lines.append(_dropped_line(dropped.pop(0)))
         kind, a, b, c = (
             int(run.log_kind[k]),
             int(run.log_subject[k]),
@@ -152,4 +159,8 @@ def log_lines(run: SimulatedRun) -> list[str]:
         else:
             what = ""
         lines.append(f"{float(run.log_time[k])!r} {_WORDS[kind]} {what}".rstrip())
-    return lines
+    return [*lines, *map(_dropped_line, dropped)]
+
+
+def _dropped_line(event: RuleDropped) -> str:
+    return f"{event.time!r} rule-dropped {log_word(event.rule)} {log_word(event.why)}"
