@@ -21,10 +21,12 @@ from headrace.rules.tree import (
     Like,
     Negative,
     Not,
+    Number,
     Or,
     Ordering,
     Relationship,
     Select,
+    Text,
 )
 
 Node: TypeAlias = "Expression | Condition"
@@ -95,7 +97,8 @@ def all_columns(node: Node) -> Iterator[Column]:
     if isinstance(node, Column):
         yield node
     for child in children(node):
-        yield from all_columns(child)
+        if not isinstance(child, Text | Number):  # lists of values can be long
+            yield from all_columns(child)
 
 
 def has_aggregate(node: Node) -> bool:
