@@ -18,7 +18,18 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "tests/formats/data/srasearch-chameleon-30a-001.json.gz"
 PST = ROOT / "tests/formats/data/pst"
 CONTENTIONS = ("none", "fifo", "fair")
-RULED = ("heft", "cpop", "peft", "locality", "minmin", "sufferage", "xsufferage", "random-maxmin", "auto", "best")
+RULED = (
+    "heft",
+    "cpop",
+    "peft",
+    "locality",
+    "minmin",
+    "sufferage",
+    "xsufferage",
+    "random-maxmin",
+    "auto",
+    "best",
+)
 FAULTS = "kill=1@30%,slow=1*0.5@10%+20%,join=1@50%,link=a@10%+5,cluster=b@60%+9"
 
 RUN = """
