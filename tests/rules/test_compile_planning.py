@@ -204,7 +204,7 @@ def test_the_engine_alone_knows_no_rules() -> None:
 
     program, platform = case()
     with pytest.raises(UsageError, match="does not know rules"):
-        _policy("dask", program.graph, platform, parse_rules(MIXED))
+        _policy("dask", program.graph, platform, parse_rules(MIXED), "stop")
 
 
 def test_score_is_what_best_minimises() -> None:

@@ -28,6 +28,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.plan import Plan
+from headrace.model.units import plural
 from headrace.planners.fair_times import as_executed
 
 OK, LINKS_FULL, NO_ROUTE, NO_HOST = 0, 1, 2, 3
@@ -190,9 +191,10 @@ def _notes(problem: Problem) -> tuple[str, ...]:
     graph, platform = problem.graph, problem.platform
     outside = (graph.producer == OUTSIDE) & (graph.size > 0)
     if platform.origin is None and not problem.holders and outside.any():
+        inputs = plural(int(outside.sum()), "input")
         return (
-            f"{platform.name} has no origin: {int(outside.sum())} inputs from outside are assumed to be on "
-            "every host, and results stay where they are produced",
+            f"{platform.name} has no origin: {inputs} of the program are assumed to be on every host, and results stay "
+            "where they are produced",
         )
     return ()
 

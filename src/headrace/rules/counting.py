@@ -15,7 +15,7 @@ import numpy as np
 from headrace.model.graph import Bools, Floats
 from headrace.rules.frames import one_row, require_rows
 from headrace.rules.membership import member
-from headrace.rules.select import Context, Evaluator, Rows, like
+from headrace.rules.select import Context, Evaluator, Rows, like, one_of
 from headrace.rules.tree import (
     Absolute,
     And,
@@ -31,6 +31,7 @@ from headrace.rules.tree import (
     Not,
     Or,
     Select,
+    Text,
 )
 from headrace.rules.vectors import Tests, Truth, Vector, arithmetic, compare, is_tolerant, tests_per_row
 from headrace.rules.words import show_row, show_value, subject, wanted
@@ -113,11 +114,16 @@ def count_tests(evaluator: Evaluator, condition: Condition) -> Count:
             for op, end in ((">=", low), ("<=", high)):
                 sides.append(_Side(op, product(evaluator, end), is_tolerant(operand, end)))
             return _per_row(evaluator, condition, x, sides).negated(negated)
-        case In(operand=operand, options=tuple(options), negated=negated):
+        case In(operand=operand, options=tuple(options), negated=negated) if not _all_texts(condition):
             x = product(evaluator, operand)
             sides = [_Side("<>", product(evaluator, o), is_tolerant(operand, o)) for o in options]
             return _per_row(evaluator, condition, x, sides).negated(not negated)
     return _of_one(evaluator, condition)
+
+
+def _all_texts(condition: In) -> bool:
+    """`in` with a list of texts, which are looked up at once."""
+    return not isinstance(condition.options, Select) and all(isinstance(o, Text) for o in condition.options)
 
 
 def _all_of(parts: list[Count]) -> Count:
@@ -199,7 +205,10 @@ def _truth(evaluator: Evaluator, condition: Like | IsUnknown | In, x: Vector) ->
         return like(condition, x)
     if isinstance(condition, IsUnknown):
         return Truth(~x.known, x.known).negated(condition.negated)
-    assert isinstance(condition.options, Select)
+    if not isinstance(condition.options, Select):
+        return one_of(x, [option.value for option in condition.options if isinstance(option, Text)]).negated(
+            condition.negated
+        )
     rows = evaluator.table(condition.options)
     tolerant = is_tolerant(condition.operand, condition.options)
     return member(x, np.zeros(1, np.int64), rows.owner, rows.value, tolerant).negated(condition.negated)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from headrace.model.graph import Bools
 from headrace.rules.frames import Frame, cross, equal_pairs, expand, one_key, require_rows
+from headrace.rules.relations import SCHEDULED
 from headrace.rules.tree import Compare, Condition, Select, Source
 from headrace.rules.vectors import Codes, Vector, is_tolerant
-from headrace.rules.walk import conjuncts, sources_of
+from headrace.rules.walk import all_columns, conjuncts, sources_of
 
 if TYPE_CHECKING:
     from headrace.rules.select import Evaluator
@@ -69,10 +71,32 @@ def _filtered(state: _Joining, source: Source) -> Frame:
     relations = state.evaluator.relations
     every = np.arange(relations.length(source.relation))
     frame = Frame(relations, {source.alias: every}, {source.alias: source.relation}, len(every))
-    for test in [test for test in state.tests if test.sources == {source.alias}]:
-        state.tests.remove(test)
-        frame = _passing(state.evaluator, test.condition, frame)[0]
+    own = [test.condition for test in state.tests if test.sources == {source.alias}]
+    state.tests[:] = [test for test in state.tests if test.sources != {source.alias}]
+    fixed = [_fixed_filter(state.evaluator, condition, frame) for condition in own if _is_fixed(condition)]
+    if fixed:
+        passes = np.logical_and.reduce(fixed)
+        frame = frame if passes.all() else frame.take(np.flatnonzero(passes))
+    for condition in own:
+        if not _is_fixed(condition):
+            frame = _passing(state.evaluator, condition, frame)[0]
     return frame
+
+
+def _is_fixed(condition: Condition) -> bool:
+    """Whether no schedule changes the condition."""
+    return all(column.attribute not in SCHEDULED for column in all_columns(condition))
+
+
+def _fixed_filter(evaluator: Evaluator, condition: Condition, frame: Frame) -> Bools:
+    """The rows of a whole relation for which a condition is TRUE; evaluated once for all schedules."""
+    from headrace.rules.select import Context
+
+    filters = evaluator.relations.filters
+    if id(condition) not in filters:
+        passes = evaluator.truth(condition, Context(frame)).spread(frame.length).true
+        filters[id(condition)] = condition, passes
+    return filters[id(condition)][1]
 
 
 def _passing(evaluator: Evaluator, condition: Condition, frame: Frame) -> tuple[Frame, Codes]:

@@ -70,6 +70,8 @@ class Relations:
         self.finish: Floats = np.zeros(n) if schedule is None else schedule.finish
         self.placed: Bools = self.host >= 0
         self._columns: dict[tuple[str, Type], Vector] = {}
+        self.filters: dict[int, tuple[object, Bools]] = {}
+        """The rows that pass a condition which no schedule changes, by its identity; the condition is kept alive."""
 
     def with_schedule(self, schedule: Placed) -> Relations:
         """The relations of another schedule, with the columns and means that no schedule changes.
@@ -82,9 +84,10 @@ class Relations:
         True
         """
         other = Relations(self.graph, self.platform, schedule)
-        other._columns = {key: column for key, column in self._columns.items() if key[0] not in _SCHEDULED}
+        other._columns = {key: column for key, column in self._columns.items() if key[0] not in SCHEDULED}
         shared = {name: self.__dict__[name] for name in _SHARED if name in self.__dict__}
         other.__dict__.update(shared)
+        other.filters = self.filters
         return other
 
     def length(self, relation: RelationName) -> int:
@@ -259,7 +262,7 @@ def _kinds(relations: Relations) -> Vector:
     return kinds[graph.kind]
 
 
-_SCHEDULED = {a.name for attributes in RELATIONS.values() for a in attributes.values() if a.scheduled}
+SCHEDULED = {a.name for attributes in RELATIONS.values() for a in attributes.values() if a.scheduled}
 _SHARED = ("mean_run_seconds", "mean_transfer", "site_of_host", "_dep_item", "_dep_reader")
 
 _COLUMNS: dict[str, Callable[[Relations], Vector]] = {

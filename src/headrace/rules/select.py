@@ -6,6 +6,7 @@ combination of the values that it refers to, by joining those rows with its own 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -216,6 +217,8 @@ class Evaluator:
         if isinstance(test.options, Select):
             options, key = self.for_each(test.options, context.frame)
             found = member(x, key, options.owner, options.value, is_tolerant(test.operand, test.options))
+        elif x.words is not None and all(isinstance(option, Text) for option in test.options):
+            found = one_of(x, [option.value for option in test.options if isinstance(option, Text)])
         else:
             parts = [
                 compare("=", x, self.value(option, context), is_tolerant(test.operand, option))
@@ -229,6 +232,17 @@ def is_grouped(select: Select) -> bool:
     """Whether the rows of a result are made of groups of rows."""
     clauses = [*select.columns, *([] if select.having is None else [select.having])]
     return bool(select.group_by) or any(has_aggregate(clause) for clause in clauses)
+
+
+def one_of(x: Vector, options: list[str]) -> Truth:
+    """Whether each text is one of these: O(rows + options * log words)."""
+    words = x.words or ()
+    hit = np.zeros(len(words) + 1, np.bool_)
+    for option in options:
+        at = bisect_left(words, option)
+        hit[at] |= at < len(words) and words[at] == option
+    holds = hit[x.values.astype(np.intp)]
+    return Truth(x.known & holds, x.known & ~holds)
 
 
 def like(test: Like, x: Vector) -> Truth:

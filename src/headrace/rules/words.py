@@ -94,11 +94,19 @@ def subject(evaluator: Evaluator, product: Product, index: int) -> str:
     return f"{named}: {told}" if named else told
 
 
+def _some(texts: list[str]) -> str:
+    """The first texts of a list."""
+    shown = ", ".join(texts[:5])
+    return f"({shown}, ...)" if len(texts) > 5 else f"({shown})"
+
+
 def wanted(condition: Condition, shown: str) -> str:
     """What a test other than a comparison asks for; `shown` is an element of a list."""
     match condition:
         case In(negated=negated, options=options):
             listed = "what is selected" if isinstance(options, Select) else f"the list, which has {shown}"
+            if not shown and not isinstance(options, Select):
+                listed = _some([option.value for option in options if isinstance(option, Text)])
             return f"wanted {'not ' * negated}in {listed}"
         case Like(pattern=pattern, negated=negated):
             return f"wanted {'not ' * negated}like {pattern!r}"

@@ -88,12 +88,19 @@ class Auto:
     def _by_rules(self, problem: Problem) -> Plan:
         """The best candidate; if all break a requirement, it is repaired, at last by search over partial schedules."""
         from headrace.planners.ruled import Judge
-        from headrace.planners.search.ruled_search import any_start, best_start, searched, searched_best_first
+        from headrace.planners.search.ruled_search import (
+            any_start,
+            best_start,
+            repaired,
+            searched,
+            searched_best_first,
+        )
 
         judge = Judge.of(problem)
         began = work_clock()
         try:
-            key, best = best_start(judge, candidates(problem), began + REPAIR)
+            starts = best_start(judge, candidates(problem), began + REPAIR)
+            key, best = repaired(judge, starts, 0.4 * REPAIR)
         except NoPlan:
             key, best = any_start(judge)  # raises if the rules clash
         note = f"auto chose {best.scheduler}"

@@ -21,7 +21,7 @@ from headrace.planners.ruled import Judge, Key, better
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
 from headrace.planners.search.auto import best_of_candidates, candidates
 from headrace.planners.search.critical_chain import critical_tasks
-from headrace.planners.search.ruled_search import any_start, best_start, searched, solved
+from headrace.planners.search.ruled_search import any_start, best_start, repaired, searched, solved
 
 Report = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the plan improves."""
@@ -101,7 +101,8 @@ class Best:
         fast = problem.graph.n_tasks <= _BATCH_TASKS or problem.platform.contention == "none"
         names = tuple(dict.fromkeys((*candidates(problem), *_OTHERS, *(_BATCH if fast else ()))))
         try:
-            key, plan = best_start(judge, names, began + _STARTS * self.time)
+            starts = best_start(judge, names, began + _STARTS * self.time)
+            key, plan = repaired(judge, starts, _STARTS * self.time)
         except NoPlan:
             key, plan = any_start(judge)
         notes = [f"improved from the plan of {plan.scheduler}"]
@@ -112,7 +113,7 @@ class Best:
 
         proven = False
         if judge.covered and key[0] == 0:
-            key, plan = self._shortened(judge, key, plan, _SHARE * left(), bound)
+            key, plan = self._shortened(judge, key, plan, _SHARE * left())
         elif (found := solved(judge, 0.4 * left())) is not None and found[0][0] == 0:
             proven = found[2] >= found[0][1] - _PROVEN
             key, plan = found[:2] if better(found[0], key) else (key, plan)
@@ -123,12 +124,11 @@ class Best:
                 lambda made, _: self.tell(work_clock() - began, made.makespan, bound),
             )  # fmt: skip
         if problem.rules is not None and problem.rules.preferences:
+            proven = proven or key[1] <= _PROVEN  # no score is below 0
             notes.append(f"score {key[1]:.6g}, {'proven best' if proven else 'not proven best'}")
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, *notes))
 
-    def _shortened(
-        self, judge: Judge, key: Key, plan: Plan, seconds: float, bound: float
-    ) -> tuple[Key, Plan]:
+    def _shortened(self, judge: Judge, key: Key, plan: Plan, seconds: float) -> tuple[Key, Plan]:
         """The same search as without rules, under constraints that keep all requirements."""
         problem = judge.bound_to(judge.compiled.sufficient)
         try:

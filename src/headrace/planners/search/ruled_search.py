@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,41 +25,62 @@ Tell = Callable[[Plan, Key], None]
 """Called with every plan that is better than all before."""
 _HOT, _COLD = 0.02, 0.0002
 """Temperatures at the start and at the end: a plan worse by this much, in score, is accepted with probability 1/e."""
+_ANNEALED = 20
+"""Steps for each task below which there is no time to recover from worse plans: the search stays cold."""
 _MAKESPAN_WEIGHT = 0.02
 """Weight of the makespan, relative to the start's, beside a score."""
 _MOST_TASKS, _MOST_HOSTS = 60, 32
 """The best-first search over partial schedules is tried on programs and platforms up to this size."""
 
 
-def best_start(judge: Judge, names: Sequence[str], until: float) -> tuple[Key, Plan]:
-    """The best plan of several planners under the rules; after `until` only the first planner is certain to be asked.
+class Starts(NamedTuple):
+    """Plans of several planners, of which a search starts."""
+
+    best: tuple[Key, Plan]
+    broken: tuple[Key, Plan] | None
+    """The best plan that breaks a requirement, if it would else be better than `best`."""
+
+
+def best_start(judge: Judge, names: Sequence[str], until: float) -> Starts:
+    """The best plans of several planners under the rules; after `until` none is asked if there is a plan.
 
     Raises:
         NoPlan: None of them finds a plan that satisfies the constraints.
     """
     from headrace.planners.registry import make
 
-    best: tuple[Key, Plan] | None = None
+    found: list[tuple[Key, Plan]] = []
     refused: NoPlan | None = None
     for name in names:
-        if best is not None and work_clock() > until:
+        if found and work_clock() > until:
             break
-        planner = make(name)
         try:
-            key, plan = constrained_plan(planner.plan, judge, name)
+            found.append(constrained_plan(make(name).plan, judge, name))
         except NoPlan as error:
             refused = refused or error
-            continue
-        if best is None or better(key, best[0]):
-            best = key, plan
-    if best is None:
+    if not found:
         assert refused is not None
         raise refused
-    return best
+    best, broken = found[0], None
+    for key, plan in found:
+        best = (key, plan) if better(key, best[0]) else best
+    for key, plan in found:
+        if key[0] and better((best[0][0], *key[1:]), best[0]) and (broken is None or better(key, broken[0])):
+            broken = key, plan
+    return Starts(best, broken)
+
+
+def repaired(judge: Judge, starts: Starts, seconds: float) -> tuple[Key, Plan]:
+    """The best plan, or a better one that broke a requirement and could be repaired in this time."""
+    if starts.broken is None:
+        return starts.best
+    until = work_clock() + 1.5 * seconds
+    found = searched(judge, starts.broken, seconds, until, lambda plan, key: None, repair=True)
+    return found if better(found[0], starts.best[0]) else starts.best
 
 
 def any_start(judge: Judge) -> tuple[Key, Plan]:
-    """A plan without regard to the rules, for a search that repairs it.
+    """A plan for a search that repairs it: without regard to deadlines or, if there is none, to all rules.
 
     Raises:
         Clashing: No search can.
@@ -69,8 +91,12 @@ def any_start(judge: Judge) -> tuple[Key, Plan]:
     clash = clash_of(judge.problem, judge.rules)
     if clash is not None:
         raise clash
-
-    plan = Heft().plan(replace(judge.problem, rules=None, constraints=None))
+    implied = judge.compiled.implied
+    late = judge.bound_to(replace(implied, deadline=np.full(len(implied.deadline), np.inf)))
+    try:
+        plan = Heft().plan(late)
+    except NoPlan:
+        plan = Heft().plan(replace(judge.problem, rules=None, constraints=None))
     return judge.key(plan), plan
 
 
@@ -99,7 +125,7 @@ def searched(
     moves = _Moves(problem, random)
     moves.look_at(best)
     steps = _steps(judge, seconds)
-    accepts = _Acceptance(judge, best_key, random)
+    accepts = _Acceptance(judge, best_key, random, steps)
     for step in range(steps):
         if work_clock() > until or (repair and best_key[0] == 0):
             break
@@ -132,8 +158,9 @@ def _decoded(problem: Problem, arrays: ProblemArrays, order: Int64s, host: Ints,
 class _Acceptance:
     """Whether a trial replaces the current plan."""
 
-    def __init__(self, judge: Judge, start: Key, random: np.random.Generator) -> None:
+    def __init__(self, judge: Judge, start: Key, random: np.random.Generator, steps: int) -> None:
         self.random = random
+        self.hot = _HOT if steps >= _ANNEALED * judge.problem.graph.n_tasks else _COLD
         self.makespan = max(start[2], 1e-300)
         self.weight = _MAKESPAN_WEIGHT if judge.rules.preferences else 1.0
 
@@ -143,7 +170,7 @@ class _Acceptance:
         worse = trial[1] - current[1] + self.weight * (trial[2] - current[2]) / self.makespan
         if worse <= 0:
             return True
-        heat = _HOT * (_COLD / _HOT) ** passed
+        heat = self.hot * (_COLD / self.hot) ** passed
         return bool(self.random.random() < np.exp(-worse / heat))
 
 
