@@ -39,7 +39,9 @@ VALUES: dict[str, Any] = {
     "reduce": "random",
     "replan": "joins",
     "misprediction": 3.0,
+    "when_impossible": "drop",
 }
+RULES = Path("lab.rules")
 OPTION = {each.name: each.metadata["option"] for each in fields(ReplanPolicy) if "option" in each.metadata}
 
 
@@ -57,20 +59,21 @@ def refused(source: SimulateSource | None = None, grid: Platform = SHARED, **con
 @pytest.mark.parametrize("name", VALUES)
 def test_options_that_a_scheduler_does_not_accept_are_refused(scheduler: str, name: str) -> None:
     policy = ReplanPolicy(**{name: VALUES[name]} | ({"subset": 5} if name == "reduce" else {}))
-    source = SimulateSource(scheduler)
+    source = SimulateSource(scheduler, rules=RULES)
     if name in policy_fields(scheduler):
         require_fitting(source, SimulationConfig(policy), SHARED)
         return
     said = refused(source, policy=policy)
     assert f"{scheduler!r} decides by itself" in said
     assert OPTION[name] in said
-    assert ("it accepts only --planning" in said) if scheduler == "dheft" else ("use a planner" in said)
+    own = "--planning, --when-impossible" if scheduler == "dheft" else "--when-impossible"
+    assert f"it accepts only {own}; a planner such as heft accepts all" in said
 
 
 @pytest.mark.parametrize("scheduler", [name for name in names() if name not in ONLINE])
 def test_planners_accept_the_whole_policy(scheduler: str) -> None:
     config = SimulationConfig(ReplanPolicy(**VALUES))
-    require_fitting(SimulateSource(scheduler), config, SHARED)
+    require_fitting(SimulateSource(scheduler, rules=RULES), config, SHARED)
     assert make_scheduler(scheduler, config.policy).name
 
 
@@ -91,6 +94,7 @@ def test_an_option_that_a_scheduler_lacks_is_no_traceback(scheduler: str) -> Non
         ({"events": "S1", "interval": 3.0, "replan": "10%"}, "both say when"),
         ({"reduce": "random"}, "--subset"),
         ({"reduce": "random", "subset": 0}, "--subset"),
+        ({"when_impossible": "drop"}, "--when-impossible has no effect without rules"),
     ],
 )
 def test_options_that_do_not_go_together(policy: dict[str, Any], said: str) -> None:
@@ -101,6 +105,7 @@ def test_options_that_do_not_go_together(policy: dict[str, Any], said: str) -> N
     ("wrong", "said"),
     [
         ({"reduce": "largest"}, "reduce is 'largest'"),
+        ({"when_impossible": "wait"}, "when_impossible is 'wait'"),
         ({"replan": "sometimes"}, "10%"),
         ({"replan": "0%"}, "replan is '0%'"),
         ({"replan": "inf%"}, "replan is 'inf%'"),

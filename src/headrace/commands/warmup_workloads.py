@@ -156,10 +156,11 @@ WORKLOADS = (
         (
             *_plans("heft auto minmin sufferage2", "fifo", " --rules small.rules"),
             *_plans("best", "fifo", " --rules small.rules --time 0.1"),
+            *_plans("best", "none", " --rules small.rules --time 0.3"),
             *_plans("best", "none", " --rules shapes.rules --time 0.1"),
             *_plans("search", "none", " --rules shapes.rules"),
-            "simulate program.json --on shared.toml -s heft --rules small.rules --faults kill=b1@30% --steal "
-            "--duplicate",
+            "simulate program.json --on shared.toml -s heft --rules small.rules"
+            " --faults kill=b1@30% --steal --duplicate",
         ),
     ),
     Workload("pipelines", ("deploy pipeline.ini --on machines.ini --time 1 --simulate",)),

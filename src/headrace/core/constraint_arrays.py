@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.arrays import Int64s
+from headrace.core.state import GATED, CoordinatorState, StaticProblem
 from headrace.model.constraints import Constraints, Limit
 from headrace.model.graph import Bools, Ints
 
@@ -79,7 +80,35 @@ def _gates(limits: list[Limit], tasks: int, hosts: int) -> tuple[Ints, Ints, Boo
     )
 
 
-def running_by_gate(arrays: ConstraintArrays, run_host: Ints) -> Int64s:
+def passed_on(problem: StaticProblem, state: CoordinatorState, known: Ints) -> Ints:
+    """The hosts of tasks that workers with their own queues may be told, so that limits on tasks at once hold.
+
+    Such a worker starts a task when it likes. So a task that a limit counts is told when its inputs exist and fewer
+    than the limit have been told and not finished; the others wait here. O(tasks * limits).
+
+    Args:
+        problem: The static problem.
+        state: The state of the run.
+        known: What the workers have been told: the host of each task, or -1.
+    """
+    hosts: Ints = state.assigned.copy()
+    if not problem.policy[GATED]:
+        return hosts
+    counted = np.diff(problem.gate_ptr) > 0
+    told = counted & (hosts >= 0) & (known == hosts)
+    running = running_by_gate(problem, np.where(told, hosts, -1).astype(np.int32))
+    later = np.flatnonzero(counted & (hosts >= 0) & ~told)
+    hosts[later] = -1
+    for task in later[np.lexsort((later, state.rank[later]))].tolist():
+        gates = problem.gates[problem.gate_ptr[task] : problem.gate_ptr[task + 1]]
+        gates = gates[problem.gate_hosts[gates, state.assigned[task]]]
+        if state.missing_inputs[task] == 0 and (running[gates] < problem.gate_most[gates]).all():
+            running[gates] += 1
+            hosts[task] = state.assigned[task]
+    return hosts
+
+
+def running_by_gate(arrays: ConstraintArrays | StaticProblem, run_host: Ints) -> Int64s:
     """How many running tasks each limit on tasks at once counts."""
     running = np.zeros(len(arrays.gate_most), np.int64)
     if len(running):

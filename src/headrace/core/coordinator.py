@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from headrace.core import state as s
-from headrace.core.constraint_arrays import constraint_arrays, running_by_gate
+from headrace.core.constraint_arrays import constraint_arrays, passed_on, running_by_gate
 from headrace.core.estimates import Estimates
 from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.initial_state import make_state, make_static_problem
@@ -163,6 +163,8 @@ class Coordinator:
         """Number of scheduler calls."""
         self._wake: tuple[WakeConditions, Floats, Wake] | None = None
         self._constraints: Constraints | None = None
+        self._told: Ints | None = None
+        """With limits on tasks at once, the hosts of tasks that workers with their own queues have been told."""
         self._take_constraints()
         self._untold: list[Event] = []
         """Events held back while no host was up; the scheduler receives them when a host joins."""
@@ -351,6 +353,8 @@ class Coordinator:
         records, arrays = self.records, constraint_arrays(wanted)
         settings = records.problem.policy.copy()
         settings[s.GATED] = len(arrays.gate_most) > 0
+        if self._told is None and settings[s.GATED]:
+            self._told = np.full(len(records.state.assigned), -1, np.int32)
         running = running_by_gate(arrays, records.state.run_host)
         records.change(
             records.problem._replace(policy=settings, **arrays._asdict()),
@@ -478,14 +482,15 @@ class Coordinator:
         """Tasks whose host has changed or been withdrawn, for workers with their own queues."""
         state, view = self.records.state, self.view
         hosts, names = view.platform.hosts, view.graph.task_names
-        taken_off = np.flatnonzero((before >= 0) & (state.assigned < 0) & (state.done == 0))
+        now = state.assigned
+        if self._told is not None:
+            before, now = self._told, passed_on(self.records.problem, state, self._told)
+            self._told = now
+        taken_off = np.flatnonzero((before >= 0) & (now < 0) & (state.done == 0))
         released = [Requeue(names[t]) for t in taken_off.tolist()]
-        changed = np.flatnonzero((state.assigned != before) & (state.assigned >= 0))
+        changed = np.flatnonzero((now != before) & (now >= 0))
         ordered = changed[np.lexsort((changed, state.rank[changed]))].tolist()
-        return [
-            *released,
-            *(Assign(names[t], hosts[state.assigned[t]].name, float(state.rank[t])) for t in ordered),
-        ]
+        return [*released, *(Assign(names[t], hosts[now[t]].name, float(state.rank[t])) for t in ordered)]
 
     def validate_state(self) -> None:
         """Raise AssertionError if the state is inconsistent: O(tasks + copies + requests)."""

@@ -31,7 +31,7 @@ from headrace.core.task_window import reduced
 from headrace.core.view import RunView
 from headrace.model.constraints import Constraints
 from headrace.model.events import Event, HostJoined, HostLeft, RuleDropped, Started
-from headrace.model.graph import Bools
+from headrace.model.graph import Bools, Ints
 from headrace.model.plan import Plan
 
 REPLANNED_AFTER: dict[str, tuple[type, ...]] = {
@@ -237,12 +237,7 @@ class Replan:
             limit = self._next_event - view.time + self.interval.reach * self.interval.seconds
         order = up_to(plan, in_order_of_start(view, plan), limit)
         if self._run is not None and self._run.awaited:
-            planned = order
-            order = assigned_now(view, plan, planned)
-            later = np.setdiff1d(planned, order)
-            waiting = np.zeros(view.graph.n_tasks, np.bool_)
-            waiting[[view.task_number[plan.graph.task_names[t]] for t in later.tolist()]] = True
-            self._withheld = (self._run.awaited if len(later) else frozenset(), waiting)
+            order = self._without_waiting(view, plan, order, self._run.awaited)
         moves = transfers_for(view, plan, order)
         commands: list[Command] = [
             assignment(view, plan, order, kept),
@@ -255,6 +250,15 @@ class Replan:
             *under_way_then(view, kept, moment),
             *planned_then(view, plan, order, moves, moment),
         ]
+
+    def _without_waiting(self, view: RunView, plan: Plan, order: Ints, awaited: frozenset[int]) -> Ints:
+        """The tasks that can be assigned now; the others wait for hosts that have not joined yet."""
+        now = assigned_now(view, plan, order)
+        later = np.setdiff1d(order, now)
+        waiting = np.zeros(view.graph.n_tasks, np.bool_)
+        waiting[[view.task_number[plan.graph.task_names[t]] for t in later.tolist()]] = True
+        self._withheld = (awaited if len(later) else frozenset(), waiting)
+        return now
 
     def _window(self, view: RunView, kept: int) -> Bools | None:
         """The tasks to plan for if there are more than one plan may hold; else None."""

@@ -107,7 +107,7 @@ def constraints_by_rule(parts: Mapping[str, Sequence[Part]], tasks: int, hosts: 
     """The constraints of the parts of all rules together, which know the constraints of each rule.
 
     >>> first = constraints_by_rule({"first": [Allow(np.array([0]), np.array([True, False]))]}, 1, 2)
-    >>> first.allowed.tolist(), first.only(()).allowed.tolist()
+    >>> first.allowed[first.allowed_class].tolist(), first.only(()).allowed.tolist()
     ([[True, False]], [[True, True]])
     """
     binding = {name: tuple(listed) for name, listed in parts.items() if listed}
