@@ -27,8 +27,15 @@ def named(command: str) -> Iterator[tuple[str, str]]:
         default = parameter.default
         typed = parameter.param_type_name == "option" and parameter.name not in ("help", "as_json")
         flag = getattr(parameter, "is_flag", False) and not parameter.secondary_opts
-        if typed and not flag and default is not None and default != [] and default != ():
+        if typed and parameter.secondary_opts:
+            yield (parameter.opts if default else parameter.secondary_opts)[0], ""
+        elif typed and not flag and default is not None and default != [] and default != ():
             yield parameter.opts[0], str(getattr(default, "value", default))
+
+
+def said(option: str, default: str) -> list[str]:
+    """The words of the command line that name a default; a switch has none."""
+    return [option, default] if default else [option]
 
 
 SIMULATE, PLAN, COMPARE, DEPLOY, RUN = (
@@ -81,11 +88,13 @@ def test_simulate(answer: Callable[..., Any], scheduler: str | None) -> None:
     plain = answer("simulate", *CASE, *chosen)
     for option, default in SIMULATE.items():
         if option not in ("--on", "--scheduler"):
-            assert answer("simulate", *CASE, *chosen, option, default) == plain, option
+            assert answer("simulate", *CASE, *chosen, *said(option, default)) == plain, option
 
 
 def test_simulate_with_everything_named(answer: Callable[..., Any]) -> None:
-    named_all = [word for pair in SIMULATE.items() if pair[0] not in ("--on", "--scheduler") for word in pair]
+    named_all = [
+        word for pair in SIMULATE.items() if pair[0] not in ("--on", "--scheduler") for word in said(*pair)
+    ]
     assert answer("simulate", *CASE, "-s", "lheft", *named_all) == answer("simulate", *CASE, "-s", "lheft")
     assert answer("simulate", *CASE, "--scheduler", SIMULATE["--scheduler"]) == answer("simulate", *CASE)
     assert answer("simulate", CASE[0], "--on", "local") == answer("simulate", CASE[0])
@@ -97,7 +106,7 @@ def test_plan(answer: Callable[..., Any], scheduler: str | None) -> None:
     plain = answer("plan", *CASE, *chosen)
     for option, default in PLAN.items():
         if option not in ("--on", "--scheduler"):
-            assert answer("plan", *CASE, *chosen, option, default) == plain, option
+            assert answer("plan", *CASE, *chosen, *said(option, default)) == plain, option
     if scheduler is None:
         assert answer("plan", *CASE, "-s", PLAN["--scheduler"]) == plain
 
@@ -106,7 +115,7 @@ def test_compare(answer: Callable[..., Any]) -> None:
     plain = answer("compare", *CASE)
     for option, default in COMPARE.items():
         if option != "--on":
-            assert answer("compare", *CASE, option, default) == plain, option
+            assert answer("compare", *CASE, *said(option, default)) == plain, option
 
 
 def test_deploy(answer: Callable[..., Any]) -> None:
@@ -114,7 +123,7 @@ def test_deploy(answer: Callable[..., Any]) -> None:
     plain = answer("deploy", *case)
     for option, default in DEPLOY.items():
         if option != "--on":
-            assert answer("deploy", *case, option, default) == plain, option
+            assert answer("deploy", *case, *said(option, default)) == plain, option
 
 
 class _Enough(Exception):
@@ -132,7 +141,7 @@ def test_run_passes_on_the_same(answer: Callable[..., Any], monkeypatch: pytest.
 
     monkeypatch.setattr(run_module, "execute", note)
     base = ("run", CASE[0], "--emulate", "--size-scale", "1e-6")
-    given = [(), *([option, default] for option, default in RUN.items())]
+    given = [(), *(said(option, default) for option, default in RUN.items())]
     for words in given:
         with pytest.raises(_Enough):
             run_command([*base, *words])
@@ -143,7 +152,7 @@ def test_run_passes_on_the_same(answer: Callable[..., Any], monkeypatch: pytest.
 def test_a_real_run_with_every_default_named(answer: Callable[..., Any]) -> None:
     base = ("run", "sra.json.gz", "--emulate", "--time-scale", "0.0001", "--workers", "2")
     plain = answer(*base)
-    words = [word for pair in RUN.items() if pair[0] != "--time-scale" for word in pair]
+    words = [word for pair in RUN.items() if pair[0] != "--time-scale" for word in said(*pair)]
     again = answer(*base, *words)
     for found in (plain, again):
         found["tasks"] = sorted(task["id"] for task in found["tasks"])
