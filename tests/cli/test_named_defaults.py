@@ -20,7 +20,7 @@ TIMES = {"seconds", "deciding"}
 """How long the command itself took."""
 
 
-def named(command: str) -> Iterator[tuple[str, str]]:
+def named(command: str) -> Iterator[tuple[str, str | None]]:
     """Each option of a command that has a default which can be typed, and that default."""
     parameters = typer.main.get_command(assemble(command)).commands[command].params  # type: ignore[attr-defined]
     for parameter in parameters:
@@ -28,14 +28,14 @@ def named(command: str) -> Iterator[tuple[str, str]]:
         typed = parameter.param_type_name == "option" and parameter.name not in ("help", "as_json")
         flag = getattr(parameter, "is_flag", False) and not parameter.secondary_opts
         if typed and parameter.secondary_opts:
-            yield (parameter.opts if default else parameter.secondary_opts)[0], ""
+            yield (parameter.opts if default else parameter.secondary_opts)[0], None
         elif typed and not flag and default is not None and default != [] and default != ():
             yield parameter.opts[0], str(getattr(default, "value", default))
 
 
-def said(option: str, default: str) -> list[str]:
-    """The words of the command line that name a default; a switch has none."""
-    return [option, default] if default else [option]
+def said(option: str, default: str | None) -> list[str]:
+    """The words of the command line that name a default; a switch has no value."""
+    return [option] if default is None else [option, default]
 
 
 SIMULATE, PLAN, COMPARE, DEPLOY, RUN = (
