@@ -16,10 +16,14 @@ PLANNERS = [entry.name for entry in ENTRIES if entry.module.startswith("headrace
 """Without schedulers, which decide while a program runs."""
 
 
+FEW = {"coschedule": 45, "search": 45, "best": 90, "auto": 90}
+"""Cases for planners that take longer."""
+
+
 @pytest.mark.parametrize("name", [name for name in PLANNERS if name not in EARLIER])
 def test_planner_conforms(name: str) -> None:
     options = {"time": 0.02} if name in ("best", "coschedule") else {}
-    check_planner(lambda: make(name, **options), cases=45 if name in ("coschedule", "search") else 225)
+    check_planner(lambda: make(name, **options), cases=FEW.get(name, 225))
 
 
 class Hasty(Heft):

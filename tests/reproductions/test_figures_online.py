@@ -147,6 +147,7 @@ def test_estimates_are_normalised_by_perfect_ones():
     assert any(cell != 1.0 for row in made.rows[1:] for cell in row[6:])
 
 
+@pytest.mark.slow
 def test_planning_events_have_all_tables():
     made = sound(events(ONE, ("stable", "unstable"), tasks_in_chunk=4))
     tables = column(made, "table")

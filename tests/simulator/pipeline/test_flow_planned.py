@@ -32,6 +32,7 @@ def test_planned_throughput_comes_true(seed):
         assert placement.busy <= placement.copies * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_round_robin_loses_and_never_gains():
     shares = np.array([simulate_deployment(planned(seed), "round-robin").of_planned for seed in range(20)])
     assert np.all(shares <= 1 + TOLERANCE)
