@@ -107,6 +107,10 @@ two-at-once: assert relationship requirement (
    group by a.task-id) <= 2)
 by-then: assert relationship requirement ((select max(task-finish-time) from task) <= 1 h)
 """
+_SOON = """
+soon: assert relationship requirement ((select task-finish-time from task where task-label = "half8") <= 10)
+"""
+"""HEFT's own order misses it, so that it orders tasks by latest start."""
 _SHAPES = """
 even: assert relationship requirement (
   (select max(proc-task-count) from proc) <= 2 * (select avg(proc-task-count) from proc) + 3)
@@ -155,6 +159,7 @@ WORKLOADS = (
         "planners under rules",
         (
             *_plans("heft auto minmin sufferage2", "fifo", " --rules small.rules"),
+            *_plans("heft", "fifo", " --rules soon.rules"),
             *_plans("best", "fifo", " --rules small.rules --time 0.1"),
             *_plans("best", "none", " --rules small.rules --time 0.3"),
             *_plans("best", "none", " --rules shapes.rules --time 0.1"),
@@ -181,6 +186,7 @@ def write_inputs(folder: Path) -> None:
     (folder / "sweep.pst").write_text(_SWEEP.lstrip())
     (folder / "grid.pst").write_text(_GRID.lstrip())
     (folder / "small.rules").write_text(_RULES)
+    (folder / "soon.rules").write_text(_SOON)
     (folder / "shapes.rules").write_text(_SHAPES)
     (folder / "link").write_text("2\n50 100000\n50 80000\n")
     (folder / "host").write_text("2\n50\n100\n")
