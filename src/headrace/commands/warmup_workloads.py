@@ -145,16 +145,6 @@ WORKLOADS = (
     ),
     Workload("co-scheduling", _plans("coschedule", "none", " --time 1") + _plans("local equal-load pull")),
     Workload("batch planners", _plans("minmin xsufferage sufferage2 random-maxmin workqueue")),
-    Workload("search", _plans("best", "none", " --time 0.1") + _plans("best", "fifo", " --time 0.1")),
-    Workload(
-        "list planners",
-        (
-            *_plans("heft", "fifo", " -o plan.json"),
-            "simulate program.json --on fifo.toml --plan plan.json --error 0.1",
-            *_plans("auto heft cpop peft lheft wu-gajski subset"),
-            *_plans("auto", "fair"),
-        ),
-    ),
     Workload(
         "planners under rules",
         (
@@ -166,6 +156,16 @@ WORKLOADS = (
             *_plans("search", "none", " --rules shapes.rules"),
             "simulate program.json --on shared.toml -s heft --rules small.rules"
             " --faults kill=b1@30% --steal --duplicate",
+        ),
+    ),
+    Workload("search", _plans("best", "none", " --time 0.1") + _plans("best", "fifo", " --time 0.1")),
+    Workload(
+        "list planners",
+        (
+            *_plans("heft", "fifo", " -o plan.json"),
+            "simulate program.json --on fifo.toml --plan plan.json --error 0.1",
+            *_plans("auto heft cpop peft lheft wu-gajski subset"),
+            *_plans("auto", "fair"),
         ),
     ),
     Workload("pipelines", ("deploy pipeline.ini --on machines.ini --time 1 --simulate",)),
