@@ -13,6 +13,9 @@ from bench import (
     overhead,
     planning,
     replay,
+    rules,
+    rules_clash,
+    rules_exact,
     start,
     sweep,
 )
@@ -30,3 +33,6 @@ if __name__ == "__main__":
     flow.main()
     demo.main()
     deploy.main()
+    rules.check()
+    rules_clash.main()
+    rules_exact.main(300)

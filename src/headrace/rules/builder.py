@@ -130,7 +130,7 @@ def at_most(
     prefer: float | None = None,
     name: str = "",
 ) -> str:
-    """At most so many tasks on each host: of these tasks or all, on each of these hosts or of all.
+    """At most `count` tasks on each host: of these tasks or of all, on these hosts or on all.
 
     Parameters
     ----------

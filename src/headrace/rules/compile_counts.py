@@ -87,7 +87,7 @@ def _most(op: Comparison, values: Floats, least: float = 0.0) -> float | None:
 def _limits(
     tasks: Bools, hosts: Bools, most: float, seconds: bool, reader: Reader, rule: str
 ) -> Found | None:
-    """At most so many of these tasks, or so much of their run time, on these hosts together."""
+    """A limit on the number of these tasks, or on their total run time, over these hosts together."""
     if most < 0:
         return None
     if math.isinf(most):

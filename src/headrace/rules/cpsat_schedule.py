@@ -248,7 +248,7 @@ def _arrivals(made: ScheduleModel, task: int, whole: Any, relaxed: bool) -> list
 
 
 def _cores(made: ScheduleModel) -> None:
-    """A host runs at most so many tasks at once as it has cores."""
+    """A host runs at most as many tasks at once as it has cores."""
     model, space = made.terms.model, made.space
     for host, cores in enumerate(space.cores.tolist()):
         here = [t for t in range(space.graph.n_tasks) if host in made.on[t]]

@@ -145,7 +145,7 @@ def schedule_space(
 
 
 def _seconds(platform: Platform, size: float) -> Floats:
-    """[hosts, hosts] transfer time of so many bytes on an idle network."""
+    """[hosts, hosts] transfer time of this many bytes on an idle network."""
     places = platform.network.host_place.tolist()
     return np.array([[platform.network.seconds(a, b, size) for b in places] for a in places])
 

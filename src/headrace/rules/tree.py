@@ -214,7 +214,7 @@ class Select:
     """A query. As an expression it has one column; its value is that column, one value per row."""
 
     columns: tuple[Expression, ...]
-    """Empty: `*`, allowed only where the rows themselves do not matter (`exists`-like use in ordering rules)."""
+    """Exactly one after parsing."""
     sources: tuple[Source, ...]
     where: Condition | None
     group_by: tuple[Expression, ...]

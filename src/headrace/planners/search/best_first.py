@@ -351,7 +351,7 @@ class _Search:
             return None
 
     def _complete_greedily(self) -> None:
-        """From the best open states down: always the best successor. At most so many tries as there are tasks."""
+        """From the best open states down: always the best successor. At most as many tries as there are tasks."""
         if self.best is not None:
             return
         for _ in range(max(10, self.tasks)):
