@@ -73,9 +73,6 @@ class RunView:
         starts_known: bool = True,
     ) -> None:
         self.graph = graph
-        self.platform = platform
-        self.estimates = estimates
-        """Estimated run times, speeds and sizes."""
         self.policy = policy or ExecutionPolicy()
         """How the coordinator carries out commands."""
         self.time = 0.0
@@ -84,6 +81,11 @@ class RunView:
         self._records = records
         self.task_number = {name: t for t, name in enumerate(graph.task_names)}
         self.item_number = {name: i for i, name in enumerate(graph.item_names)}
+        self.move_to(platform, estimates)
+
+    def move_to(self, platform: Platform, estimates: Estimates) -> None:
+        """Describe the same run on this platform, which may have grown since it began."""
+        self.platform, self.estimates = platform, estimates
         self.host_number = {host.name: h for h, host in enumerate(platform.hosts)}
         self.place_number = {name: p for p, name in enumerate(platform.network.place_names)}
 
