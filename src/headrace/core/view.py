@@ -176,14 +176,14 @@ class RunView:
             if up:
                 at.setdefault(place, []).append(host.name)
         found: dict[int, set[str]] = {}
-        items, places = self._copies()
+        items, places = self.copies()
         made = self.graph.producer[items] >= 0
         for item, place in zip(items[made].tolist(), places[made].tolist(), strict=True):
             if place in at:
                 found.setdefault(item, set()).update(at[place])
         return found
 
-    def _copies(self) -> tuple[Ints, Ints]:
+    def copies(self) -> tuple[Ints, Ints]:
         """Items and places of all present copies, sorted by item and place: O(copies log copies)."""
         state = self.state
         used = int(state.counters[COPIES])
@@ -283,7 +283,7 @@ class RunView:
         needed = np.zeros(graph.n_items, np.bool_)
         needed[rest.reads] = True
         needed &= (rest.producer < 0) & ~self.static.no_transfer
-        items, places = self._copies()
+        items, places = self.copies()
         reachable = new[places] >= 0
         items, places = items[reachable], places[reachable]
         later = self._later(needed, table, moving)

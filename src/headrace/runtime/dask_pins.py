@@ -54,6 +54,13 @@ class Pins:
             if state.key in self.layout.tasks and state.worker_restrictions == {NOWHERE}
         )
 
+    def finished(self, task: str) -> None:
+        """A task has finished: the engine must not run it again unless it is assigned again."""
+        self.pin.pop(task, None)
+        state = self.scheduler.tasks.get(self.key_of[task])
+        if state is not None:
+            state.worker_restrictions = {NOWHERE}
+
     def hold(self, task: str, running: bool) -> None:
         """Remove a task from its worker; it waits until it is assigned again."""
         self.pin.pop(task, None)
@@ -102,30 +109,25 @@ class Pins:
             if worker.address != address and state not in worker.executing:
                 self.to_apply[key] = "released"
 
-    def rescue(self) -> None:
-        """Pin every key that is pinned to a lost worker to a worker of its readers.
+    def stranded(self, key: Key) -> bool:
+        """Whether a key waits for a worker that is not there."""
+        state = self.scheduler.tasks.get(key)
+        if state is None or state.state != "no-worker":
+            return False
+        return not (state.worker_restrictions or set()) & set(self.address.values())
 
-        The engine also recomputes tasks that the coordinator considers finished, if their data had already
-        been dropped: no assignment is made for those. O(keys).
-        """
+    def rescue(self, key: Key) -> None:
+        """Place a key that nothing else will place: where it is read first, or where it finds what it reads."""
         if not self.address:  # another worker may come
             return
-        names = self.graph.task_names
-        for number in reversed(self.graph.order.tolist()):
-            task = names[number]
-            pin = self.pin.get(task)
-            if pin is None or pin.host in self.address:
-                continue
-            state = self.scheduler.tasks.get(self.key_of[task])
-            if state is None:
-                continue
-            reader = self._first_reader(state)
-            host = reader.host if reader else self._least_busy_host()
-            self.assign([Assign(task, host, reader.rank if reader else pin.rank)])
-        for key in self.layout.follows:
-            state = self.scheduler.tasks.get(key)
-            if state is not None and not state.worker_restrictions & self.scheduler.workers.keys():
-                self._place_helper(key)
+        state = self.scheduler.tasks[key]
+        reader = self._first_reader(state)
+        if reader is not None:
+            self._place(key, self.address[reader.host], reader.rank)
+            return
+        alive = set(self.address.values())
+        near = sorted({w.address for d in state.dependencies for w in d.who_has or ()} & alive)
+        self._place(key, near[0] if near else self.address[self._least_busy_host()], _FIRST)
 
     def _first_reader(self, state: Any) -> Assign | None:
         """The pin of the first task, by rank, that reads this key's data and has a live host."""

@@ -12,6 +12,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import numpy as np
+
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Scheduler
 from headrace.model.errors import HeadraceError, NoPlan, RunStopped, TaskFailed
@@ -23,6 +25,7 @@ from headrace.runtime.dask_plugin import CoordinatorPlugin
 from headrace.runtime.graph import EngineGraph, build_engine_graph
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
+from headrace.runtime.run_policy import RunPolicy
 
 _LISTEN_SECONDS = 0.25
 _FETCH_SECONDS = 30.0
@@ -67,6 +70,7 @@ def execute(
     base: str | Path = ".",
     patience: float = 0.0,
     graph: Graph | None = None,
+    policy: RunPolicy | None = None,
 ) -> Outcome:
     """Run a program through a connected client; `observe` is called with each event, in this thread.
 
@@ -81,15 +85,37 @@ def execute(
     )
     engine_graph = build_engine_graph(program, token, base)
     run = _Run(client, engine_graph, observe, None if timeout is None else time.monotonic() + timeout)
-    policy = None
+    packed = None
     if scheduler is not None:
         with packer() as pack:
-            policy = pack(scheduler, f"scheduler {scheduler.name}")
+            packed = pack(scheduler, f"scheduler {scheduler.name}")
     topic = f"headrace-{token}"
-    plugin = CoordinatorPlugin(engine_graph.layout, graph or program.graph, platform, policy, topic, patience)
+    plugin = CoordinatorPlugin(
+        engine_graph.layout,
+        _with_bytes(graph or program.graph, program),
+        platform,
+        packed,
+        topic,
+        patience,
+        client.id,
+        policy or RunPolicy(),
+    )
     with _Listening(client, topic, run.messages), _Installed(client, plugin):
         planning = work_clock() - began
         return run.carry_out(program, planning)
+
+
+def _with_bytes(graph: Graph, program: Program) -> Graph:
+    """The graph without empty items: on real workers every value that a task reads is somewhere, and can be lost.
+
+    Signals stay as they are: once given, they are not lost.
+    """
+    empty = [i for i in np.flatnonzero(graph.size == 0).tolist() if graph.item_names[i] in program.data]
+    if not empty:
+        return graph
+    size = np.where(graph.unknown_size, np.nan, graph.size)
+    size[empty] = np.nan
+    return graph.with_size(size)
 
 
 class _Run:
@@ -229,7 +255,6 @@ class _Installed:
     def __init__(self, client: Any, plugin: CoordinatorPlugin) -> None:
         self.client = client
         self.plugin = plugin
-        self.resume_manager = False
 
     def __enter__(self) -> None:
         try:
@@ -242,14 +267,8 @@ class _Installed:
                 where="cluster",
                 hint="install the same version of headrace for the scheduler and the workers",
             ) from error
-        if self.plugin.policy is not None and self.client.amm.running():
-            # The active memory manager would drop copies that the plan relies on.
-            self.client.amm.stop()
-            self.resume_manager = True
 
     def __exit__(self, *_: object) -> None:
         # The cluster may be gone by now; the error that ended the run matters more.
         with suppress(Exception):
-            self.client.unregister_scheduler_plugin(self.plugin.name)
-            if self.resume_manager:
-                self.client.amm.start()
+            self.client.log_event(self.plugin.stop_topic, {})

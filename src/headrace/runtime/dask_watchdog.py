@@ -1,0 +1,91 @@
+"""End a run in which nothing moves and nothing runs, and say why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from distributed.metrics import time as engine_time
+
+from headrace.model.errors import RunStalled
+
+if TYPE_CHECKING:
+    from headrace.runtime.dask_control import Control
+    from headrace.runtime.dask_hosts import Hosts
+    from headrace.runtime.graph import Layout
+
+_SHOWN = 3
+
+
+class Watchdog:
+    """Notices a standstill: for `stall` seconds no task has changed its state or was executed, and no data was sent."""
+
+    def __init__(self, scheduler: Any, layout: Layout, hosts: Hosts, stall: float) -> None:
+        self.scheduler = scheduler
+        self.layout = layout
+        self.hosts = hosts
+        self.stall = stall
+        self._last = engine_time()
+
+    def moved(self) -> None:
+        """Something has happened."""
+        self._last = engine_time()
+
+    def check(self, control: Control | None) -> None:
+        """Raise RunStalled at a standstill that lasts too long. O(workers), at a standstill O(tasks)."""
+        if self._is_busy() or (control is not None and control.waits):
+            self.moved()
+        if engine_time() - self._last > self.stall:
+            raise RunStalled(
+                f"nothing has happened for {self.stall:g} s: {self._tasks()}; {self._hosts()}",
+                where="run",
+                hint="see the state of the hosts, then run it again",
+            )
+
+    def _is_busy(self) -> bool:
+        """Whether a worker that is heard of executes a task of this run or receives data."""
+        for host, address in self.hosts.address.items():
+            worker = self.scheduler.workers.get(address)
+            if worker is None or self.hosts.told.get(host) == "silent":
+                continue
+            if any(
+                state.key in self.layout.tasks for state in worker.executing if state in worker.processing
+            ):
+                return True
+            if (worker.metrics.get("transfer") or {}).get("incoming_bytes", 0) > 0:
+                return True
+        return False
+
+    def _tasks(self) -> str:
+        """The first tasks that could go on, and what each waits for."""
+        stuck = []
+        for key, task in self.layout.tasks.items():
+            state = self.scheduler.tasks.get(key)
+            if state is None or state.state not in ("processing", "no-worker"):
+                continue
+            stuck.append(f"task {task!r} {self._why(state)}")
+        more = f" and {len(stuck) - _SHOWN} more" if len(stuck) > _SHOWN else ""
+        return ", ".join(stuck[:_SHOWN]) + more if stuck else "no task is ready"
+
+    def _why(self, state: Any) -> str:
+        if state.state == "no-worker":
+            return "has no host"
+        worker = state.processing_on
+        host = self.hosts.host(worker.address)
+        for data in sorted(state.dependencies, key=lambda each: str(each.key)):
+            if worker not in (data.who_has or ()):
+                at = sorted(self.hosts.host(w.address) for w in data.who_has or ())
+                item = self.layout.items.get(data.key, str(data.key))
+                return f"waits on {host} for {item!r} from {', '.join(at) or 'nowhere'}"
+        return f"waits on {host} to be started"
+
+    def _hosts(self) -> str:
+        """The state of every host that is not simply up."""
+        told = self.hosts.told
+        parts = [
+            f"host {host} is {state}"
+            + (f" for {self.hosts.silence(host):.0f} s" if state == "silent" else "")
+            for host, state in sorted(told.items())
+            if state != "up"
+        ]
+        up = sum(state == "up" for state in told.values())
+        return ", ".join([*parts[:8], f"{up} of {len(told)} hosts are up"])
