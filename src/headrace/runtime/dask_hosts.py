@@ -7,7 +7,9 @@ are taken from it, but it is not told. If it comes back with an answer before an
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from distributed.metrics import time as engine_time
@@ -100,6 +102,11 @@ class Hosts:
         return 0.0 if worker is None else engine_time() - worker.last_seen
 
 
+def hang_up(address: str, dask_worker: Any) -> None:
+    """On a worker: close all connections to another one."""
+    dask_worker.rpc.remove(address)
+
+
 class Suspects:
     """What was taken from silent workers, and is given back if they return."""
 
@@ -132,6 +139,14 @@ class Suspects:
         )
         to_workers.pop(address, None)
         self.scheduler.send_all(to_clients, to_workers)
+        self.scheduler.loop.add_callback(self._hang_up, address)
+
+    async def _hang_up(self, address: str) -> None:
+        """Break connections of other workers to a silent one: they would wait for its data forever."""
+        others = [other for other in self.scheduler.workers if other != address]
+        message = {"op": "run", "function": pickle.dumps(hang_up), "args": pickle.dumps((address,)), "wait": True}
+        with suppress(Exception):  # a worker that cannot be reached is about to be noticed
+            await self.scheduler.broadcast(msg=message, workers=others, on_error="ignore")
 
     def give_back(self, address: str) -> None:
         """A silent worker is heard again: its copies count again where the data still exists, else it drops them."""

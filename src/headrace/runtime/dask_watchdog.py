@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from headrace.runtime.graph import Layout
 
 _SHOWN = 3
+_SLOWEST = 1e5
+"""Bytes per second: a transfer that is slower counts as a standstill."""
 
 
 class Watchdog:
@@ -25,6 +27,7 @@ class Watchdog:
         self.hosts = hosts
         self.stall = stall
         self._last = engine_time()
+        self._transfers: dict[str, tuple[int, int]] = {}
 
     def moved(self) -> None:
         """Something has happened."""
@@ -34,7 +37,8 @@ class Watchdog:
         """Raise RunStalled at a standstill that lasts too long. O(workers), at a standstill O(tasks)."""
         if self._is_busy() or (control is not None and control.waits):
             self.moved()
-        if engine_time() - self._last > self.stall:
+        under_way = sum(size for _, size in self._transfers.values())
+        if engine_time() - self._last > self.stall + under_way / _SLOWEST:
             raise RunStalled(
                 f"nothing has happened for {self.stall:g} s: {self._tasks()}; {self._hosts()}",
                 where="run",
@@ -42,7 +46,7 @@ class Watchdog:
             )
 
     def _is_busy(self) -> bool:
-        """Whether a worker that is heard of executes a task of this run or receives data."""
+        """Whether a worker that is heard of executes a task of this run, or has received data."""
         for host, address in self.hosts.address.items():
             worker = self.scheduler.workers.get(address)
             if worker is None or self.hosts.told.get(host) == "silent":
@@ -51,9 +55,17 @@ class Watchdog:
                 state.key in self.layout.tasks for state in worker.executing if state in worker.processing
             ):
                 return True
-            if (worker.metrics.get("transfer") or {}).get("incoming_bytes", 0) > 0:
-                return True
-        return False
+        return self._has_received()
+
+    def _has_received(self) -> bool:
+        """Whether a worker has begun or finished a transfer since the last call."""
+        now = {}
+        for address in self.hosts.address.values():
+            worker = self.scheduler.workers.get(address)
+            figures = {} if worker is None else worker.metrics.get("transfer") or {}
+            now[address] = (figures.get("incoming_count_total", 0), figures.get("incoming_bytes", 0))
+        before, self._transfers = self._transfers, now
+        return before != now
 
     def _tasks(self) -> str:
         """The first tasks that could go on, and what each waits for."""
