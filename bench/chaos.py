@@ -58,7 +58,7 @@ class Case:
 
 
 def random_case(rng: random.Random) -> Case:
-    """Levels of tasks that read some of what earlier levels made; a few have two outputs, a few only wait for another."""
+    """Levels of tasks that read what earlier levels made; a few have two outputs, a few only wait for another."""
     program, values = Program(f"chaos-{rng.randrange(10**6)}"), {}
     made: list[str] = []
     for level in range(rng.randint(3, 8)):

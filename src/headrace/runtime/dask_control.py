@@ -63,7 +63,7 @@ class Control:
         )
         self.name = self.coordinator.scheduler.name
         address = self.hosts.address
-        self.pins = Pins(self.engine, self.layout, graph, address, self.name)
+        self.pins = Pins(self.engine, self.layout, self.hosts, self.name)
         self.copies = CopyIndex(self.engine, self.layout, self.coordinator, self.hosts.host_at)
         self.keeping = Keeping(self.engine, f"{name}-keeps", graph, self.copies.item_of)
         self.transfers = PlannedTransfers(

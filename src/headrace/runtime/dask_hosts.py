@@ -68,6 +68,10 @@ class Hosts:
         """The host at an address, or the address itself."""
         return self.host_at.get(address, address)
 
+    def usable(self) -> dict[str, str]:
+        """The addresses of the hosts that take tasks."""
+        return {host: address for host, address in self.address.items() if self.told[host] == "up"}
+
     def address_of(self, host: str) -> str | None:
         """The address of a host, also of a silent one."""
         if host in self.address:
@@ -144,7 +148,12 @@ class Suspects:
     async def _hang_up(self, address: str) -> None:
         """Break connections of other workers to a silent one: they would wait for its data forever."""
         others = [other for other in self.scheduler.workers if other != address]
-        message = {"op": "run", "function": pickle.dumps(hang_up), "args": pickle.dumps((address,)), "wait": True}
+        message = {
+            "op": "run",
+            "function": pickle.dumps(hang_up),
+            "args": pickle.dumps((address,)),
+            "wait": True,
+        }
         with suppress(Exception):  # a worker that cannot be reached is about to be noticed
             await self.scheduler.broadcast(msg=message, workers=others, on_error="ignore")
 

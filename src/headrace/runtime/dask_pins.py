@@ -14,9 +14,9 @@ from distributed.metrics import time as engine_time
 
 from headrace.core.scheduler import Assign
 from headrace.model.errors import NoPlan
-from headrace.model.graph import Graph
 
 if TYPE_CHECKING:
+    from headrace.runtime.dask_hosts import Hosts
     from headrace.runtime.graph import Key, Layout
 
 NOWHERE = "headrace://no-host-yet"
@@ -30,13 +30,11 @@ class Pins:
     State changes of tasks must not be nested in others: they are collected, and made by `apply`.
     """
 
-    def __init__(
-        self, scheduler: Any, layout: Layout, graph: Graph, address: Mapping[str, str], policy_name: str
-    ) -> None:
+    def __init__(self, scheduler: Any, layout: Layout, hosts: Hosts, policy_name: str) -> None:
         self.scheduler = scheduler
         self.layout = layout
-        self.graph = graph
-        self.address = address
+        self.hosts = hosts
+        self.address = hosts.address
         self.policy_name = policy_name
         self.key_of = {name: key for key, name in layout.tasks.items()}
         self.helpers_of: dict[str, list[Key]] = {}
@@ -114,22 +112,32 @@ class Pins:
         state = self.scheduler.tasks.get(key)
         if state is None or state.state != "no-worker":
             return False
-        return not (state.worker_restrictions or set()) & set(self.address.values())
+        return not (state.worker_restrictions or set()) & set(self.hosts.usable().values())
 
     def rescue(self, key: Key) -> None:
         """Place a key that nothing else will place: where it is read first, or where it finds what it reads."""
-        if not self.address:  # another worker may come
+        usable = self.hosts.usable()
+        if not usable:  # another worker may come
             return
         state = self.scheduler.tasks[key]
-        reader = self._first_reader(state)
+        reader = self._first_reader(state, usable)
         if reader is not None:
-            self._place(key, self.address[reader.host], reader.rank)
+            self._place(key, usable[reader.host], reader.rank)
             return
-        alive = set(self.address.values())
-        near = sorted({w.address for d in state.dependencies for w in d.who_has or ()} & alive)
-        self._place(key, near[0] if near else self.address[self._least_busy_host()], _FIRST)
+        near = sorted({w.address for d in state.dependencies for w in d.who_has or ()} & set(usable.values()))
+        self._place(key, near[0] if near else self._least_busy(usable), _FIRST)
 
-    def _first_reader(self, state: Any) -> Assign | None:
+    def leave(self, address: str) -> None:
+        """A worker takes no more tasks: keys that follow others wait elsewhere. Tasks are assigned anew. O(keys)."""
+        for key in self.layout.follows:
+            state = self.scheduler.tasks.get(key)
+            if state is None or address not in (state.worker_restrictions or ()):
+                continue
+            state.worker_restrictions = {NOWHERE}
+            if state.state == "processing" and state not in state.processing_on.executing:
+                self.to_apply[key] = "released"
+
+    def _first_reader(self, state: Any, usable: Mapping[str, str]) -> Assign | None:
         """The pin of the first task, by rank, that reads this key's data and has a live host."""
         pins: list[Assign] = []
         for reader in state.dependents:
@@ -138,12 +146,12 @@ class Pins:
                 if reader.key in self.layout.tasks
                 else [self.layout.tasks[r.key] for r in reader.dependents if r.key in self.layout.tasks]
             )
-            pins += [self.pin[t] for t in tasks if t in self.pin and self.pin[t].host in self.address]
+            pins += [self.pin[t] for t in tasks if t in self.pin and self.pin[t].host in usable]
         return min(pins, key=lambda pin: (pin.rank, pin.task), default=None)
 
-    def _least_busy_host(self) -> str:
+    def _least_busy(self, usable: Mapping[str, str]) -> str:
         workers = self.scheduler.workers
-        return min(self.address, key=lambda host: (len(workers[self.address[host]].processing), host))
+        return usable[min(usable, key=lambda host: (len(workers[usable[host]].processing), host))]
 
     def apply(self) -> None:
         """Move tasks to their assigned hosts: those that waited for a host, and those on another one."""

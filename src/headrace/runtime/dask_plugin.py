@@ -377,6 +377,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             if self.hosts.told[host] == "silent":
                 self.suspects.give_back(address)
             self.hosts.tell(host, address, state)
+            if state != "up":
+                self.control.pins.leave(address)
             if state == "silent":
                 self.suspects.take(address)
                 self._tell([HostLeft(self._now(), host)])
