@@ -27,6 +27,7 @@ from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
 from headrace.planners.timed import plan_with_bound
 from headrace.predict.history import predict
+from headrace.runtime.run_policy import RunPolicy, with_fields
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
@@ -106,6 +107,8 @@ def run(
     learn: bool = True,
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
+    policy: RunPolicy | None = None,
+    **policy_fields: Any,
 ) -> Run:
     """Run a program on local workers, on a cluster at `tls://host:port`, or on an open `Cluster`.
 
@@ -137,6 +140,8 @@ def run(
         Called with every event.
     planned
         Called with the initial plan before the run starts.
+    policy
+        How failures are dealt with. Its fields can also be given one by one, such as `suspect=5.0`.
 
     Returns
     -------
@@ -156,12 +161,13 @@ def run(
     from headrace.runtime.results import write_results
 
     asked = _rules(rules)
+    failures = with_fields(policy, policy_fields)
     with (
         Record.open(None if record is None else Path(record)) as book,
         _cluster(on, workers, speeds, stretch, tls) as cluster,
     ):
         graph, platform = _estimates(program, cluster.platform, book if learn else None)
-        plan, policy, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
+        plan, decides, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
         planned(plan)
         with book.begin(program.name, graph, platform, name, plan) as entry:
 
@@ -169,7 +175,9 @@ def run(
                 entry.observe(event)
                 observe(event)
 
-            outcome = cluster.execute(program, policy, both, graph=obeyed, platform=platform)
+            outcome = cluster.execute(
+                program, decides, both, graph=obeyed, platform=platform, policy=failures
+            )
             files = write_results(program, outcome.results, output)
             files |= _keep(program, outcome.results, files, entry.results_folder)
             _note_locations(program, outcome, files, entry)

@@ -35,7 +35,9 @@ class SettledConstraints(RunConstraints):
             NoPlan: No assignment of tasks to hosts satisfies the constraints, and the run stops.
         """
         self.note(view, events)
-        if self.settled is None or any(isinstance(event, HostLeft | HostPaused | HostJoined) for event in events):
+        if self.settled is None or any(
+            isinstance(event, HostLeft | HostPaused | HostJoined) for event in events
+        ):
             return self.settle(view)
         return False
 

@@ -16,7 +16,14 @@ import numpy as np
 
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Scheduler
-from headrace.model.errors import HeadraceError, NoPlan, RunStopped, TaskFailed
+from headrace.model.errors import (
+    ClusterRestarted,
+    HeadraceError,
+    NoPlan,
+    RunStalled,
+    RunStopped,
+    TaskFailed,
+)
 from headrace.model.events import Event, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
@@ -28,6 +35,10 @@ from headrace.runtime.packing import packer
 from headrace.runtime.run_policy import RunPolicy
 
 _LISTEN_SECONDS = 0.25
+_LEAST_SILENCE = 30.0
+_RESTARTS = 3
+"""How often a run begins again when somebody restarts the cluster."""
+_RESTART_SECONDS = 30.0
 _FETCH_SECONDS = 30.0
 """How long to wait for the results of a failed run: they exist, but their worker may be gone."""
 
@@ -79,30 +90,64 @@ def execute(
     With `scheduler` None, the engine places the tasks. If no worker is left, the run ends with NoPlan
     after `patience` seconds.
     """
-    began = work_clock()
-    token = (
-        f"0{uuid.uuid4().hex[:11]}"  # starts with a digit: the engine then treats it as a hash, not as a name
-    )
-    engine_graph = build_engine_graph(program, token, base)
-    run = _Run(client, engine_graph, observe, None if timeout is None else time.monotonic() + timeout)
-    packed = None
-    if scheduler is not None:
-        with packer() as pack:
-            packed = pack(scheduler, f"scheduler {scheduler.name}")
-    topic = f"headrace-{token}"
-    plugin = CoordinatorPlugin(
-        engine_graph.layout,
-        _with_bytes(graph or program.graph, program),
-        platform,
-        packed,
-        topic,
-        patience,
-        client.id,
-        policy or RunPolicy(),
-    )
-    with _Listening(client, topic, run.messages), _Installed(client, plugin):
-        planning = work_clock() - began
-        return run.carry_out(program, planning)
+    for attempt in range(_RESTARTS + 1):
+        once = _Attempt(client, platform, program, scheduler, patience, graph, policy or RunPolicy())
+        try:
+            return once.execute(observe, timeout, base)
+        except ClusterRestarted:
+            if attempt == _RESTARTS:
+                raise
+            _await_workers(client)
+    raise AssertionError
+
+
+def _await_workers(client: Any) -> None:
+    """After a restart: wait until there are workers again; whether they are enough is decided later."""
+    end = time.monotonic() + _RESTART_SECONDS
+    while time.monotonic() < end and not client.scheduler_info(n_workers=-1)["workers"]:
+        time.sleep(0.1)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One submission of a program; after a restart of the cluster there is another."""
+
+    client: Any
+    platform: Platform
+    program: Program
+    scheduler: Scheduler | None
+    patience: float
+    graph: Graph | None
+    policy: RunPolicy
+
+    def execute(self, observe: Callable[[Event], None], timeout: float | None, base: str | Path) -> Outcome:
+        began = work_clock()
+        # It starts with a digit: the engine then treats it as a hash, not as a name.
+        token = f"0{uuid.uuid4().hex[:11]}"
+        engine_graph = build_engine_graph(self.program, token, base)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        run = _Run(self.client, engine_graph, observe, deadline, self.policy.stall)
+        plugin = self._plugin(engine_graph, f"headrace-{token}")
+        with _Listening(self.client, plugin.topic, run.messages), _Installed(self.client, plugin):
+            planning = work_clock() - began
+            return run.carry_out(self.program, planning)
+
+    def _plugin(self, engine_graph: EngineGraph, topic: str) -> CoordinatorPlugin:
+        packed = None
+        if self.scheduler is not None:
+            with packer() as pack:
+                packed = pack(self.scheduler, f"scheduler {self.scheduler.name}")
+        graph = _with_bytes(self.graph or self.program.graph, self.program)
+        return CoordinatorPlugin(
+            engine_graph.layout,
+            graph,
+            self.platform,
+            packed,
+            topic,
+            self.patience,
+            self.client.id,
+            self.policy,
+        )
 
 
 def _with_bytes(graph: Graph, program: Program) -> Graph:
@@ -120,12 +165,20 @@ def _with_bytes(graph: Graph, program: Program) -> Graph:
 
 class _Run:
     def __init__(
-        self, client: Any, graph: EngineGraph, observe: Callable[[Event], None], deadline: float | None
+        self,
+        client: Any,
+        graph: EngineGraph,
+        observe: Callable[[Event], None],
+        deadline: float | None,
+        stall: float,
     ) -> None:
         self.client = client
         self.graph = graph
         self.observe = observe
         self.deadline = deadline
+        self.patience = max(stall, _LEAST_SILENCE)
+        """Seconds without a sign of life from the plugin after which the scheduler is given up."""
+        self.heard = time.monotonic()
         self.messages: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self.events: list[Event] = []
         self.measured: dict[str, Mapping[str, Any]] = {}
@@ -133,6 +186,7 @@ class _Run:
         self.ended = False
 
     def carry_out(self, program: Program, planning: float) -> Outcome:
+        self.heard = time.monotonic()
         futures = self._submit()
         try:
             while not self.ended and not self.errors:
@@ -178,7 +232,15 @@ class _Run:
                     where="run",
                     hint="restart the cluster and run again",
                 ) from None
+            if time.monotonic() - self.heard > self.patience:
+                raise RunStalled(
+                    f"the cluster's scheduler has not been heard of for {self.patience:g} s",
+                    where="run",
+                    hint="check that it runs, then run again",
+                ) from None
             return
+        if message is not _WAKE:
+            self.heard = time.monotonic()
         self._take(message)
 
     def _take(self, message: dict[str, Any]) -> None:
