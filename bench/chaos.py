@@ -59,7 +59,8 @@ class Case:
 
 def random_case(rng: random.Random) -> Case:
     """Levels of tasks that read what earlier levels made; a few have two outputs, a few only wait for another."""
-    program, values = Program(f"chaos-{rng.randrange(10**6)}"), {}
+    program = Program(f"chaos-{rng.randrange(10**6)}")
+    values: dict[str, int] = {}
     made: list[str] = []
     for level in range(rng.randint(3, 8)):
         row: list[str] = []
@@ -120,7 +121,7 @@ class Chaos:
 
     def _address(self, name: str) -> str:
         workers = self.cluster.client.scheduler_info(n_workers=-1)["workers"]
-        return next(address for address, info in workers.items() if info["name"] == name)
+        return str(next(address for address, info in workers.items() if info["name"] == name))
 
     def _kill(self, _: int) -> str:
         name = self._victim()

@@ -20,7 +20,7 @@ from headrace.runtime.dask_keeping import Keeping
 from headrace.runtime.dask_pins import NOWHERE, Pins
 from headrace.runtime.dask_transfers import PlannedTransfers
 from headrace.runtime.packing import unpack
-from headrace.runtime.run_policy import RunPolicy
+from headrace.runtime.run_policy import RunPolicy, levels_between_copies
 from headrace.runtime.warm_up import warm_up
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Control:
         self.asked_for = -math.inf
         """The last such time that has come."""
         self.told_dropped = 0
+        self.losses = 0
 
     def prepare(
         self, policy: bytes, graph: Graph, platform: Platform, run_policy: RunPolicy, name: str
@@ -52,6 +53,7 @@ class Control:
 
         scheduler = unpack(policy)
         warm_up(scheduler)
+        self.replicates_by_losses = run_policy.replicate == "auto"
         levels = 0 if run_policy.replicate == "auto" else run_policy.replicate
         self.coordinator = Coordinator(
             scheduler,
@@ -133,9 +135,24 @@ class Control:
 
     def grid_changed(self, events: Sequence[Event], now: float) -> None:
         """Hosts have left, paused or joined: first the coordinator learns of every copy that there is."""
+        if self.replicates_by_losses and any(isinstance(event, HostLeft) for event in events):
+            self.losses += 1
+            self.coordinator.replicate_every(self._levels_between_copies(now))
         self.handle([*self.copies.compare(now), *events], now)
         self.keeping.lost(self.coordinator.view.done)
         self.apply()
+
+    def _levels_between_copies(self, now: float) -> int:
+        """For automatic replication: from losses so far, the pace of the run, and the sizes of what it has made."""
+        view = self.coordinator.view
+        levels = int(view.graph.level[view.done].max(initial=-1)) + 1
+        made = float(view.state.size[view.graph.producer >= 0].sum()) / max(
+            1, int(view.graph.level.max()) + 1
+        )
+        network = view.platform.network
+        pairs = [network.seconds(0, place, made) for place in range(1, network.n_places)]
+        copying = sum(pairs) / len(pairs) / len(view.platform.hosts) if pairs else 0.0
+        return levels_between_copies(now, self.losses, levels, copying)
 
     def look_at_stranded(self, keys: Iterable[Key], now: float) -> None:
         """Keys that wait for a worker, though nobody will assign one: the engine wants what we took for finished."""

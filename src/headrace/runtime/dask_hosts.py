@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from distributed.metrics import time as engine_time
 
+from headrace.runtime.dask_pins import NOWHERE
+
 if TYPE_CHECKING:
     from headrace.runtime.graph import Key
 
@@ -129,6 +131,7 @@ class Suspects:
             if state.key in self.known:
                 recommendations[state.key] = "released"
                 self.running[state.key] = address
+                state.worker_restrictions = {NOWHERE}  # else the engine would send it there again
         taken = self.data.setdefault(address, [])
         for state in list(worker.has_what):
             if state.key in self.known:
