@@ -23,12 +23,12 @@ from headrace.model.events import Event, HostJoined, HostLeft, HostPaused, TaskF
 from headrace.model.platform import Host
 from headrace.model.program import Program
 from headrace.online.adapter import make_scheduler
-from headrace.runtime.cluster import Cluster, open_local
+from headrace.runtime.cluster import Cluster, connect, open_local
 from headrace.runtime.local_workers import start_workers
 from headrace.runtime.run_policy import RunPolicy
 from headrace.testing.least_again import ran_again
 
-from .tasks import RoundRobin, add, finished, layered, nap, one
+from .tasks import RoundRobin, add, alive, finished, layered, nap, one
 
 POLICY = RunPolicy(suspect=2.0, stall=15.0)
 
@@ -275,3 +275,61 @@ class _Fixed(RoundRobin):
 def test_chaos(seed: int) -> None:
     verdict = disturbed_run(seed)
     assert verdict.outcome == "right", str(verdict)
+
+
+COMMANDS = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from headrace.model.errors import RunStopped
+from headrace.model.program import Program
+from headrace.online.adapter import make_scheduler
+from headrace.runtime.cluster import connect
+
+note = "import os, sys, time; print(os.getpid(), file=open(sys.argv[1], 'w')); time.sleep(99)"
+program = Program("long")
+program.task([sys.executable, "-c", note, sys.argv[2]], name="t")
+
+
+def interrupt():
+    while not (Path(sys.argv[2]).exists() and Path(sys.argv[2]).read_text().endswith("\\n")):
+        time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    with connect(sys.argv[1]) as cluster:
+        cluster.execute(program, make_scheduler("lheft"))
+except RunStopped:
+    sys.exit(130)
+"""
+
+
+def test_an_interrupted_run_leaves_no_command_and_the_next_one_works(tmp_path: Path) -> None:
+    script, note = tmp_path / "client.py", tmp_path / "note"
+    script.write_text(COMMANDS)
+    with (
+        LocalCluster(
+            n_workers=0, processes=True, dashboard_address="127.0.0.1:0", host="127.0.0.1"
+        ) as engine,
+        Client(engine, set_as_default=False) as client,
+    ):
+        workers = start_workers(engine.scheduler_address, [Host("a")], 1.0)
+        workers.wait_for(client)
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+        done = subprocess.run(
+            [sys.executable, str(script), engine.scheduler_address, str(note)],
+            env=environment,
+            check=False,
+            timeout=100,
+        )
+        assert done.returncode == 130
+        end = time.monotonic() + 30
+        while alive(int(note.read_text())) and time.monotonic() < end:
+            time.sleep(0.1)
+        assert not alive(int(note.read_text()))
+        program = Program("next")
+        program.task(one, outputs=["x"], name="t")
+        with connect(engine.scheduler_address) as cluster:
+            assert cluster.execute(program, make_scheduler("lheft"), timeout=60).results == {"x": 1}
+        workers.end()

@@ -108,6 +108,20 @@ class Hosts:
         return 0.0 if worker is None else engine_time() - worker.last_seen
 
 
+async def run_on_workers(
+    scheduler: Any, workers: list[str], function: Callable[..., Any], argument: str
+) -> None:
+    """Call a function on workers, from the scheduler; it receives the worker as `dask_worker`."""
+    message = {
+        "op": "run",
+        "function": pickle.dumps(function),
+        "args": pickle.dumps((argument,)),
+        "wait": True,
+    }
+    with suppress(Exception):  # a worker that cannot be reached is about to be noticed
+        await scheduler.broadcast(msg=message, workers=workers, on_error="ignore")
+
+
 def hang_up(address: str, dask_worker: Any) -> None:
     """On a worker: close all connections to another one."""
     dask_worker.rpc.remove(address)
@@ -151,14 +165,7 @@ class Suspects:
     async def _hang_up(self, address: str) -> None:
         """Break connections of other workers to a silent one: they would wait for its data forever."""
         others = [other for other in self.scheduler.workers if other != address]
-        message = {
-            "op": "run",
-            "function": pickle.dumps(hang_up),
-            "args": pickle.dumps((address,)),
-            "wait": True,
-        }
-        with suppress(Exception):  # a worker that cannot be reached is about to be noticed
-            await self.scheduler.broadcast(msg=message, workers=others, on_error="ignore")
+        await run_on_workers(self.scheduler, others, hang_up, address)
 
     def give_back(self, address: str) -> None:
         """A silent worker is heard again: its copies count again where the data still exists, else it drops them."""

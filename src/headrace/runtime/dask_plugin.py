@@ -33,10 +33,11 @@ from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.runtime.dask_control import Control
 from headrace.runtime.dask_copies import Listening
-from headrace.runtime.dask_hosts import Hosts, Suspects
+from headrace.runtime.dask_hosts import Hosts, Suspects, run_on_workers
 from headrace.runtime.dask_memory_manager import keep_manager_off, let_manager_on
 from headrace.runtime.dask_outbox import Outbox, error_text
 from headrace.runtime.dask_watchdog import Watchdog
+from headrace.runtime.ending import end_commands
 from headrace.runtime.run_policy import RunPolicy
 from headrace.runtime.worker_report import METADATA
 
@@ -227,6 +228,12 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.manager_off:
             let_manager_on(self.scheduler)
         self.scheduler.plugins.pop(self.name, None)
+        if self.began is not None and self.missing:
+            self.scheduler.loop.add_callback(self._end_commands)
+
+    async def _end_commands(self) -> None:
+        """The run was given up: its commands would keep workers busy."""
+        await run_on_workers(self.scheduler, list(self.scheduler.workers), end_commands, self.topic[-12:])
 
     # Event handling.
 

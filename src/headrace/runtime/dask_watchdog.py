@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from headrace.runtime.graph import Layout
 
 _SHOWN = 3
+_EXECUTING = ("executing", "long-running", "cancelled", "resumed")
+"""States of tasks that occupy a thread of a worker; a task that was cancelled goes on until it ends."""
 _SLOWEST = 1e5
 """Bytes per second: a transfer that is slower counts as a standstill."""
 
@@ -46,14 +48,13 @@ class Watchdog:
             )
 
     def _is_busy(self) -> bool:
-        """Whether a worker that is heard of executes a task of this run, or has received data."""
+        """Whether a worker that is heard of executes a task, of this run or another, or has received data."""
         for host, address in self.hosts.address.items():
             worker = self.scheduler.workers.get(address)
             if worker is None or self.hosts.told.get(host) == "silent":
                 continue
-            if any(
-                state.key in self.layout.tasks for state in worker.executing if state in worker.processing
-            ):
+            counts = worker.metrics.get("task_counts") or {}
+            if any(counts.get(state, 0) > 0 for state in _EXECUTING):
                 return True
         return self._has_received()
 
