@@ -186,6 +186,11 @@ class Coordinator:
         return self.records.problem_ref, self.records.state_ref
 
     @property
+    def told(self) -> Ints:
+        """The host of each task that workers with their own queues have been told; -1 for none."""
+        return self.records.state.assigned if self._told is None else self._told
+
+    @property
     def dropped(self) -> Sequence[RuleDropped]:
         """The rules that the scheduler has left out, because they could not be kept any more."""
         left_out: Sequence[RuleDropped] = getattr(self.scheduler, "dropped", ())

@@ -167,10 +167,24 @@ class Control:
         ]
         if lost:
             self.handle(lost, now)
+        self.pins.assign(self._assigned_already(stranded))
         for key in stranded:
             if key not in tasks or (view.done[view.task_number[tasks[key]]] and self.pins.stranded(key)):
                 self.pins.rescue(key)
         self.apply()
+
+    def _assigned_already(self, keys: Iterable[Key]) -> list[Assign]:
+        """Assignments of tasks that were running elsewhere at that time, and no longer are."""
+        view, usable = self.coordinator.view, self.hosts.usable()
+        found = []
+        for key in keys:
+            if key in self.layout.tasks:
+                task = view.task_number[self.layout.tasks[key]]
+                host = int(self.coordinator.told[task])
+                if host >= 0 and view.platform.hosts[host].name in usable:
+                    name, rank = view.platform.hosts[host].name, float(view.state.rank[task])
+                    found.append(Assign(self.layout.tasks[key], name, rank))
+        return found
 
     def admit(self, host: str, cores: int) -> bool:
         """Add a host that the platform did not have, as fast as the mean until it is measured."""
