@@ -27,6 +27,7 @@ from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
 from headrace.planners.timed import plan_with_bound
 from headrace.predict.history import predict
+from headrace.runtime.run_policy import RunPolicy, run_policy
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
@@ -106,6 +107,8 @@ def run(
     learn: bool = True,
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
+    policy: RunPolicy | None = None,
+    **more: Any,
 ) -> Run:
     """Run a program on local workers, on a cluster at `tls://host:port`, or on an open `Cluster`.
 
@@ -137,6 +140,8 @@ def run(
         Called with every event.
     planned
         Called with the initial plan before the run starts.
+    policy
+        What to do about failures; its fields can also be given as keywords, such as `retries=2`.
 
     Returns
     -------
@@ -155,13 +160,13 @@ def run(
     from headrace.record import Record
     from headrace.runtime.results import write_results
 
-    asked = _rules(rules)
+    asked, wishes = _rules(rules), run_policy(policy, more)
     with (
         Record.open(None if record is None else Path(record)) as book,
         _cluster(on, workers, speeds, stretch, tls) as cluster,
     ):
         graph, platform = _estimates(program, cluster.platform, book if learn else None)
-        plan, policy, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
+        plan, made, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
         planned(plan)
         with book.begin(program.name, graph, platform, name, plan) as entry:
 
@@ -169,7 +174,10 @@ def run(
                 entry.observe(event)
                 observe(event)
 
-            outcome = cluster.execute(program, policy, both, graph=obeyed, platform=platform)
+            logs = book.logs_folder(entry.id)
+            outcome = cluster.execute(
+                program, made, both, graph=obeyed, platform=platform, policy=wishes, logs=logs
+            )
             files = write_results(program, outcome.results, output)
             files |= _keep(program, outcome.results, files, entry.results_folder)
             _note_locations(program, outcome, files, entry)

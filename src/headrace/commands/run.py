@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,14 @@ from headrace.core.replan_policy import WhenImpossible
 from headrace.execution import Run
 from headrace.execution import run as execute
 from headrace.model.errors import UsageError
-from headrace.model.events import DataMoved, Event, HostLeft, RuleDropped, TaskFinished
+from headrace.model.events import DataMoved, Event, HostLeft, RuleDropped, TaskErred, TaskFinished
 from headrace.model.plan import Plan
 from headrace.model.program import Program
 from headrace.model.units import plural, show_size, show_time
 from headrace.model.usage import Usage, usage_of_run
 from headrace.report.usage import usage_rows
 from headrace.rules.tree import RuleSet
+from headrace.runtime.run_policy import RunPolicy
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class RunOptions:
     )
     tls_cert: Path | None = option(None, "--tls-cert", "Client certificate.", metavar="FILE")
     tls_key: Path | None = option(None, "--tls-key", "Client key.", metavar="FILE")
+    policy: RunPolicy = field(default_factory=RunPolicy)
 
     @property
     def tls(self) -> dict[str, str]:
@@ -141,6 +143,7 @@ def run_program(
             learn=not options.emulate,
             observe=observe,
             planned=planned,
+            policy=options.policy,
         )
     _draw(done, events, pictures)
     judged = None if rules is None else _judged(done, rules)
@@ -223,6 +226,12 @@ def _progress(tasks: int) -> Iterator[tuple[Planned, Advance]]:
                 bar.console.print(
                     f"worker {event.host} is gone; its tasks were moved to other workers", highlight=False
                 )
+            if isinstance(event, TaskErred) and event.again:
+                reason = event.error.strip().splitlines()[-1]
+                bar.console.print(
+                    f"task {event.task} failed on {event.host} (attempt {event.attempt}), and is tried again: {reason}",
+                    highlight=False, markup=False, soft_wrap=True,
+                )  # fmt: skip
             if isinstance(event, RuleDropped):
                 bar.console.print(str(event), highlight=False)
             if not isinstance(event, TaskFinished):

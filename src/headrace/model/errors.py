@@ -104,6 +104,10 @@ class TaskFailed(HeadraceError):
     exit_code = 1
 
 
+class PoisonTask(TaskFailed):
+    """A task ended the worker process that executed it, and did so again on another: it is not tried any more."""
+
+
 class RunStopped(HeadraceError):
     """A run was interrupted by the user."""
 

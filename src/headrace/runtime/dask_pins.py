@@ -120,7 +120,7 @@ class Pins:
             if state is None:
                 continue
             reader = self._first_reader(state)
-            host = reader.host if reader else self._least_busy_host()
+            host = reader.host if reader else self.least_busy(self.address)
             self.assign([Assign(task, host, reader.rank if reader else pin.rank)])
         for key in self.layout.follows:
             state = self.scheduler.tasks.get(key)
@@ -139,9 +139,10 @@ class Pins:
             pins += [self.pin[t] for t in tasks if t in self.pin and self.pin[t].host in self.address]
         return min(pins, key=lambda pin: (pin.rank, pin.task), default=None)
 
-    def _least_busy_host(self) -> str:
+    def least_busy(self, hosts: Iterable[str]) -> str:
+        """The host with the fewest tasks; of several, the first by name."""
         workers = self.scheduler.workers
-        return min(self.address, key=lambda host: (len(workers[self.address[host]].processing), host))
+        return min(hosts, key=lambda host: (len(workers[self.address[host]].processing), host))
 
     def apply(self) -> None:
         """Move tasks to their assigned hosts: those that waited for a host, and those on another one."""

@@ -14,6 +14,7 @@ import functools
 import math
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from distributed.diagnostics.plugin import SchedulerPlugin
@@ -24,12 +25,13 @@ from headrace.model.errors import HeadraceError, NoPlan
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
-from headrace.runtime.dask_outbox import Outbox, error_text
+from headrace.runtime.dask_outbox import Outbox, error_text, is_poison
 from headrace.runtime.dask_pins import NOWHERE, Pins
 from headrace.runtime.dask_transfers import PlannedTransfers
 from headrace.runtime.packing import unpack
+from headrace.runtime.retrying import Retries
 from headrace.runtime.warm_up import warm_up
-from headrace.runtime.worker_report import METADATA
+from headrace.runtime.worker_report import ATTEMPT, METADATA
 
 if TYPE_CHECKING:
     from headrace.core.coordinator import Coordinator
@@ -77,6 +79,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.topic = topic
         self.patience = patience
         """Seconds to wait for a worker when none is left."""
+        self.retries = Retries()
 
     async def start(self, scheduler: Any) -> None:
         """Plan: errors raised here are passed to the client unchanged."""
@@ -261,8 +264,37 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             return
         task = self.layout.tasks.get(key) or self.layout.follows[key][0]
         host = self._host(details.get("worker") or "")
-        self.outbox.emit(TaskErred(self._now(), task, host, error_text(details)))
+        pause = self.retries.pause(task, host, poisonous=is_poison(details))
+        attempt = self.retries.attempts(task)
+        event = TaskErred(self._now(), task, host, error_text(details), attempt, pause is not None)
+        self.outbox.emit(event)
         self.outbox.send_soon(now=True)
+        if pause is not None:
+            self.scheduler.loop.call_later(pause, self._retry, key, event)
+
+    @_guarded
+    def _retry(self, key: Key, event: TaskErred) -> None:
+        """Execute a task that has failed again, on a host where it has not failed if there is one."""
+        self.retries.resumed(event.task)
+        state = self.scheduler.tasks.get(key)
+        if self.over or state is None or state.state != "erred":
+            return
+        state.annotations = {**(state.annotations or {}), ATTEMPT: event.attempt + 1}
+        if self.coordinator is not None:
+            self._carry_out(self.coordinator.handle([replace(event, time=self._now())]))
+            self._avoid_hosts(event.task)
+        elif untried := self.retries.untried(event.task, self.address):
+            state.worker_restrictions = {self.address[host] for host in untried}
+            state.loose_restrictions = True
+        self.scheduler.stimulus_retry([key])
+        if self.coordinator is not None:
+            self._apply()
+
+    def _avoid_hosts(self, task: str) -> None:
+        """Move a task away from the hosts where it has failed; the scheduler may have chosen one of them."""
+        pin, untried = self.pins.pin.get(task), self.retries.untried(task, self.address)
+        if pin is not None and untried and pin.host not in untried:
+            self.pins.assign([replace(pin, host=self.pins.least_busy(untried))])
 
     def _host_left(self, address: str) -> None:
         host = self.host_at[address]

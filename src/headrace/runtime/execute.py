@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -20,9 +21,13 @@ from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.runtime.dask_plugin import CoordinatorPlugin
-from headrace.runtime.graph import EngineGraph, build_engine_graph
+from headrace.runtime.graph import EngineGraph, JobSettings, build_engine_graph
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
+from headrace.runtime.retrying import Retries
+from headrace.runtime.run_policy import RunPolicy
+from headrace.runtime.sealing import unseal
+from headrace.runtime.task_logs import store_log
 
 _LISTEN_SECONDS = 0.25
 _FETCH_SECONDS = 30.0
@@ -67,10 +72,14 @@ def execute(
     base: str | Path = ".",
     patience: float = 0.0,
     graph: Graph | None = None,
+    policy: RunPolicy = RunPolicy(),
+    logs: Path | None = None,
+    shared_logs: bool = False,
 ) -> Outcome:
     """Run a program through a connected client; `observe` is called with each event, in this thread.
 
-    `graph` is the program's graph, optionally with better estimates of run times and sizes.
+    `graph` is the program's graph, optionally with better estimates of run times and sizes. What tasks print is kept in
+    the folder `logs`: by the workers themselves if it is `shared_logs`, or else by this process.
 
     With `scheduler` None, the engine places the tasks. If no worker is left, the run ends with NoPlan
     after `patience` seconds.
@@ -79,23 +88,48 @@ def execute(
     token = (
         f"0{uuid.uuid4().hex[:11]}"  # starts with a digit: the engine then treats it as a hash, not as a name
     )
-    engine_graph = build_engine_graph(program, token, base)
-    run = _Run(client, engine_graph, observe, None if timeout is None else time.monotonic() + timeout)
-    policy = None
+    topic = f"headrace-{token}"
+    settings = JobSettings(
+        timeout=math.inf if policy.timeout is None else policy.timeout,
+        topic="" if logs is None else topic,
+        logs=str(logs.absolute()) if logs is not None and shared_logs else "",
+    )
+    _require_cores(program, platform)
+    engine_graph = build_engine_graph(program, token, base, settings)
+    run = _Run(client, engine_graph, observe, None if timeout is None else time.monotonic() + timeout, logs)
+    packed = None
     if scheduler is not None:
         with packer() as pack:
-            policy = pack(scheduler, f"scheduler {scheduler.name}")
-    topic = f"headrace-{token}"
-    plugin = CoordinatorPlugin(engine_graph.layout, graph or program.graph, platform, policy, topic, patience)
+            packed = pack(scheduler, f"scheduler {scheduler.name}")
+    plugin = CoordinatorPlugin(engine_graph.layout, graph or program.graph, platform, packed, topic, patience)
+    plugin.retries = Retries(program, policy)
     with _Listening(client, topic, run.messages), _Installed(client, plugin):
         planning = work_clock() - began
         return run.carry_out(program, planning)
 
 
+def _require_cores(program: Program, platform: Platform) -> None:
+    """Refuse tasks that no host has enough cores for."""
+    most = max((host.cores for host in platform.hosts), default=1)
+    for task in program.tasks.values():
+        if task.cores > most:
+            raise NoPlan(
+                f"task {task.name!r} needs {task.cores} cores, but no host has more than {most}",
+                where=platform.name,
+                hint="use workers with more threads",
+            )
+
+
 class _Run:
     def __init__(
-        self, client: Any, graph: EngineGraph, observe: Callable[[Event], None], deadline: float | None
+        self,
+        client: Any,
+        graph: EngineGraph,
+        observe: Callable[[Event], None],
+        deadline: float | None,
+        logs: Path | None,
     ) -> None:
+        self.logs = logs
         self.client = client
         self.graph = graph
         self.observe = observe
@@ -160,9 +194,13 @@ class _Run:
         for encoded in message["events"]:
             event = decode_event(encoded)
             self.events.append(event)
-            if isinstance(event, TaskErred):
+            if isinstance(event, TaskErred) and not event.again:
                 self.errors.append(event)
             self.observe(event)
+        for task, host, attempt, printed in message.get("logs", ()):
+            if self.logs is not None:
+                with suppress(OSError):  # a full disk: the run matters more
+                    store_log(self.logs, task, host, attempt, printed)
         if "error" in message:
             raise decode_error(message["error"])
         self.ended = self.ended or "end" in message
@@ -196,7 +234,21 @@ class _Run:
             ) from error
         finally:
             gathering.cancel()
-        return dict(zip(keys, values, strict=True))
+        return self._opened(dict(zip(keys, values, strict=True)))
+
+    def _opened(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values of results; those that could not be sent or unpickled are errors of their tasks."""
+        results = {}
+        for name, value in values.items():
+            try:
+                results[name] = unseal(value)
+            except TaskFailed as error:
+                key = self.graph.results[name]
+                task = self.graph.layout.tasks.get(key) or self.graph.layout.follows[key][0]
+                self.errors.append(TaskErred(self.events[-1].time if self.events else 0.0, task, "", str(error)))
+                self.events.append(self.errors[-1])
+                self.observe(self.errors[-1])
+        return results
 
 
 _WAKE: dict[str, Any] = {"events": (), "measured": ()}

@@ -1,10 +1,11 @@
-"""How a real run deals with failures: silence, standstill, replication."""
+"""How a real run deals with failures: silence, standstill, replication, retries."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, TypeAlias
 
 from headrace.model.errors import UsageError
 
@@ -47,11 +48,56 @@ class RunPolicy:
             "help": "Copy what every N-th level produces to a host that is not busy; 0: never; auto: by expected loss.",
         },
     )
+    retries: int = field(
+        default=0,
+        metadata={
+            "option": "--retries",
+            "metavar": "N",
+            "help": "Try a task again after a failure, at most so often, on another host if there is one.",
+            "min": 0,
+        },
+    )
+    backoff: float = field(
+        default=1.0,
+        metadata={
+            "option": "--backoff",
+            "metavar": "SECONDS",
+            "help": "Wait so long before the first retry of a task, and twice as long before each further one.",
+        },
+    )
+    timeout: float | None = field(
+        default=None,
+        metadata={
+            "option": "--timeout",
+            "metavar": "SECONDS",
+            "help": "How long one attempt of a task may take.",
+            "default_text": "no limit",
+        },
+    )
 
     def __post_init__(self) -> None:
         for name in ("suspect", "stall"):
             seconds = getattr(self, name)
             if not 0 < seconds < math.inf:
                 raise UsageError(f"{name} is {seconds}", hint="give seconds above 0")
+        if not (isinstance(self.retries, int) and self.retries >= 0):
+            raise UsageError(f"retries is {self.retries!r}", hint="give a whole number, 0 or more")
+        if not 0 <= self.backoff < math.inf:
+            raise UsageError(f"backoff is {self.backoff}", hint="give seconds, 0 or more")
+        if self.timeout is not None and not self.timeout > 0:
+            raise UsageError(f"timeout is {self.timeout}", hint="give seconds above 0")
         if self.replicate != "auto" and not (isinstance(self.replicate, int) and self.replicate >= 0):
             raise UsageError(f"replicate is {self.replicate!r}", hint="use 0 or more levels, or auto")
+
+
+def run_policy(policy: RunPolicy | None, more: Mapping[str, Any]) -> RunPolicy:
+    """A policy with some fields given as keywords.
+
+    >>> run_policy(None, {"retries": 2}).retries
+    2
+    """
+    known = {declared.name for declared in fields(RunPolicy)}
+    for name in more:
+        if name not in known:
+            raise UsageError(f"there is no parameter {name!r}", hint=f"use one of {', '.join(sorted(known))}")
+    return replace(policy or RunPolicy(), **more)
