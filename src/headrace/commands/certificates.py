@@ -26,4 +26,6 @@ def certificates(
         print_json({"files": [str(file) for file in files]})
         return
     print_table([], [[file.stem, str(file)] for file in files])
-    typer.echo("Keep ca-key.pem here. Copy ca.pem and one pair to each machine, readable only by you.", err=True)
+    typer.echo(
+        "Keep ca-key.pem here. Copy ca.pem and one pair to each machine, readable only by you.", err=True
+    )

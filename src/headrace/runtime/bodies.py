@@ -19,7 +19,7 @@ from headrace.runtime.files import FileData, Scratch
 from headrace.runtime.pace import wait_out
 from headrace.runtime.packing import Packed, unpack, unpack_once
 from headrace.runtime.sealing import hint_for, safe_text, seal, unseal
-from headrace.runtime.task_logs import SHIPPED, TaskLog, captured
+from headrace.runtime.task_logs import LIMIT, SHIPPED, TaskLog, captured
 from headrace.runtime.timeouts import call_within
 from headrace.runtime.worker_report import attach_measurement, running_task, ship
 
@@ -90,14 +90,10 @@ def run_job(job: Job, *values: Any) -> Any:
     return sealed[0] if len(sealed) == 1 else sealed
 
 
-def _logged(
-    job: Job, values: Sequence[Any], host: str, attempt: int
-) -> tuple[tuple[Any, ...], Measured]:
+def _logged(job: Job, values: Sequence[Any], host: str, attempt: int) -> tuple[tuple[Any, ...], Measured]:
     """Execute a task; what it prints is kept."""
-    if job.logs:
-        log = TaskLog(job.task, Path(job.logs), host, attempt)
-    else:
-        log = TaskLog(job.task, limit=SHIPPED)
+    folder = Path(job.logs) if job.logs else None
+    log = TaskLog(job.task, folder, host, attempt, SHIPPED if folder is None else LIMIT)
     try:
         with captured(log):
             return execute_job(job, values)

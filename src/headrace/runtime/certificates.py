@@ -21,6 +21,17 @@ ROLES = ("scheduler", "worker", "client")
 """A client's certificate cannot be used to listen; the other two can be used for both."""
 _LOCAL_DAYS = 3650
 """Certificates of a local cluster exist only in memory, and must outlast any run."""
+_USAGES = (
+    "digital_signature",
+    "content_commitment",
+    "key_encipherment",
+    "data_encipherment",
+    "key_agreement",
+    "key_cert_sign",
+    "crl_sign",
+    "encipher_only",
+    "decipher_only",
+)
 _CLOCK_SKEW = datetime.timedelta(hours=1)
 
 
@@ -125,7 +136,9 @@ def write_certificates(folder: str | Path, *, days: int = 365, name: str = "head
     target = Path(folder)
     taken = [target / file for file in contents if (target / file).exists()]
     if taken:
-        raise UsageError(f"{str(taken[0])!r} exists", hint="name a new folder, or remove the old certificates")
+        raise UsageError(
+            f"{str(taken[0])!r} exists", hint="name a new folder, or remove the old certificates"
+        )
     try:
         target.mkdir(mode=0o700, parents=True, exist_ok=True)
         for file, content in contents.items():
@@ -161,11 +174,7 @@ def _common_name(text: str) -> Any:
 def _usage(**purposes: bool) -> Any:
     from cryptography import x509
 
-    every = (
-        "digital_signature content_commitment key_encipherment data_encipherment key_agreement"
-        " key_cert_sign crl_sign encipher_only decipher_only"
-    ).split()
-    return x509.KeyUsage(**{name: purposes.get(name, False) for name in every})
+    return x509.KeyUsage(**dict.fromkeys(_USAGES, False) | purposes)
 
 
 def _pem(certificate: Certificate) -> str:

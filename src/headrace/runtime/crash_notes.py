@@ -120,7 +120,8 @@ class CrashNotes:
             return
         trace = next((death.trace for death in reversed(deaths) if death.trace), "")
         raise PoisonTask(
-            f"it killed {len(deaths)} workers: {', '.join(map(str, deaths))}" + (f"\n{trace}" if trace else ""),
+            f"it killed {len(deaths)} workers: {', '.join(map(str, deaths))}"
+            + (f"\n{trace}" if trace else ""),
             where=f"task {task!r}",
             hint="run the function by itself, in a process of its own",
         )
@@ -140,11 +141,12 @@ def note_death(folder: Path, file_name: str, death: Death) -> None:
 
 
 def read_trace(folder: Path, file_name: str) -> str:
-    """The frames that a crashed process wrote, if it did."""
+    """The user's frames that a crashed process wrote, if it did."""
     try:
-        return (folder / f"{file_name}.trace").read_text("utf-8", "replace").strip()[-_SHOWN:]
+        text = (folder / f"{file_name}.trace").read_text("utf-8", "replace")
     except OSError:
         return ""
+    return text.partition(f'  File "{Path(__file__).parent}')[0].strip()[:_SHOWN]
 
 
 def digest_of(key: str) -> str:

@@ -283,8 +283,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.coordinator is not None:
             self._carry_out(self.coordinator.handle([replace(event, time=self._now())]))
             self._avoid_hosts(event.task)
-        elif untried := self.retries.untried(event.task, self.address):
-            state.worker_restrictions = {self.address[host] for host in untried}
+        elif preferred := self.retries.preferred(event.task, self.address):
+            state.worker_restrictions = {self.address[host] for host in preferred}
             state.loose_restrictions = True
         self.scheduler.stimulus_retry([key])
         if self.coordinator is not None:
@@ -292,9 +292,9 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     def _avoid_hosts(self, task: str) -> None:
         """Move a task away from the hosts where it has failed; the scheduler may have chosen one of them."""
-        pin, untried = self.pins.pin.get(task), self.retries.untried(task, self.address)
-        if pin is not None and untried and pin.host not in untried:
-            self.pins.assign([replace(pin, host=self.pins.least_busy(untried))])
+        pin, preferred = self.pins.pin.get(task), self.retries.preferred(task, self.address)
+        if pin is not None and preferred and pin.host not in preferred:
+            self.pins.assign([replace(pin, host=self.pins.least_busy(preferred))])
 
     def _host_left(self, address: str) -> None:
         host = self.host_at[address]

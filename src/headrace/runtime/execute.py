@@ -25,7 +25,7 @@ from headrace.runtime.graph import EngineGraph, JobSettings, build_engine_graph
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
 from headrace.runtime.retrying import Retries
-from headrace.runtime.run_policy import RunPolicy
+from headrace.runtime.run_policy import DEFAULT_POLICY, RunPolicy
 from headrace.runtime.sealing import unseal
 from headrace.runtime.task_logs import store_log
 
@@ -72,7 +72,7 @@ def execute(
     base: str | Path = ".",
     patience: float = 0.0,
     graph: Graph | None = None,
-    policy: RunPolicy = RunPolicy(),
+    policy: RunPolicy = DEFAULT_POLICY,
     logs: Path | None = None,
     shared_logs: bool = False,
 ) -> Outcome:
@@ -245,7 +245,9 @@ class _Run:
             except TaskFailed as error:
                 key = self.graph.results[name]
                 task = self.graph.layout.tasks.get(key) or self.graph.layout.follows[key][0]
-                self.errors.append(TaskErred(self.events[-1].time if self.events else 0.0, task, "", str(error)))
+                self.errors.append(
+                    TaskErred(self.events[-1].time if self.events else 0.0, task, "", str(error))
+                )
                 self.events.append(self.errors[-1])
                 self.observe(self.errors[-1])
         return results

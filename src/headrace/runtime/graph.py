@@ -71,8 +71,11 @@ class JobSettings:
     """The folder for logs, if workers can write to it."""
 
 
+DEFAULT_SETTINGS = JobSettings()
+
+
 def build_engine_graph(
-    program: Program, token: str, base: str | Path = ".", settings: JobSettings = JobSettings()
+    program: Program, token: str, base: str | Path = ".", settings: JobSettings = DEFAULT_SETTINGS
 ) -> EngineGraph:
     """Translate a program: O(tasks + items + reads).
 
@@ -86,9 +89,7 @@ def build_engine_graph(
 
 
 class _Builder:
-    def __init__(
-        self, program: Program, token: str, base: Path, pack: Pack, settings: JobSettings
-    ) -> None:
+    def __init__(self, program: Program, token: str, base: Path, pack: Pack, settings: JobSettings) -> None:
         self.program = program
         self.settings = settings
         self.token = token

@@ -87,7 +87,13 @@ class _Fleet:
 
     def start(self, name: str) -> None:
         host = self.hosts[name]
-        settings = {**self.common, "name": name, "threads": host.cores, "folder": self.folder, "path": sys.path}
+        settings = {
+            **self.common,
+            "name": name,
+            "threads": host.cores,
+            "folder": self.folder,
+            "path": sys.path,
+        }
         environment = dict.fromkeys(_ONE_THREAD_EACH, "1") | dict(os.environ)
         environment["TMPDIR"] = self.folder  # leftovers of killed tasks are removed with it
         environment[SPEED_VARIABLE] = repr(host.speed)
@@ -172,7 +178,7 @@ def end_session(leader: int, *, spare: int = 0) -> None:
 
     The leader must not have been waited for: its id could belong to another process. O(processes of the machine).
     """
-    import psutil
+    import psutil  # type: ignore[import-untyped]
 
     for pid in psutil.pids():
         with suppress(OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headrace.runtime.run_policy import RunPolicy
+from headrace.runtime.run_policy import DEFAULT_POLICY, RunPolicy
 
 if TYPE_CHECKING:
     from headrace.model.program import Program
@@ -22,11 +22,11 @@ class Retries:
     >>> retries = Retries(program, RunPolicy(backoff=0.5))
     >>> [retries.pause("t", host) for host in ("w0", "w1", "w0")]
     [0.5, 1.0, None]
-    >>> retries.attempts("t"), retries.untried("t", ["w0", "w1", "w2"])
-    (3, ['w2'])
+    >>> retries.attempts("t"), retries.preferred("t", ["w0", "w1", "w2"]), retries.preferred("t", ["w0", "w1"])
+    (3, ['w2'], ['w1'])
     """
 
-    def __init__(self, program: Program | None = None, policy: RunPolicy = RunPolicy()) -> None:
+    def __init__(self, program: Program | None = None, policy: RunPolicy = DEFAULT_POLICY) -> None:
         self._most = policy.retries
         self._backoff = policy.backoff
         tasks = () if program is None else program.tasks.values()
@@ -55,6 +55,9 @@ class Retries:
         """How many attempts have failed."""
         return len(self._failed_on.get(task, ()))
 
-    def untried(self, task: str, hosts: Iterable[str]) -> list[str]:
-        """Those of the hosts on which the task has not failed; empty if it has failed on all."""
-        return [host for host in hosts if host not in self._failed_on.get(task, ())]
+    def preferred(self, task: str, hosts: Iterable[str]) -> list[str]:
+        """Those of the hosts on which the task has failed least often, without the last one if there are others."""
+        failed, hosts = self._failed_on.get(task, []), list(hosts)
+        least = min((failed.count(host) for host in hosts), default=0)
+        rarest = [host for host in hosts if failed.count(host) == least]
+        return [host for host in rarest if host not in failed[-1:]] or rarest

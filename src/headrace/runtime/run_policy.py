@@ -90,6 +90,9 @@ class RunPolicy:
             raise UsageError(f"replicate is {self.replicate!r}", hint="use 0 or more levels, or auto")
 
 
+DEFAULT_POLICY = RunPolicy()
+
+
 def run_policy(policy: RunPolicy | None, more: Mapping[str, Any]) -> RunPolicy:
     """A policy with some fields given as keywords.
 

@@ -157,7 +157,7 @@ def hint_for(error: BaseException) -> str:
     >>> hint_for(ValueError("output array is read-only"))[:20], hint_for(ValueError("other"))
     ('inputs are read-only', '')
     """
-    if isinstance(error, ValueError | TypeError) and any(part in str(error) for part in _TELLTALE):
+    if isinstance(error, ValueError | TypeError) and any(part in _text(error) for part in _TELLTALE):
         return READ_ONLY_HINT
     return ""
 
@@ -178,5 +178,12 @@ def _read_only(array: Any) -> Any:
     return array
 
 
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # an error of the user's own class may not be able to say what it is
+        return ""
+
+
 def _told(error: BaseException) -> str:
-    return safe_text(f"{type(error).__name__}: {error}"[:1000])
+    return safe_text(f"{type(error).__name__}: {_text(error)}"[:1000])

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from headrace.runtime.crash_notes import digest_of
 
@@ -33,6 +33,28 @@ _MOST = 100_000
 _current = threading.local()
 _active: list[TaskLog] = []
 _installing = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLog:
+    """The log of a running command."""
+
+    file: int
+    """A descriptor with which all writes go to the end."""
+    path: Path
+    header: int
+    """Bytes before what is printed."""
+    limit: int
+
+    def keep_small(self) -> None:
+        """Cut the middle out when the file has become much larger than it may be."""
+        _trim(self.path, self.header, self.limit, 4 * self.limit)
+
+    def end(self, size: int) -> bytes:
+        """The last bytes that were printed."""
+        with self.path.open("rb") as file:
+            file.seek(max(self.header, file.seek(0, os.SEEK_END) - size))
+            return file.read()
 
 
 class TaskLog:
@@ -79,12 +101,28 @@ class TaskLog:
     def _keep(self, data: bytes) -> None:
         if self.folder is not None and self._file is None:
             with suppress(OSError):
-                self._file = create_log(self.folder, self.task, self.host, self.attempt)
+                self._file, _ = create_log(self.folder, self.task, self.host, self.attempt)
         if self._file is None:
             self._head += data
         else:
             with suppress(OSError):  # a full disk must not fail the task
                 os.write(self._file, data)
+
+    @contextmanager
+    def file(self) -> Iterator[CommandLog | None]:
+        """The log as a file for a command to print to; None if it is in memory."""
+        if self.folder is None:
+            yield None
+            return
+        file, path = create_log(self.folder, self.task, self.host, self.attempt)
+        header = path.stat().st_size
+        try:
+            yield CommandLog(file, path, header, 2 * self._half)
+        finally:
+            os.close(file)
+            _trim(path, header, 2 * self._half, 2 * self._half)
+            if path.stat().st_size == header:
+                path.unlink()
 
     def close(self) -> bytes:
         """Complete the log; returns what is not in a file."""
@@ -226,26 +264,41 @@ class LogFile:
             return file.read(4 * LIMIT)
 
 
-def create_log(folder: Path, task: str, host: str, attempt: int = 1) -> int:
+def create_log(folder: Path, task: str, host: str, attempt: int = 1) -> tuple[int, Path]:
     """Create the file of an execution, readable only by this user; a further one takes the next number.
 
-    Returns its descriptor.
+    Returns its descriptor, with which all writes go to the end, and its path.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     stem = log_stem(task)
     for number in range(attempt, attempt + _MOST):
         with suppress(FileExistsError):
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-            file = os.open(folder / f"{stem}.{number}.log", flags, 0o600)
+            path = folder / f"{stem}.{number}.log"
+            file = os.open(path, flags, 0o600)
             os.write(file, quote(host, safe=" :/")[:500].encode() + b"\n")
-            return file
+            return file, path
     raise OSError(f"{task!r} has too many logs")
 
 
 def store_log(folder: Path, task: str, host: str, attempt: int, content: bytes) -> None:
     """Write a log that a worker has sent."""
-    with os.fdopen(create_log(folder, task, host, attempt), "wb") as file:
+    with os.fdopen(create_log(folder, task, host, attempt)[0], "wb") as file:
         file.write(content[: 2 * LIMIT])
+
+
+def _trim(path: Path, header: int, limit: int, allowed: int) -> None:
+    """Cut the middle out of a log of more than `allowed` bytes; a command may still be adding to its end."""
+    if path.stat().st_size - header <= allowed:
+        return
+    with path.open("r+b") as file:
+        head = file.read(header + limit // 2)
+        size = file.seek(-(limit // 2), os.SEEK_END) + limit // 2
+        tail = file.read()
+        file.truncate(len(head))
+        file.seek(0, os.SEEK_END)
+        file.write(f"\n[{size - len(head) - limit // 2} bytes left out]\n".encode() + tail)
 
 
 def log_stem(task: str) -> str:
@@ -268,3 +321,13 @@ def find_logs(folder: Path, task: str) -> list[LogFile]:
         LogFile(folder / f"{stem}.{number}.log", task, number)
         for number in sorted(int(text) for text in numbers if text.isdecimal())
     ]
+
+
+def all_logs(folder: Path) -> list[LogFile]:
+    """The logs of a run, by task and attempt. Names of tasks that are too long end in a digest."""
+    found = []
+    for path in folder.glob("*.*.log"):
+        stem, number, _ = path.name.split(".")
+        if number.isdecimal():
+            found.append(LogFile(path, unquote(stem), int(number)))
+    return sorted(found, key=lambda log: (log.task, log.attempt))

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from headrace.core.replan import Replan
-from headrace.model.events import DataMoved, HostJoined, HostLeft, Started, TaskFinished
+from headrace.model.events import DataMoved, HostJoined, HostLeft, Started, TaskErred, TaskFinished
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.planners.list.round_robin import RoundRobin
@@ -45,5 +45,6 @@ def warm_up(scheduler: Scheduler) -> None:
     coordinator.handle([DataMoved(1.1, "x0", a, b, 1.0, 1.0)])
     coordinator.handle([HostLeft(1.2, b)])
     coordinator.handle([HostJoined(1.3, b)])
+    coordinator.handle([TaskErred(1.4, "t1", a, "", again=True)])
     for k in range(1, 4):
         coordinator.handle([TaskFinished(2.0 + k, f"t{k}", a, 1.0 + k)])
