@@ -67,8 +67,7 @@ def run_job(job: Job, *values: Any) -> Any:
     here = running_task()
     notes = crash_notes.NOTES
     if notes is not None:
-        notes.refuse_poison(here.key, job.task)
-        notes.begin(here.key)
+        notes.begin(here.key, job.task)
     try:
         with CORES.occupied(job.cores, here.threads, job.task):
             outputs, measured = _logged(job, values[: len(job.inputs)], here.host, here.attempt)
@@ -92,8 +91,7 @@ def run_job(job: Job, *values: Any) -> Any:
 
 def _logged(job: Job, values: Sequence[Any], host: str, attempt: int) -> tuple[tuple[Any, ...], Measured]:
     """Execute a task; what it prints is kept."""
-    folder = Path(job.logs) if job.logs else None
-    log = TaskLog(job.task, folder, host, attempt, SHIPPED if folder is None else LIMIT)
+    log = TaskLog(job.task, job.logs, host, attempt, LIMIT if job.logs else SHIPPED)
     try:
         with captured(log):
             return execute_job(job, values)

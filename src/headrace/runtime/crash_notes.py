@@ -66,9 +66,9 @@ class CrashNotes:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     notes = CrashNotes(Path(folder), "w0")
-    ...     notes.begin("t1")
+    ...     notes.begin("t1", "t1")
     ...     note_death(Path(folder), notes.file_name, Death("w0", -11))
-    ...     notes.begin("t2")
+    ...     notes.begin("t2", "t2")
     ...     notes.end()
     ...     [str(death) for death in notes.deaths("t1")], notes.deaths("t2")
     (['w0 (SIGSEGV)'], [])
@@ -88,14 +88,17 @@ class CrashNotes:
         self._trace = path.open("wb")
         faulthandler.enable(self._trace, all_threads=False)
 
-    def begin(self, key: str) -> None:
-        """Note that this thread executes a key."""
+    def begin(self, key: str, task: str) -> None:
+        """Note that this thread executes a key; raises if its task has killed too many workers."""
+        digest = digest_of(key)
+        if os.path.exists(f"{self._folder}/died-{digest}"):  # noqa: PTH110 - faster, and once per task
+            self._refuse_poison(key, task)
         number = getattr(self._slot, "number", None)
         if number is None:
             with self._lock:
                 number = self._slot.number = self._taken
                 self._taken += 1
-        os.pwrite(self._file, digest_of(key).encode() + b"\n", number * _SLOT)
+        os.pwrite(self._file, f"{digest}\n".encode(), number * _SLOT)
 
     def end(self) -> None:
         """Note that this thread is done with it."""
@@ -109,10 +112,7 @@ class CrashNotes:
             return []
         return [Death(**json.loads(line)) for line in lines]
 
-    def refuse_poison(self, key: str, task: str) -> None:
-        """Raise if a task has killed too many workers."""
-        if not os.path.exists(f"{self._folder}/died-{digest_of(key)}"):  # noqa: PTH110 - once per task
-            return
+    def _refuse_poison(self, key: str, task: str) -> None:
         time.sleep(_SETTLING)  # another worker may have died just now
         deaths = self.deaths(key)
         own = [death for death in deaths if death.own_doing]

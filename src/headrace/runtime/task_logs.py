@@ -66,8 +66,12 @@ class TaskLog:
     b'0123456789\\n[16 bytes left out]\\nqrstuvwxyz'
     """
 
+    __slots__ = (
+        "_dropped", "_file", "_half", "_head", "_lock", "_tail", "_written", "attempt", "folder", "host", "task",
+    )  # fmt: skip
+
     def __init__(
-        self, task: str, folder: Path | None = None, host: str = "", attempt: int = 1, limit: int = LIMIT
+        self, task: str, folder: str = "", host: str = "", attempt: int = 1, limit: int = LIMIT
     ) -> None:
         self.task = task
         self.folder = folder
@@ -99,9 +103,9 @@ class TaskLog:
             self._dropped += excess
 
     def _keep(self, data: bytes) -> None:
-        if self.folder is not None and self._file is None:
+        if self.folder and self._file is None:
             with suppress(OSError):
-                self._file, _ = create_log(self.folder, self.task, self.host, self.attempt)
+                self._file, _ = create_log(Path(self.folder), self.task, self.host, self.attempt)
         if self._file is None:
             self._head += data
         else:
@@ -111,10 +115,10 @@ class TaskLog:
     @contextmanager
     def file(self) -> Iterator[CommandLog | None]:
         """The log as a file for a command to print to; None if it is in memory."""
-        if self.folder is None:
+        if not self.folder:
             yield None
             return
-        file, path = create_log(self.folder, self.task, self.host, self.attempt)
+        file, path = create_log(Path(self.folder), self.task, self.host, self.attempt)
         header = path.stat().st_size
         try:
             yield CommandLog(file, path, header, 2 * self._half)
@@ -201,8 +205,7 @@ def _log_here() -> TaskLog | None:
     return log
 
 
-@contextmanager
-def captured(log: TaskLog) -> Iterator[None]:
+class captured:  # noqa: N801 - used like a function
     """Context in which what this thread prints goes to a log as well.
 
     >>> log = TaskLog("t")
@@ -212,16 +215,22 @@ def captured(log: TaskLog) -> Iterator[None]:
     >>> log.close()
     b'hello\\n'
     """
-    if not isinstance(sys.stdout, _TaskStream) or not isinstance(sys.stderr, _TaskStream):
-        _install()
-    before = getattr(_current, "log", None)
-    _current.log = log
-    _active.append(log)
-    try:
-        yield
-    finally:
-        _active.remove(log)
-        _current.log = before
+
+    __slots__ = ("_before", "_log")
+
+    def __init__(self, log: TaskLog) -> None:
+        self._log = log
+
+    def __enter__(self) -> None:
+        if not isinstance(sys.stdout, _TaskStream) or not isinstance(sys.stderr, _TaskStream):
+            _install()
+        self._before = getattr(_current, "log", None)
+        _current.log = self._log
+        _active.append(self._log)
+
+    def __exit__(self, *_: object) -> None:
+        _active.remove(self._log)
+        _current.log = self._before
 
 
 def join_log(log: TaskLog | None) -> None:
