@@ -19,7 +19,7 @@ from headrace.model.program import Program
 from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.local_workers import LocalWorkers, start_workers
 from headrace.runtime.probe import probe_speeds
-from headrace.runtime.run_policy import DEFAULT_POLICY, RunPolicy
+from headrace.runtime.run_policy import RunPolicy
 
 _NETWORK_BANDWIDTH = 125e6
 """Assumed bandwidth of each worker's port in a cluster without a network description: 1 Gbit/s."""
@@ -60,7 +60,7 @@ class Cluster:
         base: str | Path = ".",
         graph: Graph | None = None,
         platform: Platform | None = None,
-        policy: RunPolicy = DEFAULT_POLICY,
+        policy: RunPolicy | None = None,
         logs: Path | None = None,
     ) -> Outcome:
         """Run a program; with `scheduler` None, the engine places the tasks.

@@ -281,8 +281,9 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             return
         state.annotations = {**(state.annotations or {}), ATTEMPT: event.attempt + 1}
         if self.coordinator is not None:
+            before = self.pins.pin.get(event.task)
             self._carry_out(self.coordinator.handle([replace(event, time=self._now())]))
-            self._avoid_hosts(event.task)
+            self._pin_elsewhere(event.task, before)
         elif preferred := self.retries.preferred(event.task, self.address):
             state.worker_restrictions = {self.address[host] for host in preferred}
             state.loose_restrictions = True
@@ -290,10 +291,12 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.coordinator is not None:
             self._apply()
 
-    def _avoid_hosts(self, task: str) -> None:
-        """Move a task away from the hosts where it has failed; the scheduler may have chosen one of them."""
-        pin, preferred = self.pins.pin.get(task), self.retries.preferred(task, self.address)
-        if pin is not None and preferred and pin.host not in preferred:
+    def _pin_elsewhere(self, task: str, before: Assign | None) -> None:
+        """Pin a task to a host where it has not failed; its scheduler may have chosen another, or none."""
+        pin, preferred = self.pins.pin.get(task) or before, self.retries.preferred(task, self.address)
+        if task not in self.pins.pin and pin is not None and pin.host in preferred:
+            self.pins.assign([pin])
+        elif pin is not None and preferred and pin.host not in preferred:
             self.pins.assign([replace(pin, host=self.pins.least_busy(preferred))])
 
     def _host_left(self, address: str) -> None:

@@ -25,7 +25,7 @@ from headrace.runtime.graph import EngineGraph, JobSettings, build_engine_graph
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
 from headrace.runtime.retrying import Retries
-from headrace.runtime.run_policy import DEFAULT_POLICY, RunPolicy
+from headrace.runtime.run_policy import RunPolicy
 from headrace.runtime.sealing import unseal
 from headrace.runtime.task_logs import store_log
 
@@ -72,7 +72,7 @@ def execute(
     base: str | Path = ".",
     patience: float = 0.0,
     graph: Graph | None = None,
-    policy: RunPolicy = DEFAULT_POLICY,
+    policy: RunPolicy | None = None,
     logs: Path | None = None,
     shared_logs: bool = False,
 ) -> Outcome:
@@ -88,7 +88,7 @@ def execute(
     token = (
         f"0{uuid.uuid4().hex[:11]}"  # starts with a digit: the engine then treats it as a hash, not as a name
     )
-    topic = f"headrace-{token}"
+    topic, policy = f"headrace-{token}", policy or RunPolicy()
     settings = JobSettings(
         timeout=math.inf if policy.timeout is None else policy.timeout,
         topic="" if logs is None else topic,
@@ -209,6 +209,7 @@ class _Run:
         """The values of all results or, after an error, of those that exist."""
         keys = dict(self.graph.results)
         if self.errors:
+            self._recover(futures)
             keys = {name: key for name, key in keys.items() if futures[key].status == "finished"}
         wanted = [futures[key] for key in keys.values()]
         if not wanted:
@@ -235,6 +236,20 @@ class _Run:
         finally:
             gathering.cancel()
         return self._opened(dict(zip(keys, values, strict=True)))
+
+    def _recover(self, futures: dict[Any, Any]) -> None:
+        """After an error, wait for results that were there, were lost with their worker, and are being made again."""
+        layout = self.graph.layout
+        made = {event.task for event in self.events if isinstance(event, TaskFinished)}
+        lost = [
+            futures[key]
+            for key in self.graph.results.values()
+            if (layout.tasks.get(key) or layout.follows[key][0]) in made
+        ]
+        give_up = time.monotonic() + _FETCH_SECONDS
+        with suppress(HeadraceError):  # the first error matters more
+            while any(future.status in ("pending", "lost") for future in lost) and time.monotonic() < give_up:
+                self._listen()
 
     def _opened(self, values: dict[str, Any]) -> dict[str, Any]:
         """The values of results; those that could not be sent or unpickled are errors of their tasks."""
