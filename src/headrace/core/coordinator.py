@@ -17,6 +17,7 @@ from headrace.core import state as s
 from headrace.core.constraint_arrays import constraint_arrays, passed_on, running_by_gate
 from headrace.core.estimates import Estimates
 from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.growth import grown_state, with_host
 from headrace.core.initial_state import make_state, make_static_problem
 from headrace.core.records import RunRecords
 from headrace.core.scheduler import (
@@ -36,8 +37,10 @@ from headrace.core.transitions.data import remove_copy, unblock
 from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, imbalanced, task_finished
 from headrace.core.transitions.losses import (
     cancel,
+    copy_lost,
     host_joined,
     host_left,
+    host_paused,
     link_joined,
     link_left,
     storage_joined,
@@ -52,10 +55,12 @@ from headrace.core.view import RunView
 from headrace.model.constraints import Constraints
 from headrace.model.errors import NoPlan
 from headrace.model.events import (
+    CopyLost,
     DataMoved,
     Event,
     HostJoined,
     HostLeft,
+    HostPaused,
     LinkJoined,
     LinkLeft,
     RuleDropped,
@@ -67,7 +72,7 @@ from headrace.model.events import (
     TaskReleased,
 )
 from headrace.model.graph import Floats, Graph, Ints
-from headrace.model.platform import Platform
+from headrace.model.platform import Host, Platform
 
 # Commands from the coordinator to a back end.
 
@@ -119,7 +124,7 @@ class DropCopy:
 BackendCommand: TypeAlias = StartTask | SendItem | StopTask | AbortTransfer | DropCopy
 """Commands for back ends that start every task and transfer on the coordinator's command."""
 
-GRID_CHANGES = (Started, HostLeft, HostJoined, TaskErred)
+GRID_CHANGES = (Started, HostLeft, HostPaused, HostJoined, TaskErred, CopyLost)
 """Events after which the scheduler is always called."""
 
 
@@ -265,6 +270,10 @@ class Coordinator:
                     copy_arrived(*self.refs, view.item_number[item], place)
             case HostLeft(host=host) if host in view.host_number:
                 host_left(*self.refs, view.host_number[host], True)
+            case HostPaused(host=host) if host in view.host_number:
+                host_paused(*self.refs, view.host_number[host])
+            case CopyLost(item=item, place=name) if self._place(name) >= 0:
+                copy_lost(*self.refs, view.item_number[item], self._place(name))
             case HostJoined(host=host) if host in view.host_number:
                 host_joined(*self.refs, view.host_number[host], event.time)
             case LinkLeft(link=link):
@@ -275,6 +284,25 @@ class Coordinator:
                 storage_left(*self.refs, view.place_number[name])
             case StorageJoined(place=name):
                 storage_joined(*self.refs, view.place_number[name])
+
+    def grow(self, host: Host) -> bool:
+        """Add a host that the platform did not have; it is down until `HostJoined`. O(tasks + copies + places^2).
+
+        Only for workers with their own queues. Returns False, and changes nothing, if the scheduler obeys
+        constraints: they were made for the hosts of the platform.
+        """
+        if self._constraints is not None or not self.workers_queue:
+            return False
+        view, old = self.view, self.records.state
+        platform, graph = with_host(view.platform, host), view.graph
+        problem = make_static_problem(graph, platform, self.policy)
+        names = view.platform.network.place_names
+        places = np.array([platform.place_of[name] for name in names], np.int32)
+        state = grown_state(problem, old, make_state(graph, platform, problem), places)
+        self.records.change(problem, state)
+        self.estimates = self.estimates.grown(graph, platform)
+        view.move_to(platform, self.estimates)
+        return True
 
     def absent_at_start(self, host: str) -> None:
         """Mark a host as absent when the run starts; its initial data becomes available when it joins."""
@@ -293,7 +321,7 @@ class Coordinator:
     def _task_finished(self, event: TaskFinished) -> None:
         view, state = self.view, self.records.state
         task, host = view.task_number[event.task], view.host_number.get(event.host, -1)
-        if host < 0 or not state.host_up[host] or state.done[task]:
+        if host < 0 or state.done[task] or not state.place_up[self.records.problem.host_place[host]]:
             return
         took = max(0.0, event.time - event.start)
         expected, factor = float(state.predicted[task]), self.scheduler.wake.misprediction

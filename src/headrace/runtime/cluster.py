@@ -66,7 +66,8 @@ class Cluster:
         """Run a program; with `scheduler` None, the engine places the tasks.
 
         `graph` and `platform` override those of the program and the cluster, to supply better estimates of run
-        times, sizes and speeds. What tasks print is kept in the folder `logs`, if one is given.
+        times, sizes and speeds. `policy` says how failures are dealt with. What tasks print is kept in the folder
+        `logs`, if one is given.
 
         A failing task ends the run, and the outcome then has errors. An interruption closes the
         cluster and raises RunStopped.

@@ -13,6 +13,8 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import numpy as np
+
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Scheduler
 from headrace.model.errors import HeadraceError, NoPlan, RunStopped, TaskFailed
@@ -101,11 +103,33 @@ def execute(
     if scheduler is not None:
         with packer() as pack:
             packed = pack(scheduler, f"scheduler {scheduler.name}")
-    plugin = CoordinatorPlugin(engine_graph.layout, graph or program.graph, platform, packed, topic, patience)
+    plugin = CoordinatorPlugin(
+        engine_graph.layout,
+        _with_bytes(graph or program.graph, program),
+        platform,
+        packed,
+        topic,
+        patience,
+        client.id,
+        policy,
+    )
     plugin.retries = Retries(program, policy)
     with _Listening(client, topic, run.messages), _Installed(client, plugin):
         planning = work_clock() - began
         return run.carry_out(program, planning)
+
+
+def _with_bytes(graph: Graph, program: Program) -> Graph:
+    """The graph without empty items: on real workers every value that a task reads is somewhere, and can be lost.
+
+    Signals stay as they are: once given, they are not lost.
+    """
+    empty = [i for i in np.flatnonzero(graph.size == 0).tolist() if graph.item_names[i] in program.data]
+    if not empty:
+        return graph
+    size = np.where(graph.unknown_size, np.nan, graph.size)
+    size[empty] = np.nan
+    return graph.with_size(size)
 
 
 def _require_cores(program: Program, platform: Platform) -> None:
@@ -260,9 +284,8 @@ class _Run:
             except TaskFailed as error:
                 key = self.graph.results[name]
                 task = self.graph.layout.tasks.get(key) or self.graph.layout.follows[key][0]
-                self.errors.append(
-                    TaskErred(self.events[-1].time if self.events else 0.0, task, "", str(error))
-                )
+                now = self.events[-1].time if self.events else 0.0
+                self.errors.append(TaskErred(now, task, "", str(error)))
                 self.events.append(self.errors[-1])
                 self.observe(self.errors[-1])
         return results
@@ -298,7 +321,6 @@ class _Installed:
     def __init__(self, client: Any, plugin: CoordinatorPlugin) -> None:
         self.client = client
         self.plugin = plugin
-        self.resume_manager = False
 
     def __enter__(self) -> None:
         try:
@@ -311,14 +333,8 @@ class _Installed:
                 where="cluster",
                 hint="install the same version of headrace for the scheduler and the workers",
             ) from error
-        if self.plugin.policy is not None and self.client.amm.running():
-            # The active memory manager would drop copies that the plan relies on.
-            self.client.amm.stop()
-            self.resume_manager = True
 
     def __exit__(self, *_: object) -> None:
         # The cluster may be gone by now; the error that ended the run matters more.
         with suppress(Exception):
-            self.client.unregister_scheduler_plugin(self.plugin.name)
-            if self.resume_manager:
-                self.client.amm.start()
+            self.client.log_event(self.plugin.stop_topic, {})

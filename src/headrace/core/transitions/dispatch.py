@@ -421,7 +421,8 @@ def task_finished(problem, state, task, host, now):
     if state.run_host[task] == host or (state.run_host[task] >= 0 and state.duplicate_host[task] == host):
         task_done(problem, state, task, host, now)
         return
-    if state.done[task] or not state.host_up[host]:
+    # A host that is paused still finishes what it has begun.
+    if state.done[task] or not (state.host_up[host] or state.place_up[problem.host_place[host]]):
         return
     if state.assigned[task] >= 0:
         queue = state.assigned[task]
