@@ -44,7 +44,9 @@ def with_neighbours(culprit: object) -> Program:
     return program
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize(
+    "workers", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_a_task_that_exits_is_named(workers: int) -> None:
     with open_local(workers) as cluster:
         outcome = cluster.execute(with_neighbours(exits), RoundRobin(), timeout=60)
@@ -58,6 +60,7 @@ def test_a_task_that_exits_is_named(workers: int) -> None:
         assert cluster.execute(program, RoundRobin(), timeout=60).results == {"answer": answer}
 
 
+@pytest.mark.slow
 def test_a_crash_is_told_with_the_frames_of_the_user() -> None:
     with open_local(2) as cluster:
         outcome = cluster.execute(with_neighbours(crashes), None, timeout=60)
@@ -79,6 +82,7 @@ def test_one_crash_is_forgiven(tmp_path: Path) -> None:
     assert [type(e) for e in outcome.events if isinstance(e, HostLeft | HostJoined)] == [HostLeft, HostJoined]
 
 
+@pytest.mark.slow
 def test_a_killed_worker_comes_back_under_its_name() -> None:
     program = Program("long")
     pause = program.input("pause", value=0.3)
@@ -99,6 +103,7 @@ def test_a_killed_worker_comes_back_under_its_name() -> None:
     assert not any(alive(pid) for pid in pids)
 
 
+@pytest.mark.slow
 def test_workers_killed_from_outside_do_not_blame_their_task() -> None:
     """Two kills of the worker that executes a task: the task is not at fault."""
     program = Program("victim")

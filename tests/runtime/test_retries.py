@@ -84,6 +84,7 @@ def test_others_go_on_during_a_pause(cluster: Cluster, tmp_path: Path) -> None:
     assert max(finish[f"one{i}"].time for i in range(6)) < error.time + 1.0 <= finish["flaky"].start + 0.01
 
 
+@pytest.mark.slow
 def test_one_worker_tries_again_too(tmp_path: Path) -> None:
     with open_local(1) as cluster:
         outcome = cluster.execute(flaky(tmp_path, 2), RoundRobin(), policy=QUICK, timeout=60)

@@ -97,6 +97,7 @@ def test_attempts_have_their_own_logs(cluster: Cluster, tmp_path: Path) -> None:
     assert find_logs(folder, "a/b") == []
 
 
+@pytest.mark.slow
 def test_a_dead_worker_leaves_the_log(tmp_path: Path) -> None:
     program = Program("die")
     program.task(die_loudly, outputs=["x"], name="die")
