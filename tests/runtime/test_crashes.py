@@ -6,6 +6,7 @@ import ctypes
 import os
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -128,9 +129,39 @@ def _executing(cluster: Cluster, program: Program) -> dict[str, object]:
     return outcome.results
 
 
+CGROUP = Path("/sys/fs/cgroup/memory/headrace-test")
+
+
+def eats_memory(*values: object) -> int:
+    (CGROUP / "cgroup.procs").write_text(str(os.getpid()))
+    return sum(bytearray(b"x" * 600_000_000)[::4096])
+
+
+@pytest.fixture
+def small_memory() -> Iterator[None]:
+    """A control group in which a process may have 200 MB."""
+    try:
+        CGROUP.mkdir()
+        (CGROUP / "memory.limit_in_bytes").write_text("200000000")
+    except OSError:
+        pytest.skip("needs root and control groups, version 1")
+    yield
+    CGROUP.rmdir()
+
+
+@pytest.mark.slow
+def test_a_task_that_eats_all_memory_is_named(small_memory: None) -> None:
+    with open_local(2) as cluster:
+        outcome = cluster.execute(with_neighbours(eats_memory), None, timeout=100)
+    (error,) = outcome.errors
+    assert "it killed 2 workers: w" in error.error
+    assert "out of memory" in error.error
+    assert "use less memory" in error.error
+
+
 def test_verdicts(tmp_path: Path) -> None:
     notes = CrashNotes(tmp_path, "w0")
-    killed = [Death("w0", -signal.SIGKILL)] * 3
+    killed = [Death("w0", -signal.SIGKILL)] * 9
     for deaths, guilty in [
         ([Death("w0", -11)], False),
         ([Death("w0", -11), Death("w1", 1)], True),

@@ -11,7 +11,9 @@ from headrace.runtime.cluster import Cluster
 from .tasks import RoundRobin, finished, one
 
 
-@pytest.mark.parametrize("scheduler", ["pinned", "heft", pytest.param("lheft", marks=pytest.mark.slow), "engine"])
+@pytest.mark.parametrize(
+    "scheduler", ["pinned", "heft", pytest.param("lheft", marks=pytest.mark.slow), "engine"]
+)
 def test_released_tasks_wait(cluster: Cluster, scheduler: str) -> None:
     program = Program("released")
     for i in range(6):

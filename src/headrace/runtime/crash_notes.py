@@ -26,7 +26,7 @@ _DIGITS = 32
 _BLANK = b"\0" * _SLOT
 _OWN_DEATHS = 2
 """So many workers may a task kill by its own doing: a crash, an exit, memory."""
-_KILLED = 4
+_KILLED = 10
 """So many times may its worker be killed from outside, which need not be the task's fault."""
 _SETTLING = 0.3
 """Seconds until the death of a worker is surely noted."""
@@ -118,12 +118,15 @@ class CrashNotes:
         own = [death for death in deaths if death.own_doing]
         if len(own) < _OWN_DEATHS and len(deaths) < _KILLED:
             return
+        hint = "run the function by itself, in a process of its own"
+        if any(death.out_of_memory for death in deaths):
+            hint = "use less memory, or fewer workers"
         trace = next((death.trace for death in reversed(deaths) if death.trace), "")
         raise PoisonTask(
             f"it killed {len(deaths)} workers: {', '.join(map(str, deaths))}"
             + (f"\n{trace}" if trace else ""),
             where=f"task {task!r}",
-            hint="run the function by itself, in a process of its own",
+            hint=hint,
         )
 
 
