@@ -27,7 +27,7 @@ from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
 from headrace.planners.timed import plan_with_bound
 from headrace.predict.history import predict
-from headrace.runtime.run_policy import RunPolicy, run_policy
+from headrace.runtime.run_policy import RunPolicy, with_fields
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
@@ -108,7 +108,7 @@ def run(
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
     policy: RunPolicy | None = None,
-    **more: Any,
+    **policy_fields: Any,
 ) -> Run:
     """Run a program on local workers, on a cluster at `tls://host:port`, or on an open `Cluster`.
 
@@ -141,7 +141,7 @@ def run(
     planned
         Called with the initial plan before the run starts.
     policy
-        What to do about failures; its fields can also be given as keywords, such as `retries=2`.
+        How failures are dealt with. Its fields can also be given one by one, such as `suspect=5.0`.
 
     Returns
     -------
@@ -160,13 +160,14 @@ def run(
     from headrace.record import Record
     from headrace.runtime.results import write_results
 
-    asked, wishes = _rules(rules), run_policy(policy, more)
+    asked = _rules(rules)
+    failures = with_fields(policy, policy_fields)
     with (
         Record.open(None if record is None else Path(record)) as book,
         _cluster(on, workers, speeds, stretch, tls) as cluster,
     ):
         graph, platform = _estimates(program, cluster.platform, book if learn else None)
-        plan, made, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
+        plan, decides, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
         planned(plan)
         with book.begin(program.name, graph, platform, name, plan) as entry:
 
@@ -176,7 +177,7 @@ def run(
 
             logs = book.logs_folder(entry.id)
             outcome = cluster.execute(
-                program, made, both, graph=obeyed, platform=platform, policy=wishes, logs=logs
+                program, decides, both, graph=obeyed, platform=platform, policy=failures, logs=logs
             )
             files = write_results(program, outcome.results, output)
             files |= _keep(program, outcome.results, files, entry.results_folder)

@@ -13,7 +13,7 @@ from headrace.model.errors import BadProgram, UsageError
 from headrace.model.events import HostLeft, TaskErred, TaskFinished
 from headrace.model.program import Program
 from headrace.runtime.cluster import Cluster, open_local
-from headrace.runtime.run_policy import RunPolicy, run_policy
+from headrace.runtime.run_policy import RunPolicy, with_fields
 from headrace.runtime.timeouts import call_within
 
 from .tasks import OneHost, RoundRobin, alive, boom, increment, one
@@ -163,7 +163,7 @@ def test_bad_wishes_of_tasks(bad: dict[str, object]) -> None:
 )
 def test_bad_wishes_of_runs(bad: dict[str, object]) -> None:
     with pytest.raises(UsageError):
-        run_policy(None, bad)
+        with_fields(None, bad)
 
 
 def test_times_are_quantities() -> None:

@@ -34,7 +34,13 @@ from headrace.core.scheduler import (
     WakeConditions,
 )
 from headrace.core.transitions.data import remove_copy, unblock
-from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, imbalanced, task_finished
+from headrace.core.transitions.dispatch import (
+    copy_arrived,
+    dispatch_all,
+    imbalanced,
+    replicas_due,
+    task_finished,
+)
 from headrace.core.transitions.losses import (
     cancel,
     copy_lost,
@@ -203,7 +209,24 @@ class Coordinator:
         if not changed:  # otherwise call the scheduler before anything starts
             answer += self._dispatch()
         answer += self._ask_as_needed(events, changed)
-        return [*self._reassigned(before), *answer] if self.workers_queue else answer
+        if not self.workers_queue:
+            return answer
+        return [*self._reassigned(before), *answer, *self._replicas()]
+
+    def _replicas(self) -> list[Command]:
+        """Copies that lazy replication makes now; only workers with their own queues are told so."""
+        state = self.records.state
+        if state.to_replicate_at[0] == state.to_replicate_at[1]:
+            return []
+        names, places = self.view.graph.item_names, self.view.platform.network.place_names
+        items, targets = replicas_due(*self.refs)
+        return [Replicate(names[i], places[p]) for i, p in zip(items.tolist(), targets.tolist(), strict=True)]
+
+    def replicate_every(self, levels: int) -> None:
+        """From now on, copy what every so many levels produce; 0: nothing."""
+        settings = self.records.problem.policy.copy()
+        settings[s.REPLICATE] = levels
+        self.records.change(self.records.problem._replace(policy=settings), self.records.state)
 
     def unblock(self) -> list[BackendCommand | Command]:
         """Resolve a deadlock: unfinished tasks remain, but nothing is running and no event is pending.
@@ -332,9 +355,21 @@ class Coordinator:
             if not state.exists[number]:  # all copies count as large as the first
                 state.size[number] = size
         task_finished(*self.refs, task, host, event.time)
+        if self.workers_queue and self.records.problem.policy[s.REPLICATE]:
+            self._replicate_results(task)
         state.ran_for[task] = took
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
         self.estimates.note(np.array([event.time]), *one)
+
+    def _replicate_results(self, task: int) -> None:
+        """Results stay at risk until the end of a run: they are copied whatever the level of their task."""
+        problem, state = self.records.problem, self.records.state
+        if problem.level[task] % problem.policy[s.REPLICATE] == 0:
+            return
+        for item in self.view.graph.writes_of(task).tolist():
+            if problem.result_anywhere[item]:
+                state.to_replicate[state.to_replicate_at[1] % len(state.to_replicate)] = item
+                state.to_replicate_at[1] += 1
 
     def _place(self, name: str) -> int:
         """The number of a place, by its own name or the name of a host that stores data there; -1 if unknown."""

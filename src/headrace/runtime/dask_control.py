@@ -241,7 +241,7 @@ class Control:
     @property
     def has_changes(self) -> bool:
         """Whether `apply` has something to do."""
-        return bool(self.pins.to_apply or self.transfers.waiting or self.keeping.to_release)
+        return bool(self.pins.to_apply or not self.transfers.is_idle or self.keeping.to_release)
 
     def apply(self) -> None:
         """Move tasks to their hosts, start transfers, drop data; must not be called inside a transition."""

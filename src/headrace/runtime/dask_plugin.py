@@ -115,7 +115,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.hosts = Hosts(scheduler, names.__contains__, self.run_policy.suspect)
         for address, worker in scheduler.workers.items():
             self.hosts.note(address, str(worker.name))
-        if not self.hosts.address:
+        if not scheduler.workers or (self.policy is None and not self.hosts.address):
             raise _no_worker(self.platform)
         self.control: Control | None = None
         self.releases = Releases(self.graph)
@@ -163,6 +163,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
     def _begin(self) -> None:
         if self.control is not None and not self.over:
             self._admit_new()
+            if not self.hosts.address:
+                raise _no_worker(self.platform)
             self.control.begin(self._now())
 
     def transition(self, key: Key, start: str, finish: str, *args: Any, **kwargs: Any) -> None:

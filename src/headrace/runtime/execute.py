@@ -17,7 +17,14 @@ import numpy as np
 
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Scheduler
-from headrace.model.errors import HeadraceError, NoPlan, RunStopped, TaskFailed
+from headrace.model.errors import (
+    ClusterRestarted,
+    HeadraceError,
+    NoPlan,
+    RunStalled,
+    RunStopped,
+    TaskFailed,
+)
 from headrace.model.events import Event, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
@@ -32,6 +39,10 @@ from headrace.runtime.sealing import unseal
 from headrace.runtime.task_logs import store_log
 
 _LISTEN_SECONDS = 0.25
+_LEAST_SILENCE = 30.0
+_RESTARTS = 3
+"""How often a run begins again when somebody restarts the cluster."""
+_RESTART_SECONDS = 30.0
 _FETCH_SECONDS = 30.0
 """How long to wait for the results of a failed run: they exist, but their worker may be gone."""
 
@@ -86,37 +97,84 @@ def execute(
     With `scheduler` None, the engine places the tasks. If no worker is left, the run ends with NoPlan
     after `patience` seconds.
     """
-    began = work_clock()
-    token = (
-        f"0{uuid.uuid4().hex[:11]}"  # starts with a digit: the engine then treats it as a hash, not as a name
-    )
-    topic, policy = f"headrace-{token}", policy or RunPolicy()
-    settings = JobSettings(
-        timeout=math.inf if policy.timeout is None else policy.timeout,
-        topic="" if logs is None else topic,
-        logs=str(logs.absolute()) if logs is not None and shared_logs else "",
-    )
     _require_cores(program, platform)
-    engine_graph = build_engine_graph(program, token, base, settings)
-    run = _Run(client, engine_graph, observe, None if timeout is None else time.monotonic() + timeout, logs)
-    packed = None
-    if scheduler is not None:
-        with packer() as pack:
-            packed = pack(scheduler, f"scheduler {scheduler.name}")
-    plugin = CoordinatorPlugin(
-        engine_graph.layout,
-        _with_bytes(graph or program.graph, program),
-        platform,
-        packed,
-        topic,
-        patience,
-        client.id,
-        policy,
-    )
-    plugin.retries = Retries(program, policy)
-    with _Listening(client, topic, run.messages), _Installed(client, plugin):
-        planning = work_clock() - began
-        return run.carry_out(program, planning)
+    kept = _Logs(logs, shared_logs)
+    for attempt in range(_RESTARTS + 1):
+        once = _Attempt(client, platform, program, scheduler, patience, graph, policy or RunPolicy(), kept)
+        try:
+            return once.execute(observe, timeout, base)
+        except ClusterRestarted:
+            if attempt == _RESTARTS:
+                raise
+            _await_workers(client)
+    raise AssertionError
+
+
+def _await_workers(client: Any) -> None:
+    """After a restart: wait until there are workers again; whether they are enough is decided later."""
+    end = time.monotonic() + _RESTART_SECONDS
+    while time.monotonic() < end and not client.scheduler_info(n_workers=-1)["workers"]:
+        time.sleep(0.1)
+
+
+@dataclass(frozen=True)
+class _Logs:
+    """The folder for what tasks print, and whether workers can write to it."""
+
+    folder: Path | None
+    shared: bool
+
+    @property
+    def for_workers(self) -> str:
+        return str(self.folder.absolute()) if self.folder is not None and self.shared else ""
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One submission of a program; after a restart of the cluster there is another."""
+
+    client: Any
+    platform: Platform
+    program: Program
+    scheduler: Scheduler | None
+    patience: float
+    graph: Graph | None
+    policy: RunPolicy
+    logs: _Logs
+
+    def execute(self, observe: Callable[[Event], None], timeout: float | None, base: str | Path) -> Outcome:
+        began = work_clock()
+        # It starts with a digit: the engine then treats it as a hash, not as a name.
+        token = f"0{uuid.uuid4().hex[:11]}"
+        topic = f"headrace-{token}"
+        limit = math.inf if self.policy.timeout is None else self.policy.timeout
+        settings = JobSettings(limit, "" if self.logs.folder is None else topic, self.logs.for_workers)
+        engine_graph = build_engine_graph(self.program, token, base, settings)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        run = _Run(self.client, engine_graph, observe, deadline, self.policy.stall)
+        run.logs = self.logs.folder
+        plugin = self._plugin(engine_graph, topic)
+        plugin.retries = Retries(self.program, self.policy)
+        with _Listening(self.client, plugin.topic, run.messages), _Installed(self.client, plugin):
+            planning = work_clock() - began
+            return run.carry_out(self.program, planning)
+
+    def _plugin(self, engine_graph: EngineGraph, topic: str) -> CoordinatorPlugin:
+        packed = None
+        if self.scheduler is not None:
+            with packer() as pack:
+                packed = pack(self.scheduler, f"scheduler {self.scheduler.name}")
+        graph = _with_bytes(self.graph or self.program.graph, self.program)
+        return CoordinatorPlugin(
+            engine_graph.layout,
+            graph,
+            self.platform,
+            packed,
+            topic,
+            self.patience,
+            self.client.id,
+            self.policy,
+        )
 
 
 def _with_bytes(graph: Graph, program: Program) -> Graph:
@@ -151,13 +209,17 @@ class _Run:
         graph: EngineGraph,
         observe: Callable[[Event], None],
         deadline: float | None,
-        logs: Path | None,
+        stall: float,
     ) -> None:
-        self.logs = logs
+        self.logs: Path | None = None
+        """Where logs are kept that workers send."""
         self.client = client
         self.graph = graph
         self.observe = observe
         self.deadline = deadline
+        self.patience = max(stall, _LEAST_SILENCE)
+        """Seconds without a sign of life from the plugin after which the scheduler is given up."""
+        self.heard = time.monotonic()
         self.messages: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self.events: list[Event] = []
         self.measured: dict[str, Mapping[str, Any]] = {}
@@ -165,6 +227,7 @@ class _Run:
         self.ended = False
 
     def carry_out(self, program: Program, planning: float) -> Outcome:
+        self.heard = time.monotonic()
         futures = self._submit()
         try:
             while not self.ended and not self.errors:
@@ -210,7 +273,15 @@ class _Run:
                     where="run",
                     hint="restart the cluster and run again",
                 ) from None
+            if time.monotonic() - self.heard > self.patience:
+                raise RunStalled(
+                    f"the cluster's scheduler has not been heard of for {self.patience:g} s",
+                    where="run",
+                    hint="check that it runs, then run again",
+                ) from None
             return
+        if message is not _WAKE:
+            self.heard = time.monotonic()
         self._take(message)
 
     def _take(self, message: dict[str, Any]) -> None:
