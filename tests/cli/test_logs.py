@@ -17,7 +17,11 @@ import pytest
 from cli.command import Ended
 from cli.command import headrace as command
 from headrace.commands.logs import followed
-from headrace.runtime.task_logs import create_log, find_logs
+from headrace.model.events import TaskFinished
+from headrace.model.platform import Platform
+from headrace.model.program import Program
+from headrace.record import Record
+from headrace.runtime.task_logs import create_log, find_logs, store_log
 
 TALK = """
 import os, time
@@ -47,6 +51,22 @@ def headrace(tmp_path: Path) -> Command:
     return partial(command, cwd=tmp_path)
 
 
+def test_logs_of_a_recorded_run(tmp_path: Path, headrace: Command) -> None:
+    program = Program("one")
+    program.task(None, name="t", work=1.0)
+    with (
+        Record.open(tmp_path / ".headrace") as record,
+        record.begin("one", program.graph, Platform.pairwise([1.0], bandwidth=1e6), "heft") as run,
+    ):
+        run.observe(TaskFinished(1.0, "t", "h0", 0.0))
+        for attempt in (1, 2):
+            store_log(record.logs_folder(run.id), "t", "h0", attempt, b"attempt %d\n" % attempt)
+    assert "--- attempt 1 on h0\nattempt 1\n--- attempt 2" in headrace("logs", "last", "t").out
+    unknown = headrace("logs", "last", "nobody")
+    assert (unknown.code, "has no task 'nobody'" in unknown.err) == (2, True)
+
+
+@pytest.mark.slow
 def test_logs_of_a_run_with_a_retry(tmp_path: Path, headrace: Command) -> None:
     (tmp_path / "talk.py").write_text(TALK)
     done = headrace(

@@ -29,7 +29,7 @@ def logs(
     ] = None,
     attempt: Annotated[
         int | None,
-        typer.Option("--attempt", metavar="N", help="Only this attempt.", min=1, show_default=False),
+        typer.Option("--attempt", metavar="N", help="Only this attempt.", min=1, show_default="all"),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on while the run lasts.")] = False,
     as_json: JsonOption = False,
