@@ -57,14 +57,14 @@ def test_a_task_that_exits_is_named(workers: int) -> None:
         assert "bad" not in outcome.results
         before = outcome.events[: outcome.events.index(outcome.errors[0])]
         assert {f"ok{e.task[-1]}" for e in finished(before)} <= set(outcome.results)  # also if they were lost
-        program, answer = layered(3, 3, 0.0)  # the cluster is as it was
-        assert cluster.execute(program, RoundRobin(), timeout=60).results == {"answer": answer}
 
 
 @pytest.mark.slow
 def test_a_crash_is_told_with_the_frames_of_the_user() -> None:
     with open_local(2) as cluster:
         outcome = cluster.execute(with_neighbours(crashes), None, timeout=60)
+        program, answer = layered(3, 3, 0.0)  # the cluster is as it was
+        assert cluster.execute(program, RoundRobin(), timeout=60).results == {"answer": answer}
     (error,) = outcome.errors
     assert error.task == "culprit"
     assert "SIGSEGV" in error.error
@@ -197,6 +197,7 @@ def test_a_session_is_ended_with_all_its_process_groups() -> None:
     assert not any(alive(pid) for pid in pids)
 
 
+@pytest.mark.slow
 def test_finished_tasks_are_not_blamed() -> None:
     """A worker dies between two tasks: nothing is noted."""
     program = Program("idle")

@@ -52,7 +52,7 @@ class Sealed:
         """The value, for one reader."""
         with self._lock:
             try:
-                self._pickle()
+                self.pickle_now()
             except Exception:  # pickling runs code of the value, which may raise anything
                 return self._value
             payload, buffers = self._payload, self._buffers
@@ -65,8 +65,8 @@ class Sealed:
                 hint="return a value that can be pickled and unpickled",
             ) from None
 
-    def _pickle(self) -> None:
-        """Replace the value by its pickle; the large buffers in it are not copied."""
+    def pickle_now(self) -> None:
+        """Replace the value by its pickle; the large buffers in it are not copied. Raises what pickling raises."""
         if self._payload is None:
             from distributed.protocol.pickle import dumps
 
@@ -78,7 +78,7 @@ class Sealed:
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         with self._lock:
             try:
-                self._pickle()
+                self.pickle_now()
             except Exception as error:
                 kind = type(self._value).__name__
                 return Unsendable, (self.task, self.item, kind, _told(error))
