@@ -175,8 +175,9 @@ def run(
                 entry.observe(event)
                 observe(event)
 
+            logs = book.logs_folder(entry.id)
             outcome = cluster.execute(
-                program, decides, both, graph=obeyed, platform=platform, policy=failures
+                program, decides, both, graph=obeyed, platform=platform, policy=failures, logs=logs
             )
             files = write_results(program, outcome.results, output)
             files |= _keep(program, outcome.results, files, entry.results_folder)

@@ -30,7 +30,7 @@ def test_one_worker_killed(scheduler: object) -> None:
 
 def test_two_workers_killed_and_the_cluster_used_again() -> None:
     program, answer = layered(8, 8, 0.02)
-    with open_local(4) as cluster:
+    with open_local(4, restart=False) as cluster:
         outcome = cluster.execute(
             program, RoundRobin(), killer(cluster.pids, {10: "w1", 30: "w3"}), timeout=60
         )
@@ -74,7 +74,7 @@ class _Fixed(RoundRobin):
 @pytest.mark.parametrize("scheduler", [RoundRobin(), None], ids=["planned", "engine"])
 def test_all_workers_killed_is_an_error_soon(scheduler: RoundRobin | None) -> None:
     program, _ = layered(4, 30, 0.05)
-    with open_local(2) as cluster:
+    with open_local(2, restart=False) as cluster:
         observe = killer(cluster.pids, {3: "w0", 4: "w1"})
         with pytest.raises(NoPlan, match="no worker is left"):
             cluster.execute(program, scheduler, observe, timeout=30)
@@ -93,7 +93,7 @@ def test_a_worker_killed_while_idle_is_not_planned_for() -> None:
     program = Program("idle")
     for i in range(6):
         program.task(one, outputs=[f"x{i}"], name=f"t{i}")
-    with open_local(2) as cluster:
+    with open_local(2, restart=False) as cluster:
         os.kill(cluster.pids["w0"], signal.SIGKILL)
         outcome = cluster.execute(program, RoundRobin(), timeout=60)
     assert sum(outcome.results.values()) == 6

@@ -20,7 +20,7 @@ from headrace.core.replan_policy import WhenImpossible
 from headrace.execution import Run
 from headrace.execution import run as execute
 from headrace.model.errors import UsageError
-from headrace.model.events import DataMoved, Event, HostLeft, RuleDropped, TaskFinished
+from headrace.model.events import DataMoved, Event, HostLeft, RuleDropped, TaskErred, TaskFinished
 from headrace.model.plan import Plan
 from headrace.model.program import Program
 from headrace.model.units import plural, show_size, show_time
@@ -226,6 +226,12 @@ def _progress(tasks: int) -> Iterator[tuple[Planned, Advance]]:
                 bar.console.print(
                     f"worker {event.host} is gone; its tasks were moved to other workers", highlight=False
                 )
+            if isinstance(event, TaskErred) and event.again:
+                reason = event.error.strip().splitlines()[-1]
+                bar.console.print(
+                    f"task {event.task} failed on {event.host} (attempt {event.attempt}), and is tried again: {reason}",
+                    highlight=False, markup=False, soft_wrap=True,
+                )  # fmt: skip
             if isinstance(event, RuleDropped):
                 bar.console.print(str(event), highlight=False)
             if not isinstance(event, TaskFinished):

@@ -104,6 +104,10 @@ class TaskFailed(HeadraceError):
     exit_code = 1
 
 
+class PoisonTask(TaskFailed):
+    """A task ended the worker process that executed it, and did so again on another: it is not tried any more."""
+
+
 class RunStalled(HeadraceError):
     """A run could not go on: nothing ran and nothing moved for a long time."""
 

@@ -28,12 +28,15 @@ class TaskFinished:
 
 @dataclass(frozen=True, slots=True)
 class TaskErred:
-    """A task failed; the message is for the user."""
+    """An attempt to execute a task failed; the message is for the user."""
 
     time: float
     task: str
     host: str
     error: str
+    attempt: int = 1
+    again: bool = False
+    """Whether it will be tried again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,10 @@ class Task:
     """Its speed on each architecture, relative to the first; empty: the same on all."""
     labels: Mapping[str, str | float] = field(default_factory=dict)
     """Labels chosen by the user; rules can select tasks by them."""
+    timeout: float | None = None
+    """In a real run: seconds that one attempt may take; None: as the run says."""
+    retries: int | None = None
+    """In a real run: how often it is tried again after a failure; None: as the run says."""
 
 
 class Program:
@@ -144,6 +148,8 @@ class Program:
         release: float | str = 0.0,
         deadline: float | str = math.inf,
         labels: Mapping[str, str | float] | None = None,
+        timeout: float | str | None = None,
+        retries: int | None = None,
     ) -> Any:
         """Add a task.
 
@@ -161,6 +167,8 @@ class Program:
             release: Earliest start.
             deadline: Latest finish.
             labels: Text or number for each label name; rules can select tasks by labels.
+            timeout: In a real run, how long one attempt may take; by default as the run says.
+            retries: In a real run, how often it is tried again after a failure; by default as the run says.
 
         Returns:
             Its output item, or a tuple of them if there are several. A task without outputs returns an empty item that
@@ -190,6 +198,7 @@ class Program:
             seconds, speeds = _work_and_speeds(work)
             earliest = quantity(release, "time")
             latest = math.inf if deadline == math.inf else quantity(deadline, "time")
+            allowed = None if timeout is None else quantity(timeout, "time")
         except HeadraceError as error:
             raise BadProgram(error.problem, where=f"{self.name}: task {name!r}", hint=error.hint) from None
         made = [Data(out, _checked_size(size, out)) for out, size in sizes.items()]
@@ -207,6 +216,7 @@ class Program:
         self.tasks[name] = Task(
             name, seconds, read, tuple(sizes), kind, command, tuple(after), cores, earliest, latest, speeds,
             _checked_labels(labels or {}, f"{self.name}: task {name!r}"),
+            *_checked_attempts(allowed, retries, f"{self.name}: task {name!r}"),
         )  # fmt: skip
         self._graph = None
         return made[0] if len(made) == 1 else tuple(made)
@@ -329,6 +339,16 @@ def _checked_labels(labels: Mapping[str, str | float], where: str) -> dict[str, 
                 f"label {name!r} is {value!r}", where=where, hint="give a text or a finite number"
             )
     return dict(labels)
+
+
+def _checked_attempts(
+    timeout: float | None, retries: int | None, where: str
+) -> tuple[float | None, int | None]:
+    if timeout is not None and not timeout > 0:
+        raise BadProgram(f"timeout is {timeout}", where=where, hint="give a time above 0")
+    if retries is not None and not (isinstance(retries, int) and retries >= 0):
+        raise BadProgram(f"retries is {retries!r}", where=where, hint="give a whole number, 0 or more")
+    return timeout, retries
 
 
 def _build_graph(program: Program) -> Graph:

@@ -108,6 +108,10 @@ class Record:
                 raise
         return RunRecord(run, self._database, graph, results, life, self._clock)
 
+    def logs_folder(self, run: str) -> Path:
+        """The folder of what the tasks of a run have printed; it exists if one has."""
+        return self.folder / "logs" / run
+
     def runs(self) -> list[RunRow]:
         """All runs, oldest first."""
         return self._read(RunRow, "SELECT * FROM runs ORDER BY started, id")

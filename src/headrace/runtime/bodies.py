@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -12,10 +13,15 @@ from typing import Any
 
 from headrace.model.errors import HeadraceError, TaskFailed
 from headrace.model.program import Command
+from headrace.runtime import crash_notes
+from headrace.runtime.core_slots import CORES
 from headrace.runtime.files import FileData, Scratch
 from headrace.runtime.pace import wait_out
 from headrace.runtime.packing import Packed, unpack, unpack_once
-from headrace.runtime.worker_report import attach_measurement
+from headrace.runtime.sealing import hint_for, safe_text, seal, unseal
+from headrace.runtime.task_logs import LIMIT, SHIPPED, TaskLog, captured
+from headrace.runtime.timeouts import call_within
+from headrace.runtime.worker_report import attach_measurement, running_task, ship
 
 _SHOWN = 6000
 """Maximum characters of an error message: the engine replaces errors of more than 10,000."""
@@ -30,6 +36,13 @@ class Job:
     """The packed function or command."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    cores: int = 1
+    timeout: float = math.inf
+    """Seconds that it may take."""
+    topic: str = ""
+    """Where the client listens for logs."""
+    logs: str = ""
+    """The folder for logs, if it is on this machine."""
 
 
 @dataclass(slots=True)
@@ -51,7 +64,16 @@ def run_job(job: Job, *values: Any) -> Any:
 
     Returns its output, or a tuple of outputs. The measurement is sent to the engine when the task ends.
     """
-    outputs, measured = execute_job(job, values[: len(job.inputs)])
+    here = running_task()
+    notes = crash_notes.NOTES
+    if notes is not None:
+        notes.begin(here.key, job.task)
+    try:
+        with CORES.occupied(job.cores, here.threads, job.task):
+            outputs, measured = _logged(job, values[: len(job.inputs)], here.host, here.attempt)
+    finally:
+        if notes is not None:
+            notes.end()
     attach_measurement(
         {
             "start": measured.start,
@@ -61,7 +83,22 @@ def run_job(job: Job, *values: Any) -> Any:
             "sizes": measured.sizes,
         }
     )
-    return outputs[0] if len(outputs) == 1 else outputs
+    sealed = tuple(
+        seal(v, job.task, name, size) for v, (name, size) in zip(outputs, measured.sizes, strict=True)
+    )
+    return sealed[0] if len(sealed) == 1 else sealed
+
+
+def _logged(job: Job, values: Sequence[Any], host: str, attempt: int) -> tuple[tuple[Any, ...], Measured]:
+    """Execute a task; what it prints is kept."""
+    log = TaskLog(job.task, job.logs, host, attempt, LIMIT if job.logs else SHIPPED)
+    try:
+        with captured(log):
+            return execute_job(job, values)
+    finally:
+        printed = log.close()
+        if printed and job.topic:
+            ship(job.topic, {"events": (), "measured": (), "logs": [(job.task, host, attempt, printed)]})
 
 
 def execute_job(job: Job, values: Sequence[Any]) -> tuple[tuple[Any, ...], Measured]:
@@ -77,27 +114,33 @@ def execute_job(job: Job, values: Sequence[Any]) -> tuple[tuple[Any, ...], Measu
     began = time.perf_counter()
     try:
         body = unpack_once(job.payload)
-        inputs = [unpack(v.payload) if isinstance(v, Packed) else v for v in values]
+        inputs = [unseal(unpack(v.payload) if isinstance(v, Packed) else v) for v in values]
         with Scratch() as scratch:
             if isinstance(body, Command):
                 from headrace.runtime.commands import run_command
 
-                outputs = run_command(
-                    body, job.task, dict(zip(job.inputs, inputs, strict=True)), job.outputs, scratch
-                )
+                named = dict(zip(job.inputs, inputs, strict=True))
+                outputs = run_command(body, job.task, named, job.outputs, scratch, job.timeout)
                 measured.cpu = time.perf_counter() - began
             else:
                 outputs = _call(body, job, inputs, scratch, measured)
-    except HeadraceError:
+    except HeadraceError as error:
+        error.problem = safe_text(error.problem)
+        error.where = error.where or f"task {job.task!r}"
         raise
-    except (Exception, SystemExit) as error:  # whatever the user's code raises is the task's failure
-        raise TaskFailed(_shown(error), where=f"task {job.task!r}") from None
+    except BaseException as error:  # whatever the user's code raises is the task's failure
+        raise TaskFailed(_shown(error), where=f"task {job.task!r}", hint=hint_for(error)) from None
     if not getattr(body, "sets_own_pace", False):
         wait_out(measured.cpu, time.perf_counter() - began)
     measured.read = sum(size_of(v) for v in inputs)
     measured.sizes = [(name, size_of(v)) for name, v in zip(job.outputs, outputs, strict=True)]
     measured.finish = measured.start + time.perf_counter() - began
     return outputs, measured
+
+
+def unpack_input(payload: bytes, item: str) -> Any:
+    """An input of the program, as its readers get it."""
+    return seal(unpack(payload), "input", item, len(payload))
 
 
 def size_of(value: Any) -> int:
@@ -121,9 +164,7 @@ def _call(
     body: Callable[..., Any], job: Job, inputs: Sequence[Any], scratch: Scratch, measured: Measured
 ) -> tuple[Any, ...]:
     arguments = [scratch.write(v.name, v) if isinstance(v, FileData) else v for v in inputs]
-    began = time.thread_time()
-    value = body(*arguments)
-    measured.cpu = time.thread_time() - began
+    value, measured.cpu = call_within(body, arguments, job.timeout)
     if len(job.outputs) == 1:
         return (value,)
     if not isinstance(value, tuple | list) or len(value) != len(job.outputs):
@@ -137,9 +178,10 @@ def _call(
 
 
 def _shown(error: BaseException) -> str:
-    """The traceback without frames of this module, which are of no use to the user."""
-    own = str(Path(__file__).resolve())
+    """The traceback without frames of Headrace, which are of no use to the user."""
+    own = str(Path(__file__).resolve().parent)
     frame: TracebackType | None = error.__traceback__
-    while frame is not None and str(Path(frame.tb_frame.f_code.co_filename).resolve()) == own:
+    while frame is not None and str(Path(frame.tb_frame.f_code.co_filename).resolve().parent) == own:
         frame = frame.tb_next
-    return "".join(traceback.format_exception(type(error), error, frame)).rstrip()[-_SHOWN:]
+    text = "".join(traceback.format_exception(type(error), error, frame)).rstrip()
+    return safe_text(text[-_SHOWN:])

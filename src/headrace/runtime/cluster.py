@@ -25,6 +25,9 @@ _NETWORK_BANDWIDTH = 125e6
 """Assumed bandwidth of each worker's port in a cluster without a network description: 1 Gbit/s."""
 _PATIENCE = 10.0
 """Seconds to wait for a worker to return when none is left in a real cluster."""
+_RESTART_PATIENCE = 60.0
+"""The same for local workers that are started again."""
+_NEVER_BLAME = 10**9
 
 
 class Cluster:
@@ -33,12 +36,19 @@ class Cluster:
     computes = True
 
     def __init__(
-        self, client: Any, platform: Platform, workers: LocalWorkers | None = None, engine: Any = None
+        self,
+        client: Any,
+        platform: Platform,
+        workers: LocalWorkers | None = None,
+        engine: Any = None,
+        *,
+        patience: float = _PATIENCE,
     ) -> None:
         self.client = client
         self.platform = platform
         self._workers = workers
         self._engine = engine
+        self._patience = patience
 
     def execute(
         self,
@@ -51,16 +61,17 @@ class Cluster:
         graph: Graph | None = None,
         platform: Platform | None = None,
         policy: RunPolicy | None = None,
+        logs: Path | None = None,
     ) -> Outcome:
         """Run a program; with `scheduler` None, the engine places the tasks.
 
         `graph` and `platform` override those of the program and the cluster, to supply better estimates of run
-        times, sizes and speeds. `policy` says how failures are dealt with.
+        times, sizes and speeds. `policy` says how failures are dealt with. What tasks print is kept in the folder
+        `logs`, if one is given.
 
         A failing task ends the run, and the outcome then has errors. An interruption closes the
         cluster and raises RunStopped.
         """
-        patience = 0.0 if self._workers is not None else _PATIENCE
         try:
             return execute(
                 self.client,
@@ -70,9 +81,11 @@ class Cluster:
                 observe,
                 timeout=timeout,
                 base=base,
-                patience=patience,
+                patience=self._patience,
                 graph=graph,
                 policy=policy,
+                logs=logs,
+                shared_logs=self._workers is not None,
             )
         except KeyboardInterrupt:
             self.close()
@@ -106,14 +119,17 @@ def open_local(
     speeds: Sequence[float] | None = None,
     stretch: float = 1.0,
     threads: int = 1,
+    restart: bool = True,
 ) -> Cluster:
     """Start workers on this machine, one process each: w0, w1, ..., or w0-4x, w1-2x, ... with speeds.
 
     With `speeds`, each worker emulates its speed by making tasks last longer: with a `stretch`
     of at least the largest speed, tasks that used c seconds last c * stretch / speed.
+
+    Only this process and its workers can connect: they use TLS with a certificate that exists in their memory
+    alone. With `restart`, a worker that dies is started again under the same name.
     """
-    import dask
-    from distributed import Client, LocalCluster
+    from headrace.runtime.certificates import local_material
 
     if workers is not None and speeds is not None and workers != len(speeds):
         raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed per worker")
@@ -122,26 +138,47 @@ def open_local(
     platform = Platform.local(workers, speeds=speeds, cores=threads)
     # Closing kills the workers, which the engine would otherwise report to the user.
     logging.getLogger("distributed.batched").setLevel(logging.WARNING)
+    material = local_material()
     engine = client = started = None
     try:
-        with dask.config.set({"distributed.scheduler.http.routes": []}):
-            engine = LocalCluster(
-                n_workers=0,
-                processes=True,
-                host="127.0.0.1",
-                silence_logs=logging.CRITICAL,
-                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-            )
-        client = Client(engine, set_as_default=False)
-        started = start_workers(engine.scheduler_address, platform.hosts, stretch)
+        engine, client = _local_scheduler(material)
+        started = start_workers(engine.scheduler_address, platform.hosts, stretch, material)
         started.wait_for(client)
-        return Cluster(client, platform, started, engine)
+        started.supervise(restart)
+        return Cluster(client, platform, started, engine, patience=_RESTART_PATIENCE if restart else 0.0)
     except BaseException as error:
         for opened in (started, client, engine):
             if opened is not None:
                 opened.close()
         if isinstance(error, KeyboardInterrupt):
             raise RunStopped("interrupted", where="starting workers", hint="run it again") from None
+        raise
+
+
+def _local_scheduler(material: dict[str, str]) -> tuple[Any, Any]:
+    """The engine's scheduler, in this process, and a client of it."""
+    import dask
+    from distributed import Client, LocalCluster, Security
+
+    with dask.config.set({"distributed.scheduler.http.routes": []}):
+        engine = LocalCluster(
+            n_workers=0,
+            processes=True,
+            host="127.0.0.1",
+            protocol="tls://",
+            security=Security(require_encryption=True, **material),
+            silence_logs=logging.CRITICAL,
+            scheduler_kwargs={
+                "dashboard": False,
+                "dashboard_address": "127.0.0.1:0",
+                # The engine blames every task that was queued on a lost worker; workers here know which one it was.
+                "allowed_failures": _NEVER_BLAME,
+            },
+        )
+    try:
+        return engine, Client(engine, set_as_default=False)
+    except BaseException:
+        engine.close()
         raise
 
 

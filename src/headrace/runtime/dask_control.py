@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.scheduler import Assign, Cancel, Fetch, Remove, Replicate, Requeue
 from headrace.model.errors import NoPlan
-from headrace.model.events import CopyLost, Event, HostJoined, HostLeft, Started
+from headrace.model.events import CopyLost, Event, HostJoined, HostLeft, Started, TaskErred, TaskReleased
 from headrace.model.platform import Host, Platform
 from headrace.runtime.dask_copies import CopyIndex
 from headrace.runtime.dask_keeping import Keeping
@@ -185,6 +186,27 @@ class Control:
                     name, rank = view.platform.hosts[host].name, float(view.state.rank[task])
                     found.append(Assign(self.layout.tasks[key], name, rank))
         return found
+
+    def failed(self, event: TaskErred, preferred: Sequence[str]) -> None:
+        """A task is about to be tried again: on one of the preferred hosts, if there is one.
+
+        Its scheduler may choose another host, or none. Call `apply` afterwards.
+        """
+        before = self.pins.pin.get(event.task)
+        self.handle([event], event.time)
+        pin = self.pins.pin.get(event.task) or before
+        if pin is None or not preferred:
+            return
+        if pin.host not in preferred:
+            pin = replace(pin, host=self.pins.least_busy(preferred))
+        self.pins.assign([pin])
+
+    def release(self, tasks: Sequence[str], now: float) -> None:
+        """The release times of tasks have passed."""
+        self.handle([TaskReleased(now, task) for task in tasks], now)
+        pins = [self.pins.pin[task] for task in tasks if task in self.pins.pin]
+        self.pins.assign([pin for pin in pins if pin.host in self.hosts.address])
+        self.apply()
 
     def admit(self, host: str, cores: int) -> bool:
         """Add a host that the platform did not have, as fast as the mean until it is measured."""

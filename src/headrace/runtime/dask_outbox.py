@@ -7,7 +7,7 @@ from typing import Any
 
 from distributed.metrics import time as engine_time
 
-from headrace.model.errors import HeadraceError, TaskFailed
+from headrace.model.errors import HeadraceError, PoisonTask, TaskFailed
 from headrace.model.events import Event
 from headrace.runtime.messages import encode_error, encode_event
 
@@ -73,6 +73,20 @@ class Outbox:
 
 def error_text(details: dict[str, Any]) -> str:
     """The message for the user: from our own wrapper if there is one, otherwise from the engine."""
+    error = _error(details)
+    if isinstance(error, TaskFailed):
+        return str(error)
+    text = details.get("traceback_text") or ""
+    return f"{text}{details.get('exception_text') or error or 'the task failed'}"
+
+
+def is_poison(details: dict[str, Any]) -> bool:
+    """Whether a task failed because it kills its workers."""
+    return isinstance(_error(details), PoisonTask)
+
+
+def _error(details: dict[str, Any]) -> object:
+    """The exception of a failed task; None if it cannot be unpickled here."""
     import pickle
 
     from distributed.protocol.serialize import Serialized, deserialize
@@ -84,8 +98,5 @@ def error_text(details: dict[str, Any]) -> str:
         if isinstance(error, bytes | bytearray):
             error = pickle.loads(error)
     except Exception:  # its class may not exist here; the engine also sent its text
-        error = None
-    if isinstance(error, TaskFailed):
-        return str(error)
-    text = details.get("traceback_text") or ""
-    return f"{text}{details.get('exception_text') or error or 'the task failed'}"
+        return None
+    return error

@@ -43,13 +43,17 @@ class Pins:
                 self.helpers_of.setdefault(task, []).append(key)
         self.pin: dict[str, Assign] = {}
         self.to_apply: dict[Key, str] = {}
+        self.unreleased: Mapping[str, float] = {}
+        """Tasks that may not start yet: they have a host, but no worker."""
 
     def held(self) -> list[str]:
         """Ready tasks that have no host, by name."""
         return sorted(
             self.layout.tasks[state.key]
             for state in self.scheduler.unrunnable
-            if state.key in self.layout.tasks and state.worker_restrictions == {NOWHERE}
+            if state.worker_restrictions == {NOWHERE}
+            and self.layout.tasks.get(state.key, "") not in self.unreleased
+            and state.key in self.layout.tasks
         )
 
     def finished(self, task: str) -> None:
@@ -81,7 +85,8 @@ class Pins:
                     hint="use another scheduler",
                 )
             self.pin[assignment.task] = assignment
-            self._place(self.key_of[assignment.task], address, assignment.rank)
+            if assignment.task not in self.unreleased:
+                self._place(self.key_of[assignment.task], address, assignment.rank)
             helpers.update(dict.fromkeys(self.helpers_of.get(assignment.task, ())))
         for key in helpers:
             self._place_helper(key)
@@ -125,7 +130,7 @@ class Pins:
             self._place(key, usable[reader.host], reader.rank)
             return
         near = sorted({w.address for d in state.dependencies for w in d.who_has or ()} & set(usable.values()))
-        self._place(key, near[0] if near else self._least_busy(usable), _FIRST)
+        self._place(key, near[0] if near else usable[self.least_busy(usable)], _FIRST)
 
     def leave(self, address: str) -> None:
         """A worker takes no more tasks: keys that follow others wait elsewhere. Tasks are assigned anew. O(keys)."""
@@ -149,9 +154,10 @@ class Pins:
             pins += [self.pin[t] for t in tasks if t in self.pin and self.pin[t].host in usable]
         return min(pins, key=lambda pin: (pin.rank, pin.task), default=None)
 
-    def _least_busy(self, usable: Mapping[str, str]) -> str:
+    def least_busy(self, hosts: Iterable[str]) -> str:
+        """The host with the fewest tasks; of several, the first by name."""
         workers = self.scheduler.workers
-        return usable[min(usable, key=lambda host: (len(workers[usable[host]].processing), host))]
+        return min(hosts, key=lambda host: (len(workers[self.address[host]].processing), host))
 
     def apply(self) -> None:
         """Move tasks to their assigned hosts: those that waited for a host, and those on another one."""

@@ -13,6 +13,7 @@ import asyncio
 import functools
 import traceback
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from distributed.diagnostics.plugin import SchedulerPlugin
@@ -35,11 +36,13 @@ from headrace.runtime.dask_control import Control
 from headrace.runtime.dask_copies import Listening
 from headrace.runtime.dask_hosts import Hosts, Suspects, run_on_workers
 from headrace.runtime.dask_memory_manager import keep_manager_off, let_manager_on
-from headrace.runtime.dask_outbox import Outbox, error_text
+from headrace.runtime.dask_outbox import Outbox, error_text, is_poison
+from headrace.runtime.dask_releases import Releases, hold_unreleased, let_start
 from headrace.runtime.dask_watchdog import Watchdog
 from headrace.runtime.ending import end_commands
+from headrace.runtime.retrying import Retries
 from headrace.runtime.run_policy import RunPolicy
-from headrace.runtime.worker_report import METADATA
+from headrace.runtime.worker_report import ATTEMPT, METADATA
 
 if TYPE_CHECKING:
     from headrace.runtime.graph import Key, Layout
@@ -96,6 +99,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.client = client
         """The engine's name of the client."""
         self.run_policy = run_policy
+        self.retries = Retries(policy=run_policy)
 
     async def start(self, scheduler: Any) -> None:
         """Plan: errors raised here are passed to the client unchanged."""
@@ -115,6 +119,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if not scheduler.workers or (self.policy is None and not self.hosts.address):
             raise _no_worker(self.platform)
         self.control: Control | None = None
+        self.releases = Releases(self.graph)
         self.suspects = Suspects(scheduler, self.known)
         self.watchdog = Watchdog(scheduler, self.layout, self.hosts, self.run_policy.stall)
         self.listening: list[Listening] = []
@@ -127,6 +132,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
                 control.prepare, self.policy, self.graph, self.platform, self.run_policy, self.topic
             )
             self.control = control
+            control.pins.unreleased = self.releases.pending
             self.listening = [
                 Listening(scheduler, "add-keys", self._keys_arrived),
                 Listening(scheduler, "task-finished", self._answered),
@@ -150,6 +156,9 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             # The engine has already ordered the first tasks by its own priorities: hold them back until
             # it is done and then send them by ours, since a worker starts with what it receives first.
             scheduler.loop.add_callback(self._begin)
+        else:
+            hold_unreleased(scheduler, self.layout, self.releases)
+        self._release()
 
     @_guarded
     def _begin(self) -> None:
@@ -310,8 +319,45 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             return
         task = self.layout.tasks.get(key) or self.layout.follows[key][0]
         host = self.hosts.host(details.get("worker") or "")
-        self.outbox.emit(TaskErred(self._now(), task, host, error_text(details)))
+        pause = self.retries.pause(task, host, poisonous=is_poison(details))
+        attempt = self.retries.attempts(task)
+        event = TaskErred(self._now(), task, host, error_text(details), attempt, pause is not None)
+        self.outbox.emit(event)
         self.outbox.send_soon(now=True)
+        if pause is not None:
+            self.scheduler.loop.call_later(pause, self._retry, key, event)
+
+    @_guarded
+    def _retry(self, key: Key, event: TaskErred) -> None:
+        """Execute a task that has failed again, on a host where it has not failed if there is one."""
+        self.retries.resumed(event.task)
+        state = self.scheduler.tasks.get(key)
+        if self.over or state is None or state.state != "erred":
+            return
+        state.annotations = {**(state.annotations or {}), ATTEMPT: event.attempt + 1}
+        usable = self.hosts.usable()
+        preferred = self.retries.preferred(event.task, usable)
+        if self.control is not None:
+            self.control.failed(replace(event, time=self._now()), preferred)
+        elif preferred:
+            state.worker_restrictions = {usable[host] for host in preferred}
+            state.loose_restrictions = True
+        self.scheduler.stimulus_retry([key])
+        self._apply()
+
+    @_guarded
+    def _release(self) -> None:
+        """Let tasks start whose release time has come, and wait for the next."""
+        if self.over:
+            return
+        due = self.releases.take(self._now())
+        if due and self.control is not None:
+            self.control.release(due, self._now())
+        elif due:
+            let_start(self.scheduler, self.layout, due, f"headrace-{engine_time()}")
+        following = self.releases.next()
+        if following is not None:
+            self.scheduler.loop.call_later(max(0.0, following - self._now()), self._release)
 
     def _host_left(self, address: str) -> None:
         was_silent = self.hosts.told.get(self.hosts.host(address)) == "silent"
@@ -371,6 +417,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.scheduler.loop.call_later(_TICK_SECONDS, self._tick)
         self._look_at_hosts()
         self.outbox.beat()
+        if self.retries.waiting or self.releases.pending:
+            self.watchdog.moved()
         if self.missing:
             self.watchdog.check(self.control)
 
@@ -408,6 +456,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Fail if nothing runs and ready tasks have no host: the run would never end."""
         control = self.control
         if control is None or self.busy or not self.missing or not self.hosts.address or self.stranded:
+            return
+        if self.retries.waiting or self.releases.pending:
             return
         if control.waits or not control.pins.held() or control.reconcile(self._now()):
             return

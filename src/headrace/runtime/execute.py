@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -29,10 +30,13 @@ from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.runtime.dask_plugin import CoordinatorPlugin
-from headrace.runtime.graph import EngineGraph, build_engine_graph
+from headrace.runtime.graph import EngineGraph, JobSettings, build_engine_graph
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
+from headrace.runtime.retrying import Retries
 from headrace.runtime.run_policy import RunPolicy
+from headrace.runtime.sealing import unseal
+from headrace.runtime.task_logs import store_log
 
 _LISTEN_SECONDS = 0.25
 _LEAST_SILENCE = 30.0
@@ -82,16 +86,21 @@ def execute(
     patience: float = 0.0,
     graph: Graph | None = None,
     policy: RunPolicy | None = None,
+    logs: Path | None = None,
+    shared_logs: bool = False,
 ) -> Outcome:
     """Run a program through a connected client; `observe` is called with each event, in this thread.
 
-    `graph` is the program's graph, optionally with better estimates of run times and sizes.
+    `graph` is the program's graph, optionally with better estimates of run times and sizes. What tasks print is kept in
+    the folder `logs`: by the workers themselves if it is `shared_logs`, or else by this process.
 
     With `scheduler` None, the engine places the tasks. If no worker is left, the run ends with NoPlan
     after `patience` seconds.
     """
+    _require_cores(program, platform)
+    kept = _Logs(logs, shared_logs)
     for attempt in range(_RESTARTS + 1):
-        once = _Attempt(client, platform, program, scheduler, patience, graph, policy or RunPolicy())
+        once = _Attempt(client, platform, program, scheduler, patience, graph, policy or RunPolicy(), kept)
         try:
             return once.execute(observe, timeout, base)
         except ClusterRestarted:
@@ -109,6 +118,18 @@ def _await_workers(client: Any) -> None:
 
 
 @dataclass(frozen=True)
+class _Logs:
+    """The folder for what tasks print, and whether workers can write to it."""
+
+    folder: Path | None
+    shared: bool
+
+    @property
+    def for_workers(self) -> str:
+        return str(self.folder.absolute()) if self.folder is not None and self.shared else ""
+
+
+@dataclass(frozen=True)
 class _Attempt:
     """One submission of a program; after a restart of the cluster there is another."""
 
@@ -119,15 +140,21 @@ class _Attempt:
     patience: float
     graph: Graph | None
     policy: RunPolicy
+    logs: _Logs
 
     def execute(self, observe: Callable[[Event], None], timeout: float | None, base: str | Path) -> Outcome:
         began = work_clock()
         # It starts with a digit: the engine then treats it as a hash, not as a name.
         token = f"0{uuid.uuid4().hex[:11]}"
-        engine_graph = build_engine_graph(self.program, token, base)
+        topic = f"headrace-{token}"
+        limit = math.inf if self.policy.timeout is None else self.policy.timeout
+        settings = JobSettings(limit, "" if self.logs.folder is None else topic, self.logs.for_workers)
+        engine_graph = build_engine_graph(self.program, token, base, settings)
         deadline = None if timeout is None else time.monotonic() + timeout
         run = _Run(self.client, engine_graph, observe, deadline, self.policy.stall)
-        plugin = self._plugin(engine_graph, f"headrace-{token}")
+        run.logs = self.logs.folder
+        plugin = self._plugin(engine_graph, topic)
+        plugin.retries = Retries(self.program, self.policy)
         with _Listening(self.client, plugin.topic, run.messages), _Installed(self.client, plugin):
             planning = work_clock() - began
             return run.carry_out(self.program, planning)
@@ -163,6 +190,18 @@ def _with_bytes(graph: Graph, program: Program) -> Graph:
     return graph.with_size(size)
 
 
+def _require_cores(program: Program, platform: Platform) -> None:
+    """Refuse tasks that no host has enough cores for."""
+    most = max((host.cores for host in platform.hosts), default=1)
+    for task in program.tasks.values():
+        if task.cores > most:
+            raise NoPlan(
+                f"task {task.name!r} needs {task.cores} cores, but no host has more than {most}",
+                where=platform.name,
+                hint="use workers with more threads",
+            )
+
+
 class _Run:
     def __init__(
         self,
@@ -172,6 +211,8 @@ class _Run:
         deadline: float | None,
         stall: float,
     ) -> None:
+        self.logs: Path | None = None
+        """Where logs are kept that workers send."""
         self.client = client
         self.graph = graph
         self.observe = observe
@@ -248,9 +289,13 @@ class _Run:
         for encoded in message["events"]:
             event = decode_event(encoded)
             self.events.append(event)
-            if isinstance(event, TaskErred):
+            if isinstance(event, TaskErred) and not event.again:
                 self.errors.append(event)
             self.observe(event)
+        for task, host, attempt, printed in message.get("logs", ()):
+            if self.logs is not None:
+                with suppress(OSError):  # a full disk: the run matters more
+                    store_log(self.logs, task, host, attempt, printed)
         if "error" in message:
             raise decode_error(message["error"])
         self.ended = self.ended or "end" in message
@@ -259,6 +304,7 @@ class _Run:
         """The values of all results or, after an error, of those that exist."""
         keys = dict(self.graph.results)
         if self.errors:
+            self._recover(futures)
             keys = {name: key for name, key in keys.items() if futures[key].status == "finished"}
         wanted = [futures[key] for key in keys.values()]
         if not wanted:
@@ -284,7 +330,36 @@ class _Run:
             ) from error
         finally:
             gathering.cancel()
-        return dict(zip(keys, values, strict=True))
+        return self._opened(dict(zip(keys, values, strict=True)))
+
+    def _recover(self, futures: dict[Any, Any]) -> None:
+        """After an error, wait for results that were there, were lost with their worker, and are being made again."""
+        layout = self.graph.layout
+        made = {event.task for event in self.events if isinstance(event, TaskFinished)}
+        lost = [
+            futures[key]
+            for key in self.graph.results.values()
+            if (layout.tasks.get(key) or layout.follows[key][0]) in made
+        ]
+        give_up = time.monotonic() + _FETCH_SECONDS
+        with suppress(HeadraceError):  # the first error matters more
+            while any(future.status in ("pending", "lost") for future in lost) and time.monotonic() < give_up:
+                self._listen()
+
+    def _opened(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values of results; those that could not be sent or unpickled are errors of their tasks."""
+        results = {}
+        for name, value in values.items():
+            try:
+                results[name] = unseal(value)
+            except TaskFailed as error:
+                key = self.graph.results[name]
+                task = self.graph.layout.tasks.get(key) or self.graph.layout.follows[key][0]
+                now = self.events[-1].time if self.events else 0.0
+                self.errors.append(TaskErred(now, task, "", str(error)))
+                self.events.append(self.errors[-1])
+                self.observe(self.errors[-1])
+        return results
 
 
 _WAKE: dict[str, Any] = {"events": (), "measured": ()}

@@ -8,6 +8,7 @@ each reader.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -20,9 +21,9 @@ from dask._task_spec import TaskRef
 from headrace.model.errors import BadFile, BadProgram, UsageError
 from headrace.model.program import Data, Program, Task
 from headrace.model.units import show_size
-from headrace.runtime.bodies import Job, run_job
+from headrace.runtime.bodies import Job, run_job, unpack_input
 from headrace.runtime.files import FileData, Generated
-from headrace.runtime.packing import Packed, packer, unpack
+from headrace.runtime.packing import Packed, packer
 
 Key: TypeAlias = tuple[str, str]
 Pack: TypeAlias = Callable[[object, str], bytes]
@@ -58,20 +59,39 @@ class EngineGraph:
     """Results that are inputs: they never leave the client."""
 
 
-def build_engine_graph(program: Program, token: str, base: str | Path = ".") -> EngineGraph:
+@dataclass(frozen=True, slots=True)
+class JobSettings:
+    """What all tasks of a run share."""
+
+    timeout: float = math.inf
+    """Seconds that an attempt may take, for tasks that do not say so themselves."""
+    topic: str = ""
+    """Where the client listens for logs."""
+    logs: str = ""
+    """The folder for logs, if workers can write to it."""
+
+
+DEFAULT_SETTINGS = JobSettings()
+
+
+def build_engine_graph(
+    program: Program, token: str, base: str | Path = ".", settings: JobSettings = DEFAULT_SETTINGS
+) -> EngineGraph:
     """Translate a program: O(tasks + items + reads).
 
     Keys are (kind-token, task name): tasks of one kind are one group to the engine, which learns their
     times together, and no two runs share a key.
     """
     program.graph  # noqa: B018 - checks the program: dangling names, cycles
+    _refuse_broken_names(program)
     with packer() as pack:
-        return _Builder(program, token, Path(base), pack).build()
+        return _Builder(program, token, Path(base), pack, settings).build()
 
 
 class _Builder:
-    def __init__(self, program: Program, token: str, base: Path, pack: Pack) -> None:
+    def __init__(self, program: Program, token: str, base: Path, pack: Pack, settings: JobSettings) -> None:
         self.program = program
+        self.settings = settings
         self.token = token
         self.base = base
         self.pack = pack
@@ -127,7 +147,7 @@ class _Builder:
         if len(payload) <= _TRAVELS_ALONG:
             self.item_argument[item.name] = Packed(payload)
             return
-        self.graph[key] = EngineTask(key, unpack, payload)
+        self.graph[key] = EngineTask(key, unpack_input, payload, item.name)
         self._note_item(key, item.name, tuple(self.readers[item.name]))
 
     def _name_items(self, results: set[str]) -> dict[str, Key]:
@@ -162,7 +182,11 @@ class _Builder:
     def _add_task(self, task: Task) -> None:
         key = self.task_key[task.name]
         self.tasks[key] = task.name
-        job = Job(task.name, self._body(task), task.inputs, task.outputs)
+        timeout = self.settings.timeout if task.timeout is None else task.timeout
+        job = Job(
+            task.name, self._body(task), task.inputs, task.outputs,
+            task.cores, timeout, self.settings.topic, self.settings.logs,
+        )  # fmt: skip
         values = [self.item_argument[name] for name in task.inputs]
         signals = [TaskRef((f"headrace.signal-{self.token}", name)) for name in dict.fromkeys(task.after)]
         self.graph[key] = EngineTask(key, run_job, job, *values, *signals)
@@ -201,6 +225,17 @@ class _Builder:
                 f"input {item.name!r} cannot be read: {error.strerror or error}",
                 where=str(path),
                 hint="check the path",
+            ) from None
+
+
+def _refuse_broken_names(program: Program) -> None:
+    """The engine's messages cannot hold names with half of a surrogate pair, and it would wait for ever."""
+    for name in (*program.tasks, *program.data, *(task.kind for task in program.tasks.values())):
+        try:
+            name.isascii() or name.encode()
+        except UnicodeEncodeError:
+            raise BadProgram(
+                f"the name {name!r} is not valid Unicode", where=program.name, hint="use another name"
             ) from None
 
 

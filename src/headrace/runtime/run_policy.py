@@ -1,4 +1,4 @@
-"""How a real run deals with failures: silence, standstill, replication."""
+"""How a real run deals with failures: silence, standstill, replication, retries."""
 
 from __future__ import annotations
 
@@ -52,12 +52,44 @@ class RunPolicy:
             "help": "Copy results and what each N-th level produces to the least busy host; 0: never; auto: by losses.",
         },
     )
+    retries: int = field(
+        default=0,
+        metadata={
+            "option": "--retries",
+            "metavar": "N",
+            "help": "Try a task again after a failure, at most so often, on another host if there is one.",
+            "min": 0,
+        },
+    )
+    backoff: float = field(
+        default=1.0,
+        metadata={
+            "option": "--backoff",
+            "metavar": "SECONDS",
+            "help": "Wait so long before the first retry of a task, and twice as long before each further one.",
+        },
+    )
+    timeout: float | None = field(
+        default=None,
+        metadata={
+            "option": "--timeout",
+            "metavar": "SECONDS",
+            "help": "How long one attempt of a task may take.",
+            "default_text": "no limit",
+        },
+    )
 
     def __post_init__(self) -> None:
         for name in ("suspect", "stall"):
             seconds = getattr(self, name)
             if not 0 < seconds < math.inf:
                 raise UsageError(f"{name} is {seconds}", hint="give seconds above 0")
+        if not (isinstance(self.retries, int) and self.retries >= 0):
+            raise UsageError(f"retries is {self.retries!r}", hint="give a whole number, 0 or more")
+        if not 0 <= self.backoff < math.inf:
+            raise UsageError(f"backoff is {self.backoff}", hint="give seconds, 0 or more")
+        if self.timeout is not None and not self.timeout > 0:
+            raise UsageError(f"timeout is {self.timeout}", hint="give seconds above 0")
         if self.replicate != "auto" and not (isinstance(self.replicate, int) and self.replicate >= 0):
             raise UsageError(f"replicate is {self.replicate!r}", hint="use 0 or more levels, or auto")
 
@@ -79,6 +111,9 @@ def levels_between_copies(elapsed: float, losses: int, levels: int, copying: flo
     return max(1, round(best * levels / elapsed))
 
 
+DEFAULT_POLICY = RunPolicy()
+
+
 def with_fields(policy: RunPolicy | None, given: Mapping[str, Any]) -> RunPolicy:
     """The policy, or the usual one, with these fields changed.
 
@@ -87,7 +122,7 @@ def with_fields(policy: RunPolicy | None, given: Mapping[str, Any]) -> RunPolicy
     >>> with_fields(None, {"stalling": 3})
     Traceback (most recent call last):
         ...
-    headrace.model.errors.UsageError: unknown parameter 'stalling' (try: one of suspect, stall, replicate)
+    headrace.model.errors.UsageError: unknown parameter 'stalling' (try: one of suspect, stall, ...
     """
     known = [each.name for each in fields(RunPolicy)]
     for name in given:

@@ -6,7 +6,17 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from headrace.core.replan import Replan
-from headrace.model.events import CopyLost, DataMoved, HostJoined, HostLeft, HostPaused, Started, TaskFinished
+from headrace.model.events import (
+    CopyLost,
+    DataMoved,
+    HostJoined,
+    HostLeft,
+    HostPaused,
+    Started,
+    TaskErred,
+    TaskFinished,
+    TaskReleased,
+)
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.planners.list.round_robin import RoundRobin
@@ -29,7 +39,9 @@ def warm_up(scheduler: Scheduler) -> None:
     if not type(decides).__module__.startswith("headrace."):
         scheduler = Replan(RoundRobin())
     program = Program("warm-up")
-    made = [program.task(None, outputs={f"x{k}": 1.0}, work=1.0, name=f"t{k}") for k in range(4)]
+    made = [
+        program.task(None, outputs={f"x{k}": 1.0}, work=1.0, name=f"t{k}", release=k / 3) for k in range(4)
+    ]
     program.task(None, inputs=made, outputs={"y": 1.0}, work=1.0, name="last")
     platform = Platform.pairwise([1.0, 1.0], bandwidth=1e6)
     a, b = (host.name for host in platform.hosts)
@@ -41,11 +53,13 @@ def warm_up(scheduler: Scheduler) -> None:
     estimates = HistoryEstimates(program.graph, platform)
     coordinator = Coordinator(copied, program.graph, platform, estimates=estimates, workers_queue=True)
     coordinator.handle([Started(0.0)])
+    coordinator.handle([TaskReleased(0.9, f"t{k}") for k in range(1, 4)])
     coordinator.handle([TaskFinished(1.0, "t0", a, 0.0)])
     coordinator.handle([DataMoved(1.1, "x0", a, b, 1.0, 1.0)])
     coordinator.handle([CopyLost(1.15, "x0", b)])
     coordinator.handle([HostPaused(1.16, b)])
     coordinator.handle([HostLeft(1.2, b)])
     coordinator.handle([HostJoined(1.3, b)])
+    coordinator.handle([TaskErred(1.4, "t1", a, "", again=True)])
     for k in range(1, 4):
         coordinator.handle([TaskFinished(2.0 + k, f"t{k}", a, 1.0 + k)])

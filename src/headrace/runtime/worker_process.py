@@ -1,7 +1,8 @@
-"""The main program of a local worker: `python -m headrace.runtime.worker_process '{...}'`.
+"""The main program of a local worker: `python -m headrace.runtime.worker_process`.
 
-It runs as long as its standard input is open: when the parent process ends, for whatever reason, the
-worker and the commands it started end too.
+Its settings are the first line of its standard input: they contain a key, which a command line would expose. It runs
+as long as its standard input is open: when the parent process ends, for whatever reason, the worker and the commands
+it started end too.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import shutil
 import signal
 import sys
 import threading
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 _CONFIGURATION = {
@@ -22,14 +26,31 @@ _CONFIGURATION = {
     # A worker would retry fetching data from a dead one for 30 s; on one machine 3 s are enough.
     "distributed.comm.timeouts.connect": "3s",
 }
+_EXPENDABLE = "500"
+"""When memory is short, the kernel ends a worker rather than the process that started it."""
 
 
 def main() -> None:
     """Execute tasks until closed."""
-    settings = json.loads(sys.argv[1])
+    settings = json.loads(_first_line())
     sys.path += [folder for folder in settings["path"] if folder not in sys.path]
     threading.Thread(target=end_with_parent, args=(settings["folder"],), daemon=True).start()
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a dump would hold the key, and delay the restart
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(_EXPENDABLE)
     asyncio.run(_serve(settings))
+
+
+def _first_line() -> bytes:
+    """The settings. Unbuffered: `end_with_parent` reads the rest."""
+    line = b""
+    while not line.endswith(b"\n"):
+        part = os.read(0, 65536)
+        if not part:
+            sys.exit(1)
+        line += part
+    return line
 
 
 async def _serve(settings: dict[str, Any]) -> None:
@@ -37,10 +58,12 @@ async def _serve(settings: dict[str, Any]) -> None:
 
     # Set before the engine is loaded, which then sets up its loggers.
     dask.config.set({"logging": {"distributed": "critical"}})
-    from distributed import Worker
+    from distributed import Security, Worker
 
     import headrace.runtime.bodies  # noqa: F401 - loaded before the first task needs it
+    from headrace.runtime.crash_notes import keep_notes
 
+    keep_notes(Path(settings["folder"]), settings["name"])
     with dask.config.set(_CONFIGURATION):
         async with Worker(
             settings["scheduler"],
@@ -49,6 +72,8 @@ async def _serve(settings: dict[str, Any]) -> None:
             memory_limit=settings["memory"],
             local_directory=settings["folder"],
             host="127.0.0.1",
+            protocol="tls",
+            security=Security(require_encryption=True, **settings["security"]),
             dashboard=False,
         ) as worker:
             await worker.finished()
@@ -61,6 +86,9 @@ def end_with_parent(folder: str) -> None:
         pass
     shutil.rmtree(folder, ignore_errors=True)
     if os.getpgrp() == os.getpid():
+        from headrace.runtime.local_workers import end_session
+
+        end_session(os.getpid(), spare=os.getpid())
         os.killpg(os.getpgrp(), signal.SIGKILL)
     os._exit(1)
 

@@ -7,10 +7,14 @@ is public in distributed.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
 METADATA = "headrace"
+ATTEMPT = "headrace-attempt"
+"""The annotation of a task that is tried again."""
 _CLOCK_NOISE = 0.1
 _shipping = threading.Lock()
 _last_shipped: dict[str, Any] | None = None
@@ -50,3 +54,39 @@ def attach_measurement(measured: dict[str, Any]) -> None:
     state = worker.state.tasks.get(thread_state.key)
     if state is not None:
         state.metadata[METADATA] = measured
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """The task that this thread executes, as the engine knows it."""
+
+    key: str
+    host: str
+    threads: int
+    """Threads of this worker."""
+    attempt: int
+
+
+def running_task() -> RunningTask:
+    """On a worker, in a task: what it is and where."""
+    from distributed.worker import get_worker, thread_state
+
+    worker, key = get_worker(), thread_state.key
+    state = worker.state.tasks.get(key)
+    annotations = (state.annotations if state is not None else None) or {}
+    return RunningTask(str(key), str(worker.name), worker.state.nthreads, annotations.get(ATTEMPT, 1))
+
+
+def ship(topic: str, message: dict[str, Any]) -> None:
+    """On a worker, in a task: send a message to the clients that listen to a topic, before the task ends."""
+    from distributed.worker import get_worker
+
+    get_worker().log_event(topic, message)
+
+
+def join_task() -> Callable[[], None]:
+    """On a worker, in a task: a function that makes another thread part of this task."""
+    from distributed.worker import thread_state
+
+    here = dict(thread_state.__dict__)
+    return lambda: thread_state.__dict__.update(here)
