@@ -148,27 +148,26 @@ class Record:
         query = "SELECT task, host, start, finish FROM plans WHERE run = ? ORDER BY rowid"
         return self._read(PlanRow, query, (self.run(run).id,))
 
-    def measurements(self, kinds: Iterable[str] | None = None) -> list[Measurement]:
-        """Measured run times, oldest first, of these kinds or of all tasks with a kind."""
-        query = (
-            "SELECT kind, host, max(0, t.finish - t.start), input_bytes"
-            " FROM tasks t JOIN runs r ON r.id = t.run WHERE t.status = 'done' AND kind != ''"
-            " ORDER BY r.started + t.finish, seq"
-        )
-        wanted = None if kinds is None else set(kinds)
-        return [m for m in self._read(Measurement, query) if wanted is None or m.kind in wanted]
+    def measurements(
+        self, kinds: Iterable[str] | None = None, newest: int = NEWEST
+    ) -> list[Measurement]:
+        """Measured run times, oldest first, of these kinds or of all tasks with a kind.
+
+        The `newest` of each kind on each host are returned, so that the cost does not grow with the record.
+        """
+        return self._made(Measurement, measured_rows(self._database, kinds, newest))
 
     def item_sizes(self, graph: Graph) -> dict[str, float]:
         """Size of each item in bytes, from the latest run of this program that measured it."""
-        query = (
-            "SELECT item, size FROM items i JOIN runs r ON r.id = i.run WHERE digest = ?"
-            " ORDER BY r.started, r.id"
-        )
-        return dict(self._read(lambda item, size: (item, size), query, (program_digest(graph),)))
+        produced = int((graph.producer >= 0).sum())
+        return newest_sizes(self._database, program_digest(graph), produced)
 
     def _read(self, make: Callable[..., _Row], query: str, values: tuple[Any, ...] = ()) -> list[_Row]:
+        return self._made(make, self._database.rows(query, values))
+
+    def _made(self, make: Callable[..., _Row], rows: Iterable[tuple[Any, ...]]) -> list[_Row]:
         try:
-            return [make(*row) for row in self._database.rows(query, values)]
+            return [make(*row) for row in rows]
         except (TypeError, ValueError, UsageError) as error:
             raise self._database.broken(f"the record contains an invalid row: {error}") from None
 
