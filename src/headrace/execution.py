@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,13 +26,17 @@ from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
 from headrace.planners.timed import plan_with_bound
 from headrace.predict.history import predict
+from headrace.runtime.run_policy import RunPolicy, run_policy
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
+    from headrace.record.launch import ProgramSource
+    from headrace.record.result_files import ResultFiles
     from headrace.rules.given import Rules
     from headrace.rules.tree import RuleSet
     from headrace.runtime.cluster import Cluster
     from headrace.runtime.execute import Outcome
+    from headrace.runtime.hooks import RunHooks
 
 ENGINE = "dask"
 """The scheduler name that leaves placement to the engine."""
@@ -58,6 +61,10 @@ class Run:
     platform: Platform
     files: dict[str, Path]
     """The file of each result."""
+    unwritten: dict[str, HeadraceError] = field(default_factory=dict)
+    """Results with a path that could not be written, and why; the others are there."""
+    reused: tuple[str, ...] = ()
+    """Tasks that did not run because what they make was kept by earlier sessions of the run."""
 
     @cached_property
     def bound(self) -> float | None:
@@ -86,8 +93,12 @@ class Run:
 
     @property
     def failure(self) -> TaskFailed | None:
-        """Why the run ended early, as an exception that can be raised; None if it completed."""
-        return self.outcome.failure
+        """Why the run is not complete, as an exception that can be raised; None if it is."""
+        if self.outcome.failure is not None or not self.unwritten:
+            return self.outcome.failure
+        first = next(iter(self.unwritten.values()))
+        more = f", and {len(self.unwritten) - 1} more" if len(self.unwritten) > 1 else ""
+        return TaskFailed(first.problem + more, where=first.where, hint=first.hint)
 
 
 def run(
@@ -106,6 +117,10 @@ def run(
     learn: bool = True,
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
+    say: Callable[[str], None] = lambda text: None,
+    source: ProgramSource | None = None,
+    policy: RunPolicy | None = None,
+    **more: Any,
 ) -> Run:
     """Run a program on local workers, on a cluster at `tls://host:port`, or on an open `Cluster`.
 
@@ -137,6 +152,12 @@ def run(
         Called with every event.
     planned
         Called with the initial plan before the run starts.
+    say
+        Called with notes for the user, such as that the disk is full.
+    source
+        Where the program comes from: stored, so that `headrace resume` finds it again.
+    policy
+        What to do about failures, and what to keep; its fields can also be given as keywords, such as `keep="all"`.
 
     Returns
     -------
@@ -153,29 +174,138 @@ def run(
     {'y': 21}
     """
     from headrace.record import Record
-    from headrace.runtime.results import write_results
+    from headrace.record.launch import Launch
 
-    asked = _rules(rules)
-    with (
-        Record.open(None if record is None else Path(record)) as book,
-        _cluster(on, workers, speeds, stretch, tls) as cluster,
-    ):
-        graph, platform = _estimates(program, cluster.platform, book if learn else None)
-        plan, policy, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
-        planned(plan)
-        with book.begin(program.name, graph, platform, name, plan) as entry:
+    wishes = Wishes(
+        on,
+        scheduler,
+        _rules(rules),
+        when_impossible,
+        workers,
+        tuple(speeds) if speeds is not None else None,
+        stretch,
+        tls,
+        learn,
+        output,
+        run_policy(policy, more),
+    )
+    with Record.open(None if record is None else Path(record)) as book:
+        launch = Launch.of(program, source, wishes.stored()).text()
+
+        def begin(graph: Graph, platform: Platform, name: str, plan: Plan | None) -> RunRecord:
+            return book.begin(program.name, graph, platform, name, plan, launch=launch)
+
+        return carry_out(program, wishes, book, begin, Listeners(observe, planned, say))
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """Where and how to run a program."""
+
+    on: str | Cluster
+    scheduler: str | Planner | Scheduler
+    rules: RuleSet | None
+    when_impossible: WhenImpossible
+    workers: int | None
+    speeds: tuple[float, ...] | None
+    stretch: float
+    tls: dict[str, Any] | None
+    learn: bool
+    output: str | Path
+    policy: RunPolicy
+
+    def stored(self) -> dict[str, Any]:
+        """As JSON values; objects, which cannot be found again, are left out."""
+        return {
+            "on": self.on if isinstance(self.on, str) else "local",
+            "scheduler": self.scheduler if isinstance(self.scheduler, str) else DEFAULT,
+            "rules": None if self.rules is None else self.rules.text,
+            "when_impossible": self.when_impossible,
+            "workers": self.workers,
+            "speeds": self.speeds,
+            "stretch": self.stretch,
+            "tls": None if self.tls is None else {k: str(v) for k, v in self.tls.items() if v is not None},
+            "learn": self.learn,
+            "output": str(Path(self.output).absolute()),
+            "policy": asdict(self.policy),
+        }
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """What the caller wants to know while a program runs."""
+
+    observe: Callable[[Event], None] = lambda event: None
+    planned: Callable[[Plan | None], None] = lambda plan: None
+    say: Callable[[str], None] = lambda text: None
+
+
+Begin: TypeAlias = Callable[[Graph, Platform, str, Plan | None], "RunRecord"]
+
+
+def carry_out(
+    program: Program,
+    wishes: Wishes,
+    book: Record,
+    begin: Begin,
+    listeners: Listeners,
+    base: str | Path = ".",
+) -> Run:
+    """Plan and execute a program, and record it in what `begin` returns."""
+    with _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls) as cluster:
+        graph, platform = _estimates(program, cluster.platform, book if wishes.learn else None)
+        plan, policy, name, obeyed = _policy(
+            wishes.scheduler, graph, platform, wishes.rules, wishes.when_impossible
+        )
+        listeners.planned(plan)
+        with (
+            begin(graph, platform, name, plan) as entry,
+            _committing(program, wishes, entry, cluster.client, listeners.say) as (
+                files,
+                hooks,
+            ),
+        ):
 
             def both(event: Event) -> None:
                 entry.observe(event)
-                observe(event)
+                listeners.observe(event)
 
-            outcome = cluster.execute(program, policy, both, graph=obeyed, platform=platform)
-            files = write_results(program, outcome.results, output)
-            files |= _keep(program, outcome.results, files, entry.results_folder)
-            _note_locations(program, outcome, files, entry)
-            done = Run(entry.id, name, plan, outcome, graph, platform, files)
-            entry.finish("failed" if outcome.failure else "done", outcome.makespan, done.bound)
+            outcome = cluster.execute(
+                program, policy, both, graph=obeyed, platform=platform, base=base, hooks=hooks
+            )
+            for item, value in outcome.results.items():
+                files.offer_value(item, value)
+            files.finish()
+            done = Run(entry.id, name, plan, outcome, graph, platform, files.files, files.failures)
+            _finish(done, entry, book, wishes.policy)
             return done
+
+
+@contextmanager
+def _committing(
+    program: Program, wishes: Wishes, entry: RunRecord, client: Any, say: Callable[[str], None]
+) -> Iterator[tuple[ResultFiles, RunHooks]]:
+    """Commit and write what workers make; also after an error, as far as there is room."""
+    from headrace.record.committer import Committer
+    from headrace.record.result_files import ResultFiles
+
+    files = ResultFiles(program, entry, wishes.output, say=say, patience=wishes.policy.disk_wait)
+    committer = Committer(entry, files, client, say)
+    try:
+        yield files, committer.hooks(wishes.policy.keep)
+        committer.finish()
+    finally:
+        files.finish(wait=False)
+
+
+def _finish(done: Run, entry: RunRecord, book: Record, policy: RunPolicy) -> None:
+    """Close the record of a run, and remove kept files that nobody needs any more."""
+    failed = done.failure is not None
+    bound = done.bound if entry.session.number == 1 else None
+    entry.finish("failed" if failed else "done", done.makespan, bound, patience=policy.disk_wait)
+    if not failed and policy.keep != "all":
+        book.drop_intermediates(entry.id)
+    entry.kept.drop_others(book.kept(entry.id))
 
 
 @contextmanager
@@ -256,30 +386,3 @@ def _policy(
     require_valid(graph, platform, plan)
     made.first = replace(plan, graph=obeyed)
     return plan, made, made.name, obeyed
-
-
-def _keep(
-    program: Program, results: dict[str, Any], written: dict[str, Path], folder: Path
-) -> dict[str, Path]:
-    """Write results without a path to the run's folder, if they can be encoded as files."""
-    from headrace.formats.files import write_file
-    from headrace.runtime.results import encode
-
-    kept = {}
-    for item in program.results():
-        if item.name in written or item.name not in results:
-            continue
-        try:
-            content, suffix = encode(results[item.name], item.name)
-        except HeadraceError:
-            continue
-        stem = quote(item.name, safe="")[:120]
-        kept[item.name] = folder / (stem if Path(stem).suffix else stem + suffix)
-        write_file(kept[item.name], content, compress=False, make_folder=True)
-    return kept
-
-
-def _note_locations(program: Program, outcome: Outcome, files: dict[str, Path], entry: RunRecord) -> None:
-    for name, path in files.items():
-        if name in program.producer:
-            entry.stored(program.producer[name], str(path.absolute()))

@@ -19,6 +19,7 @@ APPLICATION_ID = 0x48647263
 BUSY_SECONDS = 10.0
 """How long to wait for a lock held by another process."""
 
+
 class Database:
     """One connection, shared by the threads of this process under a lock."""
 

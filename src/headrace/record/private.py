@@ -62,7 +62,9 @@ def _require_own(path: Path) -> None:
         )
     if about.st_uid != os.geteuid() and os.geteuid() != 0:
         raise BadFile(
-            "this folder belongs to another user", where=str(path), hint="set HEADRACE_HOME to your own folder"
+            "this folder belongs to another user",
+            where=str(path),
+            hint="set HEADRACE_HOME to your own folder",
         )
 
 

@@ -17,6 +17,7 @@ from headrace.model.graph import Graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.runtime.execute import Outcome, execute
+from headrace.runtime.hooks import NO_HOOKS, RunHooks
 from headrace.runtime.local_workers import LocalWorkers, start_workers
 from headrace.runtime.probe import probe_speeds
 
@@ -49,6 +50,7 @@ class Cluster:
         base: str | Path = ".",
         graph: Graph | None = None,
         platform: Platform | None = None,
+        hooks: RunHooks = NO_HOOKS,
     ) -> Outcome:
         """Run a program; with `scheduler` None, the engine places the tasks.
 
@@ -70,6 +72,7 @@ class Cluster:
                 base=base,
                 patience=patience,
                 graph=graph,
+                hooks=hooks,
             )
         except KeyboardInterrupt:
             self.close()

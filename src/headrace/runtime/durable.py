@@ -15,7 +15,9 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _CHUNK = 1 << 20
 
 
-def write_whole(path: Path, parts: Iterable[bytes | memoryview], *, mode: int = 0o666, durable: bool = True) -> str:
+def write_whole(
+    path: Path, parts: Iterable[bytes | memoryview], *, mode: int = 0o666, durable: bool = True
+) -> str:
     """Write a file by a temporary one in the same folder; returns the checksum of its contents.
 
     Parameters

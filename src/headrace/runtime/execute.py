@@ -19,8 +19,11 @@ from headrace.model.events import Event, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.runtime.commit import reaches
 from headrace.runtime.dask_plugin import CoordinatorPlugin
 from headrace.runtime.graph import EngineGraph, build_engine_graph
+from headrace.runtime.hooks import NO_HOOKS, RunHooks
+from headrace.runtime.kept_files import Keeping, Kept, folder_token
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
 
@@ -67,10 +70,12 @@ def execute(
     base: str | Path = ".",
     patience: float = 0.0,
     graph: Graph | None = None,
+    hooks: RunHooks = NO_HOOKS,
 ) -> Outcome:
     """Run a program through a connected client; `observe` is called with each event, in this thread.
 
-    `graph` is the program's graph, optionally with better estimates of run times and sizes.
+    `graph` is the program's graph, optionally with better estimates of run times and sizes. `hooks` say what else
+    to do, and where workers keep what they make.
 
     With `scheduler` None, the engine places the tasks. If no worker is left, the run ends with NoPlan
     after `patience` seconds.
@@ -79,8 +84,10 @@ def execute(
     token = (
         f"0{uuid.uuid4().hex[:11]}"  # starts with a digit: the engine then treats it as a hash, not as a name
     )
-    engine_graph = build_engine_graph(program, token, base)
-    run = _Run(client, engine_graph, observe, None if timeout is None else time.monotonic() + timeout)
+    shared = hooks.keeping is None or _all_reach(client, program, hooks.keeping)
+    engine_graph = build_engine_graph(program, token, base, hooks.keeping, shared)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    run = _Run(client, engine_graph, observe, deadline, hooks)
     policy = None
     if scheduler is not None:
         with packer() as pack:
@@ -92,11 +99,24 @@ def execute(
         return run.carry_out(program, planning)
 
 
+def _all_reach(client: Any, program: Program, keeping: Keeping) -> bool:
+    """Whether all workers see the record's folder; asked only if kept files are to be read."""
+    if not any(isinstance(item.value, Kept) and item.value.file for item in program.inputs()):
+        return True
+    return all(client.run(reaches, keeping.folder, folder_token(keeping.key)).values())
+
+
 class _Run:
     def __init__(
-        self, client: Any, graph: EngineGraph, observe: Callable[[Event], None], deadline: float | None
+        self,
+        client: Any,
+        graph: EngineGraph,
+        observe: Callable[[Event], None],
+        deadline: float | None,
+        hooks: RunHooks,
     ) -> None:
         self.client = client
+        self.hooks = hooks
         self.graph = graph
         self.observe = observe
         self.deadline = deadline
@@ -143,6 +163,7 @@ class _Run:
         """Process one batch of messages, or detect that none will come."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise RunStopped("the time limit is exceeded", where="run", hint="allow more time")
+        self.hooks.check()
         try:
             message = self.messages.get(timeout=_LISTEN_SECONDS)
         except Empty:
@@ -157,6 +178,8 @@ class _Run:
 
     def _take(self, message: dict[str, Any]) -> None:
         self.measured.update(message["measured"])
+        for task, measured in message["measured"]:
+            self.hooks.measured(task, measured)
         for encoded in message["events"]:
             event = decode_event(encoded)
             self.events.append(event)

@@ -15,13 +15,15 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from headrace.model.errors import BadFile
 from headrace.runtime.durable import write_whole
 
+Keep: TypeAlias = Literal["all", "auto", "results"]
 Part: TypeAlias = bytes | memoryview
 KEY_BYTES = 32
+TOKEN_FILE = "token"
 _MAGIC = b"HDRCKEP1"
 _HEAD = struct.Struct("<8s32sQ")
 _MOST_PARTS = 1 << 20
@@ -40,6 +42,16 @@ class Kept:
     """Bytes of the pickle."""
 
 
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What a worker needs to know to keep values and to read kept ones."""
+
+    run: str
+    folder: str
+    key: bytes
+    keep: Keep
+
+
 def pickled(value: Any) -> list[Part]:
     """A value as a pickle and its large buffers; classes that cannot be imported are pickled by value."""
     buffers: list[pickle.PicklePart] = []
@@ -47,13 +59,18 @@ def pickled(value: Any) -> list[Part]:
         head = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
         if b"__main__" not in head:
             return [head, *(buffer.raw() for buffer in buffers)]
-    except Exception:  # noqa: S110 - whatever it was, the next attempt says it
+    except Exception:  # whatever it was, the next attempt says it
         pass
     import cloudpickle  # type: ignore[import-untyped]
 
     buffers.clear()
     head = cloudpickle.dumps(value, protocol=5, buffer_callback=buffers.append)
     return [head, *(buffer.raw() for buffer in buffers)]
+
+
+def folder_token(key: bytes) -> str:
+    """The content of the file that tells a worker on another machine that it sees the record's folder."""
+    return hashlib.blake2b(b"token", key=key, digest_size=16).hexdigest()
 
 
 def size_of_parts(parts: Sequence[Part]) -> int:
@@ -105,7 +122,9 @@ def sealed_parts(kept: Kept, folder: Path, key: bytes, run: str) -> list[memoryv
     written = kept.checksum
     if kept.file:
         written, parts = _parts_of_file(folder / kept.file)
-    if written != kept.checksum or not hmac.compare_digest(seal(key, run, kept.item, parts).hex(), kept.checksum):
+    if written != kept.checksum or not hmac.compare_digest(
+        seal(key, run, kept.item, parts).hex(), kept.checksum
+    ):
         raise BadFile("this is not what was committed", where=where, hint="resume the run: it is made again")
     return parts
 

@@ -50,3 +50,22 @@ def attach_measurement(measured: dict[str, Any]) -> None:
     state = worker.state.tasks.get(thread_state.key)
     if state is not None:
         state.metadata[METADATA] = measured
+
+
+def reported() -> dict[str, Any] | None:
+    """On a worker, in a task: what it has reported so far."""
+    state = _own_state()
+    return None if state is None else state.metadata.get(METADATA)
+
+
+def add_to_report(more: dict[str, Any]) -> None:
+    """On a worker, in a task: add to what it has reported with `attach_measurement`."""
+    report = reported()
+    if report is not None:
+        report.update(more)
+
+
+def _own_state() -> Any:
+    from distributed.worker import get_worker, thread_state
+
+    return get_worker().state.tasks.get(thread_state.key)
