@@ -24,6 +24,8 @@ COMMANDS = {
     "demo": "Run a real program with and without a plan, and compare.",
     "warmup": "Compile everything once, so that later commands start fast.",
     "run": "Run a program on local workers or a Dask cluster.",
+    "resume": "Go on with a run that was killed, cancelled or failed.",
+    "cancel": "End a run that another process carries out.",
     "runs": "List recorded runs, or show one of them.",
     "trial": "Measure the filters of a pipeline in a trial run.",
     "deploy": "Choose copies, hosts and flows for a pipeline's filters.",

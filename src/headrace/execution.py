@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from headrace.rules.tree import RuleSet
     from headrace.runtime.cluster import Cluster
     from headrace.runtime.execute import Outcome
-    from headrace.runtime.hooks import RunHooks
 
 ENGINE = "dask"
 """The scheduler name that leaves placement to the engine."""
@@ -176,18 +175,18 @@ def run(
     from headrace.record import Record
     from headrace.record.launch import Launch
 
-    wishes = Wishes(
-        on,
-        scheduler,
-        _rules(rules),
-        when_impossible,
-        workers,
-        tuple(speeds) if speeds is not None else None,
-        stretch,
-        tls,
-        learn,
-        output,
-        run_policy(policy, more),
+    wishes = wishes_of(
+        on=on,
+        scheduler=scheduler,
+        rules=rules,
+        when_impossible=when_impossible,
+        workers=workers,
+        speeds=speeds,
+        stretch=stretch,
+        tls=tls,
+        learn=learn,
+        output=output,
+        policy=run_policy(policy, more),
     )
     with Record.open(None if record is None else Path(record)) as book:
         launch = Launch.of(program, source, wishes.stored()).text()
@@ -200,19 +199,19 @@ def run(
 
 @dataclass(frozen=True)
 class Wishes:
-    """Where and how to run a program."""
+    """Where and how to run a program: parameters of `run`."""
 
-    on: str | Cluster
-    scheduler: str | Planner | Scheduler
-    rules: RuleSet | None
-    when_impossible: WhenImpossible
-    workers: int | None
-    speeds: tuple[float, ...] | None
-    stretch: float
-    tls: dict[str, Any] | None
-    learn: bool
-    output: str | Path
-    policy: RunPolicy
+    on: str | Cluster = "local"
+    scheduler: str | Planner | Scheduler = DEFAULT
+    rules: RuleSet | None = None
+    when_impossible: WhenImpossible = "stop"
+    workers: int | None = None
+    speeds: Sequence[float] | None = None
+    stretch: float = 1.0
+    tls: dict[str, Any] | None = None
+    learn: bool = True
+    output: str | Path = "."
+    policy: RunPolicy = field(default_factory=RunPolicy)
 
     def stored(self) -> dict[str, Any]:
         """As JSON values; objects, which cannot be found again, are left out."""
@@ -222,13 +221,18 @@ class Wishes:
             "rules": None if self.rules is None else self.rules.text,
             "when_impossible": self.when_impossible,
             "workers": self.workers,
-            "speeds": self.speeds,
+            "speeds": None if self.speeds is None else list(self.speeds),
             "stretch": self.stretch,
             "tls": None if self.tls is None else {k: str(v) for k, v in self.tls.items() if v is not None},
             "learn": self.learn,
             "output": str(Path(self.output).absolute()),
             "policy": asdict(self.policy),
         }
+
+
+def wishes_of(*, rules: Rules | None = None, **given: Any) -> Wishes:
+    """Parameters of `run`, with rules read."""
+    return Wishes(rules=_rules(rules), **given)
 
 
 @dataclass(frozen=True)
@@ -252,6 +256,8 @@ def carry_out(
     base: str | Path = ".",
 ) -> Run:
     """Plan and execute a program, and record it in what `begin` returns."""
+    from headrace.record.committer import Committer
+
     with _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls) as cluster:
         graph, platform = _estimates(program, cluster.platform, book if wishes.learn else None)
         plan, policy, name, obeyed = _policy(
@@ -260,10 +266,12 @@ def carry_out(
         listeners.planned(plan)
         with (
             begin(graph, platform, name, plan) as entry,
-            _committing(program, wishes, entry, cluster.client, listeners.say) as (
-                files,
-                hooks,
-            ),
+            Committer(
+                entry,
+                result_files(program, wishes, entry, book, listeners.say),
+                cluster.client,
+                listeners.say,
+            ) as committer,
         ):
 
             def both(event: Event) -> None:
@@ -271,40 +279,42 @@ def carry_out(
                 listeners.observe(event)
 
             outcome = cluster.execute(
-                program, policy, both, graph=obeyed, platform=platform, base=base, hooks=hooks
+                program,
+                policy,
+                both,
+                graph=obeyed,
+                platform=platform,
+                base=base,
+                hooks=committer.hooks(wishes.policy.keep),
             )
-            for item, value in outcome.results.items():
-                files.offer_value(item, value)
-            files.finish()
+            files = committer.complete(outcome.results)
             done = Run(entry.id, name, plan, outcome, graph, platform, files.files, files.failures)
-            _finish(done, entry, book, wishes.policy)
+            finish_run(done, entry, book, wishes.policy)
             return done
 
 
-@contextmanager
-def _committing(
-    program: Program, wishes: Wishes, entry: RunRecord, client: Any, say: Callable[[str], None]
-) -> Iterator[tuple[ResultFiles, RunHooks]]:
-    """Commit and write what workers make; also after an error, as far as there is room."""
-    from headrace.record.committer import Committer
-    from headrace.record.result_files import ResultFiles
+def result_files(
+    program: Program, wishes: Wishes, entry: RunRecord, book: Record, say: Callable[[str], None]
+) -> ResultFiles:
+    """The files of a run's results; intact files of an earlier session are not written again."""
+    from headrace.record.result_files import ResultFiles, intact_files
 
-    files = ResultFiles(program, entry, wishes.output, say=say, patience=wishes.policy.disk_wait)
-    committer = Committer(entry, files, client, say)
-    try:
-        yield files, committer.hooks(wishes.policy.keep)
-        committer.finish()
-    finally:
-        files.finish(wait=False)
+    written = intact_files(book.results(entry.id)) if entry.session.number > 1 else {}
+    return ResultFiles(
+        program, entry, wishes.output, say=say, patience=wishes.policy.disk_wait, written=written
+    )
 
 
-def _finish(done: Run, entry: RunRecord, book: Record, policy: RunPolicy) -> None:
+def finish_run(done: Run, entry: RunRecord, book: Record, policy: RunPolicy) -> None:
     """Close the record of a run, and remove kept files that nobody needs any more."""
     failed = done.failure is not None
     bound = done.bound if entry.session.number == 1 else None
     entry.finish("failed" if failed else "done", done.makespan, bound, patience=policy.disk_wait)
     if not failed and policy.keep != "all":
-        book.drop_intermediates(entry.id)
+        results = {
+            name for name, wanted in zip(done.graph.item_names, done.graph.result, strict=True) if wanted
+        }
+        book.drop_intermediates(entry.id, results)
     entry.kept.drop_others(book.kept(entry.id))
 
 
@@ -345,6 +355,17 @@ def _estimates(program: Program, platform: Platform, book: Record | None) -> tup
         estimated = np.where(graph.unknown_size, np.nan, graph.size).tolist()
         graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, estimated, strict=True)])
     return predict(graph, platform, book.measurements(graph.kinds))
+
+
+def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Plan | None, Platform]:
+    """The scheduler's name, the plan that a run would start with, and its platform; no local worker is started."""
+    local = wishes.on == "local"
+    opened = _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls)
+    with nullcontext() if local else opened as cluster:
+        here = Platform.local(wishes.workers, speeds=wishes.speeds) if cluster is None else cluster.platform
+        graph, platform = _estimates(program, here, book if wishes.learn else None)
+        plan, _, name, _ = _policy(wishes.scheduler, graph, platform, wishes.rules, wishes.when_impossible)
+        return name, plan, platform
 
 
 def _rules(given: Rules | None) -> RuleSet | None:

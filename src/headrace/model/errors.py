@@ -104,6 +104,10 @@ class TaskFailed(HeadraceError):
     exit_code = 1
 
 
+class ProgramChanged(HeadraceError):
+    """A run cannot be resumed, because its program or inputs are not those that it was started with."""
+
+
 class RunStopped(HeadraceError):
     """A run was interrupted by the user."""
 

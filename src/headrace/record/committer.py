@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Self
 
 from headrace.model.errors import RunStopped
 from headrace.record.journal import RunRecord
@@ -51,12 +51,23 @@ class Committer:
         if isinstance(measured, dict):
             measured.pop("kept", None)  # its contents are not needed twice
 
-    def finish(self) -> None:
-        """Wait for what is still to be fetched from workers."""
+    def complete(self, results: Mapping[str, Any]) -> ResultFiles:
+        """Wait for everything: what is still to be fetched, and all results as files."""
         if self._fetcher is not None:
             self._remote.put(None)
             while self._fetcher.is_alive():
                 self._fetcher.join(0.5)
+        for item, value in results.items():
+            self._results.offer_value(item, value)
+        self._results.finish()
+        return self._results
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # After an error too, results that are there are written, as far as there is room.
+        self._results.finish(wait=False)
 
     def _commit(self, kept: Kept) -> None:
         self._entry.keep(kept)

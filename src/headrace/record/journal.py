@@ -173,8 +173,8 @@ class RunRecord:
                 return [("tasks", row), *(("items", (self.id, item, size)) for item, size in sizes)]
             case TaskErred(time=finish, task=task, host=host, error=error):
                 kind, read = self._known(task)
-                row = (self.id, task, kind, host, None, self._since_start(finish), read, 0.0, "failed", error)
-                return [("tasks", (*row, self.session.number))]
+                failed = (self._since_start(finish), read, 0.0, "failed", error, self.session.number)
+                return [("tasks", (self.id, task, kind, host, None, *failed))]
             case DataMoved(time=finish, item=item, source=source, target=target, start=start, size=size):
                 self._measure(item, size)
                 times = self._since_start(start), self._since_start(finish)

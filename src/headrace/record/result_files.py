@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -14,7 +14,8 @@ from headrace.model.errors import BadFile, HeadraceError, TaskFailed
 from headrace.model.program import Program
 from headrace.model.units import show_time
 from headrace.record.journal import RunRecord
-from headrace.runtime.durable import has_no_room, write_whole
+from headrace.record.rows import ResultRow
+from headrace.runtime.durable import checksum_of, has_no_room, write_whole
 from headrace.runtime.kept_files import Kept
 from headrace.runtime.results import encode
 
@@ -39,16 +40,21 @@ class ResultFiles:
         *,
         say: Callable[[str], None] = lambda text: None,
         patience: float = DISK_SECONDS,
+        written: Mapping[str, Path] | None = None,
     ) -> None:
         self.files: dict[str, Path] = {}
         self.failures: dict[str, HeadraceError] = {}
         self._entry = entry
         self._base = Path(base)
-        self._paths = {item.name: item.path for item in program.results() if item.name in program.producer}
-        self._paths |= {item.name: item.path for item in program.results() if item.path is not None}
+        self._paths = {item.name: item.path for item in program.results()}
         self._say = say
         self._patience = patience
         self._asked: set[str] = set()
+        for item, path in (written or {}).items():
+            wanted = self._paths.get(item)
+            if item in self._paths and (wanted is None or path == (self._base / wanted).absolute()):
+                self.files[item] = path
+                self._asked.add(item)
         self._queue: SimpleQueue[tuple[str, Callable[[], Any]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=f"results {entry.id}", daemon=True)
         self._thread.start()
@@ -128,6 +134,22 @@ class ResultFiles:
                     )
             time.sleep(_RETRY_SECONDS)
             waited += _RETRY_SECONDS
+
+
+def intact_files(results: Iterable[ResultRow]) -> dict[str, Path]:
+    """Result files of an earlier session that are as they were written: O(bytes)."""
+    return {row.item: Path(row.location) for row in results if not result_problem(row)}
+
+
+def result_problem(row: ResultRow) -> str:
+    """What is wrong with a result file; "" if it is as it was written."""
+    try:
+        found = checksum_of(Path(row.location))
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    if not row.checksum:
+        return "was written without a checksum"
+    return "" if found == row.checksum else "is not what was written"
 
 
 def _make_folder(target: Path) -> None:

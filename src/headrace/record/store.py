@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from socket import gethostname
 from sqlite3 import Connection
@@ -185,13 +185,11 @@ class Record:
         query = "SELECT item, file, content, checksum, size FROM kept WHERE run = ? ORDER BY rowid"
         return self._read(_kept, query, (self.run(run).id,))
 
-    def drop_intermediates(self, run: str) -> None:
+    def drop_intermediates(self, run: str, results: Collection[str]) -> None:
         """Forget the kept values of a run that are not results."""
+        dropped = [(run, kept.item) for kept in self.kept(run) if kept.item not in results]
         with self._database.writing() as connection:
-            connection.execute(
-                "DELETE FROM kept WHERE run = ?1 AND item NOT IN (SELECT item FROM results WHERE run = ?1)",
-                (self.run(run).id,),
-            )
+            self._database.insert(connection, "DELETE FROM kept WHERE run = ? AND item = ?", dropped)
 
     def sessions(self, run: str) -> list[Session]:
         """When and where a run was begun and resumed."""

@@ -54,7 +54,7 @@ class Keeping:
 
 def pickled(value: Any) -> list[Part]:
     """A value as a pickle and its large buffers; classes that cannot be imported are pickled by value."""
-    buffers: list[pickle.PicklePart] = []
+    buffers: list[pickle.PickleBuffer] = []
     try:
         head = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
         if b"__main__" not in head:
