@@ -308,7 +308,7 @@ def result_files(
 def finish_run(done: Run, entry: RunRecord, book: Record, policy: RunPolicy) -> None:
     """Close the record of a run, and remove kept files that nobody needs any more."""
     failed = done.failure is not None
-    bound = done.bound if entry.session.number == 1 else None
+    bound = None if done.bound is None else entry.session.offset + done.bound
     entry.finish("failed" if failed else "done", done.makespan, bound, patience=policy.disk_wait)
     if not failed and policy.keep != "all":
         results = {
