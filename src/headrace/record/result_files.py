@@ -21,13 +21,17 @@ from headrace.runtime.results import encode
 
 DISK_SECONDS = 600.0
 """How long to wait for room on a full disk."""
+MOST_BARE = 100
+"""Results without a path that are written as files. If there are more, they are only kept in the record, where
+`headrace.resume` finds them: making a file takes longer than many a task."""
 _RETRY_SECONDS = 0.5
 
 
 class ResultFiles:
     """Writes results in a thread of its own; `finish` waits for it.
 
-    A result with a path is written relative to `base`, others to the run's folder of results, if they can be encoded.
+    A result with a path is written relative to `base`, others to the run's folder of results, if they can be encoded
+    and are not too many.
     On a full disk it waits, says so, and goes on when there is room; after `patience` seconds it gives up on what
     does not fit.
     """
@@ -47,6 +51,9 @@ class ResultFiles:
         self._entry = entry
         self._base = Path(base)
         self._paths = {item.name: item.path for item in program.results()}
+        bare = [name for name, path in self._paths.items() if path is None]
+        for name in bare if len(bare) > MOST_BARE else ():
+            del self._paths[name]
         self._say = say
         self._patience = patience
         self._asked: set[str] = set()

@@ -49,9 +49,10 @@ def write_whole(
             if durable:
                 os.fsync(descriptor)
         scratch.replace(path)
-    finally:
+    except BaseException:
         with suppress(OSError):
             scratch.unlink()
+        raise
     return digest.hexdigest()
 
 

@@ -51,6 +51,10 @@ class Keeping:
     key: bytes
     keep: Keep
 
+    def __dask_tokenize__(self) -> str:
+        """Keys of the engine are unique without it: the engine need not look into this for each task."""
+        return self.run
+
 
 def pickled(value: Any) -> list[Part]:
     """A value as a pickle and its large buffers; classes that cannot be imported are pickled by value."""
