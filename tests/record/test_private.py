@@ -84,9 +84,9 @@ def test_a_folder_that_all_users_share_is_refused(tmp_path):
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o1777
 
 
-_AS_NOBODY = """
+_AS_NOBODY = f"""
 import os, sys
-os.setgroups([]); os.setgid({id}); os.setuid({id})
+os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})
 read = 0
 for path in sys.argv[1:]:
     try:
@@ -95,7 +95,7 @@ for path in sys.argv[1:]:
     except PermissionError:
         pass
 print(read)
-""".format(id=NOBODY)
+"""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

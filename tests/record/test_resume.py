@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -65,7 +64,9 @@ def test_several_crashes_one_after_another(address, tmp_path, seed):
     place.client(address, "run", "3", "after").communicate(timeout=120)
     executed, committed = place.settled(), place.committed()
     for _ in range(4):
-        process = place.client(address, "resume", str(chance.randrange(2, 5)), chance.choice(["before", "after"]))
+        process = place.client(
+            address, "resume", str(chance.randrange(2, 5)), chance.choice(["before", "after"])
+        )
         process.communicate(timeout=120)
         again = place.settled()[len(executed) :]
         assert set(again) & committed == set()

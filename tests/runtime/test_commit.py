@@ -117,7 +117,9 @@ def test_a_note_tells_other_workers_what_a_value_costs(tmp_path):
 
 def test_several_outputs_are_kept_one_by_one(cluster, tmp_path):
     program = Program("p")
-    program.task(divmod, inputs=[program.input("a", value=7), program.input("b", value=2)], outputs=["q", "r"])
+    program.task(
+        divmod, inputs=[program.input("a", value=7), program.input("b", value=2)], outputs=["q", "r"]
+    )
     entries, _ = run_keeping(cluster, program, keeping(tmp_path))
     assert {k: load_kept(v, tmp_path, KEY, "r") for k, v in entries.items()} == {"q": 3, "r": 1}
 

@@ -62,7 +62,9 @@ def test_values_come_back(tmp_path_factory, value, item, small):
 def test_arrays_come_back_and_can_be_changed(tmp_path, value):
     found = load_kept(keep(tmp_path, "x", value), tmp_path, KEY, "r")
     for before, after in zip(
-        value if isinstance(value, list) else [value], found if isinstance(found, list) else [found], strict=True
+        value if isinstance(value, list) else [value],
+        found if isinstance(found, list) else [found],
+        strict=True,
     ):
         np.testing.assert_array_equal(before, after)
         if isinstance(after, np.ndarray) and after.size:

@@ -17,7 +17,9 @@ def programs(draw):
     items = ["i"]
     for number in range(draw(st.integers(1, 10))):
         read = draw(st.lists(st.sampled_from(items), max_size=3, unique=True))
-        before = draw(st.lists(st.sampled_from(sorted(program.tasks)), max_size=2, unique=True)) if number else []
+        before = (
+            draw(st.lists(st.sampled_from(sorted(program.tasks)), max_size=2, unique=True)) if number else []
+        )
         outputs = [f"{number}.{k}" for k in range(draw(st.integers(0, 2)))]
         program.task(None, name=f"t{number}", inputs=read, outputs=outputs, after=before)
         items += program.tasks[f"t{number}"].outputs
