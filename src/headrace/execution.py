@@ -26,7 +26,7 @@ from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
 from headrace.planners.timed import plan_with_bound
 from headrace.predict.history import predict
-from headrace.runtime.run_policy import RunPolicy, run_policy
+from headrace.runtime.run_policy import RunPolicy, with_fields
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
@@ -186,7 +186,7 @@ def run(
         tls=tls,
         learn=learn,
         output=output,
-        policy=run_policy(policy, more),
+        policy=with_fields(policy, more),
     )
     with Record.open(None if record is None else Path(record)) as book:
         launch = Launch.of(program, source, wishes.stored()).text()
@@ -285,6 +285,7 @@ def carry_out(
                 graph=obeyed,
                 platform=platform,
                 base=base,
+                policy=wishes.policy,
                 hooks=committer.hooks(wishes.policy.keep),
             )
             files = committer.complete(outcome.results)

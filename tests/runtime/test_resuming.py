@@ -157,9 +157,9 @@ def test_what_cannot_be_resumed_is_said(cluster: Cluster, tmp_path: Path) -> Non
     done = hr.run(program, cluster, "dask", record=tmp_path, output=tmp_path, learn=False)
     with pytest.raises(UsageError, match="built by a script"):
         hr.resume(done.id, record=tmp_path)
-    with pytest.raises(UsageError, match="no parameter 'colour'"):
+    with pytest.raises(UsageError, match="parameter 'colour'"):
         hr.resume(done.id, program, record=tmp_path, colour="red")
-    with pytest.raises(UsageError, match="no parameter 'colour'"):
+    with pytest.raises(UsageError, match="parameter 'colour'"):
         hr.run(program, cluster, "dask", record=tmp_path, colour="red")
     with Record.open(tmp_path) as record:
         with record._database.writing() as connection:

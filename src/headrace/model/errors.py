@@ -108,6 +108,18 @@ class ProgramChanged(HeadraceError):
     """A run cannot be resumed, because its program or inputs are not those that it was started with."""
 
 
+class RunStalled(HeadraceError):
+    """A run could not go on: nothing ran and nothing moved for a long time."""
+
+    exit_code = 3
+
+
+class ClusterRestarted(HeadraceError):
+    """Another client restarted the cluster, and with it the run was forgotten."""
+
+    exit_code = 3
+
+
 class RunStopped(HeadraceError):
     """A run was interrupted by the user."""
 

@@ -20,6 +20,7 @@ from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
 from headrace.runtime.local_workers import LocalWorkers, start_workers
 from headrace.runtime.probe import probe_speeds
+from headrace.runtime.run_policy import RunPolicy
 
 _NETWORK_BANDWIDTH = 125e6
 """Assumed bandwidth of each worker's port in a cluster without a network description: 1 Gbit/s."""
@@ -51,11 +52,12 @@ class Cluster:
         graph: Graph | None = None,
         platform: Platform | None = None,
         hooks: RunHooks = NO_HOOKS,
+        policy: RunPolicy | None = None,
     ) -> Outcome:
         """Run a program; with `scheduler` None, the engine places the tasks.
 
         `graph` and `platform` override those of the program and the cluster, to supply better estimates of run
-        times, sizes and speeds.
+        times, sizes and speeds. `policy` says how failures are dealt with.
 
         A failing task ends the run, and the outcome then has errors. An interruption closes the
         cluster and raises RunStopped.
@@ -73,6 +75,7 @@ class Cluster:
                 patience=patience,
                 graph=graph,
                 hooks=hooks,
+                policy=policy,
             )
         except KeyboardInterrupt:
             self.close()

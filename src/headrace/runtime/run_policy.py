@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 from headrace.model.errors import UsageError
+from headrace.model.units import quantity
 from headrace.runtime.kept_files import Keep
 
 Replication: TypeAlias = int | Literal["auto"]
@@ -29,7 +31,8 @@ class RunPolicy:
         default=20.0,
         metadata={
             "option": "--suspect",
-            "metavar": "SECONDS",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--suspect"),
             "help": "A worker that is silent for so long is suspected: its tasks run elsewhere too.",
         },
     )
@@ -37,7 +40,8 @@ class RunPolicy:
         default=60.0,
         metadata={
             "option": "--stall",
-            "metavar": "SECONDS",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--stall"),
             "help": "End the run with a diagnosis when nothing has moved for so long and nothing runs.",
         },
     )
@@ -49,7 +53,6 @@ class RunPolicy:
             "help": "Copy what every N-th level produces to a host that is not busy; 0: never; auto: by expected loss.",
         },
     )
-
     keep: Keep = field(
         default="auto",
         metadata={
@@ -62,7 +65,8 @@ class RunPolicy:
         default=600.0,
         metadata={
             "option": "--disk-wait",
-            "metavar": "SECONDS",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--disk-wait"),
             "help": "How long to wait for room when the disk is full.",
         },
     )
@@ -80,14 +84,18 @@ class RunPolicy:
             raise UsageError(f"replicate is {self.replicate!r}", hint="use 0 or more levels, or auto")
 
 
-def run_policy(policy: RunPolicy | None, more: Mapping[str, Any]) -> RunPolicy:
-    """A policy with some fields given as keywords.
+def with_fields(policy: RunPolicy | None, given: Mapping[str, Any]) -> RunPolicy:
+    """The policy, or the usual one, with these fields changed.
 
-    >>> run_policy(None, {"keep": "all"}).keep
-    'all'
+    >>> with_fields(None, {"replicate": 3}).replicate
+    3
+    >>> with_fields(None, {"stalling": 3})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    headrace.model.errors.UsageError: unknown parameter 'stalling' (try: one of suspect, ...)
     """
-    known = {declared.name for declared in fields(RunPolicy)}
-    for name in more:
+    known = [each.name for each in fields(RunPolicy)]
+    for name in given:
         if name not in known:
-            raise UsageError(f"there is no parameter {name!r}", hint=f"use one of {', '.join(sorted(known))}")
-    return replace(policy or RunPolicy(), **more)
+            raise UsageError(f"unknown parameter {name!r}", hint=f"one of {', '.join(known)}")
+    return replace(policy or RunPolicy(), **given)
