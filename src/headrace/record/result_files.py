@@ -83,6 +83,7 @@ class ResultFiles:
         # Joined in steps, so that Ctrl-C is noticed.
         while self._thread.is_alive():
             self._thread.join(_RETRY_SECONDS)
+        self.files = {item: self.files[item] for item in self._paths if item in self.files}
 
     def _put(self, item: str, load: Callable[[], Any]) -> None:
         if item in self._paths:
