@@ -87,6 +87,15 @@ def resume(
         If the program is not the one that was started.
     UsageError
         If there is no such run, or it is running.
+
+    >>> import tempfile
+    >>> import headrace as hr
+    >>> program = hr.Program("one")
+    >>> answer = program.task(lambda: 42, outputs=["answer"])
+    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
+    ...     done = hr.run(program, workers=1, record=folder, output=folder)
+    ...     hr.resume(done.id, program, record=folder).results
+    {'answer': 42}
     """
     from headrace.record import Record
 
