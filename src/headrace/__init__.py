@@ -42,12 +42,14 @@ if TYPE_CHECKING:
     from headrace.model.program import Data as Data
     from headrace.model.program import Program as Program
     from headrace.model.program import Task as Task
+    from headrace.resuming import resume as resume
     from headrace.simulator.events.config import SimulationConfig as SimulationConfig
 
 _HOME = {
     "plan": "headrace.api",
     "deploy": "headrace.deploying",
     "run": "headrace.execution",
+    "resume": "headrace.resuming",
     "simulate": "headrace.api",
     "replay": "headrace.api",
     "ReplanPolicy": "headrace.core.replan_policy",

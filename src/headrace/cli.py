@@ -24,6 +24,8 @@ COMMANDS = {
     "demo": "Run a real program with and without a plan, and compare.",
     "warmup": "Compile everything once, so that later commands start fast.",
     "run": "Run a program on local workers or a Dask cluster.",
+    "resume": "Go on with a run that was killed, cancelled or failed.",
+    "cancel": "End a run that another process carries out.",
     "runs": "List recorded runs, or show one of them.",
     "logs": "Show what a task of a run printed.",
     "certificates": "Create TLS certificates for a cluster of your own.",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -31,6 +30,8 @@ from headrace.runtime.run_policy import RunPolicy, with_fields
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
+    from headrace.record.launch import ProgramSource
+    from headrace.record.result_files import ResultFiles
     from headrace.rules.given import Rules
     from headrace.rules.tree import RuleSet
     from headrace.runtime.cluster import Cluster
@@ -59,6 +60,10 @@ class Run:
     platform: Platform
     files: dict[str, Path]
     """The file of each result."""
+    unwritten: dict[str, HeadraceError] = field(default_factory=dict)
+    """Results with a path that could not be written, and why; the others are there."""
+    reused: tuple[str, ...] = ()
+    """Tasks that did not run because what they make was kept by earlier sessions of the run."""
 
     @cached_property
     def bound(self) -> float | None:
@@ -87,8 +92,12 @@ class Run:
 
     @property
     def failure(self) -> TaskFailed | None:
-        """Why the run ended early, as an exception that can be raised; None if it completed."""
-        return self.outcome.failure
+        """Why the run is not complete, as an exception that can be raised; None if it is."""
+        if self.outcome.failure is not None or not self.unwritten:
+            return self.outcome.failure
+        first = next(iter(self.unwritten.values()))
+        more = f", and {len(self.unwritten) - 1} more" if len(self.unwritten) > 1 else ""
+        return TaskFailed(first.problem + more, where=first.where, hint=first.hint)
 
 
 def run(
@@ -107,8 +116,10 @@ def run(
     learn: bool = True,
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
+    say: Callable[[str], None] = lambda text: None,
+    source: ProgramSource | None = None,
     policy: RunPolicy | None = None,
-    **policy_fields: Any,
+    **more: Any,
 ) -> Run:
     """Run a program on local workers, on a cluster at `tls://host:port`, or on an open `Cluster`.
 
@@ -140,8 +151,12 @@ def run(
         Called with every event.
     planned
         Called with the initial plan before the run starts.
+    say
+        Called with notes for the user, such as that the disk is full.
+    source
+        Where the program comes from: stored, so that `headrace resume` finds it again.
     policy
-        How failures are dealt with. Its fields can also be given one by one, such as `suspect=5.0`.
+        What to do about failures, and what to keep; its fields can also be given as keywords, such as `keep="all"`.
 
     Returns
     -------
@@ -158,33 +173,152 @@ def run(
     {'y': 21}
     """
     from headrace.record import Record
-    from headrace.runtime.results import write_results
+    from headrace.record.launch import Launch
 
-    asked = _rules(rules)
-    failures = with_fields(policy, policy_fields)
-    with (
-        Record.open(None if record is None else Path(record)) as book,
-        _cluster(on, workers, speeds, stretch, tls) as cluster,
-    ):
-        graph, platform = _estimates(program, cluster.platform, book if learn else None)
-        plan, decides, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
-        planned(plan)
-        with book.begin(program.name, graph, platform, name, plan) as entry:
+    wishes = wishes_of(
+        on=on,
+        scheduler=scheduler,
+        rules=rules,
+        when_impossible=when_impossible,
+        workers=workers,
+        speeds=speeds,
+        stretch=stretch,
+        tls=tls,
+        learn=learn,
+        output=output,
+        policy=with_fields(policy, more),
+    )
+    with Record.open(None if record is None else Path(record)) as book:
+        launch = Launch.of(program, source, wishes.stored()).text()
+
+        def begin(graph: Graph, platform: Platform, name: str, plan: Plan | None) -> RunRecord:
+            return book.begin(program.name, graph, platform, name, plan, launch=launch)
+
+        return carry_out(program, wishes, book, begin, Listeners(observe, planned, say))
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """Where and how to run a program: parameters of `run`."""
+
+    on: str | Cluster = "local"
+    scheduler: str | Planner | Scheduler = DEFAULT
+    rules: RuleSet | None = None
+    when_impossible: WhenImpossible = "stop"
+    workers: int | None = None
+    speeds: Sequence[float] | None = None
+    stretch: float = 1.0
+    tls: dict[str, Any] | None = None
+    learn: bool = True
+    output: str | Path = "."
+    policy: RunPolicy = field(default_factory=RunPolicy)
+
+    def stored(self) -> dict[str, Any]:
+        """As JSON values; objects, which cannot be found again, are left out."""
+        return {
+            "on": self.on if isinstance(self.on, str) else "local",
+            "scheduler": self.scheduler if isinstance(self.scheduler, str) else DEFAULT,
+            "rules": None if self.rules is None else self.rules.text,
+            "when_impossible": self.when_impossible,
+            "workers": self.workers,
+            "speeds": None if self.speeds is None else list(self.speeds),
+            "stretch": self.stretch,
+            "tls": None if self.tls is None else {k: str(v) for k, v in self.tls.items() if v is not None},
+            "learn": self.learn,
+            "output": str(Path(self.output).absolute()),
+            "policy": asdict(self.policy),
+        }
+
+
+def wishes_of(*, rules: Rules | None = None, **given: Any) -> Wishes:
+    """Parameters of `run`, with rules read."""
+    return Wishes(rules=_rules(rules), **given)
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """What the caller wants to know while a program runs."""
+
+    observe: Callable[[Event], None] = lambda event: None
+    planned: Callable[[Plan | None], None] = lambda plan: None
+    say: Callable[[str], None] = lambda text: None
+
+
+Begin: TypeAlias = Callable[[Graph, Platform, str, Plan | None], "RunRecord"]
+
+
+def carry_out(
+    program: Program,
+    wishes: Wishes,
+    book: Record,
+    begin: Begin,
+    listeners: Listeners,
+    base: str | Path = ".",
+) -> Run:
+    """Plan and execute a program, and record it in what `begin` returns."""
+    from headrace.record.committer import Committer
+
+    with _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls) as cluster:
+        graph, platform = _estimates(program, cluster.platform, book if wishes.learn else None)
+        plan, policy, name, obeyed = _policy(
+            wishes.scheduler, graph, platform, wishes.rules, wishes.when_impossible
+        )
+        listeners.planned(plan)
+        with (
+            begin(graph, platform, name, plan) as entry,
+            Committer(
+                entry,
+                result_files(program, wishes, entry, book, listeners.say),
+                cluster.client,
+                listeners.say,
+            ) as committer,
+        ):
 
             def both(event: Event) -> None:
                 entry.observe(event)
-                observe(event)
+                listeners.observe(event)
 
             logs = book.logs_folder(entry.id)
             outcome = cluster.execute(
-                program, decides, both, graph=obeyed, platform=platform, policy=failures, logs=logs
+                program,
+                policy,
+                both,
+                graph=obeyed,
+                platform=platform,
+                base=base,
+                policy=wishes.policy,
+                hooks=committer.hooks(wishes.policy.keep),
+                logs=logs,
             )
-            files = write_results(program, outcome.results, output)
-            files |= _keep(program, outcome.results, files, entry.results_folder)
-            _note_locations(program, outcome, files, entry)
-            done = Run(entry.id, name, plan, outcome, graph, platform, files)
-            entry.finish("failed" if outcome.failure else "done", outcome.makespan, done.bound)
+            files = committer.complete(outcome.results)
+            done = Run(entry.id, name, plan, outcome, graph, platform, files.files, files.failures)
+            finish_run(done, entry, book, wishes.policy)
             return done
+
+
+def result_files(
+    program: Program, wishes: Wishes, entry: RunRecord, book: Record, say: Callable[[str], None]
+) -> ResultFiles:
+    """The files of a run's results; intact files of an earlier session are not written again."""
+    from headrace.record.result_files import ResultFiles, intact_files
+
+    written = intact_files(book.results(entry.id)) if entry.session.number > 1 else {}
+    return ResultFiles(
+        program, entry, wishes.output, say=say, patience=wishes.policy.disk_wait, written=written
+    )
+
+
+def finish_run(done: Run, entry: RunRecord, book: Record, policy: RunPolicy) -> None:
+    """Close the record of a run, and remove kept files that nobody needs any more."""
+    failed = done.failure is not None
+    bound = None if done.bound is None else entry.session.offset + done.bound
+    entry.finish("failed" if failed else "done", done.makespan, bound, patience=policy.disk_wait)
+    if not failed and policy.keep != "all":
+        results = {
+            name for name, wanted in zip(done.graph.item_names, done.graph.result, strict=True) if wanted
+        }
+        book.drop_intermediates(entry.id, results)
+    entry.kept.drop_others(book.kept(entry.id))
 
 
 @contextmanager
@@ -226,6 +360,17 @@ def _estimates(program: Program, platform: Platform, book: Record | None) -> tup
     return predict(graph, platform, book.measurements(graph.kinds))
 
 
+def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Plan | None, Platform]:
+    """The scheduler's name, the plan that a run would start with, and its platform; no local worker is started."""
+    local = wishes.on == "local"
+    opened = _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls)
+    with nullcontext() if local else opened as cluster:
+        here = Platform.local(wishes.workers, speeds=wishes.speeds) if cluster is None else cluster.platform
+        graph, platform = _estimates(program, here, book if wishes.learn else None)
+        plan, _, name, _ = _policy(wishes.scheduler, graph, platform, wishes.rules, wishes.when_impossible)
+        return name, plan, platform
+
+
 def _rules(given: Rules | None) -> RuleSet | None:
     if given is None:
         return None
@@ -265,30 +410,3 @@ def _policy(
     require_valid(graph, platform, plan)
     made.first = replace(plan, graph=obeyed)
     return plan, made, made.name, obeyed
-
-
-def _keep(
-    program: Program, results: dict[str, Any], written: dict[str, Path], folder: Path
-) -> dict[str, Path]:
-    """Write results without a path to the run's folder, if they can be encoded as files."""
-    from headrace.formats.files import write_file
-    from headrace.runtime.results import encode
-
-    kept = {}
-    for item in program.results():
-        if item.name in written or item.name not in results:
-            continue
-        try:
-            content, suffix = encode(results[item.name], item.name)
-        except HeadraceError:
-            continue
-        stem = quote(item.name, safe="")[:120]
-        kept[item.name] = folder / (stem if Path(stem).suffix else stem + suffix)
-        write_file(kept[item.name], content, compress=False, make_folder=True)
-    return kept
-
-
-def _note_locations(program: Program, outcome: Outcome, files: dict[str, Path], entry: RunRecord) -> None:
-    for name, path in files.items():
-        if name in program.producer:
-            entry.stored(program.producer[name], str(path.absolute()))

@@ -135,7 +135,7 @@ def test_run_passes_on_the_same(answer: Callable[..., Any], monkeypatch: pytest.
     asked: list[tuple[Any, ...]] = []
 
     def note(program: Any, *words: Any, **more: Any) -> None:
-        kept = {key: value for key, value in more.items() if key not in ("observe", "planned")}
+        kept = {key: value for key, value in more.items() if key not in ("observe", "planned", "say")}
         asked.append(([task.name for task in program.tasks.values()], words, kept))
         raise _Enough
 

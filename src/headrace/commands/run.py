@@ -12,10 +12,17 @@ from typing import Any
 import typer
 
 from headrace.arrays.compile_notice import Notice, compile_notice
-from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
+from headrace.commands.console import Say, file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.judged_plan import JudgedPlan
-from headrace.commands.options import JsonOption, Pictures, ProgramArg, read_program, read_rule_file
+from headrace.commands.options import (
+    JsonOption,
+    Pictures,
+    ProgramArg,
+    draw_plan,
+    read_program,
+    read_rule_file,
+)
 from headrace.core.replan_policy import WhenImpossible
 from headrace.execution import Run
 from headrace.execution import run as execute
@@ -25,7 +32,9 @@ from headrace.model.plan import Plan
 from headrace.model.program import Program
 from headrace.model.units import plural, show_size, show_time
 from headrace.model.usage import Usage, usage_of_run
+from headrace.record.launch import Emulation, ProgramSource
 from headrace.report.usage import usage_rows
+from headrace.resuming import Preview, preview_run
 from headrace.rules.tree import RuleSet
 from headrace.runtime.run_policy import RunPolicy
 
@@ -77,12 +86,15 @@ class RunOptions:
     )
     burn: bool = option(False, "--burn", "With --emulate: use the CPU instead of sleeping.")
     output: Path = option(Path(), "--output", "Folder for result files.", short="-o", metavar="FOLDER")
+    dry_run: bool = option(
+        False, "--dry-run", "Print the plan and what would run; execute nothing and record nothing."
+    )
+    policy: RunPolicy = field(default_factory=RunPolicy)
     tls_ca: Path | None = option(
         None, "--tls-ca", "Certificate authority of a tls:// cluster.", metavar="FILE"
     )
     tls_cert: Path | None = option(None, "--tls-cert", "Client certificate.", metavar="FILE")
     tls_key: Path | None = option(None, "--tls-key", "Client key.", metavar="FILE")
-    policy: RunPolicy = field(default_factory=RunPolicy)
 
     @property
     def tls(self) -> dict[str, str]:
@@ -94,7 +106,7 @@ class RunOptions:
 def run(program: ProgramArg, options: RunOptions, pictures: Pictures, as_json: JsonOption = False) -> None:
     """Run the program and print the outcome; the exit code is 1 if a task failed."""
     require_outputs(*pictures.files)
-    code = run_program(read_program(program), options, pictures, as_json)
+    code = run_program(read_program(program), options, pictures, as_json, program)
     if code:
         raise typer.Exit(code)
 
@@ -104,22 +116,59 @@ def run_program(
     options: RunOptions,
     pictures: Pictures,
     as_json: bool,
+    spec: str = "",
 ) -> int:
-    """Run, show progress and the outcome; return the exit code."""
+    """Run, show progress and the outcome; return the exit code.
+
+    `spec` is where the program was read from, for `headrace resume`.
+    """
+    emulation = None
     if options.emulate:
         from headrace.runtime.emulate import emulate
 
         program = emulate(
             program, time_scale=options.time_scale, size_scale=options.size_scale, burn=options.burn
         )
+        emulation = Emulation(options.time_scale, options.size_scale, options.burn)
     else:
         _require_bodies(program, options)
     rules = read_rule_file(options.rules)
     if rules is None and options.when_impossible != RunOptions().when_impossible:
         raise UsageError("--when-impossible has no effect without rules", hint="add --rules FILE")
+    wanted = _wanted(options, rules)
+    if options.dry_run:
+        return show_preview(preview_run(program, **wanted), pictures, as_json)
     events: list[Event] = []
+    with watching(len(program.tasks), events) as listeners:
+        done = execute(
+            program, **wanted, source=ProgramSource(spec, emulation) if spec else None, **listeners
+        )
+    return report(done, events, len(program.tasks), pictures, as_json, rules)
+
+
+def _wanted(options: RunOptions, rules: RuleSet | None) -> dict[str, Any]:
+    """Parameters of `headrace.run`."""
+    speeds = parse_speeds(options.speeds)
+    return {
+        "on": options.on,
+        "scheduler": options.scheduler,
+        "rules": rules,
+        "when_impossible": options.when_impossible,
+        "workers": options.workers,
+        "speeds": speeds,
+        "stretch": 1.0 if speeds is None or options.emulate else max(speeds),
+        "tls": options.tls,
+        "output": options.output,
+        "learn": not options.emulate,
+        "policy": options.policy,
+    }
+
+
+@contextmanager
+def watching(tasks: int, events: list[Event]) -> Iterator[dict[str, Any]]:
+    """Parameters `observe`, `planned` and `say` of a run that show its progress and collect its events."""
     with (
-        _progress(len(program.tasks)) as (planned, advance),
+        _progress(tasks) as (planned, advance, say),
         compile_notice(Notice(progress=lambda text: None)),
     ):
 
@@ -127,37 +176,68 @@ def run_program(
             events.append(event)
             advance(event)
 
-        done = execute(
-            program,
-            options.on,
-            options.scheduler,
-            rules=rules,
-            when_impossible=options.when_impossible,
-            workers=options.workers,
-            speeds=_speeds(options.speeds),
-            stretch=1.0
-            if options.speeds is None or options.emulate
-            else max(_speeds(options.speeds) or [1.0]),
-            tls=options.tls,
-            output=options.output,
-            learn=not options.emulate,
-            observe=observe,
-            planned=planned,
-            policy=options.policy,
-        )
+        yield {"observe": observe, "planned": planned, "say": say}
+
+
+def report(
+    done: Run,
+    events: list[Event],
+    tasks: int,
+    pictures: Pictures,
+    as_json: bool,
+    rules: RuleSet | None = None,
+) -> int:
+    """Draw and print the outcome of a run; returns the exit code."""
     _draw(done, events, pictures)
     judged = None if rules is None else _judged(done, rules)
     with results_beside(*pictures.files):
         if as_json:
             print_json(to_json(done) | ({} if judged is None else judged.facts()))
         else:
-            _show(done, len(program.tasks), pictures)
+            _show(done, tasks, pictures)
             if judged is not None:
                 judged.print()
+    for error in list(done.unwritten.values())[1:]:
+        sys.stderr.write(f"error: {error}\n")
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
         return done.failure.exit_code
     return 0
+
+
+def show_preview(found: Preview, pictures: Pictures, as_json: bool) -> int:
+    """Print what a run would do; returns the exit code."""
+    if found.plan is not None:
+        draw_plan(found.plan, pictures)
+    with results_beside(*pictures.files):
+        if as_json:
+            print_json(_preview_facts(found))
+            return 0
+        rows = [["scheduler", found.scheduler], ["tasks to run", str(len(found.tasks))]]
+        rows.append(["tasks reused", str(len(found.reused))])
+        if found.plan is not None:
+            rows.append(["planned", show_time(found.plan.makespan)])
+            rows.append(["lower bound", show_time(found.plan.bound)])
+        print_table([], rows + file_rows(pictures.named))
+        if found.plan is not None:
+            planned = [[t.id, t.host, show_time(t.start), show_time(t.finish)] for t in found.plan.tasks()]
+            print_table(["task", "host", "start", "finish"], planned)
+    return 0
+
+
+def _preview_facts(found: Preview) -> dict[str, Any]:
+    plan = found.plan
+    return {
+        "dry_run": True,
+        "scheduler": found.scheduler,
+        "makespan": None if plan is None else plan.makespan,
+        "bound": None if plan is None else plan.bound,
+        "to_run": list(found.tasks),
+        "reused": list(found.reused),
+        "tasks": []
+        if plan is None
+        else [{"id": t.id, "host": t.host, "start": t.start, "finish": t.finish} for t in plan.tasks()],
+    }
 
 
 def _judged(done: Run, rules: RuleSet) -> JudgedPlan:
@@ -183,9 +263,9 @@ def _require_bodies(program: Program, options: RunOptions) -> None:
         )
 
 
-def _speeds(text: str | None) -> list[float] | None:
+def parse_speeds(text: str | None) -> list[float] | None:
     """
-    >>> _speeds("4,2,1,1")
+    >>> parse_speeds("4,2,1,1")
     [4.0, 2.0, 1.0, 1.0]
     """
     if text is None:
@@ -206,7 +286,7 @@ Advance = Callable[[Event], None]
 
 
 @contextmanager
-def _progress(tasks: int) -> Iterator[tuple[Planned, Advance]]:
+def _progress(tasks: int) -> Iterator[tuple[Planned, Advance, Say]]:
     """A progress bar on a terminal; elsewhere a line for each tenth of the tasks."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -245,7 +325,10 @@ def _progress(tasks: int) -> Iterator[tuple[Planned, Advance]]:
             ):
                 sys.stderr.write(f"{len(finished)} of {tasks} tasks\n")
 
-        yield planned, advance
+        def say(text: str) -> None:
+            bar.console.print(text, highlight=False, markup=False)
+
+        yield planned, advance, say
 
 
 def _draw(done: Run, events: list[Event], pictures: Pictures) -> None:
@@ -272,6 +355,7 @@ def _show(done: Run, tasks: int, pictures: Pictures) -> None:
     unfinished = len(done.outcome.not_run)
     rows += [
         ["tasks", f"{tasks - unfinished} of {tasks}"],
+        *([["reused", f"{len(done.reused)} of these were committed before"]] if done.reused else []),
         ["data moved", f"{show_size(sum(moved))} in {plural(len(moved), 'transfer')}"],
         *(list(row) for row in usage_rows(_usage(done))),
     ]
@@ -299,6 +383,8 @@ def to_json(done: Run) -> dict[str, Any]:
         "failed": [{"task": e.task, "host": e.host, "error": e.error} for e in done.outcome.errors],
         "not_run": [task for task in done.outcome.not_run if task not in failed],
         "results": {name: str(path) for name, path in done.files.items()},
+        "unwritten": {name: str(error) for name, error in done.unwritten.items()},
+        "reused": list(done.reused),
         **({"dropped_rules": dropped} if dropped else {}),
     } | _usage(done).facts()
 

@@ -108,6 +108,10 @@ class PoisonTask(TaskFailed):
     """A task ended the worker process that executed it, and did so again on another: it is not tried any more."""
 
 
+class ProgramChanged(HeadraceError):
+    """A run cannot be resumed, because its program or inputs are not those that it was started with."""
+
+
 class RunStalled(HeadraceError):
     """A run could not go on: nothing ran and nothing moved for a long time."""
 

@@ -44,6 +44,10 @@ class Job:
     logs: str = ""
     """The folder for logs, if it is on this machine."""
 
+    def __dask_tokenize__(self) -> str:
+        """Keys of the engine are unique without it: the engine need not look into this for each task."""
+        return self.task
+
 
 @dataclass(slots=True)
 class Measured:

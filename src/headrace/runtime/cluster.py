@@ -17,6 +17,7 @@ from headrace.model.graph import Graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.runtime.execute import Outcome, execute
+from headrace.runtime.hooks import NO_HOOKS, RunHooks
 from headrace.runtime.local_workers import LocalWorkers, start_workers
 from headrace.runtime.probe import probe_speeds
 from headrace.runtime.run_policy import RunPolicy
@@ -60,6 +61,7 @@ class Cluster:
         base: str | Path = ".",
         graph: Graph | None = None,
         platform: Platform | None = None,
+        hooks: RunHooks = NO_HOOKS,
         policy: RunPolicy | None = None,
         logs: Path | None = None,
     ) -> Outcome:
@@ -83,6 +85,7 @@ class Cluster:
                 base=base,
                 patience=self._patience,
                 graph=graph,
+                hooks=hooks,
                 policy=policy,
                 logs=logs,
                 shared_logs=self._workers is not None,

@@ -29,8 +29,11 @@ from headrace.model.events import Event, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.runtime.commit import reaches
 from headrace.runtime.dask_plugin import CoordinatorPlugin
 from headrace.runtime.graph import EngineGraph, JobSettings, build_engine_graph
+from headrace.runtime.hooks import NO_HOOKS, RunHooks
+from headrace.runtime.kept_files import Keeping, Kept, folder_token
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
 from headrace.runtime.retrying import Retries
@@ -86,13 +89,15 @@ def execute(
     patience: float = 0.0,
     graph: Graph | None = None,
     policy: RunPolicy | None = None,
+    hooks: RunHooks = NO_HOOKS,
     logs: Path | None = None,
     shared_logs: bool = False,
 ) -> Outcome:
     """Run a program through a connected client; `observe` is called with each event, in this thread.
 
-    `graph` is the program's graph, optionally with better estimates of run times and sizes. What tasks print is kept in
-    the folder `logs`: by the workers themselves if it is `shared_logs`, or else by this process.
+    `graph` is the program's graph, optionally with better estimates of run times and sizes. `hooks` say what else
+    to do, and where workers keep what they make. What tasks print is kept in the folder `logs`: by the workers
+    themselves if it is `shared_logs`, or else by this process.
 
     With `scheduler` None, the engine places the tasks. If no worker is left, the run ends with NoPlan
     after `patience` seconds.
@@ -100,7 +105,8 @@ def execute(
     _require_cores(program, platform)
     kept = _Logs(logs, shared_logs)
     for attempt in range(_RESTARTS + 1):
-        once = _Attempt(client, platform, program, scheduler, patience, graph, policy or RunPolicy(), kept)
+        chosen = policy or RunPolicy()
+        once = _Attempt(client, platform, program, scheduler, patience, graph, chosen, hooks, kept)
         try:
             return once.execute(observe, timeout, base)
         except ClusterRestarted:
@@ -140,6 +146,7 @@ class _Attempt:
     patience: float
     graph: Graph | None
     policy: RunPolicy
+    hooks: RunHooks
     logs: _Logs
 
     def execute(self, observe: Callable[[Event], None], timeout: float | None, base: str | Path) -> Outcome:
@@ -149,9 +156,11 @@ class _Attempt:
         topic = f"headrace-{token}"
         limit = math.inf if self.policy.timeout is None else self.policy.timeout
         settings = JobSettings(limit, "" if self.logs.folder is None else topic, self.logs.for_workers)
-        engine_graph = build_engine_graph(self.program, token, base, settings)
+        keeping = self.hooks.keeping
+        shared = keeping is None or _all_reach(self.client, self.program, keeping)
+        engine_graph = build_engine_graph(self.program, token, base, settings, keeping, shared)
         deadline = None if timeout is None else time.monotonic() + timeout
-        run = _Run(self.client, engine_graph, observe, deadline, self.policy.stall)
+        run = _Run(self.client, engine_graph, observe, deadline, self.policy.stall, self.hooks)
         run.logs = self.logs.folder
         plugin = self._plugin(engine_graph, topic)
         plugin.retries = Retries(self.program, self.policy)
@@ -202,6 +211,13 @@ def _require_cores(program: Program, platform: Platform) -> None:
             )
 
 
+def _all_reach(client: Any, program: Program, keeping: Keeping) -> bool:
+    """Whether all workers see the record's folder; asked only if kept files are to be read."""
+    if not any(isinstance(item.value, Kept) and item.value.file for item in program.inputs()):
+        return True
+    return all(client.run(reaches, keeping.folder, folder_token(keeping.key)).values())
+
+
 class _Run:
     def __init__(
         self,
@@ -210,10 +226,12 @@ class _Run:
         observe: Callable[[Event], None],
         deadline: float | None,
         stall: float,
+        hooks: RunHooks,
     ) -> None:
         self.logs: Path | None = None
         """Where logs are kept that workers send."""
         self.client = client
+        self.hooks = hooks
         self.graph = graph
         self.observe = observe
         self.deadline = deadline
@@ -264,6 +282,7 @@ class _Run:
         """Process one batch of messages, or detect that none will come."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise RunStopped("the time limit is exceeded", where="run", hint="allow more time")
+        self.hooks.check()
         try:
             message = self.messages.get(timeout=_LISTEN_SECONDS)
         except Empty:
@@ -286,6 +305,8 @@ class _Run:
 
     def _take(self, message: dict[str, Any]) -> None:
         self.measured.update(message["measured"])
+        for task, measured in message["measured"]:
+            self.hooks.measured(task, measured)
         for encoded in message["events"]:
             event = decode_event(encoded)
             self.events.append(event)

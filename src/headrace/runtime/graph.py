@@ -22,8 +22,10 @@ from headrace.model.errors import BadFile, BadProgram, UsageError
 from headrace.model.program import Data, Program, Task
 from headrace.model.units import show_size
 from headrace.runtime.bodies import Job, run_job, unpack_input
+from headrace.runtime.commit import load_here, run_and_keep
 from headrace.runtime.files import FileData, Generated
-from headrace.runtime.packing import Packed, packer
+from headrace.runtime.kept_files import Keeping, Kept, sealed_parts
+from headrace.runtime.packing import Packed, packer, unpack
 
 Key: TypeAlias = tuple[str, str]
 Pack: TypeAlias = Callable[[object, str], bytes]
@@ -75,9 +77,17 @@ DEFAULT_SETTINGS = JobSettings()
 
 
 def build_engine_graph(
-    program: Program, token: str, base: str | Path = ".", settings: JobSettings = DEFAULT_SETTINGS
+    program: Program,
+    token: str,
+    base: str | Path = ".",
+    settings: JobSettings = DEFAULT_SETTINGS,
+    keeping: Keeping | None = None,
+    shared: bool = True,
 ) -> EngineGraph:
     """Translate a program: O(tasks + items + reads).
+
+    With `keeping`, workers keep what they make, and inputs may be `Kept` values of an earlier session: read by
+    the workers if they share the record's folder, or else sent to them.
 
     Keys are (kind-token, task name): tasks of one kind are one group to the engine, which learns their
     times together, and no two runs share a key.
@@ -85,11 +95,22 @@ def build_engine_graph(
     program.graph  # noqa: B018 - checks the program: dangling names, cycles
     _refuse_broken_names(program)
     with packer() as pack:
-        return _Builder(program, token, Path(base), pack, settings).build()
+        return _Builder(program, token, Path(base), pack, settings, keeping, shared).build()
 
 
 class _Builder:
-    def __init__(self, program: Program, token: str, base: Path, pack: Pack, settings: JobSettings) -> None:
+    def __init__(
+        self,
+        program: Program,
+        token: str,
+        base: Path,
+        pack: Pack,
+        settings: JobSettings,
+        keeping: Keeping | None = None,
+        shared: bool = True,
+    ) -> None:
+        self.keeping = keeping
+        self.shared = shared
         self.program = program
         self.settings = settings
         self.token = token
@@ -110,7 +131,7 @@ class _Builder:
         for task in self.program.tasks.values():
             for name in dict.fromkeys(task.inputs):
                 self.readers.setdefault(name, []).append(task.name)
-        given = {d.name: self._value(d) for d in self.program.inputs() if d.name in results}
+        given = {d.name: self._given(d) for d in self.program.inputs() if d.name in results}
         for item in self.program.inputs():
             if item.name in self.readers:
                 self._add_input(item)
@@ -119,7 +140,7 @@ class _Builder:
         for name in before:
             self._add_signal(name)
         for task in self.program.tasks.values():
-            self._add_task(task)
+            self._add_task(task, results)
         made = {name: item_key[name] for name in sorted(results) if name in item_key}
         ends = [
             self.task_key[task.name]
@@ -132,11 +153,16 @@ class _Builder:
     def _add_input(self, item: Data) -> None:
         key = (f"headrace.input-{self.token}", item.name)
         value = self._value(item)
+        made: EngineTask | None = None
         if isinstance(value, Generated):
-            self.graph[key] = EngineTask(key, bytes, value.size)
+            made = EngineTask(key, bytes, value.size)
+        elif isinstance(value, Kept) and value.content is None and self.shared:
+            made = EngineTask(key, load_here, self.keeping, value)
+        if made is not None:
+            self.graph[key] = made
             self._note_item(key, item.name, tuple(self.readers[item.name]))
             return
-        payload = self.pack(value, f"input {item.name!r}")
+        payload = self._payload(item, value)
         self.input_bytes += len(payload)
         if self.input_bytes > INPUT_LIMIT:
             raise BadFile(
@@ -149,6 +175,25 @@ class _Builder:
             return
         self.graph[key] = EngineTask(key, unpack_input, payload, item.name)
         self._note_item(key, item.name, tuple(self.readers[item.name]))
+
+    def _payload(self, item: Data, value: Any) -> bytes:
+        if not isinstance(value, Kept):
+            return self.pack(value, f"input {item.name!r}")
+        parts = self._sealed(value)
+        # A pickle without large buffers is sent as it was kept.
+        return bytes(parts[0]) if len(parts) == 1 else self.pack(self._given(item), f"input {item.name!r}")
+
+    def _sealed(self, kept: Kept) -> list[memoryview]:
+        assert self.keeping is not None, "kept values are read only in a run that keeps"
+        return sealed_parts(kept, Path(self.keeping.folder), self.keeping.key, self.keeping.run)
+
+    def _given(self, item: Data) -> Any:
+        """The value of an input that is also a result."""
+        value = self._value(item)
+        if not isinstance(value, Kept):
+            return value
+        parts = self._sealed(value)
+        return unpack(parts[0], parts[1:])
 
     def _name_items(self, results: set[str]) -> dict[str, Key]:
         """Choose the key of each item that a task produces; adds the keys that split outputs."""
@@ -179,7 +224,7 @@ class _Builder:
         self.graph[key] = EngineTask(key, nothing, TaskRef(self.task_key[task]))
         self.follows[key] = (task,)
 
-    def _add_task(self, task: Task) -> None:
+    def _add_task(self, task: Task, results: set[str]) -> None:
         key = self.task_key[task.name]
         self.tasks[key] = task.name
         timeout = self.settings.timeout if task.timeout is None else task.timeout
@@ -189,7 +234,13 @@ class _Builder:
         )  # fmt: skip
         values = [self.item_argument[name] for name in task.inputs]
         signals = [TaskRef((f"headrace.signal-{self.token}", name)) for name in dict.fromkeys(task.after)]
-        self.graph[key] = EngineTask(key, run_job, job, *values, *signals)
+        if self.keeping is None:
+            self.graph[key] = EngineTask(key, run_job, job, *values, *signals)
+            return
+        wanted = tuple(name for name in task.outputs if name in results)
+        if not wanted and not any(name in self.readers for name in task.outputs):
+            wanted = task.outputs  # nobody reads them: that it has run is its result
+        self.graph[key] = EngineTask(key, run_and_keep, self.keeping, wanted, job, *values, *signals)
 
     def _body(self, task: Task) -> bytes:
         if task.body is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -54,9 +54,9 @@ def _pack(value: object, where: str) -> bytes:
         ) from error
 
 
-def unpack(payload: bytes) -> Any:
+def unpack(payload: bytes | memoryview, buffers: Iterable[memoryview] = ()) -> Any:
     """The value of a payload made by a `packer`. Only for payloads from the client of this run."""
-    return pickle.loads(payload)
+    return pickle.loads(payload, buffers=buffers)
 
 
 @lru_cache(maxsize=512)

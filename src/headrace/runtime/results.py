@@ -4,31 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from headrace.formats.files import write_file
 from headrace.model.errors import TaskFailed
-from headrace.model.program import Program
 from headrace.runtime.files import FileData
-
-
-def write_results(program: Program, results: Mapping[str, Any], base: str | Path = ".") -> dict[str, Path]:
-    """Write every result that has a path, relative to `base`; returns the path of each.
-
-    All are encoded before the first is written.
-    """
-    encoded = {
-        item.name: (Path(base) / item.path, encode(results[item.name], f"result {item.name!r}")[0])
-        for item in program.results()
-        if item.path is not None and item.name in results
-    }
-    for path, content in encoded.values():
-        write_file(path, content, compress=False, make_folder=True)
-    return {name: path for name, (path, _) in encoded.items()}
 
 
 def encode(value: Any, where: str) -> tuple[bytes, str]:

@@ -1,4 +1,4 @@
-"""How a real run deals with failures: silence, standstill, replication, retries."""
+"""How a real run deals with failures: silence, standstill, replication, retries, and what it keeps."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from headrace.model.errors import UsageError
 from headrace.model.units import quantity
+from headrace.runtime.kept_files import Keep
 
 Replication: TypeAlias = int | Literal["auto"]
 
@@ -78,6 +79,23 @@ class RunPolicy:
             "default_text": "no limit",
         },
     )
+    keep: Keep = field(
+        default="auto",
+        metadata={
+            "option": "--keep",
+            "metavar": "all|auto|results",
+            "help": "Which data to keep for `headrace resume`: all, what takes long to make again, or results only.",
+        },
+    )
+    disk_wait: float = field(
+        default=600.0,
+        metadata={
+            "option": "--disk-wait",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--disk-wait"),
+            "help": "How long to wait for room when the disk is full.",
+        },
+    )
 
     def __post_init__(self) -> None:
         for name in ("suspect", "stall"):
@@ -90,6 +108,10 @@ class RunPolicy:
             raise UsageError(f"backoff is {self.backoff}", hint="give seconds, 0 or more")
         if self.timeout is not None and not self.timeout > 0:
             raise UsageError(f"timeout is {self.timeout}", hint="give seconds above 0")
+        if self.keep not in get_args(Keep):
+            raise UsageError(f"keep is {self.keep!r}", hint="use all, auto or results")
+        if not 0 <= self.disk_wait < math.inf:
+            raise UsageError(f"disk_wait is {self.disk_wait}", hint="give seconds, 0 or more")
         if self.replicate != "auto" and not (isinstance(self.replicate, int) and self.replicate >= 0):
             raise UsageError(f"replicate is {self.replicate!r}", hint="use 0 or more levels, or auto")
 
@@ -119,10 +141,10 @@ def with_fields(policy: RunPolicy | None, given: Mapping[str, Any]) -> RunPolicy
 
     >>> with_fields(None, {"replicate": 3}).replicate
     3
-    >>> with_fields(None, {"stalling": 3})
+    >>> with_fields(None, {"stalling": 3})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    headrace.model.errors.UsageError: unknown parameter 'stalling' (try: one of suspect, stall, ...
+    headrace.model.errors.UsageError: unknown parameter 'stalling' (try: one of suspect, ...)
     """
     known = [each.name for each in fields(RunPolicy)]
     for name in given:

@@ -75,6 +75,12 @@ class Sealed:
             self._buffers = [buffer.raw() for buffer in buffers]
             self._value = None
 
+    def parts(self) -> list[Any]:
+        """The pickle of the value and its large buffers. Raises what pickling raises."""
+        with self._lock:
+            self.pickle_now()
+            return [self._payload, *self._buffers]
+
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         with self._lock:
             try:

@@ -90,3 +90,22 @@ def join_task() -> Callable[[], None]:
 
     here = dict(thread_state.__dict__)
     return lambda: thread_state.__dict__.update(here)
+
+
+def reported() -> dict[str, Any] | None:
+    """On a worker, in a task: what it has reported so far."""
+    state = _own_state()
+    return None if state is None else state.metadata.get(METADATA)
+
+
+def add_to_report(more: dict[str, Any]) -> None:
+    """On a worker, in a task: add to what it has reported with `attach_measurement`."""
+    report = reported()
+    if report is not None:
+        report.update(more)
+
+
+def _own_state() -> Any:
+    from distributed.worker import get_worker, thread_state
+
+    return get_worker().state.tasks.get(thread_state.key)

@@ -1,0 +1,89 @@
+"""`headrace resume`: go on with a run from what it has committed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headrace.commands.console import require_outputs
+from headrace.commands.dataclass_options import option
+from headrace.commands.options import JsonOption, Pictures
+from headrace.commands.run import parse_speeds, report, show_preview, watching
+from headrace.model.events import Event
+from headrace.record import Record
+from headrace.record.launch import Launch
+from headrace.resuming import preview_resume
+from headrace.resuming import resume as go_on
+
+RunArg = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or `last`.", show_default="last")]
+
+
+@dataclass(frozen=True)
+class ResumeOptions:
+    """What is to be different from the run so far."""
+
+    on: str | None = option(
+        None, "--on", "Where to run, as for `headrace run`.", metavar="WHERE", default_text="as before"
+    )
+    scheduler: str | None = option(
+        None, "--scheduler", "As for `headrace run`.", short="-s", default_text="as before"
+    )
+    workers: int | None = option(
+        None, "--workers", "Number of local workers.", min=1, default_text="as before"
+    )
+    speeds: str | None = option(
+        None,
+        "--speeds",
+        "Speeds of local workers, such as 4,2,1,1.",
+        metavar="LIST",
+        default_text="as before",
+    )
+    output: Path | None = option(
+        None, "--output", "Folder for result files.", short="-o", metavar="FOLDER", default_text="as before"
+    )
+    anyway: bool = option(
+        False, "--anyway", "Go on although the program's file or an input has changed since."
+    )
+    dry_run: bool = option(
+        False, "--dry-run", "Print what would run and what would be reused; execute nothing."
+    )
+
+    def changes(self) -> dict[str, Any]:
+        """Parameters of `headrace.resume`."""
+        given = {
+            "on": self.on,
+            "scheduler": self.scheduler,
+            "workers": self.workers,
+            "speeds": parse_speeds(self.speeds),
+            "output": None if self.output is None else self.output.absolute(),
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def resume(
+    options: ResumeOptions, pictures: Pictures, run_id: RunArg = "last", as_json: JsonOption = False
+) -> None:
+    """Go on with a run and print the outcome; the exit code is 1 if a task failed."""
+    require_outputs(*pictures.files)
+    with Record.open() as record:
+        home, row = record.folder, record.run(run_id)
+        launch = Launch.parse(record.launch(row.id))
+    program = None
+    if launch.source is not None:
+        os.chdir(launch.folder)  # the program may read files beside it
+        program = launch.load()
+    common: dict[str, Any] = {"record": home, "anyway": options.anyway, **options.changes()}
+    if options.dry_run:
+        code = show_preview(preview_resume(row.id, program, **common), pictures, as_json)
+    else:
+        events: list[Event] = []
+        tasks = 0 if program is None else len(program.tasks)
+        with watching(tasks, events) as listeners:
+            done = go_on(row.id, program, **common, **listeners)
+        code = report(done, events, tasks, pictures, as_json)
+    if code:
+        raise typer.Exit(code)

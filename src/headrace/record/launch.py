@@ -1,0 +1,152 @@
+"""How a run was started: stored with it, so that it can be resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headrace.model.errors import BadFile, HeadraceError, UsageError
+from headrace.model.program import Program
+from headrace.record.identity import program_digest
+from headrace.runtime.durable import checksum_of
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Emulation:
+    """How the tasks of a program were emulated."""
+
+    time_scale: float = 1.0
+    size_scale: float | None = None
+    burn: bool = False
+
+
+@dataclass(frozen=True)
+class ProgramSource:
+    """Where a program comes from."""
+
+    spec: str
+    """A file, or `file.py:name`."""
+    emulation: Emulation | None = None
+
+    @property
+    def file(self) -> Path:
+        path, _, _ = self.spec.partition(":") if ".py:" in self.spec else (self.spec, "", "")
+        return Path(path)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a run was started with.
+
+    >>> launch = Launch(ProgramSource("/x/p.py:program"), "ab", "cd", settings={"on": "local"})
+    >>> Launch.parse(launch.text()) == launch
+    True
+    """
+
+    source: ProgramSource | None
+    """None: the program was built by the caller, who must give it again."""
+    source_digest: str
+    """Checksum of the program's file; "" without one."""
+    program_digest: str
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    """Checksum of each input file."""
+    folder: str = "."
+    """The working directory: relative paths start there."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the run, as JSON values."""
+
+    @classmethod
+    def of(
+        cls,
+        program: Program,
+        source: ProgramSource | None,
+        settings: Mapping[str, Any],
+        base: str | Path = ".",
+    ) -> Launch:
+        """Of a program that is about to run: reads its file and its input files, O(bytes)."""
+        if source is not None:
+            spec = source.spec.replace(str(source.file), str(source.file.absolute()), 1)
+            source = ProgramSource(spec, source.emulation)
+        return cls(
+            source,
+            "" if source is None else _checksum(source.file),
+            program_digest(program.graph),
+            {path: _checksum(Path(base) / path) for path in _input_paths(program)},
+            str(Path(base).absolute()),
+            dict(settings),
+        )
+
+    def text(self) -> str:
+        return json.dumps({"version": VERSION, **asdict(self)}, allow_nan=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Launch:
+        """Of a record, which may be damaged or of an older version."""
+        if not text:
+            raise UsageError(
+                "this run cannot be resumed: an older Headrace has recorded it", hint="run the program again"
+            )
+        try:
+            stored = json.loads(text)
+            if stored.pop("version") != VERSION:
+                raise UsageError("a newer Headrace has recorded it", hint="use a newer Headrace")
+            given = stored.pop("source")
+            source = None
+            if given is not None:
+                emulation = given["emulation"]
+                source = ProgramSource(
+                    str(given["spec"]), None if emulation is None else Emulation(**emulation)
+                )
+            return cls(source=source, **stored)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise BadFile(f"the record does not say how the run was started: {error}") from None
+
+    def load(self) -> Program:
+        """The program, read from its file again."""
+        if self.source is None:
+            raise UsageError(
+                "the program was built by a script",
+                hint="call headrace.resume(run, program) from that script",
+            )
+        from headrace.formats.loading import load_program
+
+        program = load_program(self.source.spec)
+        if self.source.emulation is not None:
+            from headrace.runtime.emulate import emulate
+
+            program = emulate(program, **asdict(self.source.emulation))
+        return program
+
+    def changes(self, program: Program) -> list[str]:
+        """What has changed since the run was started, as texts; the first is the worst."""
+        found = []
+        if program_digest(program.graph) != self.program_digest:
+            found.append(STRUCTURE)
+        if self.source is not None and _checksum(self.source.file) != self.source_digest:
+            found.append(f"the file {self.source.file}")
+        found += [
+            f"the input {path}"
+            for path, checksum in self.inputs.items()
+            if _checksum(Path(self.folder) / path) != checksum
+        ]
+        return found
+
+
+STRUCTURE = "the tasks and data of the program"
+
+
+def _input_paths(program: Program) -> list[str]:
+    return sorted({item.path for item in program.inputs() if item.path is not None and item.value is None})
+
+
+def _checksum(path: Path) -> str:
+    """Of a file; a missing one has none, which the run itself reports."""
+    try:
+        return checksum_of(path)
+    except (OSError, HeadraceError):
+        return ""
