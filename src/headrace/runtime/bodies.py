@@ -12,10 +12,10 @@ from typing import Any
 
 from headrace.model.errors import HeadraceError, TaskFailed
 from headrace.model.program import Command
-from headrace.runtime.dask_plugin import attach_measurement
 from headrace.runtime.files import FileData, Scratch
 from headrace.runtime.pace import wait_out
 from headrace.runtime.packing import Packed, unpack, unpack_once
+from headrace.runtime.worker_report import attach_measurement
 
 _SHOWN = 6000
 """Maximum characters of an error message: the engine replaces errors of more than 10,000."""

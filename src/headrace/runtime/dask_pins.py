@@ -1,0 +1,158 @@
+"""Where the engine may run each key: restrictions and priorities that follow the coordinator's assignments.
+
+- A task with `worker_restrictions` is neither queued by the engine's scheduler nor stolen, so neither need be turned
+  off; restricted to an address that does not exist, it stays in `no-worker` until that changes.
+- Restrictions and priorities set before a task is placed are obeyed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from distributed.metrics import time as engine_time
+
+from headrace.core.scheduler import Assign
+from headrace.model.errors import NoPlan
+from headrace.model.graph import Graph
+
+if TYPE_CHECKING:
+    from headrace.runtime.graph import Key, Layout
+
+NOWHERE = "headrace://no-host-yet"
+"""The restriction of a task that has no host yet."""
+_FIRST = float("-inf")
+
+
+class Pins:
+    """The host of every task, carried out as restrictions of the engine's tasks.
+
+    State changes of tasks must not be nested in others: they are collected, and made by `apply`.
+    """
+
+    def __init__(
+        self, scheduler: Any, layout: Layout, graph: Graph, address: Mapping[str, str], policy_name: str
+    ) -> None:
+        self.scheduler = scheduler
+        self.layout = layout
+        self.graph = graph
+        self.address = address
+        self.policy_name = policy_name
+        self.key_of = {name: key for key, name in layout.tasks.items()}
+        self.helpers_of: dict[str, list[Key]] = {}
+        for key, tasks in layout.follows.items():
+            for task in tasks:
+                self.helpers_of.setdefault(task, []).append(key)
+        self.pin: dict[str, Assign] = {}
+        self.to_apply: dict[Key, str] = {}
+
+    def held(self) -> list[str]:
+        """Ready tasks that have no host, by name."""
+        return sorted(
+            self.layout.tasks[state.key]
+            for state in self.scheduler.unrunnable
+            if state.key in self.layout.tasks and state.worker_restrictions == {NOWHERE}
+        )
+
+    def hold(self, task: str, running: bool) -> None:
+        """Remove a task from its worker; it waits until it is assigned again."""
+        self.pin.pop(task, None)
+        state = self.scheduler.tasks.get(self.key_of[task])
+        if state is None:
+            return
+        state.worker_restrictions = {NOWHERE}
+        if state.state == "processing" and (running or state not in state.processing_on.executing):
+            self.to_apply[self.key_of[task]] = "released"
+
+    def assign(self, answer: Iterable[Assign]) -> None:
+        """Set restrictions and priorities; state changes are deferred to `_apply`."""
+        helpers: dict[Key, None] = {}
+        for assignment in answer:
+            address = self.address.get(assignment.host)
+            if address is None or assignment.task not in self.key_of:
+                raise NoPlan(
+                    f"{assignment.task!r} was assigned to {assignment.host!r}, which is not there",
+                    where=self.policy_name,
+                    hint="use another scheduler",
+                )
+            self.pin[assignment.task] = assignment
+            self._place(self.key_of[assignment.task], address, assignment.rank)
+            helpers.update(dict.fromkeys(self.helpers_of.get(assignment.task, ())))
+        for key in helpers:
+            self._place_helper(key)
+
+    def _place_helper(self, key: Key) -> None:
+        pins = [self.pin[task] for task in self.layout.follows[key] if task in self.pin]
+        pins = [pin for pin in pins if pin.host in self.address]
+        if pins:
+            self._place(key, self.address[min(pins, key=lambda pin: pin.rank).host], _FIRST)
+
+    def _place(self, key: Key, address: str, rank: float) -> None:
+        state = self.scheduler.tasks.get(key)
+        if state is None:
+            return
+        state.worker_restrictions = {address}
+        state.loose_restrictions = False
+        state.priority = (*state.priority[:2], rank)
+        if state.state == "no-worker":
+            self.to_apply[key] = "processing"
+        elif state.state == "processing":
+            worker = state.processing_on
+            # A task that has started stays: moving it would only repeat its work.
+            if worker.address != address and state not in worker.executing:
+                self.to_apply[key] = "released"
+
+    def rescue(self) -> None:
+        """Pin every key that is pinned to a lost worker to a worker of its readers.
+
+        The engine also recomputes tasks that the coordinator considers finished, if their data had already
+        been dropped: no assignment is made for those. O(keys).
+        """
+        if not self.address:  # another worker may come
+            return
+        names = self.graph.task_names
+        for number in reversed(self.graph.order.tolist()):
+            task = names[number]
+            pin = self.pin.get(task)
+            if pin is None or pin.host in self.address:
+                continue
+            state = self.scheduler.tasks.get(self.key_of[task])
+            if state is None:
+                continue
+            reader = self._first_reader(state)
+            host = reader.host if reader else self._least_busy_host()
+            self.assign([Assign(task, host, reader.rank if reader else pin.rank)])
+        for key in self.layout.follows:
+            state = self.scheduler.tasks.get(key)
+            if state is not None and not state.worker_restrictions & self.scheduler.workers.keys():
+                self._place_helper(key)
+
+    def _first_reader(self, state: Any) -> Assign | None:
+        """The pin of the first task, by rank, that reads this key's data and has a live host."""
+        pins: list[Assign] = []
+        for reader in state.dependents:
+            tasks = (
+                [self.layout.tasks[reader.key]]
+                if reader.key in self.layout.tasks
+                else [self.layout.tasks[r.key] for r in reader.dependents if r.key in self.layout.tasks]
+            )
+            pins += [self.pin[t] for t in tasks if t in self.pin and self.pin[t].host in self.address]
+        return min(pins, key=lambda pin: (pin.rank, pin.task), default=None)
+
+    def _least_busy_host(self) -> str:
+        workers = self.scheduler.workers
+        return min(self.address, key=lambda host: (len(workers[self.address[host]].processing), host))
+
+    def apply(self) -> None:
+        """Move tasks to their assigned hosts: those that waited for a host, and those on another one."""
+        changes, self.to_apply = self.to_apply, {}
+        movable = []
+        for key, target in changes.items():
+            state = self.scheduler.tasks.get(key)
+            expected = "no-worker" if target == "processing" else "processing"
+            if state is not None and state.state == expected:
+                movable.append((state.priority, key, target))
+        if movable:
+            # The engine processes the last of them first.
+            moves = {key: target for _, key, target in sorted(movable, reverse=True)}
+            self.scheduler.transitions(moves, stimulus_id=f"headrace-{engine_time()}")
