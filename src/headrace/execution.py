@@ -26,7 +26,9 @@ from headrace.online.adapter import accepted_policy, is_scheduler, make_schedule
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
 from headrace.planners.timed import plan_with_bound
-from headrace.predict.history import predict
+from headrace.predict.functions import function_digests
+from headrace.predict.learning import Learned
+from headrace.predict.learning import learn as learn_figures
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
@@ -153,6 +155,7 @@ def run(
     {'y': 21}
     """
     from headrace.record import Record
+    from headrace.record.executions import note_figures
     from headrace.runtime.results import write_results
 
     asked = _rules(rules)
@@ -160,10 +163,12 @@ def run(
         Record.open(None if record is None else Path(record)) as book,
         _cluster(on, workers, speeds, stretch, tls) as cluster,
     ):
-        graph, platform = _estimates(program, cluster.platform, book if learn else None)
+        learned = _estimates(program, cluster.platform, book if learn else None)
+        graph, platform = learned.graph, learned.platform
         plan, policy, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
         planned(plan)
         with book.begin(program.name, graph, platform, name, plan) as entry:
+            note_figures(book, entry.id, program.graph, function_digests(program))
 
             def both(event: Event) -> None:
                 entry.observe(event)
@@ -205,16 +210,18 @@ def _cluster(
         )
 
 
-def _estimates(program: Program, platform: Platform, book: Record | None) -> tuple[Graph, Platform]:
+def _estimates(program: Program, platform: Platform, book: Record | None) -> Learned:
     """Run times and sizes as measured in earlier runs, where available."""
     graph = program.graph
     if book is None:
-        return graph, platform
+        return Learned(graph, platform)
     sizes = book.item_sizes(graph)
     if sizes:
         estimated = np.where(graph.unknown_size, np.nan, graph.size).tolist()
         graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, estimated, strict=True)])
-    return predict(graph, platform, book.measurements(graph.kinds))
+    from headrace.record.executions import executions
+
+    return learn_figures(graph, platform, executions(book, program.graph, function_digests(program)))
 
 
 def _rules(given: Rules | None) -> RuleSet | None:
