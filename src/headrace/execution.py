@@ -29,6 +29,7 @@ from headrace.planners.timed import plan_with_bound
 from headrace.predict.functions import function_digests
 from headrace.predict.learning import Learned
 from headrace.predict.learning import learn as learn_figures
+from headrace.run_platform import Sources, described_sources, platform_of_run
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
@@ -60,6 +61,8 @@ class Run:
     platform: Platform
     files: dict[str, Path]
     """The file of each result."""
+    sources: Sources
+    """Where the figures come from with which the run was planned."""
 
     @cached_property
     def bound(self) -> float | None:
@@ -102,6 +105,7 @@ def run(
     workers: int | None = None,
     speeds: Sequence[float] | None = None,
     stretch: float = 1.0,
+    platform: Platform | str | Path | None = None,
     tls: dict[str, Any] | None = None,
     record: str | Path | None = None,
     output: str | Path = ".",
@@ -129,12 +133,15 @@ def run(
     workers, speeds, stretch
         For local runs: number of workers (default: one per core), emulated relative speeds, and a factor by which
         tasks are slowed down.
+    platform
+        A platform, or its file, that describes the workers and their links: its hosts are matched with workers by name or
+        address. By default links are measured at the first run and once a day, and refined by the transfers of runs.
     tls
         Certificate files for `tls://` addresses: `ca`, `cert` and `key`.
     record
         Folder of the record; by default $HEADRACE_HOME, or .headrace in the current folder.
     learn
-        Estimate run times and sizes from earlier runs.
+        Estimate run times, sizes and links from earlier runs.
     observe
         Called with every event.
     planned
@@ -163,22 +170,24 @@ def run(
         Record.open(None if record is None else Path(record)) as book,
         _cluster(on, workers, speeds, stretch, tls) as cluster,
     ):
-        learned = _estimates(program, cluster.platform, book if learn else None)
-        graph, platform = learned.graph, learned.platform
-        plan, policy, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
+        given = platform_of_run(cluster, platform, book if learn else None)
+        learned = _estimates(program, given.platform, book if learn else None)
+        graph, known = learned.graph, learned.platform
+        plan, policy, name, obeyed = _policy(scheduler, graph, known, asked, when_impossible)
         planned(plan)
-        with book.begin(program.name, graph, platform, name, plan) as entry:
+        with book.begin(program.name, graph, known, name, plan) as entry:
             note_figures(book, entry.id, program.graph, function_digests(program))
 
             def both(event: Event) -> None:
                 entry.observe(event)
                 observe(event)
 
-            outcome = cluster.execute(program, policy, both, graph=obeyed, platform=platform)
+            outcome = cluster.execute(program, policy, both, graph=obeyed, platform=known)
             files = write_results(program, outcome.results, output)
             files |= _keep(program, outcome.results, files, entry.results_folder)
             _note_locations(program, outcome, files, entry)
-            done = Run(entry.id, name, plan, outcome, graph, platform, files)
+            sources = described_sources(given.sources, learned)
+            done = Run(entry.id, name, plan, outcome, graph, known, files, sources)
             entry.finish("failed" if outcome.failure else "done", outcome.makespan, done.bound)
             return done
 

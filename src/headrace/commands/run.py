@@ -67,6 +67,14 @@ class RunOptions:
         metavar="LIST",
         default_text="no emulation",
     )
+    platform: Path | None = option(
+        None,
+        "--platform",
+        "A file that describes the workers and their links; hosts are matched by worker name or address.",
+        metavar="FILE",
+        default_text="measured",
+    )
+    learn: bool = option(True, "--learn", "Estimate run times, sizes and links from earlier runs.")
     emulate: bool = option(
         False, "--emulate", "Replace each task with one that takes the same time and produces as much data."
     )
@@ -136,9 +144,10 @@ def run_program(
             stretch=1.0
             if options.speeds is None or options.emulate
             else max(_speeds(options.speeds) or [1.0]),
+            platform=options.platform,
             tls=options.tls,
             output=options.output,
-            learn=not options.emulate,
+            learn=options.learn and not options.emulate,
             observe=observe,
             planned=planned,
         )
@@ -260,6 +269,8 @@ def _show(done: Run, tasks: int, pictures: Pictures) -> None:
         rows.append(["planned", show_time(done.plan.makespan)])
     if done.bound is not None:
         rows.append(["lower bound", f"{show_time(done.bound)}, with run times as measured"])
+    rows.append(["run times", done.sources.run_times])
+    rows.append(["links", done.sources.links])
     unfinished = len(done.outcome.not_run)
     rows += [
         ["tasks", f"{tasks - unfinished} of {tasks}"],
@@ -282,6 +293,7 @@ def to_json(done: Run) -> dict[str, Any]:
         "planned": None if done.plan is None else done.plan.makespan,
         "bound": done.bound,
         "scheduler": done.scheduler,
+        "sources": done.sources.facts(),
         "tasks": [
             {"id": e.task, "host": e.host, "start": e.start, "finish": e.time}
             for e in done.outcome.events

@@ -18,10 +18,9 @@ from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.local_workers import LocalWorkers, start_workers
+from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
 
-_NETWORK_BANDWIDTH = 125e6
-"""Assumed bandwidth of each worker's port in a cluster without a network description: 1 Gbit/s."""
 _PATIENCE = 10.0
 """Seconds to wait for a worker to return when none is left in a real cluster."""
 
@@ -32,12 +31,19 @@ class Cluster:
     computes = True
 
     def __init__(
-        self, client: Any, platform: Platform, workers: LocalWorkers | None = None, engine: Any = None
+        self,
+        client: Any,
+        platform: Platform,
+        workers: LocalWorkers | None = None,
+        engine: Any = None,
+        links_assumed: bool = False,
     ) -> None:
         self.client = client
         self.platform = platform
         self._workers = workers
         self._engine = engine
+        self.links_assumed = links_assumed
+        """Whether nothing is known about the links of the platform, so that a run measures them first."""
 
     def execute(
         self,
@@ -132,7 +138,7 @@ def open_local(
         client = Client(engine, set_as_default=False)
         started = start_workers(engine.scheduler_address, platform.hosts, stretch)
         started.wait_for(client)
-        return Cluster(client, platform, started, engine)
+        return Cluster(client, platform, started, engine, links_assumed=True)
     except BaseException as error:
         for opened in (started, client, engine):
             if opened is not None:
@@ -148,14 +154,14 @@ def connect(
     ca: str | Path | None = None,
     cert: str | Path | None = None,
     key: str | Path | None = None,
-    bandwidth: float = _NETWORK_BANDWIDTH,
+    bandwidth: float | None = None,
     timeout: float = 15.0,
 ) -> Cluster:
     """Connect to a running cluster at `tls://host:port`, or `tcp://` on this machine only.
 
     Certificates are taken from the arguments, or else from the engine's configuration (environment
     variables DASK_DISTRIBUTED__COMM__TLS__...). Headrace must be installed on the cluster too. The speed of
-    every worker is measured; `bandwidth` is that of each worker's port, in bytes/s.
+    every worker is measured. `bandwidth` is that of each worker's port, in bytes/s; without it, runs measure the links.
     """
     from distributed import Client
 
@@ -171,22 +177,21 @@ def connect(
             hint="check that the scheduler runs there and that the certificates match",
         ) from None
     try:
-        return Cluster(client, _measured_platform(client, url, bandwidth))
+        return Cluster(
+            client, _measured_platform(client, url, bandwidth), links_assumed=bandwidth is None
+        )
     except BaseException:
         client.close()
         raise
 
 
-def _measured_platform(client: Any, url: str, bandwidth: float) -> Platform:
-    info = client.scheduler_info(n_workers=-1)["workers"]
-    if not info:
-        raise UsageError("the cluster has no workers", where=url, hint="start `dask worker` processes for it")
+def _measured_platform(client: Any, url: str, bandwidth: float | None) -> Platform:
+    """Speeds as measured; links with the given bandwidth, or assumed ones, which a run then measures."""
+    workers = workers_of(client, url)
     speeds = probe_speeds(client)
-    hosts = tuple(
-        Host(str(worker["name"]), speeds[address], worker["nthreads"])
-        for address, worker in sorted(info.items(), key=lambda item: str(item[1]["name"]))
-        if address in speeds
-    )
+    if bandwidth is None:
+        return measured_platform(workers, speeds, (), url)
+    hosts = tuple(Host(w.name, speeds[w.address], w.threads) for w in workers if w.address in speeds)
     return Platform((Site("cluster", hosts, bandwidth=bandwidth),), name=url)
 
 
