@@ -29,6 +29,7 @@ from headrace.planners.timed import plan_with_bound
 from headrace.predict.functions import function_digests
 from headrace.predict.learning import Learned
 from headrace.predict.learning import learn as learn_figures
+from headrace.report.deviations import Deviations, deviations
 from headrace.run_platform import Sources, described_sources, platform_of_run
 
 if TYPE_CHECKING:
@@ -81,9 +82,19 @@ class Run:
             return None
         return lower_bound(Problem(self.graph.with_work(np.maximum(work, 0.0)), self.platform))
 
+    @cached_property
+    def deviations(self) -> Deviations | None:
+        """The makespan split by cause, beside the plan's; None if no task has finished."""
+        return deviations(self.plan, self.outcome.events, self.graph, self.platform)
+
     @property
     def makespan(self) -> float:
         return self.outcome.makespan
+
+    def report(self) -> dict[str, Any]:
+        """Where the figures came from with which it was planned, and the makespan by cause; for JSON."""
+        split = self.deviations
+        return {"sources": self.sources.facts(), "deviations": None if split is None else split.facts()}
 
     @property
     def results(self) -> dict[str, Any]:
@@ -163,6 +174,7 @@ def run(
     """
     from headrace.record import Record
     from headrace.record.executions import note_figures
+    from headrace.record.run_reports import note_report
     from headrace.runtime.results import write_results
 
     asked = _rules(rules)
@@ -189,6 +201,7 @@ def run(
             sources = described_sources(given.sources, learned)
             done = Run(entry.id, name, plan, outcome, graph, known, files, sources)
             entry.finish("failed" if outcome.failure else "done", outcome.makespan, done.bound)
+            note_report(book, entry.id, done.report())
             return done
 
 

@@ -269,6 +269,8 @@ def _show(done: Run, tasks: int, pictures: Pictures) -> None:
         rows.append(["planned", show_time(done.plan.makespan)])
     if done.bound is not None:
         rows.append(["lower bound", f"{show_time(done.bound)}, with run times as measured"])
+    if done.deviations is not None:
+        rows.append(["difference" if done.plan is not None else "time spent", done.deviations.text()])
     rows.append(["run times", done.sources.run_times])
     rows.append(["links", done.sources.links])
     unfinished = len(done.outcome.not_run)
@@ -293,7 +295,7 @@ def to_json(done: Run) -> dict[str, Any]:
         "planned": None if done.plan is None else done.plan.makespan,
         "bound": done.bound,
         "scheduler": done.scheduler,
-        "sources": done.sources.facts(),
+        **done.report(),
         "tasks": [
             {"id": e.task, "host": e.host, "start": e.start, "finish": e.time}
             for e in done.outcome.events

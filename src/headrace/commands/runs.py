@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -27,8 +28,9 @@ def runs(
 ) -> None:
     """Print the runs of the record, or the tasks of one."""
     headers, rows = runs_rows() if run_id is None else run_rows(run_id)
+    report = {} if run_id is None else run_report(run_id)
     if as_json:
-        print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows]})
+        print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows], **report})
         return
     shown = [h for h in headers if h != "error"]
     print_table(
@@ -38,6 +40,8 @@ def runs(
         told = dict(zip(headers, row, strict=True))
         if told.get("error"):
             typer.echo(f"task {told['task']!r} failed on {told['host']}: {told['error']}")
+    if report:
+        typer.echo("\n".join(report_lines(report)))
 
 
 def runs_rows() -> tuple[list[str], list[list[Any]]]:
@@ -63,6 +67,30 @@ def run_rows(run: str) -> tuple[list[str], list[list[Any]]]:
             for t in record.tasks(run)
         ]
     return headers, rows
+
+
+def run_report(run: str) -> dict[str, Any]:
+    """Where the figures of a run came from, and its makespan by cause; empty if that is not recorded."""
+    from headrace.record.run_reports import report_of
+
+    with Record.open() as record:
+        return report_of(record, run)
+
+
+def report_lines(report: Mapping[str, Any]) -> list[str]:
+    """The report of a run as text.
+
+    >>> report_lines({"sources": {"links": "as given"}, "deviations": None})
+    ['links: as given']
+    """
+    from headrace.report.deviations import Deviations, Split
+
+    lines = [f"{what.replace('_', ' ')}: {text}" for what, text in (report.get("sources") or {}).items()]
+    split = report.get("deviations")
+    if split:
+        planned = None if split["planned"] is None else Split(**split["planned"])
+        lines.append(f"difference: {Deviations(planned, Split(**split['happened'])).text()}")
+    return lines
 
 
 def _date(seconds: float) -> str:
