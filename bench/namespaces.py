@@ -31,7 +31,9 @@ def program_of(megabytes: float) -> hr.Program:
     program = hr.Program("layers")
     size = int(megabytes * 1e6)
     row = [
-        program.task(partial(spend, 2.0 / STRETCH, size), kind="make", name=f"m{k}", outputs={f"a{k}": size}, work=2.0)
+        program.task(
+            partial(spend, 2.0 / STRETCH, size), kind="make", name=f"m{k}", outputs={f"a{k}": size}, work=2.0
+        )
         for k in range(6)
     ]
     for level in range(2):
@@ -47,7 +49,9 @@ def program_of(megabytes: float) -> hr.Program:
             for k in range(6)
         ]
     program.output(
-        program.task(partial(spend, 0.5 / STRETCH, 10), kind="end", name="end", inputs=row, outputs={"r": 10}, work=0.5)
+        program.task(
+            partial(spend, 0.5 / STRETCH, 10), kind="end", name="end", inputs=row, outputs={"r": 10}, work=0.5
+        )
     )
     return program
 

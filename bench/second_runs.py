@@ -72,7 +72,10 @@ def main() -> None:
                     ]
                 ratios = " ".join(f"{run.makespan / (run.bound or np.nan):.2f}" for run in done)
                 promises = " ".join(f"{run.plan.makespan / run.makespan:.2f}" for run in done if run.plan)
-                print(f"{name:16} x{error:g}: makespan / bound {ratios}; planned / makespan {promises}", flush=True)
+                print(
+                    f"{name:16} x{error:g}: makespan / bound {ratios}; planned / makespan {promises}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

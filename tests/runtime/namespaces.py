@@ -65,7 +65,9 @@ def lab(
             ) as engine,
             Client(engine, set_as_default=False) as client,
         ):
-            paths = ":".join([str(Path(headrace.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(":")])
+            paths = ":".join(
+                [str(Path(headrace.__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(":")]
+            )
             for k, space in enumerate(spaces):
                 pace = {SPEED_VARIABLE: str(speeds[k]), STRETCH_VARIABLE: str(stretch)} if speeds else {}
                 (folder / f"n{k}").mkdir(exist_ok=True)

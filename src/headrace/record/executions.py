@@ -31,8 +31,8 @@ _TABLES = (
     "CREATE INDEX IF NOT EXISTS run_kinds_by_code ON run_kinds (kind, code, run)",
 )
 _ROWS = (
-    "SELECT task, kind, host, max(0, finish - start), input_bytes FROM tasks"
-    " WHERE run = ? AND status = 'done' ORDER BY seq"
+    "SELECT task, kind, host, max(0, finish - start), input_bytes, start FROM tasks"
+    " WHERE run = ? AND status = 'done' AND start IS NOT NULL ORDER BY seq"
 )
 
 
@@ -94,6 +94,9 @@ def _of_run(
     then = dict(database.rows("SELECT kind, exact FROM run_kinds WHERE run = ?", (run,)))
     changed = {kind for kind, now in functions.items() if then.get(kind, now.exact) != now.exact}
     rows = database.rows(_ROWS, (run,))
+    begun: dict[tuple[str, str], float] = {}
+    for _, kind, host, _, _, start in rows:
+        begun[kind, host] = min(begun.get((kind, host), math.inf), start)
     try:
         return [
             Observed(
@@ -103,9 +106,9 @@ def _of_run(
                 seconds,
                 size,
                 figures.get(task, math.nan),
+                first=start == begun[kind, host],
             )
-            for task, kind, host, seconds, size in rows
-            if seconds is not None
+            for task, kind, host, seconds, size, start in rows
         ]
     except (TypeError, UsageError) as error:
         raise database.broken(f"the record contains an invalid row: {error}") from None

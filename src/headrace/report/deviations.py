@@ -93,7 +93,9 @@ class Deviations:
         ]
         if not parts:
             return "as planned"
-        return f"{show_time(abs(late))} {'longer' if late > 0 else 'shorter'} than planned: {', '.join(parts)}"
+        return (
+            f"{show_time(abs(late))} {'longer' if late > 0 else 'shorter'} than planned: {', '.join(parts)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,9 @@ class _History:
         return found[at - 1] if at else None
 
 
-def deviations(plan: Plan | None, events: Iterable[Event], graph: Graph, platform: Platform) -> Deviations | None:
+def deviations(
+    plan: Plan | None, events: Iterable[Event], graph: Graph, platform: Platform
+) -> Deviations | None:
     """How a run's makespan differs from its plan's, by cause; None if no task has finished.
 
     `graph` and `platform` hold the estimates with which the run was planned. O(events log events), and for each task on
@@ -154,7 +158,9 @@ def _planned(plan: Plan) -> _History:
         history.executions[task.id] = [_Execution(task.host, task.start, task.finish)]
         history.busy.setdefault(task.host, []).append((task.start, task.finish))
     for move in plan.transfers():
-        history.arrivals.setdefault((move.data, move.target), []).append((move.finish, move.start, move.source))
+        history.arrivals.setdefault((move.data, move.target), []).append(
+            (move.finish, move.start, move.source)
+        )
     return _sorted(history)
 
 

@@ -177,9 +177,7 @@ def connect(
             hint="check that the scheduler runs there and that the certificates match",
         ) from None
     try:
-        return Cluster(
-            client, _measured_platform(client, url, bandwidth), links_assumed=bandwidth is None
-        )
+        return Cluster(client, _measured_platform(client, url, bandwidth), links_assumed=bandwidth is None)
     except BaseException:
         client.close()
         raise

@@ -63,7 +63,9 @@ def _addresses(worker: Worker) -> tuple[str, ...]:
 def _require_all(platform: Platform, workers: Sequence[Worker], found: Mapping[str, Worker]) -> None:
     missing = [host.name for host in platform.hosts if host.name not in found]
     used = {worker.name for worker in found.values()}
-    extra = [f"{worker.name} at {machine_of(worker.address)}" for worker in workers if worker.name not in used]
+    extra = [
+        f"{worker.name} at {machine_of(worker.address)}" for worker in workers if worker.name not in used
+    ]
     if missing:
         raise BadPlatform(
             f"no worker for {'hosts' if len(missing) > 1 else 'host'} {_listed(missing)}"
