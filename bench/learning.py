@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import headrace as hr
+from headrace.core.scheduler import Problem
 from headrace.model.graph import Floats, Graph
 from headrace.model.platform import Host, Site
 from headrace.planners.bounds import lower_bound
-from headrace.core.scheduler import Problem
 from headrace.predict.learning import Observed, input_sizes, learn
 from headrace.simulator.replay.replay import replay
 

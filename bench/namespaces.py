@@ -12,6 +12,8 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
+from tests.runtime.namespaces import lab
+
 import headrace as hr
 from bench.second_runs import spend
 from headrace.model.machines import MachineLinks, platform_of_machines
@@ -19,7 +21,6 @@ from headrace.model.platform import Host
 from headrace.runtime.cluster import Cluster
 from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
-from tests.runtime.namespaces import lab
 
 RATES = ("100mbit", "100mbit", "10mbit", "100mbit")
 SPEEDS = (4.0, 2.0, 2.0, 1.0)

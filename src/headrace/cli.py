@@ -25,6 +25,7 @@ COMMANDS = {
     "warmup": "Compile everything once, so that later commands start fast.",
     "run": "Run a program on local workers or a Dask cluster.",
     "runs": "List recorded runs, or show one of them.",
+    "calibrate": "Fit a platform file to a recorded run.",
     "trial": "Measure the filters of a pipeline in a trial run.",
     "deploy": "Choose copies, hosts and flows for a pipeline's filters.",
     "rules": "Print the default rules, or what rules can speak of.",

@@ -145,8 +145,8 @@ def run(
         For local runs: number of workers (default: one per core), emulated relative speeds, and a factor by which
         tasks are slowed down.
     platform
-        A platform, or its file, that describes the workers and their links: its hosts are matched with workers by name or
-        address. By default links are measured at the first run and once a day, and refined by the transfers of runs.
+        A platform, or its file, that describes the workers and their links: its hosts are matched with workers by
+        name or address. By default links are measured at the first run and once a day, and refined by the transfers of runs.
     tls
         Certificate files for `tls://` addresses: `ca`, `cert` and `key`.
     record
@@ -172,6 +172,7 @@ def run(
     ...     hr.run(program, workers=2, record=folder, output=folder).results
     {'y': 21}
     """
+    from headrace.formats.platform_toml import platform_text
     from headrace.record import Record
     from headrace.record.executions import note_figures
     from headrace.record.run_reports import note_report
@@ -201,7 +202,7 @@ def run(
             sources = described_sources(given.sources, learned)
             done = Run(entry.id, name, plan, outcome, graph, known, files, sources)
             entry.finish("failed" if outcome.failure else "done", outcome.makespan, done.bound)
-            note_report(book, entry.id, done.report())
+            note_report(book, entry.id, done.report() | {"platform": platform_text(known)})
             return done
 
 

@@ -1,4 +1,4 @@
-"""What a real run knows of its hosts and links: described, measured now or earlier, refined by transfers, or assumed."""
+"""What a real run knows of its hosts and links: described, measured, refined by transfers, or assumed."""
 
 from __future__ import annotations
 

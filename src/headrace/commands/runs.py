@@ -74,7 +74,8 @@ def run_report(run: str) -> dict[str, Any]:
     from headrace.record.run_reports import report_of
 
     with Record.open() as record:
-        return report_of(record, run)
+        report = report_of(record, run)
+    return {key: report[key] for key in ("sources", "deviations") if key in report}
 
 
 def report_lines(report: Mapping[str, Any]) -> list[str]:

@@ -46,24 +46,25 @@ def platform_of_machines(
     """
     known = {link.machine: link for link in links}
     measured = [known.get(machine, MachineLinks(machine)) for machine in workers]
-    inside = _filled([m.inside for m in measured], ASSUMED_INSIDE)
-    inside_latency = _filled([m.inside_latency for m in measured], ASSUMED_LATENCY)
     taken = {host.name for hosts in workers.values() for host in hosts}
     site_names = [_free(machine, taken) for machine in workers]
-    sites = tuple(
-        Site(site, tuple(hosts), bandwidth=inside[k], latency=inside_latency[k])
-        for k, (site, hosts) in enumerate(zip(site_names, workers.values(), strict=True))
-    )
-    if len(sites) == 1:
-        return Platform(sites, name=name)
+    inside = _filled([m.inside for m in measured], ASSUMED_INSIDE)
+    inside_latency = _filled([m.inside_latency for m in measured], ASSUMED_LATENCY)
+    if len(workers) == 1:
+        (hosts,) = workers.values()
+        return Platform((Site(site_names[0], tuple(hosts), inside[0], inside_latency[0]),), name=name)
     up = _filled([m.up for m in measured], ASSUMED_BANDWIDTH)
     down = _filled([m.down for m in measured], ASSUMED_BANDWIDTH)
     latency = _filled([m.latency for m in measured], ASSUMED_LATENCY)
     switch = _free(SWITCH, taken)
-    pairs = []
-    for k, site in enumerate(site_names):
-        pairs.append(Link(site, switch, up[k], latency[k] / 2, oneway=True))
-        pairs.append(Link(switch, site, down[k], latency[k] / 2, oneway=True))
+    sites, pairs = [], []
+    for k, (site, hosts) in enumerate(zip(site_names, workers.values(), strict=True)):
+        # The ports of workers are also on the way to other machines: they must not be what limits it.
+        port = max(inside[k], up[k], down[k])
+        own = min(inside_latency[k], latency[k] / 2) if len(hosts) > 1 else 0.0
+        sites.append(Site(site, tuple(hosts), bandwidth=port, latency=own))
+        pairs.append(Link(site, switch, up[k], latency[k] / 2 - own, oneway=True))
+        pairs.append(Link(switch, site, down[k], latency[k] / 2 - own, oneway=True))
     # The switch keeps no data: a plan cannot leave copies there.
     return Platform((*sites, Site(switch, storage=0.0)), tuple(pairs), contention="fifo", name=name)
 

@@ -17,7 +17,7 @@ from headrace.model.errors import UsageError
 from headrace.model.graph import Floats, Graph
 from headrace.model.platform import Host, Platform
 from headrace.predict.history import kind_rates
-from headrace.predict.kind_fit import OTHER, KindFit, Rows, figure_deviation, work_from_others
+from headrace.predict.kind_fit import KindFit, Rows, figure_deviation, work_from_others
 
 
 @dataclass(frozen=True, slots=True)

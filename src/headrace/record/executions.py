@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from headrace.model.errors import UsageError
 from headrace.model.graph import Graph
 from headrace.predict.functions import FunctionDigest
-from headrace.predict.learning import OTHER, Observed
+from headrace.predict.kind_fit import OTHER
+from headrace.predict.learning import Observed
 from headrace.record.database import Database
 from headrace.record.identity import program_digest
 

@@ -85,6 +85,12 @@ def transfers_since(record: Record, platform: str, since: float) -> list[Transfe
     return found
 
 
+def transfers_of(record: Record, run: str) -> list[Transfer]:
+    """All transfers of a run, in the order they ended."""
+    query = "SELECT source, target, start, finish, size, run FROM transfers WHERE run = ? ORDER BY seq"
+    return [Transfer(*row) for row in record.database.rows(query, (run,))]
+
+
 def _figure(value: object) -> float | None:
     if value is None:
         return None

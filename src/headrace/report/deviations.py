@@ -1,7 +1,7 @@
 """Planned against happened: each makespan split exactly by cause, and what the difference came from.
 
-The split follows the data that the last task waited for, backwards to the start of the run. On that path a second belongs
-to one cause:
+The split follows the data that the last task waited for, backwards to the start of the run. On that path each second
+belongs to one cause:
 
 - compute: a task ran, within the time it was expected to take on its host;
 - estimate: a task still ran after that;

@@ -38,8 +38,8 @@ def probe_links(client: Any, workers: Mapping[str, str], budget: float = BUDGET)
     """The links of the machines on which these workers (name by address) run: O(machines) pairs, in bounded time.
 
     Each machine sends to up to three others and receives from as many, in rounds in which no machine takes part twice;
-    its rate is that of its best pair, so that it counts only if all its partners are slow. Machines with several workers
-    are measured inside as well. What the budget did not suffice for has no figure.
+    its rate is that of its best pair, since its partners may be slower. Machines with several workers are measured
+    inside as well. What the budget did not suffice for has no figure.
     """
     machines = group_by_machine(workers)
     names = list(machines)
