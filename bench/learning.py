@@ -2,9 +2,10 @@
 
     python -m bench.learning [--runs 5] [--seeds 5]
 
-Histories are simulated: each run draws its times around the truth (noise 5 %, one execution in fifty is an outlier of 2
-to 6 times, and so is a third of those that are the first of its kind on a host in a run), its plan is made from what was learned so far, and is judged by a replay with the true times. Beside
-the programs of the bars there are shapes that the learning was not developed on.
+Histories are simulated: each run draws its times around the truth with a noise of 5 %. One execution in fifty is an
+outlier of 2 to 6 times, and so are three in ten of those that are the first of their kind on a host. The plan of a
+run is made from what was learned so far, and is judged by a replay with the true times. Beside the programs of the
+bars there are shapes that the learning was not developed on.
 """
 
 from __future__ import annotations

@@ -178,7 +178,8 @@ def _with_traces(
         if len(found) < 2 or float(np.ptp(value)) < _STEADY:
             return host
         peak = float(value.max())
-        series = Trace([0.0, *(start for start, _ in found[1:])], np.clip(value / peak, _LEAST_SHARE, 1.0))
+        times = np.array([0.0, *(start for start, _ in found[1:])])
+        series = Trace(times, np.clip(value / peak, _LEAST_SHARE, 1.0))
         speeds = {kind: speed * peak for kind, speed in host.kinds.items()}
         return replace(
             host, speed=host.speed * peak, kinds=speeds, trace=series, load=max(0.0, 1.0 - series.mean)

@@ -146,7 +146,8 @@ def run(
         tasks are slowed down.
     platform
         A platform, or its file, that describes the workers and their links: its hosts are matched with workers by
-        name or address. By default links are measured at the first run and once a day, and refined by the transfers of runs.
+        name or address. By default links are measured at the first run and once a day, and refined by the
+        transfers of runs.
     tls
         Certificate files for `tls://` addresses: `ca`, `cert` and `key`.
     record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -91,11 +91,8 @@ class Rows:
 
     def only(self, chosen: Bools) -> Rows:
         """Some of the rows."""
-        return Rows(
-            *(getattr(self, name)[chosen] for name in ("task", "host", "value", "size", "figure", "first")),
-            self.own_hosts,
-            self.hosts,
-        )
+        arrays = ("task", "host", "value", "size", "figure", "first")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in arrays})
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +116,7 @@ class KindFit:
         if not len(same.task):
             return None
         growth = _growth(rows)
-        at = np.searchsorted(tasks, same.task)
+        at = np.searchsorted(tasks, same.task).astype(np.int32)
         value = same.value + _resized(same, figures[at], sizes[at], growth)
         prior = _prior(value, at, same.host, figures, sizes, growth)
         return KindFit(same, at, value, prior, _noise(value, at, same.host))
@@ -127,13 +124,16 @@ class KindFit:
     def figure_residuals(self) -> Floats:
         """Differences between executions and figures of a host's tasks, one per task; empty if they tell nothing.
 
-        First executions are left out, and so are differences between hosts.
+        First executions are left out, and so are differences between hosts if some have several executions.
         """
         usual = np.flatnonzero(~self.rows.first)
         _, last = np.unique(self.at[usual][::-1], return_index=True)
         latest = usual[len(usual) - 1 - last]
-        left, spare = _around_hosts((self.value - self.prior[self.at])[latest], self.rows.host[latest])
-        return left if spare >= _TELLING_ROWS else left[:0]
+        value = (self.value - self.prior[self.at])[latest]
+        left, spare = _around_hosts(value, self.rows.host[latest])
+        if spare >= _TELLING_ROWS:
+            return left
+        return value - np.median(value) if len(value) > _TELLING_ROWS else value[:0]
 
     def fit(self, figure_deviation: float, hosts_differ: bool) -> tuple[Floats, Floats]:
         """The work of the kind's tasks, and the logarithm by which each host is faster than the platform says."""

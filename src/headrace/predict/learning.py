@@ -115,7 +115,8 @@ def learn(graph: Graph, platform: Platform, observed: Sequence[Observed]) -> Lea
 def input_sizes(graph: Graph) -> Floats:
     """Bytes that each task reads, counting known sizes only."""
     reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
-    return np.bincount(reader, weights=graph.known_size[graph.reads], minlength=graph.n_tasks)
+    sizes = np.bincount(reader, weights=graph.known_size[graph.reads], minlength=graph.n_tasks)
+    return sizes.astype(np.float64)
 
 
 def _factor(learned: Floats, given: Floats) -> float:

@@ -91,9 +91,9 @@ def fit_two_way(
     precision = weight / known.noise**2
     level, of_task, of_host = 0.0, np.zeros(tasks), np.zeros(hosts)
     for _ in range(_ROUNDS):
-        seen = np.zeros((tasks, 1 + hosts))
-        np.add.at(seen, (task, 0), precision)
-        np.add.at(seen, (task, 1 + host), -precision)
+        pair = task.astype(np.int64) * hosts + host
+        by_pair = np.bincount(pair, weights=precision, minlength=tasks * hosts).reshape(tasks, hosts)
+        seen = np.concatenate((by_pair.sum(axis=1, keepdims=True), -by_pair), axis=1)
         level, of_host = _hosts(y, task, host, precision, seen, prior_task, known.host)
         rest = y - level + of_host[host]
         of_task = np.bincount(task, weights=precision * rest, minlength=tasks) / (prior_task + seen[:, 0])
@@ -117,7 +117,7 @@ def _hosts(
     right = np.concatenate(([weighted.sum()], -np.bincount(host, weights=weighted, minlength=hosts)))
     by_task = np.bincount(task, weights=weighted, minlength=len(seen))
     scaled = seen * shrink[:, None]
-    solution = np.linalg.solve(full - scaled.T @ seen, right - scaled.T @ by_task)
+    solution = np.linalg.solve(full - scaled.T @ seen, right - scaled.T @ by_task).astype(np.float64)
     return float(solution[0]), solution[1:]
 
 

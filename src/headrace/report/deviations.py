@@ -13,6 +13,7 @@ belongs to one cause:
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -42,7 +43,7 @@ class Split:
 
     @property
     def total(self) -> float:
-        return sum(getattr(self, name.name) for name in fields(self))
+        return math.fsum(getattr(self, name.name) for name in fields(self))
 
 
 CAUSES = tuple(name.name for name in fields(Split))

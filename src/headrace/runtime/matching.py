@@ -97,5 +97,7 @@ def _renamed(platform: Platform, found: Mapping[str, Worker]) -> Platform:
         )
         for site in platform.sites
     )
-    origin = found[platform.origin].name if platform.origin in found else platform.origin
+    origin = platform.origin
+    if origin is not None and origin in found:
+        origin = found[origin].name
     return replace(platform, sites=sites, origin=origin)
