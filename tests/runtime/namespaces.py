@@ -50,6 +50,7 @@ def lab(
     rates: Sequence[str], folder: Path, speeds: Sequence[float] = (), stretch: float = 1.0
 ) -> Iterator[Lab]:
     """Workers n0, n1, ... whose links have these rates, such as "100mbit", in both directions; emulated speeds."""
+    import dask
     from distributed import Client, LocalCluster
 
     tag = f"{os.getpid() % 100000:x}"
@@ -60,8 +61,11 @@ def lab(
     try:
         _build(bridge, spaces, rates, net)
         with (
+            dask.config.set({"distributed.scheduler.http.routes": []}),
             LocalCluster(
-                n_workers=0, host=f"{net}.254", scheduler_kwargs={"dashboard": False}, dashboard_address=None
+                n_workers=0,
+                host=f"{net}.254",
+                scheduler_kwargs={"dashboard": False, "dashboard_address": f"{net}.254:0"},
             ) as engine,
             Client(engine, set_as_default=False) as client,
         ):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.model.errors import UsageError
-from headrace.model.graph import Floats, Graph
+from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.platform import Host, Platform
 from headrace.predict.history import kind_rates
 from headrace.predict.kind_fit import KindFit, Rows, figure_deviation, work_from_others
@@ -82,8 +82,10 @@ def learn(graph: Graph, platform: Platform, observed: Sequence[Observed]) -> Lea
     work, corrections = graph.work.copy(), {}
     seen = np.zeros(graph.n_tasks, np.bool_)
     fits: dict[str, KindFit] = {}
-    tasks_of = {
-        kind: np.flatnonzero(graph.kind == n) for n, kind in enumerate(graph.kinds) if kind in by_kind
+    tasks_of: dict[str, Ints] = {
+        kind: np.flatnonzero(graph.kind == number).astype(np.int32)
+        for number, kind in enumerate(graph.kinds)
+        if kind in by_kind
     }
     for kind, tasks in tasks_of.items():
         rows = Rows.of(by_kind[kind], platform, rates[graph.kinds.index(kind)])
