@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.model.errors import UsageError
-from headrace.model.graph import Floats, Graph, Ints
+from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Host, Platform
 from headrace.predict.history import kind_rates
 from headrace.predict.kind_fit import KindFit, Rows, figure_deviation, work_from_others
@@ -78,15 +78,30 @@ def learn(graph: Graph, platform: Platform, observed: Sequence[Observed]) -> Lea
         by_kind.setdefault(one.kind, []).append(one)
     if not set(by_kind) & set(graph.kinds):
         return Learned(graph, platform)
-    sizes, rates = input_sizes(graph), kind_rates(graph, platform.rates(graph))
-    work, corrections = graph.work.copy(), {}
-    seen = np.zeros(graph.n_tasks, np.bool_)
-    fits: dict[str, KindFit] = {}
     tasks_of: dict[str, Ints] = {
         kind: np.flatnonzero(graph.kind == number).astype(np.int32)
         for number, kind in enumerate(graph.kinds)
         if kind in by_kind
     }
+    work, corrections, seen = _fitted(graph, platform, by_kind, tasks_of)
+    factors = {kind: _factor(work[tasks], graph.work[tasks]) for kind, tasks in tasks_of.items()}
+    rest = ~np.isin(graph.kind, [graph.kinds.index(kind) for kind in tasks_of])
+    work[rest] *= float(np.median(list(factors.values())))
+    changed = _with_corrections(platform, corrections)
+    known, guessed = int(seen.sum()), int((~seen & ~rest).sum())
+    return Learned(graph.with_work(work), changed, known, guessed, factors)
+
+
+def _fitted(
+    graph: Graph,
+    platform: Platform,
+    by_kind: Mapping[str, Sequence[Observed]],
+    tasks_of: Mapping[str, Ints],
+) -> tuple[Floats, dict[str, Floats], Bools]:
+    """The work of all tasks, corrections of speeds for each kind, and which tasks were executed before."""
+    sizes, rates = input_sizes(graph), kind_rates(graph, platform.rates(graph))
+    work, seen = graph.work.copy(), np.zeros(graph.n_tasks, np.bool_)
+    fits: dict[str, KindFit] = {}
     for kind, tasks in tasks_of.items():
         rows = Rows.of(by_kind[kind], platform, rates[graph.kinds.index(kind)])
         fit = KindFit.of(rows, graph.work[tasks], sizes[tasks], tasks)
@@ -95,23 +110,13 @@ def learn(graph: Graph, platform: Platform, observed: Sequence[Observed]) -> Lea
         else:
             fits[kind] = fit
             seen[tasks] = np.isin(tasks, rows.task)
+    corrections: dict[str, Floats] = {}
     residuals = {kind: fit.figure_residuals() for kind, fit in fits.items()}
     for kind, fit in fits.items():
-        # Too few executions of a kind say how good its figures are as those of the other kinds do.
+        # Figures of a kind with too few executions are taken to be as good as those of all kinds.
         off = figure_deviation([residuals[kind]] if len(residuals[kind]) else residuals.values())
         work[tasks_of[kind]], corrections[kind] = fit.fit(off, bool(kind))
-    factors = {kind: _factor(work[tasks], graph.work[tasks]) for kind, tasks in tasks_of.items()}
-    rest = ~np.isin(graph.kind, [n for n, kind in enumerate(graph.kinds) if kind in by_kind])
-    if rest.any():
-        work[rest] *= float(np.median(list(factors.values())))
-    learned = graph.with_work(work)
-    return Learned(
-        learned,
-        _with_corrections(platform, corrections),
-        int(seen.sum()),
-        int((~seen & ~rest).sum()),
-        factors,
-    )
+    return work, corrections, seen
 
 
 def input_sizes(graph: Graph) -> Floats:
