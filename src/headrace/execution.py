@@ -31,6 +31,7 @@ from headrace.predict.learning import Learned
 from headrace.predict.learning import learn as learn_figures
 from headrace.report.deviations import Deviations, deviations
 from headrace.run_platform import Sources, described_sources, platform_of_run
+from headrace.runtime.run_policy import RunPolicy, with_fields
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
@@ -123,6 +124,8 @@ def run(
     learn: bool = True,
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
+    policy: RunPolicy | None = None,
+    **policy_fields: Any,
 ) -> Run:
     """Run a program on local workers, on a cluster at `tls://host:port`, or on an open `Cluster`.
 
@@ -158,6 +161,8 @@ def run(
         Called with every event.
     planned
         Called with the initial plan before the run starts.
+    policy
+        How failures are dealt with. Its fields can also be given one by one, such as `suspect=5.0`.
 
     Returns
     -------
@@ -180,6 +185,7 @@ def run(
     from headrace.runtime.results import write_results
 
     asked = _rules(rules)
+    failures = with_fields(policy, policy_fields)
     with (
         Record.open(None if record is None else Path(record)) as book,
         _cluster(on, workers, speeds, stretch, tls) as cluster,
@@ -187,7 +193,7 @@ def run(
         given = platform_of_run(cluster, platform, book if learn else None)
         learned = _estimates(program, given.platform, book if learn else None)
         graph, known = learned.graph, learned.platform
-        plan, policy, name, obeyed = _policy(scheduler, graph, known, asked, when_impossible)
+        plan, decides, name, obeyed = _policy(scheduler, graph, known, asked, when_impossible)
         planned(plan)
         with book.begin(program.name, graph, known, name, plan) as entry:
             note_figures(book, entry.id, program.graph, function_digests(program))
@@ -196,7 +202,7 @@ def run(
                 entry.observe(event)
                 observe(event)
 
-            outcome = cluster.execute(program, policy, both, graph=obeyed, platform=known)
+            outcome = cluster.execute(program, decides, both, graph=obeyed, platform=known, policy=failures)
             files = write_results(program, outcome.results, output)
             files |= _keep(program, outcome.results, files, entry.results_folder)
             _note_locations(program, outcome, files, entry)

@@ -73,7 +73,7 @@ class Lazy(Online):
     name = "lazy"
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
-        return super().react(view, events) if isinstance(events[0], Started) else []
+        return super().react(view, events) if any(isinstance(e, Started) for e in events) else []
 
 
 class Later:

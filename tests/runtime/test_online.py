@@ -59,6 +59,7 @@ def test_a_scheduler_is_asked_at_the_time_it_names():
     for k in range(3):
         program.task(one, outputs=[f"x{k}"], name=f"t{k}")
     with open_local(1) as cluster:
+        cluster.execute(program, timeout=60)  # the worker has then imported what tasks need
         outcome = cluster.execute(program, Later(), timeout=60)
     assert sum(outcome.results.values()) == 3
     starts = sorted(event.start for event in finished(outcome.events))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from headrace.model.units import plural, show_size, show_time
 from headrace.model.usage import Usage, usage_of_run
 from headrace.report.usage import usage_rows
 from headrace.rules.tree import RuleSet
+from headrace.runtime.run_policy import RunPolicy
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class RunOptions:
     )
     tls_cert: Path | None = option(None, "--tls-cert", "Client certificate.", metavar="FILE")
     tls_key: Path | None = option(None, "--tls-key", "Client key.", metavar="FILE")
+    policy: RunPolicy = field(default_factory=RunPolicy)
 
     @property
     def tls(self) -> dict[str, str]:
@@ -150,6 +152,7 @@ def run_program(
             learn=options.learn and not options.emulate,
             observe=observe,
             planned=planned,
+            policy=options.policy,
         )
     _draw(done, events, pictures)
     judged = None if rules is None else _judged(done, rules)

@@ -17,6 +17,7 @@ from headrace.core import state as s
 from headrace.core.constraint_arrays import constraint_arrays, passed_on, running_by_gate
 from headrace.core.estimates import Estimates
 from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.growth import grown_state, with_host
 from headrace.core.initial_state import make_state, make_static_problem
 from headrace.core.records import RunRecords
 from headrace.core.scheduler import (
@@ -33,11 +34,19 @@ from headrace.core.scheduler import (
     WakeConditions,
 )
 from headrace.core.transitions.data import remove_copy, unblock
-from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, imbalanced, task_finished
+from headrace.core.transitions.dispatch import (
+    copy_arrived,
+    dispatch_all,
+    imbalanced,
+    replicas_due,
+    task_finished,
+)
 from headrace.core.transitions.losses import (
     cancel,
+    copy_lost,
     host_joined,
     host_left,
+    host_paused,
     link_joined,
     link_left,
     storage_joined,
@@ -52,10 +61,12 @@ from headrace.core.view import RunView
 from headrace.model.constraints import Constraints
 from headrace.model.errors import NoPlan
 from headrace.model.events import (
+    CopyLost,
     DataMoved,
     Event,
     HostJoined,
     HostLeft,
+    HostPaused,
     LinkJoined,
     LinkLeft,
     RuleDropped,
@@ -67,7 +78,7 @@ from headrace.model.events import (
     TaskReleased,
 )
 from headrace.model.graph import Floats, Graph, Ints
-from headrace.model.platform import Platform
+from headrace.model.platform import Host, Platform
 
 # Commands from the coordinator to a back end.
 
@@ -119,7 +130,7 @@ class DropCopy:
 BackendCommand: TypeAlias = StartTask | SendItem | StopTask | AbortTransfer | DropCopy
 """Commands for back ends that start every task and transfer on the coordinator's command."""
 
-GRID_CHANGES = (Started, HostLeft, HostJoined, TaskErred)
+GRID_CHANGES = (Started, HostLeft, HostPaused, HostJoined, TaskErred, CopyLost)
 """Events after which the scheduler is always called."""
 
 
@@ -198,7 +209,24 @@ class Coordinator:
         if not changed:  # otherwise call the scheduler before anything starts
             answer += self._dispatch()
         answer += self._ask_as_needed(events, changed)
-        return [*self._reassigned(before), *answer] if self.workers_queue else answer
+        if not self.workers_queue:
+            return answer
+        return [*self._reassigned(before), *answer, *self._replicas()]
+
+    def _replicas(self) -> list[Command]:
+        """Copies that lazy replication makes now; only workers with their own queues are told so."""
+        state = self.records.state
+        if state.to_replicate_at[0] == state.to_replicate_at[1]:
+            return []
+        names, places = self.view.graph.item_names, self.view.platform.network.place_names
+        items, targets = replicas_due(*self.refs)
+        return [Replicate(names[i], places[p]) for i, p in zip(items.tolist(), targets.tolist(), strict=True)]
+
+    def replicate_every(self, levels: int) -> None:
+        """From now on, copy what every so many levels produce; 0: nothing."""
+        settings = self.records.problem.policy.copy()
+        settings[s.REPLICATE] = levels
+        self.records.change(self.records.problem._replace(policy=settings), self.records.state)
 
     def unblock(self) -> list[BackendCommand | Command]:
         """Resolve a deadlock: unfinished tasks remain, but nothing is running and no event is pending.
@@ -265,6 +293,10 @@ class Coordinator:
                     copy_arrived(*self.refs, view.item_number[item], place)
             case HostLeft(host=host) if host in view.host_number:
                 host_left(*self.refs, view.host_number[host], True)
+            case HostPaused(host=host) if host in view.host_number:
+                host_paused(*self.refs, view.host_number[host])
+            case CopyLost(item=item, place=name) if self._place(name) >= 0:
+                copy_lost(*self.refs, view.item_number[item], self._place(name))
             case HostJoined(host=host) if host in view.host_number:
                 host_joined(*self.refs, view.host_number[host], event.time)
             case LinkLeft(link=link):
@@ -275,6 +307,25 @@ class Coordinator:
                 storage_left(*self.refs, view.place_number[name])
             case StorageJoined(place=name):
                 storage_joined(*self.refs, view.place_number[name])
+
+    def grow(self, host: Host) -> bool:
+        """Add a host that the platform did not have; it is down until `HostJoined`. O(tasks + copies + places^2).
+
+        Only for workers with their own queues. Returns False, and changes nothing, if the scheduler obeys
+        constraints: they were made for the hosts of the platform.
+        """
+        if self._constraints is not None or not self.workers_queue:
+            return False
+        view, old = self.view, self.records.state
+        platform, graph = with_host(view.platform, host), view.graph
+        problem = make_static_problem(graph, platform, self.policy)
+        names = view.platform.network.place_names
+        places = np.array([platform.place_of[name] for name in names], np.int32)
+        state = grown_state(problem, old, make_state(graph, platform, problem), places)
+        self.records.change(problem, state)
+        self.estimates = self.estimates.grown(graph, platform)
+        view.move_to(platform, self.estimates)
+        return True
 
     def absent_at_start(self, host: str) -> None:
         """Mark a host as absent when the run starts; its initial data becomes available when it joins."""
@@ -293,7 +344,7 @@ class Coordinator:
     def _task_finished(self, event: TaskFinished) -> None:
         view, state = self.view, self.records.state
         task, host = view.task_number[event.task], view.host_number.get(event.host, -1)
-        if host < 0 or not state.host_up[host] or state.done[task]:
+        if host < 0 or state.done[task] or not state.place_up[self.records.problem.host_place[host]]:
             return
         took = max(0.0, event.time - event.start)
         expected, factor = float(state.predicted[task]), self.scheduler.wake.misprediction
@@ -304,9 +355,21 @@ class Coordinator:
             if not state.exists[number]:  # all copies count as large as the first
                 state.size[number] = size
         task_finished(*self.refs, task, host, event.time)
+        if self.workers_queue and self.records.problem.policy[s.REPLICATE]:
+            self._replicate_results(task)
         state.ran_for[task] = took
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
         self.estimates.note(np.array([event.time]), *one)
+
+    def _replicate_results(self, task: int) -> None:
+        """Results stay at risk until the end of a run: they are copied whatever the level of their task."""
+        problem, state = self.records.problem, self.records.state
+        if problem.level[task] % problem.policy[s.REPLICATE] == 0:
+            return
+        for item in self.view.graph.writes_of(task).tolist():
+            if problem.result_anywhere[item]:
+                state.to_replicate[state.to_replicate_at[1] % len(state.to_replicate)] = item
+                state.to_replicate_at[1] += 1
 
     def _place(self, name: str) -> int:
         """The number of a place, by its own name or the name of a host that stores data there; -1 if unknown."""

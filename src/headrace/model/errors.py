@@ -104,6 +104,18 @@ class TaskFailed(HeadraceError):
     exit_code = 1
 
 
+class RunStalled(HeadraceError):
+    """A run could not go on: nothing ran and nothing moved for a long time."""
+
+    exit_code = 3
+
+
+class ClusterRestarted(HeadraceError):
+    """Another client restarted the cluster, and with it the run was forgotten."""
+
+    exit_code = 3
+
+
 class RunStopped(HeadraceError):
     """A run was interrupted by the user."""
 

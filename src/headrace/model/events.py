@@ -65,11 +65,31 @@ class HostLeft:
 
 
 @dataclass(frozen=True, slots=True)
-class HostJoined:
-    """A host of the platform joined (or rejoined), without data."""
+class HostPaused:
+    """A host takes no more tasks, for instance because its memory is full; its data can still be read.
+
+    `HostJoined` ends the pause, `HostLeft` the host.
+    """
 
     time: float
     host: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostJoined:
+    """A host joined (or rejoined) without data, or takes tasks again."""
+
+    time: float
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyLost:
+    """A host that is still there no longer has a copy of an item."""
+
+    time: float
+    item: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +147,9 @@ Event: TypeAlias = (
     | TaskReleased
     | DataMoved
     | HostLeft
+    | HostPaused
     | HostJoined
+    | CopyLost
     | LinkLeft
     | LinkJoined
     | StorageLeft

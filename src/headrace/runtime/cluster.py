@@ -20,6 +20,7 @@ from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.local_workers import LocalWorkers, start_workers
 from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
+from headrace.runtime.run_policy import RunPolicy
 
 _PATIENCE = 10.0
 """Seconds to wait for a worker to return when none is left in a real cluster."""
@@ -55,11 +56,12 @@ class Cluster:
         base: str | Path = ".",
         graph: Graph | None = None,
         platform: Platform | None = None,
+        policy: RunPolicy | None = None,
     ) -> Outcome:
         """Run a program; with `scheduler` None, the engine places the tasks.
 
         `graph` and `platform` override those of the program and the cluster, to supply better estimates of run
-        times, sizes and speeds.
+        times, sizes and speeds. `policy` says how failures are dealt with.
 
         A failing task ends the run, and the outcome then has errors. An interruption closes the
         cluster and raises RunStopped.
@@ -76,6 +78,7 @@ class Cluster:
                 base=base,
                 patience=patience,
                 graph=graph,
+                policy=policy,
             )
         except KeyboardInterrupt:
             self.close()

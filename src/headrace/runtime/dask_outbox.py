@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from distributed.metrics import time as engine_time
+
 from headrace.model.errors import HeadraceError, TaskFailed
 from headrace.model.events import Event
 from headrace.runtime.messages import encode_error, encode_event
 
 _BATCH_SECONDS = 0.05
+_BEAT_SECONDS = 5.0
 
 
 class Outbox:
@@ -26,6 +29,7 @@ class Outbox:
         self.events: list[Event] = []
         self.measured: list[tuple[str, Any]] = []
         self._is_due = False
+        self._sent = engine_time()
 
     def emit(self, event: Event) -> None:
         """Send an event with the next batch."""
@@ -40,6 +44,11 @@ class Outbox:
             self._is_due = True
             self.scheduler.loop.call_later(_BATCH_SECONDS, self.send)
 
+    def beat(self) -> None:
+        """Send a sign of life if nothing was sent for a while."""
+        if engine_time() - self._sent > _BEAT_SECONDS:
+            self._log({"events": [], "measured": []})
+
     def publish(self, end: bool = False, error: HeadraceError | None = None) -> None:
         """Send what was collected; with the end or the error of the run if there is one."""
         self._is_due = False
@@ -53,9 +62,13 @@ class Outbox:
         if error is not None:
             message["error"] = encode_error(error)
         if len(message) > 2 or message["events"] or message["measured"]:
-            self.scheduler.log_event(self.topic, message)
-            # It has been sent; the scheduler would otherwise keep it forever.
-            self.scheduler._broker.truncate(self.topic)
+            self._log(message)
+
+    def _log(self, message: dict[str, Any]) -> None:
+        self._sent = engine_time()
+        self.scheduler.log_event(self.topic, message)
+        # It has been sent; the scheduler would otherwise keep it forever.
+        self.scheduler._broker.truncate(self.topic)
 
 
 def error_text(details: dict[str, Any]) -> str:

@@ -14,9 +14,9 @@ from distributed.metrics import time as engine_time
 
 from headrace.core.scheduler import Assign
 from headrace.model.errors import NoPlan
-from headrace.model.graph import Graph
 
 if TYPE_CHECKING:
+    from headrace.runtime.dask_hosts import Hosts
     from headrace.runtime.graph import Key, Layout
 
 NOWHERE = "headrace://no-host-yet"
@@ -30,13 +30,11 @@ class Pins:
     State changes of tasks must not be nested in others: they are collected, and made by `apply`.
     """
 
-    def __init__(
-        self, scheduler: Any, layout: Layout, graph: Graph, address: Mapping[str, str], policy_name: str
-    ) -> None:
+    def __init__(self, scheduler: Any, layout: Layout, hosts: Hosts, policy_name: str) -> None:
         self.scheduler = scheduler
         self.layout = layout
-        self.graph = graph
-        self.address = address
+        self.hosts = hosts
+        self.address = hosts.address
         self.policy_name = policy_name
         self.key_of = {name: key for key, name in layout.tasks.items()}
         self.helpers_of: dict[str, list[Key]] = {}
@@ -53,6 +51,13 @@ class Pins:
             for state in self.scheduler.unrunnable
             if state.key in self.layout.tasks and state.worker_restrictions == {NOWHERE}
         )
+
+    def finished(self, task: str) -> None:
+        """A task has finished: the engine must not run it again unless it is assigned again."""
+        self.pin.pop(task, None)
+        state = self.scheduler.tasks.get(self.key_of[task])
+        if state is not None:
+            state.worker_restrictions = {NOWHERE}
 
     def hold(self, task: str, running: bool) -> None:
         """Remove a task from its worker; it waits until it is assigned again."""
@@ -102,32 +107,37 @@ class Pins:
             if worker.address != address and state not in worker.executing:
                 self.to_apply[key] = "released"
 
-    def rescue(self) -> None:
-        """Pin every key that is pinned to a lost worker to a worker of its readers.
+    def stranded(self, key: Key) -> bool:
+        """Whether a key waits for a worker that is not there."""
+        state = self.scheduler.tasks.get(key)
+        if state is None or state.state != "no-worker":
+            return False
+        return not (state.worker_restrictions or set()) & set(self.hosts.usable().values())
 
-        The engine also recomputes tasks that the coordinator considers finished, if their data had already
-        been dropped: no assignment is made for those. O(keys).
-        """
-        if not self.address:  # another worker may come
+    def rescue(self, key: Key) -> None:
+        """Place a key that nothing else will place: where it is read first, or where it finds what it reads."""
+        usable = self.hosts.usable()
+        if not usable:  # another worker may come
             return
-        names = self.graph.task_names
-        for number in reversed(self.graph.order.tolist()):
-            task = names[number]
-            pin = self.pin.get(task)
-            if pin is None or pin.host in self.address:
-                continue
-            state = self.scheduler.tasks.get(self.key_of[task])
-            if state is None:
-                continue
-            reader = self._first_reader(state)
-            host = reader.host if reader else self._least_busy_host()
-            self.assign([Assign(task, host, reader.rank if reader else pin.rank)])
+        state = self.scheduler.tasks[key]
+        reader = self._first_reader(state, usable)
+        if reader is not None:
+            self._place(key, usable[reader.host], reader.rank)
+            return
+        near = sorted({w.address for d in state.dependencies for w in d.who_has or ()} & set(usable.values()))
+        self._place(key, near[0] if near else self._least_busy(usable), _FIRST)
+
+    def leave(self, address: str) -> None:
+        """A worker takes no more tasks: keys that follow others wait elsewhere. Tasks are assigned anew. O(keys)."""
         for key in self.layout.follows:
             state = self.scheduler.tasks.get(key)
-            if state is not None and not state.worker_restrictions & self.scheduler.workers.keys():
-                self._place_helper(key)
+            if state is None or address not in (state.worker_restrictions or ()):
+                continue
+            state.worker_restrictions = {NOWHERE}
+            if state.state == "processing" and state not in state.processing_on.executing:
+                self.to_apply[key] = "released"
 
-    def _first_reader(self, state: Any) -> Assign | None:
+    def _first_reader(self, state: Any, usable: Mapping[str, str]) -> Assign | None:
         """The pin of the first task, by rank, that reads this key's data and has a live host."""
         pins: list[Assign] = []
         for reader in state.dependents:
@@ -136,12 +146,12 @@ class Pins:
                 if reader.key in self.layout.tasks
                 else [self.layout.tasks[r.key] for r in reader.dependents if r.key in self.layout.tasks]
             )
-            pins += [self.pin[t] for t in tasks if t in self.pin and self.pin[t].host in self.address]
+            pins += [self.pin[t] for t in tasks if t in self.pin and self.pin[t].host in usable]
         return min(pins, key=lambda pin: (pin.rank, pin.task), default=None)
 
-    def _least_busy_host(self) -> str:
+    def _least_busy(self, usable: Mapping[str, str]) -> str:
         workers = self.scheduler.workers
-        return min(self.address, key=lambda host: (len(workers[self.address[host]].processing), host))
+        return usable[min(usable, key=lambda host: (len(workers[usable[host]].processing), host))]
 
     def apply(self) -> None:
         """Move tasks to their assigned hosts: those that waited for a host, and those on another one."""

@@ -11,29 +11,40 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import math
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.metrics import time as engine_time
 
-from headrace.core.scheduler import Assign, Cancel, Fetch, Remove, Replicate, Requeue
-from headrace.model.errors import HeadraceError, NoPlan
-from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskErred, TaskFinished
+from headrace.model.errors import ClusterRestarted, HeadraceError, NoPlan
+from headrace.model.events import (
+    DataMoved,
+    Event,
+    HostJoined,
+    HostLeft,
+    HostPaused,
+    Started,
+    TaskErred,
+    TaskFinished,
+)
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
+from headrace.runtime.dask_control import Control
+from headrace.runtime.dask_copies import Listening
+from headrace.runtime.dask_hosts import Hosts, Suspects
+from headrace.runtime.dask_memory_manager import keep_manager_off, let_manager_on
 from headrace.runtime.dask_outbox import Outbox, error_text
-from headrace.runtime.dask_pins import NOWHERE, Pins
-from headrace.runtime.dask_transfers import PlannedTransfers
-from headrace.runtime.packing import unpack
-from headrace.runtime.warm_up import warm_up
+from headrace.runtime.dask_watchdog import Watchdog
+from headrace.runtime.run_policy import RunPolicy
 from headrace.runtime.worker_report import METADATA
 
 if TYPE_CHECKING:
-    from headrace.core.coordinator import Coordinator
     from headrace.runtime.graph import Key, Layout
+
+_TICK_SECONDS = 0.5
+"""How often workers are looked at."""
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 
@@ -42,13 +53,14 @@ def _guarded(hook: Hook) -> Hook:
     """End the run when a hook raises an exception; the engine would only log it."""
 
     @functools.wraps(hook)
-    def guarded(self: CoordinatorPlugin, *args: Any, **kwargs: Any) -> None:
+    def guarded(self: CoordinatorPlugin, *args: Any, **kwargs: Any) -> Any:
         try:
-            hook(self, *args, **kwargs)
+            return hook(self, *args, **kwargs)
         except HeadraceError as error:
             self.fail(error)
         except Exception:
             self.fail(HeadraceError(f"the policy failed:\n{traceback.format_exc()}", where="scheduler"))
+        return None
 
     return cast(Hook, guarded)
 
@@ -57,7 +69,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
     """Executes a scheduler's assignments or, with `policy` None, only observes.
 
     All events are sent to the client in batches under `topic`: dictionaries with `events`,
-    `measured`, and once `end` or `error`.
+    `measured`, and once `end` or `error`. It ends with its client, or when told so under `stop_topic`.
     """
 
     def __init__(
@@ -68,6 +80,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         policy: bytes | None,
         topic: str,
         patience: float,
+        client: str,
+        run_policy: RunPolicy,
     ) -> None:
         self.name = topic
         self.layout = layout
@@ -75,60 +89,50 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.platform = platform
         self.policy = policy
         self.topic = topic
+        self.stop_topic = f"{topic}-stop"
         self.patience = patience
         """Seconds to wait for a worker when none is left."""
+        self.client = client
+        """The engine's name of the client."""
+        self.run_policy = run_policy
 
     async def start(self, scheduler: Any) -> None:
         """Plan: errors raised here are passed to the client unchanged."""
         self.scheduler = scheduler
         self.began: float | None = None
-        self.over = False
+        self.over = self.stopped = False
         self.outbox = Outbox(scheduler, self.topic, self._send)
-        self.told_dropped = 0
         self.known = {*self.layout.tasks, *self.layout.follows}
         self.wanted = frozenset(self.layout.wanted)
         self.missing = set(self.layout.wanted)
         self.busy: set[Key] = set()
-        self.host_names = {host.name for host in self.platform.hosts}
-        self.address: dict[str, str] = {}
-        self.host_at: dict[str, str] = {}
-        self.told_lost: set[str] = set()
-        """Hosts reported as lost since the run began."""
+        self.stranded: list[Key] = []
+        names = {host.name for host in self.platform.hosts}
+        self.hosts = Hosts(scheduler, names.__contains__, self.run_policy.suspect)
         for address, worker in scheduler.workers.items():
-            self._note_worker(address, str(worker.name))
-        if not self.address:
+            self.hosts.note(address, str(worker.name))
+        if not scheduler.workers or (self.policy is None and not self.hosts.address):
             raise _no_worker(self.platform)
-        self.coordinator: Coordinator | None = None
-        self.timer = math.inf
-        """When the scheduler will be asked next, as it wished."""
-        self.asked_for = -math.inf
-        """The last such time that has come."""
+        self.control: Control | None = None
+        self.suspects = Suspects(scheduler, self.known)
+        self.watchdog = Watchdog(scheduler, self.layout, self.hosts, self.run_policy.stall)
+        self.listening: list[Listening] = []
+        self.manager_off = False
         if self.policy is not None:
+            control = Control(scheduler, self.layout, self.hosts, self.outbox.emit)
+            control.on_timer = lambda seconds: scheduler.loop.call_later(seconds, self._ask_in_time)
             # In a thread, so that the scheduler stays responsive to workers and other clients.
-            await asyncio.to_thread(self._prepare_policy)
-
-    def _prepare_policy(self) -> None:
-        assert self.policy is not None
-        from headrace.core.coordinator import Coordinator  # imports compiled code that not every run needs
-        from headrace.core.estimates import HistoryEstimates
-
-        scheduler = unpack(self.policy)
-        warm_up(scheduler)
-        self.coordinator = Coordinator(
-            scheduler,
-            self.graph,
-            self.platform,
-            estimates=HistoryEstimates(self.graph, self.platform),
-            workers_queue=True,
-        )
-        self.policy_name = self.coordinator.scheduler.name
-        self.pins = Pins(self.scheduler, self.layout, self.graph, self.address, self.policy_name)
-        absent = [HostLeft(0.0, h.name) for h in self.platform.hosts if h.name not in self.address]
-        self.planned_for = [h.name for h in self.platform.hosts if h.name in self.address]
-        self.transfers = PlannedTransfers(
-            self.scheduler, {name: key for key, name in self.layout.items.items()}, self.address
-        )
-        self.first_answer = self.coordinator.handle([*absent, Started(0.0)])
+            await asyncio.to_thread(
+                control.prepare, self.policy, self.graph, self.platform, self.run_policy, self.topic
+            )
+            self.control = control
+            self.listening = [
+                Listening(scheduler, "add-keys", self._keys_arrived),
+                Listening(scheduler, "task-finished", self._answered),
+            ]
+            self.manager_off = keep_manager_off(scheduler)
+        if self.client not in scheduler.clients:  # it has gone while we planned
+            scheduler.loop.add_callback(self.stop)
 
     # Hooks called by the engine.
 
@@ -137,36 +141,22 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.began is not None or not tasks or tasks[0] not in self.known:
             return
         self.began = engine_time()
+        self.watchdog.moved()
         self.outbox.emit(Started(0.0))
-        if self.coordinator is None:
-            return
-        for key in self.known:
-            scheduler.tasks[key].worker_restrictions = {NOWHERE}
-        # The engine has already ordered the first tasks by its own priorities: hold them back until
-        # it is done and then send them by ours, since a worker starts with what it receives first.
-        scheduler.loop.add_callback(self._begin)
+        scheduler.loop.call_later(_TICK_SECONDS, self._tick)
+        if self.control is not None:
+            self.control.hold_all(self.known)
+            # The engine has already ordered the first tasks by its own priorities: hold them back until
+            # it is done and then send them by ours, since a worker starts with what it receives first.
+            scheduler.loop.add_callback(self._begin)
 
     @_guarded
     def _begin(self) -> None:
-        """Execute the initial commands that are still valid."""
-        assert self.coordinator is not None
-        workers = self.scheduler.workers
-        gone = [host for host in self.planned_for if self.address.get(host) not in workers]
-        left = [HostLeft(self._now(), host) for host in gone if host not in self.told_lost]
-        for event in left:
-            self.address.pop(event.host, None)
-            self.outbox.emit(event)
-        self._carry_out([command for command in self.first_answer if self._still_holds(command, gone)])
-        if left:
-            self._carry_out(self.coordinator.handle(left))
-        self._apply()
-
-    def _still_holds(self, command: object, gone: list[str]) -> bool:
-        """Whether an initial command is still valid, as hosts may have left or joined since."""
-        if not isinstance(command, Assign):
-            return True
-        there = command.host in self.address or command.host not in self.planned_for
-        return command.task not in self.pins.pin and command.host not in gone and there
+        if self.control is not None and not self.over:
+            self._admit_new()
+            if not self.hosts.address:
+                raise _no_worker(self.platform)
+            self.control.begin(self._now())
 
     def transition(self, key: Key, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
         if key in self.known and not self.over:
@@ -174,6 +164,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     @_guarded
     def _moved_on(self, key: Key, start: str, finish: str, details: dict[str, Any]) -> None:
+        self.watchdog.moved()
         if start == "processing":
             self.busy.discard(key)
         elif start == "memory" and key in self.wanted:
@@ -183,29 +174,59 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         elif finish == "memory":
             if details.get("metadata"):
                 self._finished(key, details["metadata"].get(METADATA), details["worker"])
-            self.missing.discard(key)
-            if not self.missing:
-                self.outbox.send_soon(now=True)
+            self._in_memory(key)
+        elif finish == "no-worker" and self.control is not None:
+            if not self.stranded:
+                self.scheduler.loop.add_callback(self._look_at_stranded)
+            self.stranded.append(key)
         elif finish == "erred":
             self._erred(key, details)
 
     @_guarded
     def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
-        if worker in self.host_at and not self.over:
+        if worker in self.hosts.host_at and not self.over:
             self._host_left(worker)
 
     @_guarded
     def add_worker(self, scheduler: Any, worker: str) -> None:
-        host = str(scheduler.workers[worker].name)
-        self._note_worker(worker, host)
-        if host not in self.address or self.began is None or self.over:
+        if self.over:
             return
-        event = HostJoined(self._now(), host)
-        self.outbox.emit(event)
-        if self.coordinator is not None:
-            self._carry_out(self.coordinator.handle([event]))
-            self.pins.rescue()
-            self._apply()
+        host = str(scheduler.workers[worker].name)
+        self.hosts.note(worker, host)
+        if self.began is not None and self._admit_new(host):
+            self._tell([HostJoined(self._now(), host)])
+
+    def remove_client(self, scheduler: Any, client: str) -> None:
+        if client == self.client:
+            self.scheduler.loop.add_callback(self.stop)
+
+    def log_event(self, topic: str, msg: Any) -> None:
+        if topic == self.stop_topic:
+            self.scheduler.loop.add_callback(self.stop)
+        elif isinstance(msg, dict) and msg.get("action") == "worker-status-change" and not self.over:
+            self.scheduler.loop.add_callback(self._look_at_hosts)
+
+    @_guarded
+    def restart(self, scheduler: Any) -> None:
+        if self.began is not None and self.missing:
+            raise ClusterRestarted(
+                "the cluster was restarted and has forgotten the run",
+                where=self.platform.name,
+                hint="run it again",
+            )
+
+    def stop(self) -> None:
+        """Leave the scheduler as it was before the run. Can be called again."""
+        if self.stopped:
+            return
+        self.over = self.stopped = True
+        for listening in self.listening:
+            listening.stop()
+        if self.control is not None:
+            self.control.stop()
+        if self.manager_off:
+            let_manager_on(self.scheduler)
+        self.scheduler.plugins.pop(self.name, None)
 
     # Event handling.
 
@@ -215,15 +236,27 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
     def _since(self, instant: float) -> float:
         return float(instant - (self.began or instant))
 
-    def _note_worker(self, address: str, host: str) -> None:
-        self.host_at[address] = host
-        if host in self.host_names:
-            self.address[host] = address
+    def _tell(self, events: list[Event]) -> None:
+        """Report changes of hosts to the client and the coordinator."""
+        for event in events:
+            self.outbox.emit(event)
+        if self.control is not None:
+            self.control.grid_changed(events, self._now())
+
+    def _admit_new(self, only: str | None = None) -> bool:
+        """Add hosts to the platform that it does not have; returns whether `only` belongs to the run."""
+        for address, host in list(self.hosts.host_at.items()):
+            worker = self.scheduler.workers.get(address)
+            if host in self.hosts.address or worker is None or self.control is None:
+                continue
+            if self.control.admit(host, worker.nthreads):
+                self.hosts.admit(address, host)
+        return only in self.hosts.address or self.control is None
 
     def _finished(self, key: Key, measured: dict[str, Any] | None, worker: str) -> None:
         if measured is None:
             return
-        host, task = self._host(worker), self.layout.tasks[key]
+        host, task = self.hosts.host(worker), self.layout.tasks[key]
         happened = self._moves(measured.pop("moves"), host)
         begin, end = self._since(measured["start"]), self._since(measured["finish"])
         sizes = tuple((name, float(size)) for name, size in measured["sizes"])
@@ -231,18 +264,30 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.outbox.measured.append((task, measured))
         for event in happened:
             self.outbox.emit(event)
-        if self.coordinator is not None:
-            self._carry_out(self.coordinator.handle(happened))
+        if self.control is not None:
+            self.control.finished(task, happened, end)
+
+    def _in_memory(self, key: Key) -> None:
+        if self.control is not None:
+            self.control.in_memory(key)
             # Transitions must not be nested: tasks are moved right after this one.
-            if self.pins.to_apply or self.transfers.waiting:
+            if self.control.has_changes:
                 self.scheduler.loop.add_callback(self._apply)
+        self.missing.discard(key)
+        if not self.missing:
+            self.outbox.send_soon(now=True)
+
+    @_guarded
+    def _apply(self) -> None:
+        if self.control is not None and not self.over:
+            self.control.apply()
 
     def _moves(self, moves: Iterable[Any], target: str) -> list[Event]:
         return [
             DataMoved(
                 self._since(stop),
                 self.layout.items[key],
-                self._host(who),
+                self.hosts.host(who),
                 target,
                 self._since(start),
                 float(size),
@@ -252,82 +297,96 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             if key in self.layout.items
         ]
 
-    def _host(self, address: str) -> str:
-        return self.host_at.get(address, address)
-
     def _erred(self, key: Key, details: dict[str, Any]) -> None:
         state = self.scheduler.tasks.get(key)
         if state is None or state.exception_blame is not state:
             return
         task = self.layout.tasks.get(key) or self.layout.follows[key][0]
-        host = self._host(details.get("worker") or "")
+        host = self.hosts.host(details.get("worker") or "")
         self.outbox.emit(TaskErred(self._now(), task, host, error_text(details)))
         self.outbox.send_soon(now=True)
 
     def _host_left(self, address: str) -> None:
-        host = self.host_at[address]
-        if self.address.get(host) == address:
-            del self.address[host]
-        if self.began is None:
+        was_silent = self.hosts.told.get(self.hosts.host(address)) == "silent"
+        host = self.hosts.forget(address)
+        if self.began is None or was_silent:
             return
-        event = HostLeft(self._now(), host)
-        self.told_lost.add(host)
-        self.outbox.emit(event)
-        if not self.address:
+        if not self.hosts.address:
             self.scheduler.loop.call_later(self.patience, self._give_up_without_hosts)
-        if self.coordinator is None or host not in self.host_names:
-            return
-        self._carry_out(self.coordinator.handle([event]))
-        self.pins.rescue()
-        self._apply()
+        self._tell([HostLeft(self._now(), host)])
 
     @_guarded
     def _give_up_without_hosts(self) -> None:
-        if not self.address and not self.over:
+        if not self.hosts.host_at.keys() & self.scheduler.workers.keys() and not self.over:
             raise _no_worker(self.platform)
 
-    # Commands of the coordinator.
-
-    def _carry_out(self, commands: Sequence[object]) -> None:
-        """Execute the coordinator's commands; state changes of tasks are deferred to `_apply`."""
-        assert self.coordinator is not None
-        for event in self.coordinator.dropped[self.told_dropped :]:
-            self.outbox.emit(event)
-        self.told_dropped = len(self.coordinator.dropped)
-        for command in commands:
-            if isinstance(command, Requeue | Cancel):
-                self.pins.hold(command.task, running=isinstance(command, Cancel))
-        self.pins.assign([command for command in commands if isinstance(command, Assign)])
-        fetches = [command for command in commands if isinstance(command, Fetch)]
-        if fetches:
-            self.transfers.replace(fetches)
-        for command in commands:
-            if isinstance(command, Replicate):
-                self.transfers.replicate(command.item, command.target)
-            elif isinstance(command, Remove):
-                self.transfers.remove(command.item, command.place)
-        self._set_timer()
-
-    def _apply(self) -> None:
-        self.pins.apply()
-        self.transfers.start_next()
-
-    def _set_timer(self) -> None:
-        """Have the scheduler asked at the time it named last."""
-        assert self.coordinator is not None
-        at = self.coordinator.scheduler.wake.at
-        if self.asked_for < at < self.timer:
-            self.timer = at
-            self.scheduler.loop.call_later(max(0.0, at - self._now()), self._ask_in_time)
+    @_guarded
+    def _look_at_stranded(self) -> None:
+        keys, self.stranded = self.stranded, []
+        if self.control is not None and not self.over:
+            self.control.look_at_stranded(keys, self._now())
 
     @_guarded
     def _ask_in_time(self) -> None:
-        """The time is there for which a timer was set; the scheduler may have named a later one meanwhile."""
-        if self.over or self.coordinator is None or not self.missing:
+        if self.control is not None and self.missing and not self.over:
+            self.control.ask_in_time(self._now())
+
+    # Messages of workers.
+
+    @_guarded
+    def _keys_arrived(self, worker: str, keys: Iterable[Key] = (), **_: Any) -> bool:
+        mine = [key for key in keys if key in self.known]
+        if mine and not self.over:
+            self.watchdog.moved()
+            self.scheduler.loop.add_callback(self._note_copies, mine, worker)
+        return False
+
+    @_guarded
+    def _note_copies(self, keys: list[Key], worker: str) -> None:
+        if self.control is not None and not self.over:
+            self.control.arrived(keys, worker, self._now())
+            self.control.apply()
+
+    @_guarded
+    def _answered(self, key: Key, worker: str, **_: Any) -> bool:
+        """A task has an answer; that of a worker that was silent may come first."""
+        if self.over or self.suspects.running.get(key) != worker:
+            return False
+        self._look_at_hosts()
+        return self.suspects.adopt(key, worker)
+
+    # What happens by itself.
+
+    @_guarded
+    def _tick(self) -> None:
+        if self.over:
             return
-        self.asked_for, self.timer = self.timer, math.inf
-        self._carry_out(self.coordinator.handle((), now=self._now()))
-        self._apply()
+        self.scheduler.loop.call_later(_TICK_SECONDS, self._tick)
+        self._look_at_hosts()
+        self.outbox.beat()
+        if self.missing:
+            self.watchdog.check(self.control)
+
+    @_guarded
+    def _look_at_hosts(self) -> None:
+        """Tell the coordinator of hosts that are paused, silent, or back."""
+        if self.over or self.began is None or self.control is None:
+            return
+        for host, state in self.hosts.changes():
+            address = self.hosts.address_of(host)
+            if address is None:
+                continue
+            if self.hosts.told[host] == "silent":
+                self.suspects.give_back(address)
+            self.hosts.tell(host, address, state)
+            if state != "up":
+                self.control.pins.leave(address)
+            if state == "silent":
+                self.suspects.take(address)
+                self._tell([HostLeft(self._now(), host)])
+            else:
+                kind = HostJoined if state == "up" else HostPaused
+                self._tell([kind(self._now(), host)])
 
     # Messages to the client.
 
@@ -340,17 +399,13 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     def _check_progress(self) -> None:
         """Fail if nothing runs and ready tasks have no host: the run would never end."""
-        if self.coordinator is None or self.busy or not self.missing or not self.address:
+        control = self.control
+        if control is None or self.busy or not self.missing or not self.hosts.address or self.stranded:
             return
-        if self.pins.to_apply or self.timer < math.inf:  # it wants to be asked later
+        if control.waits or not control.pins.held() or control.reconcile(self._now()):
             return
-        held = self.pins.held()
-        if held:
-            raise NoPlan(
-                f"{len(held)} ready tasks have no host, the first is {held[0]!r}",
-                where=self.policy_name,
-                hint="use another scheduler",
-            )
+        if "up" in self.hosts.told.values():
+            control.require_hosts()
 
     def fail(self, error: HeadraceError) -> None:
         """End the run with an error that the client raises."""

@@ -24,6 +24,8 @@ class PlannedTransfers:
         self.address = address
         self.waiting: dict[str, list[Fetch]] = {}
         self.under_way: dict[str, Fetch] = {}
+        self.to_copy: list[tuple[str, str]] = []
+        """Copies of items at hosts that were asked for and have not begun."""
 
     def replace(self, fetches: Iterable[Fetch]) -> None:
         """Replace transfers that have not started by those of a new plan."""
@@ -31,8 +33,14 @@ class PlannedTransfers:
         for fetch in sorted(fetches, key=lambda fetch: fetch.rank, reverse=True):
             self.waiting.setdefault(fetch.target, []).append(fetch)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to start."""
+        return not self.waiting and not self.to_copy
+
     def start_next(self) -> None:
         """For each worker that is not receiving, start the first transfer whose source has the item."""
+        self._start_copies()
         for host, fetches in self.waiting.items():
             target = self.address.get(host)
             if target is None or self._is_receiving(host, target):
@@ -73,10 +81,18 @@ class PlannedTransfers:
         )
 
     def replicate(self, item: str, host: str) -> None:
-        """Make one more copy, from any source."""
-        holders, target = self._holders(item), self.address.get(host)
-        if holders and target is not None and target not in holders:
-            self._acquire(item, sorted(holders), target)
+        """Make one more copy, from any source, as soon as the item is there."""
+        self.to_copy.append((item, host))
+
+    def _start_copies(self) -> None:
+        wanted, self.to_copy = self.to_copy, []
+        for item, host in wanted:
+            state = self.scheduler.tasks.get(self.key_of.get(item))
+            holders, target = self._holders(item), self.address.get(host)
+            if holders and target is not None and target not in holders:
+                self._acquire(item, sorted(holders), target)
+            elif not holders and state is not None and state.state in ("waiting", "processing", "no-worker"):
+                self.to_copy.append((item, host))
 
     def remove(self, item: str, host: str) -> None:
         """Drop a copy, unless it is the last one."""

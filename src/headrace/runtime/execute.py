@@ -12,9 +12,18 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
+import numpy as np
+
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Scheduler
-from headrace.model.errors import HeadraceError, NoPlan, RunStopped, TaskFailed
+from headrace.model.errors import (
+    ClusterRestarted,
+    HeadraceError,
+    NoPlan,
+    RunStalled,
+    RunStopped,
+    TaskFailed,
+)
 from headrace.model.events import Event, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
@@ -23,8 +32,13 @@ from headrace.runtime.dask_plugin import CoordinatorPlugin
 from headrace.runtime.graph import EngineGraph, build_engine_graph
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
+from headrace.runtime.run_policy import RunPolicy
 
 _LISTEN_SECONDS = 0.25
+_LEAST_SILENCE = 30.0
+_RESTARTS = 3
+"""How often a run begins again when somebody restarts the cluster."""
+_RESTART_SECONDS = 30.0
 _FETCH_SECONDS = 30.0
 """How long to wait for the results of a failed run: they exist, but their worker may be gone."""
 
@@ -67,6 +81,7 @@ def execute(
     base: str | Path = ".",
     patience: float = 0.0,
     graph: Graph | None = None,
+    policy: RunPolicy | None = None,
 ) -> Outcome:
     """Run a program through a connected client; `observe` is called with each event, in this thread.
 
@@ -75,31 +90,95 @@ def execute(
     With `scheduler` None, the engine places the tasks. If no worker is left, the run ends with NoPlan
     after `patience` seconds.
     """
-    began = work_clock()
-    token = (
-        f"0{uuid.uuid4().hex[:11]}"  # starts with a digit: the engine then treats it as a hash, not as a name
-    )
-    engine_graph = build_engine_graph(program, token, base)
-    run = _Run(client, engine_graph, observe, None if timeout is None else time.monotonic() + timeout)
-    policy = None
-    if scheduler is not None:
-        with packer() as pack:
-            policy = pack(scheduler, f"scheduler {scheduler.name}")
-    topic = f"headrace-{token}"
-    plugin = CoordinatorPlugin(engine_graph.layout, graph or program.graph, platform, policy, topic, patience)
-    with _Listening(client, topic, run.messages), _Installed(client, plugin):
-        planning = work_clock() - began
-        return run.carry_out(program, planning)
+    for attempt in range(_RESTARTS + 1):
+        once = _Attempt(client, platform, program, scheduler, patience, graph, policy or RunPolicy())
+        try:
+            return once.execute(observe, timeout, base)
+        except ClusterRestarted:
+            if attempt == _RESTARTS:
+                raise
+            _await_workers(client)
+    raise AssertionError
+
+
+def _await_workers(client: Any) -> None:
+    """After a restart: wait until there are workers again; whether they are enough is decided later."""
+    end = time.monotonic() + _RESTART_SECONDS
+    while time.monotonic() < end and not client.scheduler_info(n_workers=-1)["workers"]:
+        time.sleep(0.1)
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One submission of a program; after a restart of the cluster there is another."""
+
+    client: Any
+    platform: Platform
+    program: Program
+    scheduler: Scheduler | None
+    patience: float
+    graph: Graph | None
+    policy: RunPolicy
+
+    def execute(self, observe: Callable[[Event], None], timeout: float | None, base: str | Path) -> Outcome:
+        began = work_clock()
+        # It starts with a digit: the engine then treats it as a hash, not as a name.
+        token = f"0{uuid.uuid4().hex[:11]}"
+        engine_graph = build_engine_graph(self.program, token, base)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        run = _Run(self.client, engine_graph, observe, deadline, self.policy.stall)
+        plugin = self._plugin(engine_graph, f"headrace-{token}")
+        with _Listening(self.client, plugin.topic, run.messages), _Installed(self.client, plugin):
+            planning = work_clock() - began
+            return run.carry_out(self.program, planning)
+
+    def _plugin(self, engine_graph: EngineGraph, topic: str) -> CoordinatorPlugin:
+        packed = None
+        if self.scheduler is not None:
+            with packer() as pack:
+                packed = pack(self.scheduler, f"scheduler {self.scheduler.name}")
+        graph = _with_bytes(self.graph or self.program.graph, self.program)
+        return CoordinatorPlugin(
+            engine_graph.layout,
+            graph,
+            self.platform,
+            packed,
+            topic,
+            self.patience,
+            self.client.id,
+            self.policy,
+        )
+
+
+def _with_bytes(graph: Graph, program: Program) -> Graph:
+    """The graph without empty items: on real workers every value that a task reads is somewhere, and can be lost.
+
+    Signals stay as they are: once given, they are not lost.
+    """
+    empty = [i for i in np.flatnonzero(graph.size == 0).tolist() if graph.item_names[i] in program.data]
+    if not empty:
+        return graph
+    size = np.where(graph.unknown_size, np.nan, graph.size)
+    size[empty] = np.nan
+    return graph.with_size(size)
 
 
 class _Run:
     def __init__(
-        self, client: Any, graph: EngineGraph, observe: Callable[[Event], None], deadline: float | None
+        self,
+        client: Any,
+        graph: EngineGraph,
+        observe: Callable[[Event], None],
+        deadline: float | None,
+        stall: float,
     ) -> None:
         self.client = client
         self.graph = graph
         self.observe = observe
         self.deadline = deadline
+        self.patience = max(stall, _LEAST_SILENCE)
+        """Seconds without a sign of life from the plugin after which the scheduler is given up."""
+        self.heard = time.monotonic()
         self.messages: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self.events: list[Event] = []
         self.measured: dict[str, Mapping[str, Any]] = {}
@@ -107,6 +186,7 @@ class _Run:
         self.ended = False
 
     def carry_out(self, program: Program, planning: float) -> Outcome:
+        self.heard = time.monotonic()
         futures = self._submit()
         try:
             while not self.ended and not self.errors:
@@ -152,7 +232,15 @@ class _Run:
                     where="run",
                     hint="restart the cluster and run again",
                 ) from None
+            if time.monotonic() - self.heard > self.patience:
+                raise RunStalled(
+                    f"the cluster's scheduler has not been heard of for {self.patience:g} s",
+                    where="run",
+                    hint="check that it runs, then run again",
+                ) from None
             return
+        if message is not _WAKE:
+            self.heard = time.monotonic()
         self._take(message)
 
     def _take(self, message: dict[str, Any]) -> None:
@@ -229,7 +317,6 @@ class _Installed:
     def __init__(self, client: Any, plugin: CoordinatorPlugin) -> None:
         self.client = client
         self.plugin = plugin
-        self.resume_manager = False
 
     def __enter__(self) -> None:
         try:
@@ -242,14 +329,8 @@ class _Installed:
                 where="cluster",
                 hint="install the same version of headrace for the scheduler and the workers",
             ) from error
-        if self.plugin.policy is not None and self.client.amm.running():
-            # The active memory manager would drop copies that the plan relies on.
-            self.client.amm.stop()
-            self.resume_manager = True
 
     def __exit__(self, *_: object) -> None:
         # The cluster may be gone by now; the error that ended the run matters more.
         with suppress(Exception):
-            self.client.unregister_scheduler_plugin(self.plugin.name)
-            if self.resume_manager:
-                self.client.amm.start()
+            self.client.log_event(self.plugin.stop_topic, {})

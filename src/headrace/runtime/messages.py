@@ -12,6 +12,7 @@ from headrace.model.events import (
     Event,
     HostJoined,
     HostLeft,
+    HostPaused,
     RuleDropped,
     Started,
     TaskErred,
@@ -20,7 +21,7 @@ from headrace.model.events import (
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (Started, TaskFinished, TaskErred, DataMoved, HostLeft, HostJoined, RuleDropped)
+    for kind in (Started, TaskFinished, TaskErred, DataMoved, HostLeft, HostPaused, HostJoined, RuleDropped)
 }
 _FIELDS = {name: tuple(f.name for f in fields(kind)) for name, kind in _KINDS.items()}
 

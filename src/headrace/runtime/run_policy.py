@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 from headrace.model.errors import UsageError
+from headrace.model.units import quantity
 
 Replication: TypeAlias = int | Literal["auto"]
 
@@ -27,7 +30,8 @@ class RunPolicy:
         default=20.0,
         metadata={
             "option": "--suspect",
-            "metavar": "SECONDS",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--suspect"),
             "help": "A worker that is silent for so long is suspected: its tasks run elsewhere too.",
         },
     )
@@ -35,7 +39,8 @@ class RunPolicy:
         default=60.0,
         metadata={
             "option": "--stall",
-            "metavar": "SECONDS",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--stall"),
             "help": "End the run with a diagnosis when nothing has moved for so long and nothing runs.",
         },
     )
@@ -55,3 +60,20 @@ class RunPolicy:
                 raise UsageError(f"{name} is {seconds}", hint="give seconds above 0")
         if self.replicate != "auto" and not (isinstance(self.replicate, int) and self.replicate >= 0):
             raise UsageError(f"replicate is {self.replicate!r}", hint="use 0 or more levels, or auto")
+
+
+def with_fields(policy: RunPolicy | None, given: Mapping[str, Any]) -> RunPolicy:
+    """The policy, or the usual one, with these fields changed.
+
+    >>> with_fields(None, {"replicate": 3}).replicate
+    3
+    >>> with_fields(None, {"stalling": 3})
+    Traceback (most recent call last):
+        ...
+    headrace.model.errors.UsageError: unknown parameter 'stalling' (try: one of suspect, stall, replicate)
+    """
+    known = [each.name for each in fields(RunPolicy)]
+    for name in given:
+        if name not in known:
+            raise UsageError(f"unknown parameter {name!r}", hint=f"one of {', '.join(known)}")
+    return replace(policy or RunPolicy(), **given)

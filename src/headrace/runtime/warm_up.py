@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from headrace.core.replan import Replan
-from headrace.model.events import DataMoved, HostJoined, HostLeft, Started, TaskFinished
+from headrace.model.events import CopyLost, DataMoved, HostJoined, HostLeft, HostPaused, Started, TaskFinished
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.planners.list.round_robin import RoundRobin
@@ -43,6 +43,8 @@ def warm_up(scheduler: Scheduler) -> None:
     coordinator.handle([Started(0.0)])
     coordinator.handle([TaskFinished(1.0, "t0", a, 0.0)])
     coordinator.handle([DataMoved(1.1, "x0", a, b, 1.0, 1.0)])
+    coordinator.handle([CopyLost(1.15, "x0", b)])
+    coordinator.handle([HostPaused(1.16, b)])
     coordinator.handle([HostLeft(1.2, b)])
     coordinator.handle([HostJoined(1.3, b)])
     for k in range(1, 4):

@@ -256,6 +256,63 @@ def replicate(problem, state):
 
 
 @inner
+def may_be_needed(problem, state, item):
+    """Whether the item is still needed, or was read by a task whose output is."""
+    if still_needed(problem, state, item):
+        return True
+    for k in range(problem.reader_ptr[item], problem.reader_ptr[item + 1]):
+        task = problem.readers[k]
+        for m in range(problem.write_ptr[task], problem.write_ptr[task + 1]):
+            if still_needed(problem, state, problem.writes[m]):
+                return True
+    return False
+
+
+@inner
+def least_busy_host(problem, state, holder, given):
+    """The host elsewhere than `holder` with the fewest startable tasks and `given` copies per core; -1: none."""
+    chosen, least = -1, np.inf
+    for host in range(len(state.host_up)):
+        if not state.host_up[host] or problem.host_place[host] == holder:
+            continue
+        ready = given[host]
+        task = state.queue_head[host]
+        while task >= 0:
+            if state.missing_inputs[task] == 0:
+                ready += 1
+            task = state.queue_next[task]
+        load = ready / cores_of(problem, host)
+        if load < least:
+            chosen, least = host, load
+    return chosen
+
+
+@entry
+def replicas_due(problem, state):
+    """As `replicate`, for workers with their own queues: items and the places to which to copy them now.
+
+    Such workers hold tasks long before they can start them, so the target is the host with the fewest tasks that could
+    start, per core. Copies are counted when they arrive.
+    """
+    waiting = state.to_replicate_at[1] - state.to_replicate_at[0]
+    items, places, n = np.empty(waiting, np.int32), np.empty(waiting, np.int32), 0
+    given = np.zeros(len(state.host_up), np.int64)
+    for _ in range(waiting):
+        item = state.to_replicate[state.to_replicate_at[0] % len(state.to_replicate)]
+        state.to_replicate_at[0] += 1
+        if state.copy_count[item] != 1 or not may_be_needed(problem, state, item):
+            continue
+        host = least_busy_host(problem, state, state.holder[item], given)
+        if host >= 0:
+            given[host] += 1
+            items[n], places[n] = item, problem.host_place[host]
+            state.replica[item] = places[n]
+            state.counters[REPLICAS] += 1
+            n += 1
+    return items[:n], places[:n]
+
+
+@inner
 def idle_place(problem, state, item):
     """The place of an idle host with idle links, other than the item's holder."""
     holder = state.holder[item]
@@ -421,7 +478,8 @@ def task_finished(problem, state, task, host, now):
     if state.run_host[task] == host or (state.run_host[task] >= 0 and state.duplicate_host[task] == host):
         task_done(problem, state, task, host, now)
         return
-    if state.done[task] or not state.host_up[host]:
+    # A host that is paused still finishes what it has begun.
+    if state.done[task] or not (state.host_up[host] or state.place_up[problem.host_place[host]]):
         return
     if state.assigned[task] >= 0:
         queue = state.assigned[task]
