@@ -29,6 +29,7 @@ COMMANDS = {
     "runs": "List recorded runs, or show one of them.",
     "logs": "Show what a task of a run printed.",
     "certificates": "Create TLS certificates for a cluster of your own.",
+    "calibrate": "Fit a platform file to a recorded run.",
     "trial": "Measure the filters of a pipeline in a trial run.",
     "deploy": "Choose copies, hosts and flows for a pipeline's filters.",
     "rules": "Print the default rules, or what rules can speak of.",

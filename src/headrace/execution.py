@@ -25,7 +25,11 @@ from headrace.online.adapter import accepted_policy, is_scheduler, make_schedule
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
 from headrace.planners.timed import plan_with_bound
-from headrace.predict.history import predict
+from headrace.predict.functions import function_digests
+from headrace.predict.learning import Learned
+from headrace.predict.learning import learn as learn_figures
+from headrace.report.deviations import Deviations, deviations
+from headrace.run_platform import Sources, described_sources, platform_of_run
 from headrace.runtime.run_policy import RunPolicy, with_fields
 
 if TYPE_CHECKING:
@@ -64,6 +68,8 @@ class Run:
     """Results with a path that could not be written, and why; the others are there."""
     reused: tuple[str, ...] = ()
     """Tasks that did not run because what they make was kept by earlier sessions of the run."""
+    sources: Sources | None = None
+    """Where the figures come from with which the run was planned; None if nothing was left to run."""
 
     @cached_property
     def bound(self) -> float | None:
@@ -82,9 +88,22 @@ class Run:
             return None
         return lower_bound(Problem(self.graph.with_work(np.maximum(work, 0.0)), self.platform))
 
+    @cached_property
+    def deviations(self) -> Deviations | None:
+        """The makespan split by cause, beside the plan's; None if no task has finished."""
+        return deviations(self.plan, self.outcome.events, self.graph, self.platform)
+
     @property
     def makespan(self) -> float:
         return self.outcome.makespan
+
+    def report(self) -> dict[str, Any]:
+        """Where the figures came from with which it was planned, and the makespan by cause; for JSON."""
+        split = self.deviations
+        return {
+            "sources": None if self.sources is None else self.sources.facts(),
+            "deviations": None if split is None else split.facts(),
+        }
 
     @property
     def results(self) -> dict[str, Any]:
@@ -110,6 +129,7 @@ def run(
     workers: int | None = None,
     speeds: Sequence[float] | None = None,
     stretch: float = 1.0,
+    platform: Platform | str | Path | None = None,
     tls: dict[str, Any] | None = None,
     record: str | Path | None = None,
     output: str | Path = ".",
@@ -141,12 +161,16 @@ def run(
     workers, speeds, stretch
         For local runs: number of workers (default: one per core), emulated relative speeds, and a factor by which
         tasks are slowed down.
+    platform
+        A platform, or its file, that describes the workers and their links: its hosts are matched with workers by
+        name or address. By default links are measured at the first run and once a day, and refined by the
+        transfers of runs.
     tls
         Certificate files for `tls://` addresses: `ca`, `cert` and `key`.
     record
         Folder of the record; by default $HEADRACE_HOME, or .headrace in the current folder.
     learn
-        Estimate run times and sizes from earlier runs.
+        Estimate run times, sizes and links from earlier runs.
     observe
         Called with every event.
     planned
@@ -183,6 +207,7 @@ def run(
         workers=workers,
         speeds=speeds,
         stretch=stretch,
+        platform=platform,
         tls=tls,
         learn=learn,
         output=output,
@@ -208,6 +233,7 @@ class Wishes:
     workers: int | None = None
     speeds: Sequence[float] | None = None
     stretch: float = 1.0
+    platform: Platform | str | Path | None = None
     tls: dict[str, Any] | None = None
     learn: bool = True
     output: str | Path = "."
@@ -223,6 +249,9 @@ class Wishes:
             "workers": self.workers,
             "speeds": None if self.speeds is None else list(self.speeds),
             "stretch": self.stretch,
+            "platform": str(Path(self.platform).absolute())
+            if isinstance(self.platform, str | Path)
+            else None,
             "tls": None if self.tls is None else {k: str(v) for k, v in self.tls.items() if v is not None},
             "learn": self.learn,
             "output": str(Path(self.output).absolute()),
@@ -256,10 +285,16 @@ def carry_out(
     base: str | Path = ".",
 ) -> Run:
     """Plan and execute a program, and record it in what `begin` returns."""
+    from headrace.formats.platform_toml import platform_text
     from headrace.record.committer import Committer
+    from headrace.record.executions import note_figures
+    from headrace.record.run_reports import note_report
 
+    known = book if wishes.learn else None
     with _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls) as cluster:
-        graph, platform = _estimates(program, cluster.platform, book if wishes.learn else None)
+        given = platform_of_run(cluster, wishes.platform, known)
+        learned = _estimates(program, given.platform, known)
+        graph, platform = learned.graph, learned.platform
         plan, policy, name, obeyed = _policy(
             wishes.scheduler, graph, platform, wishes.rules, wishes.when_impossible
         )
@@ -273,12 +308,12 @@ def carry_out(
                 listeners.say,
             ) as committer,
         ):
+            note_figures(book, entry.id, program.graph, function_digests(program))
 
             def both(event: Event) -> None:
                 entry.observe(event)
                 listeners.observe(event)
 
-            logs = book.logs_folder(entry.id)
             outcome = cluster.execute(
                 program,
                 policy,
@@ -288,11 +323,15 @@ def carry_out(
                 base=base,
                 policy=wishes.policy,
                 hooks=committer.hooks(wishes.policy.keep),
-                logs=logs,
+                logs=book.logs_folder(entry.id),
             )
             files = committer.complete(outcome.results)
-            done = Run(entry.id, name, plan, outcome, graph, platform, files.files, files.failures)
+            sources = described_sources(given.sources, learned)
+            done = Run(
+                entry.id, name, plan, outcome, graph, platform, files.files, files.failures, sources=sources
+            )
             finish_run(done, entry, book, wishes.policy)
+            note_report(book, entry.id, done.report() | {"platform": platform_text(platform)})
             return done
 
 
@@ -348,16 +387,18 @@ def _cluster(
         )
 
 
-def _estimates(program: Program, platform: Platform, book: Record | None) -> tuple[Graph, Platform]:
+def _estimates(program: Program, platform: Platform, book: Record | None) -> Learned:
     """Run times and sizes as measured in earlier runs, where available."""
     graph = program.graph
     if book is None:
-        return graph, platform
+        return Learned(graph, platform)
     sizes = book.item_sizes(graph)
     if sizes:
         estimated = np.where(graph.unknown_size, np.nan, graph.size).tolist()
         graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, estimated, strict=True)])
-    return predict(graph, platform, book.measurements(graph.kinds))
+    from headrace.record.executions import executions
+
+    return learn_figures(graph, platform, executions(book, program.graph, function_digests(program)))
 
 
 def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Plan | None, Platform]:
@@ -365,10 +406,19 @@ def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Pla
     local = wishes.on == "local"
     opened = _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls)
     with nullcontext() if local else opened as cluster:
-        here = Platform.local(wishes.workers, speeds=wishes.speeds) if cluster is None else cluster.platform
-        graph, platform = _estimates(program, here, book if wishes.learn else None)
-        plan, _, name, _ = _policy(wishes.scheduler, graph, platform, wishes.rules, wishes.when_impossible)
-        return name, plan, platform
+        known = book if wishes.learn else None
+        if cluster is not None:
+            here = platform_of_run(cluster, wishes.platform, known).platform
+        elif wishes.platform is None:
+            here = Platform.local(wishes.workers, speeds=wishes.speeds)
+        else:
+            described = wishes.platform
+            here = Platform.read(described) if isinstance(described, str | Path) else described
+        learned = _estimates(program, here, known)
+        plan, _, name, _ = _policy(
+            wishes.scheduler, learned.graph, learned.platform, wishes.rules, wishes.when_impossible
+        )
+        return name, plan, learned.platform
 
 
 def _rules(given: Rules | None) -> RuleSet | None:

@@ -77,6 +77,14 @@ class RunOptions:
         metavar="LIST",
         default_text="no emulation",
     )
+    platform: Path | None = option(
+        None,
+        "--platform",
+        "A file that describes the workers and their links; hosts are matched by worker name or address.",
+        metavar="FILE",
+        default_text="measured",
+    )
+    learn: bool = option(True, "--learn", "Estimate run times, sizes and links from earlier runs.")
     emulate: bool = option(
         False, "--emulate", "Replace each task with one that takes the same time and produces as much data."
     )
@@ -157,9 +165,10 @@ def _wanted(options: RunOptions, rules: RuleSet | None) -> dict[str, Any]:
         "workers": options.workers,
         "speeds": speeds,
         "stretch": 1.0 if speeds is None or options.emulate else max(speeds),
+        "platform": options.platform,
         "tls": options.tls,
         "output": options.output,
-        "learn": not options.emulate,
+        "learn": options.learn and not options.emulate,
         "policy": options.policy,
     }
 
@@ -352,6 +361,11 @@ def _show(done: Run, tasks: int, pictures: Pictures) -> None:
         rows.append(["planned", show_time(done.plan.makespan)])
     if done.bound is not None:
         rows.append(["lower bound", f"{show_time(done.bound)}, with run times as measured"])
+    if done.deviations is not None:
+        rows.append(["difference" if done.plan is not None else "time spent", done.deviations.text()])
+    if done.sources is not None:
+        rows.append(["run times", done.sources.run_times])
+        rows.append(["links", done.sources.links])
     unfinished = len(done.outcome.not_run)
     rows += [
         ["tasks", f"{tasks - unfinished} of {tasks}"],
@@ -375,6 +389,7 @@ def to_json(done: Run) -> dict[str, Any]:
         "planned": None if done.plan is None else done.plan.makespan,
         "bound": done.bound,
         "scheduler": done.scheduler,
+        **done.report(),
         "tasks": [
             {"id": e.task, "host": e.host, "start": e.start, "finish": e.time}
             for e in done.outcome.events

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
@@ -41,8 +42,9 @@ def runs(
         return
     headers, rows = runs_rows() if run_id is None else run_rows(run_id)
     facts = {} if run_id is None else run_facts(run_id)
+    report = {} if run_id is None else run_report(run_id)
     if as_json:
-        print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows], **facts})
+        print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows], **facts, **report})
         return
     shown = [h for h in headers if h != "error"]
     print_table(
@@ -54,6 +56,8 @@ def runs(
             typer.echo(f"task {told['task']!r} failed on {told['host']}: {told['error']}")
     if facts:
         _print_facts(facts)
+    if report:
+        typer.echo("\n".join(report_lines(report)))
 
 
 def runs_rows() -> tuple[list[str], list[list[Any]]]:
@@ -128,6 +132,31 @@ def _print_verified(found: Verified) -> None:
             ["what", "name", "problem"], [[p["what"], p["name"], p["problem"]] for p in found.problems]
         )
     typer.echo(f"run {found.run}: {found.intact} intact, {len(found.problems)} not")
+
+
+def run_report(run: str) -> dict[str, Any]:
+    """Where the figures of a run came from, and its makespan by cause; empty if that is not recorded."""
+    from headrace.record.run_reports import report_of
+
+    with Record.open() as record:
+        report = report_of(record, run)
+    return {key: report[key] for key in ("sources", "deviations") if key in report}
+
+
+def report_lines(report: Mapping[str, Any]) -> list[str]:
+    """The report of a run as text.
+
+    >>> report_lines({"sources": {"links": "as given"}, "deviations": None})
+    ['links: as given']
+    """
+    from headrace.report.deviations import Deviations, Split
+
+    lines = [f"{what.replace('_', ' ')}: {text}" for what, text in (report.get("sources") or {}).items()]
+    split = report.get("deviations")
+    if split:
+        planned = None if split["planned"] is None else Split(**split["planned"])
+        lines.append(f"difference: {Deviations(planned, Split(**split['happened'])).text()}")
+    return lines
 
 
 def _date(seconds: float) -> str:

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -82,6 +83,16 @@ def write_platform(platform: Platform, path: str | Path) -> None:
     except HeadraceError as error:
         raise error.at(str(path)) from None
     write_file(path, encode_text(text, str(path)))
+
+
+def platform_text(platform: Platform) -> str:
+    """A platform as TOML, without its traces: the values that planners assume instead of them stay."""
+    sites = tuple(
+        replace(site, uplink_trace=None, hosts=tuple(replace(host, trace=None) for host in site.hosts))
+        for site in platform.sites
+    )
+    plain = replace(platform, sites=sites, links=tuple(replace(link, trace=None) for link in platform.links))
+    return "\n".join(_lines(plain, {})) + "\n"
 
 
 def _named(entry: dict[str, Any]) -> str:

@@ -227,6 +227,17 @@ class Platform:
         return load_platform(path)
 
     @staticmethod
+    def probe(client: Any, name: str = "cluster") -> Platform:
+        """Measure a Dask cluster: a CPU benchmark on every worker, and bandwidth and latency of sampled pairs.
+
+        `client` is a connected `distributed.Client`; Headrace must be installed on its workers. Every machine becomes
+        a site, linked to a switch. It takes a few seconds, at most about 12.
+        """
+        from headrace.runtime.measured import probe_platform
+
+        return probe_platform(client, name)
+
+    @staticmethod
     def local(
         workers: int | None = None, *, speeds: Sequence[float] | None = None, cores: int = 1
     ) -> Platform:

@@ -69,6 +69,11 @@ class Record:
     def close(self) -> None:
         self._database.close()
 
+    @property
+    def database(self) -> Database:
+        """The database, for modules that keep tables of their own in it."""
+        return self._database
+
     def __enter__(self) -> Self:
         return self
 

@@ -19,11 +19,10 @@ from headrace.model.program import Program
 from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
 from headrace.runtime.local_workers import LocalWorkers, start_workers
+from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
 from headrace.runtime.run_policy import RunPolicy
 
-_NETWORK_BANDWIDTH = 125e6
-"""Assumed bandwidth of each worker's port in a cluster without a network description: 1 Gbit/s."""
 _PATIENCE = 10.0
 """Seconds to wait for a worker to return when none is left in a real cluster."""
 _RESTART_PATIENCE = 60.0
@@ -44,12 +43,15 @@ class Cluster:
         engine: Any = None,
         *,
         patience: float = _PATIENCE,
+        links_assumed: bool = False,
     ) -> None:
         self.client = client
         self.platform = platform
         self._workers = workers
         self._engine = engine
         self._patience = patience
+        self.links_assumed = links_assumed
+        """Whether nothing is known about the links of the platform, so that a run measures them first."""
 
     def execute(
         self,
@@ -148,7 +150,8 @@ def open_local(
         started = start_workers(engine.scheduler_address, platform.hosts, stretch, material)
         started.wait_for(client)
         started.supervise(restart)
-        return Cluster(client, platform, started, engine, patience=_RESTART_PATIENCE if restart else 0.0)
+        patience = _RESTART_PATIENCE if restart else 0.0
+        return Cluster(client, platform, started, engine, patience=patience, links_assumed=True)
     except BaseException as error:
         for opened in (started, client, engine):
             if opened is not None:
@@ -191,14 +194,14 @@ def connect(
     ca: str | Path | None = None,
     cert: str | Path | None = None,
     key: str | Path | None = None,
-    bandwidth: float = _NETWORK_BANDWIDTH,
+    bandwidth: float | None = None,
     timeout: float = 15.0,
 ) -> Cluster:
     """Connect to a running cluster at `tls://host:port`, or `tcp://` on this machine only.
 
     Certificates are taken from the arguments, or else from the engine's configuration (environment
     variables DASK_DISTRIBUTED__COMM__TLS__...). Headrace must be installed on the cluster too. The speed of
-    every worker is measured; `bandwidth` is that of each worker's port, in bytes/s.
+    every worker is measured. `bandwidth` is that of each worker's port, in bytes/s; without it, runs measure the links.
     """
     from distributed import Client
 
@@ -214,22 +217,19 @@ def connect(
             hint="check that the scheduler runs there and that the certificates match",
         ) from None
     try:
-        return Cluster(client, _measured_platform(client, url, bandwidth))
+        return Cluster(client, _measured_platform(client, url, bandwidth), links_assumed=bandwidth is None)
     except BaseException:
         client.close()
         raise
 
 
-def _measured_platform(client: Any, url: str, bandwidth: float) -> Platform:
-    info = client.scheduler_info(n_workers=-1)["workers"]
-    if not info:
-        raise UsageError("the cluster has no workers", where=url, hint="start `dask worker` processes for it")
+def _measured_platform(client: Any, url: str, bandwidth: float | None) -> Platform:
+    """Speeds as measured; links with the given bandwidth, or assumed ones, which a run then measures."""
+    workers = workers_of(client, url)
     speeds = probe_speeds(client)
-    hosts = tuple(
-        Host(str(worker["name"]), speeds[address], worker["nthreads"])
-        for address, worker in sorted(info.items(), key=lambda item: str(item[1]["name"]))
-        if address in speeds
-    )
+    if bandwidth is None:
+        return measured_platform(workers, speeds, (), url)
+    hosts = tuple(Host(w.name, speeds[w.address], w.threads) for w in workers if w.address in speeds)
     return Platform((Site("cluster", hosts, bandwidth=bandwidth),), name=url)
 
 

@@ -1,0 +1,82 @@
+"""Real runs in succession: does each plan get as good as the first with exact figures?
+
+    python -m bench.second_runs [--runs 3] [--factor 1 3] [--programs fork_join fft chain_and_sides]
+
+Workers of speeds 4:2:1:1 on this machine; tasks use CPU time and are stretched, so that they fit on two cores. For each
+program and each error of the figures (1: exact, 3: each wrong by up to three times either way) a new record is filled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+import headrace as hr
+from bench.learning import chain_and_sides, fft, fork_join
+from headrace.runtime.cluster import open_local
+
+SPEEDS = (4.0, 2.0, 1.0, 1.0)
+STRETCH = 40.0
+SCALE = 0.3
+"""Seconds of a task with work 1 on a host of speed 1."""
+
+
+def spend(seconds: float, size: int, *inputs: bytes) -> bytes:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+    return bytes(size)
+
+
+def with_bodies(shape: hr.Program, error: float, seed: int) -> hr.Program:
+    """The program with tasks that use their share of CPU time, and figures that are wrong by up to `error`."""
+    rng = np.random.default_rng(seed)
+    program = hr.Program(shape.name)
+    for task in shape.tasks.values():
+        seconds = task.work * SCALE
+        (out,) = task.outputs
+        size = int(shape.data[out].size or 0)
+        wrong = float(np.exp(rng.uniform(-np.log(error), np.log(error)))) if error > 1 else 1.0
+        program.task(
+            partial(spend, seconds / STRETCH, size),
+            inputs=task.inputs,
+            outputs={out: size},
+            work=seconds * wrong,
+            name=task.name,
+            kind=task.kind,
+        )
+    return program
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--factor", type=float, nargs="+", default=[1.0, 3.0])
+    parser.add_argument("--programs", nargs="+", default=["fork_join", "fft", "chain_and_sides"])
+    options = parser.parse_args()
+    shapes: dict[str, Callable[[np.random.Generator], hr.Program]] = {
+        f.__name__: f for f in (fork_join, fft, chain_and_sides)
+    }
+    with open_local(speeds=SPEEDS, stretch=STRETCH) as cluster:
+        for name in options.programs:
+            for error in options.factor:
+                program = with_bodies(shapes[name](np.random.default_rng(1)), error, 2)
+                with tempfile.TemporaryDirectory() as folder:
+                    done = [
+                        hr.run(program, cluster, record=folder, output=folder) for _ in range(options.runs)
+                    ]
+                ratios = " ".join(f"{run.makespan / (run.bound or np.nan):.2f}" for run in done)
+                promises = " ".join(f"{run.plan.makespan / run.makespan:.2f}" for run in done if run.plan)
+                print(
+                    f"{name:16} x{error:g}: makespan / bound {ratios}; planned / makespan {promises}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
