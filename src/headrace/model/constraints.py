@@ -139,9 +139,9 @@ class Constraints:
 
 
 def with_order(graph: Graph, before: Ints) -> Graph:
-    """The graph in which the second task of each pair also waits for the first: O(tasks + items + reads + pairs log pairs).
+    """The graph in which the second task of each pair also waits for the first.
 
-    Levels are derived again only from the tasks on whose level the pairs have an effect.
+    O(tasks + items + reads + pairs log pairs); levels are derived again only for the tasks whose level changes.
 
     Each first task writes one more item, a signal of 0 bytes, which its second tasks read. Tasks and items of the given
     graph keep their numbers, so that a plan for one graph is a plan for the other.
@@ -173,7 +173,9 @@ def with_order(graph: Graph, before: Ints) -> Graph:
         writes=_inserted(graph.writes, graph.write_ptr[first + 1], m + np.arange(more)),
         write_ptr=_shifted(graph.write_ptr, first, n),
         readers=_appended(graph.readers, pairs[:, 1]),
-        reader_ptr=_appended(graph.reader_ptr, graph.reader_ptr[-1] + np.cumsum(np.bincount(signal.reshape(-1)))),
+        reader_ptr=_appended(
+            graph.reader_ptr, graph.reader_ptr[-1] + np.cumsum(np.bincount(signal.reshape(-1)))
+        ),
         item_names=_Names(graph.item_names, names),
         initial_locations=_with_items(graph.initial_locations, more),
         destinations=_with_items(graph.destinations, more),
