@@ -95,7 +95,7 @@ def scheduled(node: Node) -> list[Column]:
 
 def is_static(node: Node) -> bool:
     """Whether its value is known before planning."""
-    return not scheduled(node)
+    return not any(column.attribute in _SCHEDULED for column in all_columns(node))
 
 
 def direct_columns(node: Node) -> list[Column]:
