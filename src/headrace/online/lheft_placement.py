@@ -137,3 +137,18 @@ def place_ready(problem, state, work, speed_class, rates, mean, now, starts_know
     )
     runnable = hosts >= 0
     return tasks[runnable], hosts[runnable]
+
+
+@entry
+def backlog_and_arrivals(problem, state, tasks, now, starts_known):
+    """What L-HEFT estimates finishes by: seconds until each host has worked off its backlog, and [tasks, hosts] seconds
+    until the inputs of each task could be there. O(tasks * (reads * places + hosts))."""
+    places, hosts = len(state.place_up), len(state.host_up)
+    arrive, mark = np.zeros(places), np.zeros(places, np.int64)
+    seconds = np.empty((len(tasks), hosts))
+    stamp = 0
+    for i in range(len(tasks)):
+        stamp = arrivals(problem, state, tasks[i], arrive, mark, stamp)
+        for host in range(hosts):
+            seconds[i, host] = arrive[problem.host_place[host]]
+    return queues_left(problem, state, now, starts_known, 0.0), seconds
