@@ -33,7 +33,7 @@ from headrace.core.scheduler import (
     WakeConditions,
 )
 from headrace.core.transitions.data import remove_copy, unblock
-from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, imbalanced, task_finished
+from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
 from headrace.core.transitions.losses import (
     cancel,
     host_joined,
@@ -334,7 +334,7 @@ class Coordinator:
     def ask(self, events: Sequence[Event]) -> Sequence[Command]:
         """Call the scheduler and apply its commands. While no host is up, the call is postponed."""
         self._untold.extend(events)
-        if not self.records.state.host_up.any():
+        if not self.records.state.counters[s.HOSTS_UP]:
             return ()
         events, self._untold = self._untold, []
         commands = self.scheduler.react(self.view, events)
@@ -366,7 +366,8 @@ class Coordinator:
         waiting = self.view.ready_count
         commands = self.ask(events)
         placed = bool(commands) and waiting > 0 and self.scheduler.wake.imbalance
-        return commands, placed and bool(imbalanced(*self.refs))
+        counters = self.records.state.counters
+        return commands, placed and bool(counters[s.IDLE_HOSTS] > 0 and counters[s.CROWDED_HOSTS] > 0)
 
     def apply(self, commands: Sequence[Command]) -> None:
         """Apply the scheduler's commands: cancellations first, then assignments, then data."""

@@ -15,6 +15,9 @@ from headrace.core.state import (
     CONTENTION_CODES,
     COPIES,
     DUPLICATE,
+    HOSTS_UP,
+    IDLE,
+    IDLE_HOSTS,
     LIMITED,
     LINK_ORDER,
     LOOK,
@@ -276,6 +279,10 @@ def make_state(
         startable_head=_ints(hosts),
         startable_tail=_ints(hosts),
         busy_cores=_ints(hosts, 0),
+        load=np.full(hosts, IDLE, np.uint8),
+        idle_hosts=np.arange(hosts, dtype=np.int32),
+        crowded_hosts=_ints(hosts),
+        load_position=np.arange(hosts, dtype=np.int32),
         backlog=np.zeros(hosts),
         last_completion=np.zeros(hosts),
         core_task=_ints(cores),
@@ -377,6 +384,7 @@ def _add_initial_records(state: CoordinatorState, first: _InitialCopies) -> None
         first.item, first.place,
     )  # fmt: skip
     state.counters[COPIES] = len(first.item)
+    state.counters[IDLE_HOSTS] = state.counters[HOSTS_UP] = len(state.host_up)
 
 
 def _fill_pool(state: CoordinatorState, pool: int, ready: Ints) -> None:

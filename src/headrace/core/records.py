@@ -10,28 +10,23 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import config, types
+from numba import config
 from numba.experimental import structref
 
 from headrace.arrays.compiling import entry
+from headrace.arrays.references import Reference, register
 from headrace.core.initial_state import with_more_copy_records
 from headrace.core.state import COPIES, CoordinatorState, StaticProblem
 
 
-def _plain(fields: Any) -> Any:
-    return tuple((name, types.unliteral(kind)) for name, kind in fields)
+@register
+class ProblemType(Reference):
+    pass
 
 
-@structref.register
-class ProblemType(types.StructRef):  # type: ignore[misc]
-    def preprocess_fields(self, fields: Any) -> Any:
-        return _plain(fields)
-
-
-@structref.register
-class StateType(types.StructRef):  # type: ignore[misc]
-    def preprocess_fields(self, fields: Any) -> Any:
-        return _plain(fields)
+@register
+class StateType(Reference):
+    pass
 
 
 class ProblemRef(structref.StructRefProxy):  # type: ignore[misc]
