@@ -152,7 +152,9 @@ def two_tasks_foreseen() -> tuple[StaticProblem, CoordinatorState]:
 
 @numba.njit
 def called(problem, state, now, starts_known, late_weight):
-    return queues_left(problem, state, now, starts_known, late_weight)
+    left = np.empty(len(state.host_up))
+    queues_left(problem, state, now, starts_known, late_weight, left)
+    return left
 
 
 def left(problem: StaticProblem, state: CoordinatorState, *more: object) -> np.ndarray:

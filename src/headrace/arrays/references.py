@@ -45,19 +45,25 @@ def register(kind: Kind) -> Kind:
     return kind
 
 
-def _record(context: Any, builder: Any, reference: Any, value: Any) -> Any:
-    """The record behind a reference."""
+def _field(context: Any, builder: Any, reference: Any, value: Any, field: str) -> Any:
+    """Where a field of the record behind a reference is kept."""
     meminfo = cgutils.create_struct_proxy(reference)(context, builder, value=value).meminfo
     allocation = builder.bitcast(meminfo, _meminfo_struct_type.as_pointer())
-    data = builder.load(cgutils.gep(builder, allocation, 0, _DATA))
-    payload = reference.get_data_type()
-    layout = context.data_model_manager[payload].get_value_type()
-    at = builder.bitcast(data, layout.as_pointer())
-    return cgutils.create_struct_proxy(payload)(context, builder, ref=at)
+    data = _load(builder, cgutils.gep(builder, allocation, 0, _DATA))
+    payload = context.data_model_manager[reference.get_data_type()]
+    record = builder.bitcast(data, payload.get_value_type().as_pointer())
+    return cgutils.gep_inbounds(builder, record, 0, payload.get_field_position(field))
+
+
+def _load(builder: Any, pointer: Any) -> Any:
+    """Load what never changes: the compiler need not load it again after it has written to an array."""
+    loaded = builder.load(pointer)
+    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return loaded
 
 
 def _read(context: Any, builder: Any, reference: Any, value: Any, field: str) -> Any:
-    found = getattr(_record(context, builder, reference, value), field)
+    found = _load(builder, _field(context, builder, reference, value, field))
     return imputils.impl_ret_borrowed(context, builder, reference.field_dict[field], found)
 
 
@@ -65,5 +71,5 @@ def _write(context: Any, builder: Any, signature: Any, args: Any, field: str) ->
     """Set a field; only constructors do that, so there is no old value to release."""
     (reference, given), (value, new) = signature.args, args
     context.nrt.incref(builder, given, new)
-    kind = reference.field_dict[field]
-    setattr(_record(context, builder, reference, value), field, context.cast(builder, new, given, kind))
+    kept = context.cast(builder, new, given, reference.field_dict[field])
+    builder.store(kept, _field(context, builder, reference, value, field))

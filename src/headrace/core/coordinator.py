@@ -403,10 +403,10 @@ class Coordinator:
             self._enqueue(tasks, hosts, np.array([a.rank for a in chosen], np.float64), in_order)
 
     def _enqueue(self, tasks: Ints, hosts: Ints, ranks: Floats, in_order: bool) -> None:
-        graph = self.view.graph
-        self.records.reserve(int((graph.read_ptr[tasks + 1] - graph.read_ptr[tasks]).sum()))
-        expected = self.estimates.seconds(self.view.time, tasks, hosts)
-        assign_all(*self.refs, tasks, hosts, np.asarray(ranks, np.float64), expected, in_order)
+        self.records.reserve_for(tasks)
+        estimates, rates = self.estimates, self.view.rates()  # rates first: learning also updates the run times
+        run_times = estimates.work, estimates.graph.speed_class, rates
+        assign_all(*self.refs, tasks, hosts, np.asarray(ranks, np.float64), *run_times, in_order)
 
     def _fetch(self, fetches: Sequence[Fetch]) -> None:
         """Request planned transfers. Without fixed routes, only fifo links need future transfers in their queues."""

@@ -311,6 +311,7 @@ def make_state(
         stack=_ints(len(graph.reads) + m + 2),
         counters=np.zeros(N_COUNTS, np.int64),
     )
+    state.counters[IDLE_HOSTS] = state.counters[HOSTS_UP] = hosts
     _add_initial_records(state, first)
     _fill_pool(state, hosts, np.flatnonzero(missing == 0).astype(np.int32))
     return state
@@ -384,7 +385,6 @@ def _add_initial_records(state: CoordinatorState, first: _InitialCopies) -> None
         first.item, first.place,
     )  # fmt: skip
     state.counters[COPIES] = len(first.item)
-    state.counters[IDLE_HOSTS] = state.counters[HOSTS_UP] = len(state.host_up)
 
 
 def _fill_pool(state: CoordinatorState, pool: int, ready: Ints) -> None:

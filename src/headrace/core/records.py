@@ -17,6 +17,7 @@ from headrace.arrays.compiling import entry
 from headrace.arrays.references import Reference, register
 from headrace.core.initial_state import with_more_copy_records
 from headrace.core.state import COPIES, CoordinatorState, StaticProblem
+from headrace.model.graph import Ints
 
 
 @register
@@ -77,6 +78,7 @@ class RunRecords:
     def __init__(self, problem: StaticProblem, state: CoordinatorState) -> None:
         self._take_problem(problem)
         self._take(state)
+        self._most_reads = int(np.diff(problem.read_ptr).max(initial=0))
 
     def change(self, problem: StaticProblem, state: CoordinatorState) -> None:
         """Replace arrays of the problem and of the state."""
@@ -103,3 +105,10 @@ class RunRecords:
         """Ensure that this many copy records can be added."""
         if int(self.state.counters[COPIES]) + copies > len(self.state.copy_item):
             self._take(with_more_copy_records(self.state, copies))
+
+    def reserve_for(self, tasks: Ints) -> None:
+        """Ensure that a copy record can be added for each input of these tasks."""
+        most = len(tasks) * self._most_reads
+        if int(self.state.counters[COPIES]) + most > len(self.state.copy_item):
+            read_ptr = self.problem.read_ptr
+            self.reserve(int((read_ptr[tasks + 1] - read_ptr[tasks]).sum()))

@@ -32,6 +32,8 @@ class Scratch(NamedTuple):
     """Seconds until each host has worked off its backlog; -1: not yet known."""
     arrive: Floats
     """Seconds until the inputs of a task are at each place."""
+    runs: Floats
+    """Seconds that a task takes on each host."""
     kept: Floats
     held: Floats
     """Bytes of a task's inputs at each place; zero between tasks."""
@@ -94,29 +96,35 @@ def traffic_of(problem, state, tasks, scratch, total, least):
 
 
 @leaf
-def first_to_finish(problem, state, task, scratch, needed, work, rates, now, starts_known):
+def first_to_finish(problem, state, task, scratch, needed, now, starts_known):
     """The host where a task finishes first among those whose place holds `needed` bytes of its inputs; -1: none.
 
-    The backlog of a host is computed when it first matters: not while another host finishes the task before its
-    inputs have arrived and it could run here.
+    The backlog of a host is computed when it first matters: not if another host finishes the task before this one
+    could with an empty queue.
     """
     best, least = -1, np.inf
-    left, arrive, held = scratch.left, scratch.arrive, scratch.held
-    for host in range(len(state.host_up)):
+    left, arrive, runs = scratch.left, scratch.arrive, scratch.runs
+    for host in range(len(left)):
         place = problem.host_place[host]
+        if arrive[place] + runs[host] >= least and best >= 0:
+            continue
         if not state.host_up[host] or problem.cores[task] > cores_of(problem, host):
             continue
-        if needed > 0.0 and held[place] < needed:
-            continue
-        runs = work / rates[host]
-        if best >= 0 and arrive[place] + runs >= least:
+        if needed > 0.0 and scratch.held[place] < needed:
             continue
         if left[host] < 0.0:
             left[host] = queue_left(problem, state, host, now, starts_known, 0.0)
-        ends = max(left[host], arrive[place]) + runs
+        ends = max(left[host], arrive[place]) + runs[host]
         if best < 0 or ends < least:
             best, least = host, ends
     return best
+
+
+@leaf
+def run_times(work, rates, runs):
+    """Seconds that a task takes on each host."""
+    for host in range(len(runs)):
+        runs[host] = work / rates[host]
 
 
 @leaf
@@ -129,21 +137,19 @@ def place_in_turn(problem, state, batch, scratch, work, speed_class, rates, now,
     scratch.left[:] = -1.0
     for i in range(len(batch.tasks)):
         task = batch.tasks[i]
-        rate = rates[speed_class[task]]
+        run_times(work[task], rates[speed_class[task]], scratch.runs)
         arrivals(problem, state, task, scratch.arrive, scratch.kept)
         best = -1
         if batch.least[i] == 0.0 and batch.total[i] > 0.0:
             add_held(problem, state, task, scratch.held)
-            best = first_to_finish(
-                problem, state, task, scratch, batch.total[i], work[task], rate, now, starts_known
-            )
+            best = first_to_finish(problem, state, task, scratch, batch.total[i], now, starts_known)
             clear_held(problem, state, task, scratch.held)
         if best < 0:
-            best = first_to_finish(problem, state, task, scratch, 0.0, work[task], rate, now, starts_known)
+            best = first_to_finish(problem, state, task, scratch, 0.0, now, starts_known)
         batch.hosts[i] = best
         if best >= 0:
-            added = problem.cores[task] * work[task] / rate[best] / cores_of(problem, best)
-            scratch.left[best] += added
+            rate = rates[speed_class[task], best]
+            scratch.left[best] += problem.cores[task] * work[task] / rate / cores_of(problem, best)
 
 
 @inner
@@ -163,7 +169,12 @@ def place_ready(problem, state, work, speed_class, rates, mean, now, starts_know
     """
     hosts, places = len(state.host_up), len(state.place_up)
     scratch = Scratch(
-        np.empty(hosts), np.empty(places), np.empty(places), np.zeros(places), np.empty(places, np.bool_)
+        left=np.empty(hosts),
+        arrive=np.empty(places),
+        runs=np.empty(hosts),
+        kept=np.empty(places),
+        held=np.zeros(places),
+        serving=np.empty(places, np.bool_),
     )
     ready = tasks_in(state, hosts)
     total, least = np.empty(len(ready)), np.empty(len(ready))
@@ -173,3 +184,12 @@ def place_ready(problem, state, work, speed_class, rates, mean, now, starts_know
     place_in_turn(problem, state, batch, scratch, work, speed_class, rates, now, starts_known)
     runnable = batch.hosts >= 0
     return batch.tasks[runnable], batch.hosts[runnable]
+
+
+@entry
+def queue_ranks(level, tasks, span, placed):
+    """Ranks that order tasks by level, then by the order in which they were placed; `placed` tasks came before."""
+    ranks = np.empty(len(tasks))
+    for i in range(len(tasks)):
+        ranks[i] = level[tasks[i]] * span + (placed + i)
+    return ranks

@@ -162,7 +162,7 @@ def change_needed(problem, state, task, place, by):
 def assign(problem, state, task, host, rank, predicted, in_order):
     """Move a task to a host's queue, unless it is running or done or the host is down."""
     if state.done[task] or state.run_host[task] >= 0 or not state.host_up[host]:
-        return False
+        return
     if state.assigned[task] >= 0:
         requeue(problem, state, task)
     if state.missing_inputs[task] == 0:
@@ -180,7 +180,6 @@ def assign(problem, state, task, host, rank, predicted, in_order):
     if state.missing_inputs[task] == 0 and state.absent_inputs[task] == 0:
         make_startable(state, host, task)
     mark_host(state, host)
-    return True
 
 
 @leaf
@@ -207,13 +206,11 @@ def requeue(problem, state, task):
 
 
 @entry
-def assign_all(problem, state, tasks, hosts, ranks, predicted, in_order):
-    """Assign many tasks; returns the number of tasks that were assigned."""
-    taken = 0
+def assign_all(problem, state, tasks, hosts, ranks, work, speed_class, rates, in_order):
+    """Assign many tasks; their run times are predicted from the work and the speeds of the hosts."""
     for k in range(len(tasks)):
-        if assign(problem, state, tasks[k], hosts[k], ranks[k], predicted[k], in_order):
-            taken += 1
-    return taken
+        predicted = work[tasks[k]] / rates[speed_class[tasks[k]], hosts[k]]
+        assign(problem, state, tasks[k], hosts[k], ranks[k], predicted, in_order)
 
 
 @entry

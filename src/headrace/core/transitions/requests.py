@@ -30,6 +30,7 @@ from headrace.core.state import (
     NEAREST,
     ORDERED,
     PLANNED,
+    PLANNED_REQUESTS,
     PREFETCH,
     PRESENT,
     REQUESTED,

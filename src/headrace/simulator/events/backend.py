@@ -131,8 +131,9 @@ class _Run:
         flags[g.LOOK_AGAIN] = self._ask([Started(0.0)])[1]
         flags[g.MUTED] = True
         while True:
-            until = min(self._next_of_script(), self._next_time())
-            reason = self._advance(until)
+            script = self._next_of_script()
+            until = min(script, self._next_time())
+            reason = self._advance(until, script == math.inf)
             if reason == FINISHED:
                 return
             if reason in (NO_ROOM, LOG_FULL):
@@ -154,12 +155,12 @@ class _Run:
             if flags[g.LOOK_AGAIN] and reason == TIME and not self._is_balance_asked_for(until):
                 flags[g.LOOK_AGAIN], flags[g.MUTED] = False, True
                 continue
-            commands, flags[g.LOOK_AGAIN] = self._ask(self._news(reason))
+            commands, flags[g.LOOK_AGAIN] = self._ask(self._news(reason, script))
             flags[g.MUTED] = reason == WAKE or not commands
 
-    def _advance(self, until: float) -> int:
+    def _advance(self, until: float, script_over: bool) -> int:
         """Run the compiled loop; returns why it stopped."""
-        coordinator, script_over = self.coordinator, self._next_of_script() == math.inf
+        coordinator = self.coordinator
         reason: int = advance(
             *coordinator.refs, self.grid_ref, until, self.results, coordinator.wake(), script_over
         )
@@ -167,11 +168,12 @@ class _Run:
         self.tell(self.view.time, int(self.state.counters[s.DONE]))
         return reason
 
-    def _news(self, reason: int) -> list[Event]:
+    def _news(self, reason: int, script: float) -> list[Event]:
         """What has happened since the last scheduler call, after releases and changes that are due."""
-        due = self._next_of_script() <= self.view.time
-        news = self._release() if due else []
-        if due and reason == TIME:
+        if script > self.view.time:
+            return self._happenings()
+        news = self._release()
+        if reason == TIME:
             news += self._apply_changes(self.view.time)
         return [*self._happenings(), *news]
 
