@@ -284,6 +284,8 @@ def make_state(
         crowded_hosts=_ints(hosts),
         load_position=np.arange(hosts, dtype=np.int32),
         backlog=np.zeros(hosts),
+        running=_ints(hosts, 0),
+        start_sum=np.zeros(hosts),
         last_completion=np.zeros(hosts),
         core_task=_ints(cores),
         dirty_host=_flags(hosts),

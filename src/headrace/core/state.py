@@ -183,6 +183,10 @@ class CoordinatorState(NamedTuple):
     """The position of each host in its list."""
     backlog: Floats
     """Sum of the predicted run times of all tasks that are running or queued on each host, in seconds."""
+    running: Ints
+    """Running tasks of each host, without duplicates."""
+    start_sum: Floats
+    """Sum of their start times."""
     last_completion: Floats
     core_task: Ints
     dirty_host: Bytes

@@ -74,6 +74,10 @@ def _queues(problem: StaticProblem, state: CoordinatorState) -> None:
 def _loads(problem: StaticProblem, state: CoordinatorState) -> None:
     up, queued = state.host_up == 1, state.queue_length[:-1]
     free = np.diff(problem.core_ptr) - state.busy_cores
+    running = state.run_host[state.run_host >= 0]
+    _require((np.bincount(running, minlength=len(up)) == state.running).all(), "wrong count of running tasks")
+    starts = np.bincount(running, state.run_start[state.run_host >= 0], len(up))
+    _require(np.allclose(starts, state.start_sum, 1e-9, 1e-9), "wrong sum of starts")
     _require(int(up.sum()) == state.counters[s.HOSTS_UP], "wrong count of hosts that are up")
     for hosts, counter, mask, what in (
         (state.idle_hosts, s.IDLE_HOSTS, up & (queued == 0) & (free > 0), "idle"),

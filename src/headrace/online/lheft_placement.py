@@ -8,7 +8,7 @@ import numpy as np
 
 from headrace.arrays.compiling import entry, inner, leaf
 from headrace.core.state import PRESENT
-from headrace.core.transitions.balance import arrivals, queue_left
+from headrace.core.transitions.balance import arrivals, least_queues_left, queue_left
 from headrace.core.transitions.load import cores_of
 from headrace.core.transitions.lists import tasks_in
 from headrace.model.graph import Bools, Floats, Ints
@@ -30,6 +30,8 @@ class Scratch(NamedTuple):
 
     left: Floats
     """Seconds until each host has worked off its backlog; -1: not yet known."""
+    bound: Floats
+    """At least so many."""
     arrive: Floats
     """Seconds until the inputs of a task are at each place."""
     runs: Floats
@@ -99,14 +101,13 @@ def traffic_of(problem, state, tasks, scratch, total, least):
 def first_to_finish(problem, state, task, scratch, needed, now, starts_known):
     """The host where a task finishes first among those whose place holds `needed` bytes of its inputs; -1: none.
 
-    The backlog of a host is computed when it first matters: not if another host finishes the task before this one
-    could with an empty queue.
+    Most hosts are ruled out by a lower bound of their backlogs; the backlog itself is computed when it first matters.
     """
     best, least = -1, np.inf
-    left, arrive, runs = scratch.left, scratch.arrive, scratch.runs
+    left, bound, arrive, runs = scratch.left, scratch.bound, scratch.arrive, scratch.runs
     for host in range(len(left)):
         place = problem.host_place[host]
-        if arrive[place] + runs[host] >= least and best >= 0:
+        if max(bound[host], arrive[place]) + runs[host] >= least and best >= 0:
             continue
         if not state.host_up[host] or problem.cores[task] > cores_of(problem, host):
             continue
@@ -114,6 +115,7 @@ def first_to_finish(problem, state, task, scratch, needed, now, starts_known):
             continue
         if left[host] < 0.0:
             left[host] = queue_left(problem, state, host, now, starts_known, 0.0)
+            bound[host] = left[host]
         ends = max(left[host], arrive[place]) + runs[host]
         if best < 0 or ends < least:
             best, least = host, ends
@@ -135,6 +137,9 @@ def place_in_turn(problem, state, batch, scratch, work, speed_class, rates, now,
     first. O(tasks * (reads * places + hosts)).
     """
     scratch.left[:] = -1.0
+    scratch.bound[:] = 0.0
+    if starts_known:
+        least_queues_left(problem, state, now, scratch.bound)
     for i in range(len(batch.tasks)):
         task = batch.tasks[i]
         run_times(work[task], rates[speed_class[task]], scratch.runs)
@@ -150,6 +155,7 @@ def place_in_turn(problem, state, batch, scratch, work, speed_class, rates, now,
         if best >= 0:
             rate = rates[speed_class[task], best]
             scratch.left[best] += problem.cores[task] * work[task] / rate / cores_of(problem, best)
+            scratch.bound[best] = scratch.left[best]
 
 
 @inner
@@ -170,6 +176,7 @@ def place_ready(problem, state, work, speed_class, rates, mean, now, starts_know
     hosts, places = len(state.host_up), len(state.place_up)
     scratch = Scratch(
         left=np.empty(hosts),
+        bound=np.empty(hosts),
         arrive=np.empty(places),
         runs=np.empty(hosts),
         kept=np.empty(places),

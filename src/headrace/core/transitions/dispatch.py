@@ -40,7 +40,7 @@ from headrace.core.transitions.data import (
     still_needed,
     transfer_done,
 )
-from headrace.core.transitions.load import cores_of, note_load
+from headrace.core.transitions.load import cores_of, count_running, note_load
 from headrace.core.transitions.losses import count_at_gates, leave_core, output_size
 from headrace.core.transitions.queues import (
     change_needed,
@@ -86,6 +86,7 @@ def start_task(problem, state, task, host, now):
     state.run_core[task] = take_cores(problem, state, task, host)
     state.run_host[task] = host
     state.run_start[task] = now
+    count_running(state, task, host, 1)
     count_at_gates(problem, state, task, host, 1)
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
         state.pending_readers[problem.reads[k]] -= 1

@@ -40,6 +40,16 @@ def note_load(problem, state, host):
 
 
 @leaf
+def count_running(state, task, host, change):
+    """Count a task, not a duplicate, that starts (1) or stops (-1) running on a host."""
+    state.running[host] += change
+    if state.running[host] == 0:
+        state.start_sum[host] = 0.0  # what rounding has left
+    else:
+        state.start_sum[host] += change * state.run_start[task]
+
+
+@leaf
 def join_list(state, hosts, counter, host):
     state.load_position[host] = state.counters[counter]
     hosts[state.counters[counter]] = host

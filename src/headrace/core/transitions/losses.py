@@ -22,7 +22,7 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.copies import copy_at, find_copy, find_holder, is_present
 from headrace.core.transitions.data import come_to_exist, command, end_transfer, still_needed
-from headrace.core.transitions.load import note_load
+from headrace.core.transitions.load import count_running, note_load
 from headrace.core.transitions.queues import (
     change_needed,
     into_pool,
@@ -77,6 +77,7 @@ def leave_core(problem, state, task, duplicate):
         state.duplicate_host[task] = -1
         return
     state.backlog[host] -= state.predicted[task]
+    count_running(state, task, host, -1)
     count_at_gates(problem, state, task, host, -1)
     if state.duplicate_host[task] >= 0:
         state.run_host[task] = state.duplicate_host[task]
@@ -84,6 +85,7 @@ def leave_core(problem, state, task, duplicate):
         state.run_start[task] = state.duplicate_start[task]
         state.duplicate_host[task] = -1
         state.backlog[state.run_host[task]] += state.predicted[task]
+        count_running(state, task, state.run_host[task], 1)
     else:
         state.run_host[task] = -1
 
