@@ -56,7 +56,7 @@ def _field(context: Any, builder: Any, reference: Any, value: Any, field: str) -
 
 
 def _load(builder: Any, pointer: Any) -> Any:
-    """Load what never changes: the compiler need not load it again after it has written to an array."""
+    """Load a value that never changes, so that the compiler does not load it again after every write to an array."""
     loaded = builder.load(pointer)
     loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
     return loaded

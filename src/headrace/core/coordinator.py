@@ -404,7 +404,10 @@ class Coordinator:
 
     def _enqueue(self, tasks: Ints, hosts: Ints, ranks: Floats, in_order: bool) -> None:
         self.records.reserve_for(tasks)
-        estimates, rates = self.estimates, self.view.rates()  # rates first: learning also updates the run times
+        estimates, rates = (
+            self.estimates,
+            self.view.rates(),
+        )  # rates first: learning also updates the run times
         run_times = estimates.work, estimates.graph.speed_class, rates
         assign_all(*self.refs, tasks, hosts, np.asarray(ranks, np.float64), *run_times, in_order)
 

@@ -85,7 +85,9 @@ def _loads(problem: StaticProblem, state: CoordinatorState) -> None:
     ):
         listed = hosts[: int(state.counters[counter])]
         _require(sorted(listed.tolist()) == np.flatnonzero(mask).tolist(), f"wrong list of {what} hosts")
-        _require((state.load_position[listed] == np.arange(len(listed))).all(), f"wrong position of {what} hosts")
+        _require(
+            (state.load_position[listed] == np.arange(len(listed))).all(), f"wrong position of {what} hosts"
+        )
 
 
 def _copies(problem: StaticProblem, state: CoordinatorState) -> None:
@@ -125,7 +127,9 @@ def _requests(problem: StaticProblem, state: CoordinatorState) -> None:
         for r in chain(state.request_next, int(state.request_head[q]))
     ]
     planned = state.copy_request[: int(state.counters[s.COPIES])]
-    _require(int((planned >= 0).sum()) == state.counters[s.PLANNED_REQUESTS], "wrong count of planned requests")
+    _require(
+        int((planned >= 0).sum()) == state.counters[s.PLANNED_REQUESTS], "wrong count of planned requests"
+    )
     waiting = [
         r for r in planned[planned >= 0].tolist() if state.request_mode[r] in (s.WAITING, s.ORDERED, s.HELD)
     ]

@@ -9,8 +9,8 @@ import numpy as np
 from headrace.arrays.compiling import entry, inner, leaf
 from headrace.core.state import PRESENT
 from headrace.core.transitions.balance import arrivals, least_queues_left, queue_left
-from headrace.core.transitions.load import cores_of
 from headrace.core.transitions.lists import tasks_in
+from headrace.core.transitions.load import cores_of
 from headrace.model.graph import Bools, Floats, Ints
 
 

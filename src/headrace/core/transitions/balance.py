@@ -14,7 +14,7 @@ BUSY_ROUTE = 2.0
 """A task is moved from the tail of a queue only if it still finishes sooner when its transfers take this many times as
 long as over idle links."""
 ROUNDING = 1e-9
-"""More than what rounding changes in sums of times, in relation to them."""
+"""An upper bound of the relative error of a sum of times."""
 
 
 @leaf
@@ -98,8 +98,10 @@ def queue_left(problem, state, host, now, starts_known, late_weight):
 
 @leaf
 def least_queues_left(problem, state, now, least):
-    """A lower bound of `queue_left` for each host, without a look at its tasks; equal to it, but for rounding, if starts
-    are known and nothing is overdue: O(hosts)."""
+    """A lower bound of `queue_left` for each host, from sums over its tasks: O(hosts).
+
+    It holds if starts are known. Unless a task is overdue, it differs from `queue_left` only by rounding.
+    """
     for host in range(len(least)):
         started = state.start_sum[host] - state.running[host] * now
         left = state.backlog[host] + started

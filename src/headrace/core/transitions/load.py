@@ -1,4 +1,4 @@
-"""Which hosts are idle and which have more tasks than cores: kept up to date with each change, so that nobody counts."""
+"""Lists of the hosts that are idle and of those with more tasks than cores, updated with every change of a load."""
 
 from __future__ import annotations
 

@@ -314,7 +314,7 @@ def step(problem, state, grid, until, results, wake, script_over):
 
 @leaf
 def reach(problem, state, grid, until, limit, wake, script_over):
-    """Nothing finishes before `limit`: stop there, unless it was a second look at idle hosts that changes nothing."""
+    """Nothing finishes by `limit`: stop there, unless it was only to check idle hosts again and none can be helped."""
     grid.now[0] = limit
     note_stop(grid, TIME, script_over)
     if not grid.flags[LOOK_AGAIN] or grid.flags[QUIET] or until <= limit:

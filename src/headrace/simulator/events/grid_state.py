@@ -24,12 +24,15 @@ STORAGE_LEFT, STORAGE_JOINED, COPY_DROPPED = 13, 14, 15
 LATENCY, FLOWING = 0, 1
 
 HAPPENED, MUTED, LOOK_AGAIN, QUIET = 0, 1, 2, 3
-"""Positions in `GridState.flags`. Something has finished since the loop last stopped for the scheduler; the scheduler is
-not called again before that; it has left hosts idle, which are looked at again when what it decided has started; nothing
-has started since the last stop, and nothing will without help."""
+"""Positions in `GridState.flags`.
+
+HAPPENED: something has finished since the loop last stopped for the scheduler.
+MUTED: the scheduler is not called again before something finishes.
+LOOK_AGAIN: the scheduler has left hosts idle; they are checked again as soon as its decisions have started.
+QUIET: nothing has started since the last stop, and nothing will by itself.
+"""
 STOP_LENGTH, IN_VAIN = 0, 1
-"""Positions in `GridState.stops`: the length of the log at the last stop, and the number of successive stops without effect
-while nothing is active."""
+"""Positions in `GridState.stops`: the length of the log at the last stop; successive quiet stops."""
 
 
 class GridState(NamedTuple):
@@ -69,11 +72,11 @@ class GridState(NamedTuple):
     log_to: Ints
     log_length: NDArray[np.int64]
     flags: Bools
-    """HAPPENED, MUTED, LOOK_AGAIN and QUIET."""
+    """HAPPENED, MUTED, LOOK_AGAIN, QUIET."""
     stopped_at: Floats
     """[1] When the loop last stopped for the scheduler."""
     stops: NDArray[np.int64]
-    """STOP_LENGTH and IN_VAIN."""
+    """STOP_LENGTH, IN_VAIN."""
 
 
 def make_grid_state(
