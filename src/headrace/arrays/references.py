@@ -8,22 +8,22 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from numba import types
 from numba.core import cgutils, imputils
 from numba.core.datamodel import default_manager, models
 from numba.core.extending import infer_getattr, lower_getattr_generic, lower_setattr_generic
 from numba.core.runtime.nrtdynmod import _meminfo_struct_type
-from numba.core.types import StructRef, unliteral
 from numba.core.typing.templates import AttributeTemplate
 
 _DATA = 3
 """Position of the pointer to the data in what numba's runtime keeps about an allocation."""
 
 
-class Reference(StructRef):  # type: ignore[misc]
+class Reference(types.StructRef):  # type: ignore[misc]
     """The type of a reference to a record; each kind of record has its own subclass."""
 
     def preprocess_fields(self, fields: Any) -> Any:
-        return tuple((name, unliteral(kind)) for name, kind in fields)
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
 
 
 Kind = TypeVar("Kind", bound=type[Reference])
