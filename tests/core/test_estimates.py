@@ -35,9 +35,13 @@ def note(estimates: Estimates, rows: list[tuple[int, int, float]]) -> None:
 
 
 def all_seconds(estimates: Estimates, hosts: int) -> np.ndarray:
-    """What each task is expected to take on each host: [hosts, tasks]."""
-    rates = estimates.rates(0.0)  # first: this call also updates the run times
-    return estimates.work / rates[estimates.graph.speed_class, :hosts].T
+    n = estimates.graph.n_tasks
+    return np.array(
+        [
+            estimates.seconds(0.0, np.arange(n, dtype=np.int32), np.full(n, host, np.int32))
+            for host in range(hosts)
+        ]
+    )
 
 
 def test_equations_1_and_2_by_hand() -> None:

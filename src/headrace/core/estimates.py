@@ -45,6 +45,12 @@ class Estimates:
         """The platform with estimated speeds and bandwidths, including hosts that are down."""
         return self.base
 
+    def seconds(self, now: float, tasks: Ints, hosts: Ints) -> Floats:
+        """Seconds that these tasks are expected to take on these hosts."""
+        rates = self.rates(now)  # first: in learning estimates this call also updates the run times
+        expected: Floats = self.work[tasks] / rates[self.graph.speed_class[tasks], hosts]
+        return expected
+
     def sizes(self, done: Bools, measured: Floats) -> Floats:
         """Believed bytes of each item, when these tasks have ended and items that exist are as large as measured.
 
