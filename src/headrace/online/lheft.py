@@ -10,6 +10,7 @@ import numpy as np
 from headrace.core.replan_constraints import OpenPlaces
 from headrace.core.replan_policy import WhenImpossible
 from headrace.core.scheduler import AssignMany, Command, RequeueTail, WakeConditions
+from headrace.core.state import HOSTS_UP
 from headrace.core.view import RunView
 from headrace.model.errors import UsageError
 from headrace.model.events import Event
@@ -82,16 +83,17 @@ class LHeft(Obedient):
         return commands
 
     def _placed(self, view: RunView) -> list[Command]:
-        from headrace.core.transitions.balance import moves_from_tails
-        from headrace.online.lheft_placement import place_ready
-
         work, speed_class, rates = view.estimates.work, view.estimates.graph.speed_class, view.rates()
         if view.ready_count:
+            from headrace.online.lheft_placement import place_ready
+
             mean = self._mean_seconds(view, rates)
             tasks, hosts = place_ready(
                 *view.compiled, work, speed_class, rates, mean, view.time, view.starts_known
             )
         elif self.rebalance:
+            from headrace.core.transitions.balance import moves_from_tails
+
             tasks, hosts = moves_from_tails(
                 *view.compiled, work, speed_class, rates, view.time, view.starts_known, self.late_weight
             )
@@ -128,16 +130,15 @@ class LHeft(Obedient):
 
     def _mean_seconds(self, view: RunView, rates: Floats) -> Floats:
         """Mean over the hosts that are up of the seconds for a unit of work, by speed class."""
-        up = view.state.host_up
-        count = int(up.sum())
+        count = int(view.state.counters[HOSTS_UP])
         if self._mean is None or self._mean[0] is not rates or self._mean[1] != count:
-            self._mean = (rates, count, (1.0 / rates[:, up == 1]).mean(axis=1))
+            self._mean = (rates, count, (1.0 / rates[:, view.hosts_up]).mean(axis=1))
         return self._mean[2]
 
     def _assignment(self, view: RunView, tasks: Ints, hosts: Ints) -> AssignMany:
-        ranks: Floats = view.graph.level[tasks] * _LEVEL_SPAN + (
-            self.placed + np.arange(len(tasks), dtype=np.float64)
-        )
+        from headrace.online.lheft_placement import queue_ranks
+
+        ranks = queue_ranks(view.graph.level, tasks, _LEVEL_SPAN, self.placed)
         self.placed += len(tasks)
         return AssignMany(tasks, hosts, ranks)
 
