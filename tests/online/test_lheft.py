@@ -11,7 +11,7 @@ from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.initial_state import make_state, make_static_problem
 from headrace.core.records import RunRecords
 from headrace.core.scheduler import WakeConditions
-from headrace.core.state import CoordinatorState, StaticProblem
+from headrace.core.state import BALANCED, IDLE_HOSTS, CoordinatorState, StaticProblem
 from headrace.core.transitions.balance import least_queues_left, queues_left
 from headrace.core.transitions.wake import compiled_wake, is_asked_for
 from headrace.experiment.dataflow import jacobi
@@ -300,6 +300,7 @@ def test_a_host_that_was_idle_long_is_not_taken_for_soon_idle():
     state.predicted[:] = 50.0
     state.backlog[0], state.last_completion[0], state.busy_cores[0] = 50.0, 0.0, 1
     state.core_task[0], state.run_host[0], state.run_start[0] = 0, 0, 100.0
+    state.load[0], state.counters[IDLE_HOSTS] = BALANCED, 0
     records = RunRecords(problem, state)
 
     def asked(now: float, within: float) -> bool:
