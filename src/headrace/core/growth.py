@@ -9,7 +9,9 @@ import numpy as np
 
 from headrace.core.state import (
     ABSENT,
+    BALANCED,
     COPIES,
+    PLANNED_REQUESTS,
     PRESENT,
     RECORD_FIELDS,
     REQUESTS,
@@ -31,7 +33,7 @@ _BY_ITEM = (
 )  # fmt: skip
 _BY_HOST = (
     "host_up", "queue_length", "queue_head", "queue_tail", "startable_head", "startable_tail", "busy_cores", "backlog",
-    "last_completion",
+    "last_completion", "load", "idle_hosts", "crowded_hosts", "load_position", "running", "start_sum",
 )  # fmt: skip
 
 
@@ -86,6 +88,7 @@ def grown_state(
         values = getattr(state, name)
         values[hosts + 1], values[hosts] = getattr(old, name)[hosts], 0 if name == "queue_length" else -1
     state.host_up[hosts] = 0
+    state.load[hosts] = BALANCED
     state.core_task[:cores] = old.core_task
     state.place_up[:] = 1
     state.place_up[places] = old.place_up
@@ -97,7 +100,7 @@ def grown_state(
     own = problem.host_place[hosts]
     if problem.place_host[own] == hosts:
         state.place_up[own] = 0
-    state.counters[REQUESTS] = state.counters[TRANSFERS] = 0
+    state.counters[REQUESTS] = state.counters[TRANSFERS] = state.counters[PLANNED_REQUESTS] = 0
     return _with_copies(old, state, places)
 
 
