@@ -210,7 +210,7 @@ def _wishes(launch: Launch, changes: dict[str, Any]) -> Wishes:
         )
     stored = dict(launch.settings)
     if "on" in changes and changes["on"] != stored.get("on"):
-        stored |= {"workers": None, "speeds": None, "stretch": 1.0, "tls": None}
+        stored |= {"workers": None, "speeds": None, "stretch": 1.0, "platform": None, "tls": None}
     if changes.get("workers") is not None and "speeds" not in changes:
         stored["speeds"], stored["stretch"] = None, 1.0
     if changes.get("speeds") and "stretch" not in changes:
@@ -243,7 +243,7 @@ def _only_results(found: _Resumable, wishes: Wishes, book: Record, say: Callable
     program, row = found.left.program, book.run(found.run)
     folder = book.kept_folder(row.id)
     keeping = Keeping(row.id, str(folder.folder), folder.key, wishes.policy.keep)
-    values = build_engine_graph(program, "0", found.launch.folder, keeping).given
+    values = build_engine_graph(program, "0", found.launch.folder, keeping=keeping).given
     platform = Platform.local(1)
     with found.begin(program.graph, platform, row.scheduler, None) as entry:
         files = result_files(program, wishes, entry, book, say)
