@@ -30,7 +30,7 @@ _SHARE = 0.85
 _OPTIMAL = 1.0 + 1e-9
 _STARTS = 0.3
 """Under rules: share of the time in which further planners are tried as starts."""
-_OTHERS = ("wu-gajski", "cpop", "peft", "locality")
+_OTHERS = ("peft", "cpop", "wu-gajski", "locality")
 """Under rules: planners tried besides the candidates of `auto`,"""
 _BATCH = ("minmin", "maxmin", "sufferage", "xsufferage", "sufferage2")
 """and, where they are fast, these."""
@@ -99,7 +99,7 @@ class Best:
         judge = Judge.of(problem)
         began = work_clock()
         bound = lower_bound(problem)
-        key, plan = self._start(judge, began)
+        key, plan = self._start(judge)
         notes = [f"improved from the plan of {plan.scheduler}"]
         self.tell(work_clock() - began, plan.makespan, bound)
 
@@ -123,7 +123,7 @@ class Best:
             notes.append(f"score {key[1]:.6g}, {'proven best' if proven else 'not proven best'}")
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, *notes))
 
-    def _start(self, judge: Judge, began: float) -> tuple[Key, Plan]:
+    def _start(self, judge: Judge) -> tuple[Key, Plan]:
         """The best of what `auto` finds and of the plans of further planners."""
         problem = judge.problem
         key, plan, _ = short_search(judge, min(REPAIR, 0.5 * self.time), min(IMPROVE, 0.4 * self.time))
@@ -133,7 +133,7 @@ class Best:
         tried = candidates(problem)
         names = [name for name in (*_OTHERS, *(_BATCH if fast else ())) if name not in tried]
         try:
-            starts = best_start(judge, names, max(work_clock(), began + _STARTS * self.time))
+            starts = best_start(judge, names, work_clock() + _STARTS * self.time)
             other = repaired(judge, starts, 0.5 * _STARTS * self.time)
         except NoPlan:
             return key, plan
