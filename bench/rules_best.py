@@ -4,8 +4,9 @@
 
 Reads every instance under HEADRACE_DATA: workflows on examples/lab.toml (fifo links), and graphs on the network that
 comes with them (no contention). Batch planners take minutes for large programs and are compared up to `--most-batch`
-tasks on contended links and up to 3,000 without contention. The requirements are satisfied by a plan that HEFT makes with one host left out, so they
-can hold together. The last column says whether `best` keeps all requirements and no planner that keeps them is better.
+tasks on contended links and up to 3,000 without contention. The requirements are satisfied by a plan that HEFT makes
+with one host left out, so they can hold together. The last column says whether `best` keeps all requirements and no
+planner that keeps them is better.
 """
 
 from __future__ import annotations
