@@ -100,6 +100,7 @@ def run(
     workers: int | None = None,
     speeds: Sequence[float] | None = None,
     stretch: float = 1.0,
+    platform: Platform | str | Path | None = None,
     tls: dict[str, Any] | None = None,
     record: str | Path | None = None,
     output: str | Path = ".",
@@ -127,6 +128,9 @@ def run(
     workers, speeds, stretch
         For local runs: number of workers (default: one per core), emulated relative speeds, and a factor by which
         tasks are slowed down.
+    platform
+        A platform, or its file, that describes the workers and their links: its hosts are matched with workers by
+        name or address. Its links, prices and watts then hold for the run.
     tls
         Certificate files for `tls://` addresses: `ca`, `cert` and `key`.
     record
@@ -156,24 +160,26 @@ def run(
     from headrace.runtime.results import write_results
 
     asked = _rules(rules)
+    given = Platform.read(platform) if isinstance(platform, str | Path) else platform
     with (
         Record.open(None if record is None else Path(record)) as book,
         _cluster(on, workers, speeds, stretch, tls) as cluster,
     ):
-        graph, platform = _estimates(program, cluster.platform, book if learn else None)
-        plan, policy, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
+        described = cluster.platform if given is None else _described(cluster, given)
+        graph, known = _estimates(program, described, book if learn else None)
+        plan, policy, name, obeyed = _policy(scheduler, graph, known, asked, when_impossible)
         planned(plan)
-        with book.begin(program.name, graph, platform, name, plan) as entry:
+        with book.begin(program.name, graph, known, name, plan) as entry:
 
             def both(event: Event) -> None:
                 entry.observe(event)
                 observe(event)
 
-            outcome = cluster.execute(program, policy, both, graph=obeyed, platform=platform)
+            outcome = cluster.execute(program, policy, both, graph=obeyed, platform=known)
             files = write_results(program, outcome.results, output)
             files |= _keep(program, outcome.results, files, entry.results_folder)
             _note_locations(program, outcome, files, entry)
-            done = Run(entry.id, name, plan, outcome, graph, platform, files)
+            done = Run(entry.id, name, plan, outcome, graph, known, files)
             entry.finish("failed" if outcome.failure else "done", outcome.makespan, done.bound)
             return done
 
@@ -203,6 +209,13 @@ def _cluster(
         raise UsageError(
             f"cannot run on {on!r}", hint="use `local`, tls://host:port, or tcp://127.0.0.1:port"
         )
+
+
+def _described(cluster: Cluster, platform: Platform) -> Platform:
+    """A described platform, with its hosts named as the workers they stand for."""
+    from headrace.runtime.matching import match_hosts, workers_of
+
+    return match_hosts(platform, workers_of(cluster.client))
 
 
 def _estimates(program: Program, platform: Platform, book: Record | None) -> tuple[Graph, Platform]:

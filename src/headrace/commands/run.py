@@ -67,6 +67,13 @@ class RunOptions:
         metavar="LIST",
         default_text="no emulation",
     )
+    platform: Path | None = option(
+        None,
+        "--platform",
+        "A file that describes the workers and their links; hosts are matched by worker name or address.",
+        metavar="FILE",
+        default_text="measured",
+    )
     emulate: bool = option(
         False, "--emulate", "Replace each task with one that takes the same time and produces as much data."
     )
@@ -136,6 +143,7 @@ def run_program(
             stretch=1.0
             if options.speeds is None or options.emulate
             else max(_speeds(options.speeds) or [1.0]),
+            platform=options.platform,
             tls=options.tls,
             output=options.output,
             learn=not options.emulate,
