@@ -72,7 +72,7 @@ class RunOptions:
         "--platform",
         "A file that describes the workers and their links; hosts are matched by worker name or address.",
         metavar="FILE",
-        default_text="measured",
+        default_text="as started, or measured",
     )
     emulate: bool = option(
         False, "--emulate", "Replace each task with one that takes the same time and produces as much data."
