@@ -103,13 +103,16 @@ class Auto:
         return replace(best, scheduler=self.name, notes=(*best.notes, note))
 
 
-def short_search(judge: Judge, seconds: float, improve: float) -> tuple[Key, Plan, str]:
+def short_search(
+    judge: Judge, seconds: float, improve: float, tried: list[str] | None = None
+) -> tuple[Key, Plan, str]:
     """The best candidate under rules, repaired if it breaks a requirement, then improved; and a note.
 
     Args:
         judge: The problem and its rules.
         seconds: Time for the candidates, and for repairing the best one.
         improve: Time for improving it.
+        tried: The names of the planners that there was time for are added to it.
 
     Raises:
         Clashing: The rules clash.
@@ -117,7 +120,7 @@ def short_search(judge: Judge, seconds: float, improve: float) -> tuple[Key, Pla
     from headrace.planners.search.ruled_search import any_start, best_start, repaired, searched
 
     try:
-        starts = best_start(judge, candidates(judge.problem), work_clock() + seconds)
+        starts = best_start(judge, candidates(judge.problem), work_clock() + seconds, tried)
         key, best = repaired(judge, starts, 0.4 * seconds)
     except NoPlan:
         key, best = any_start(judge)
