@@ -50,10 +50,9 @@ def fork_join(rng: np.random.Generator) -> hr.Program:
     return program
 
 
-def fft(rng: np.random.Generator) -> hr.Program:
-    """A butterfly over 16 blocks of 8 MB in all."""
+def fft(rng: np.random.Generator, size: float = 8e6 / 16) -> hr.Program:
+    """A butterfly over 16 blocks, by default of 8 MB in all."""
     program = hr.Program("fft")
-    size = 8e6 / 16
     row = [
         program.task(None, kind="split", name=f"s{k}", work=0.1, outputs={f"d0.{k}": size}) for k in range(16)
     ]
@@ -70,6 +69,11 @@ def fft(rng: np.random.Generator) -> hr.Program:
             for k in range(16)
         ]
     return program
+
+
+def fft_large(rng: np.random.Generator) -> hr.Program:
+    """The same with blocks of 8 MB each."""
+    return fft(rng, 8e6)
 
 
 def chain_and_sides(rng: np.random.Generator) -> hr.Program:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.runtime.namespaces import lab
 
 import headrace as hr
-from bench.second_runs import spend
+from bench.spending import spend
 from headrace.model.machines import MachineLinks, platform_of_machines
 from headrace.model.platform import Host
 from headrace.runtime.cluster import Cluster
