@@ -28,6 +28,7 @@ from headrace.planners.timed import plan_with_bound
 from headrace.predict.functions import function_digests
 from headrace.predict.learning import Learned
 from headrace.predict.learning import learn as learn_figures
+from headrace.predict.parameters import task_parameters
 from headrace.report.deviations import Deviations, deviations
 from headrace.run_platform import Sources, described_sources, platform_of_run
 from headrace.runtime.run_policy import RunPolicy, with_fields
@@ -308,7 +309,7 @@ def carry_out(
                 listeners.say,
             ) as committer,
         ):
-            note_figures(book, entry.id, program.graph, function_digests(program))
+            note_figures(book, entry.id, program.graph, function_digests(program), task_parameters(program))
 
             def both(event: Event) -> None:
                 entry.observe(event)
@@ -398,7 +399,9 @@ def _estimates(program: Program, platform: Platform, book: Record | None) -> Lea
         graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, estimated, strict=True)])
     from headrace.record.executions import executions
 
-    return learn_figures(graph, platform, executions(book, program.graph, function_digests(program)))
+    parameters = task_parameters(program)
+    seen = executions(book, program.graph, function_digests(program), parameters)
+    return learn_figures(graph, platform, seen, {task: of.numbers for task, of in parameters.items()})
 
 
 def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Plan | None, Platform]:
