@@ -11,7 +11,8 @@ from headrace.model.machines import MachineLinks, platform_of_machines
 from headrace.model.platform import Host, Platform
 from headrace.model.units import plural, show_time
 from headrace.predict.learning import Learned
-from headrace.predict.links import refine_links
+from headrace.predict.links import later, refine_links
+from headrace.predict.overheads import with_task_overhead
 
 if TYPE_CHECKING:
     from headrace.record import Record
@@ -26,6 +27,8 @@ class Sources:
     speeds: str
     links: str
     run_times: str = "figures of the program"
+    engine: str = "nothing known"
+    """What is known of the time that the engine takes."""
 
     def facts(self) -> dict[str, str]:
         """For JSON."""
@@ -38,6 +41,12 @@ class RunPlatform:
 
     platform: Platform
     sources: Sources
+
+
+def given_platform(platform: Platform) -> RunPlatform:
+    """A platform that holds as it is."""
+    text = f"as described in {platform.name}"
+    return RunPlatform(platform, Sources(text, text))
 
 
 def platform_of_run(
@@ -54,8 +63,7 @@ def platform_of_run(
         from headrace.runtime.matching import match_hosts
 
         given = Platform.read(described) if isinstance(described, str | Path) else described
-        text = f"as described in {given.name}"
-        return RunPlatform(match_hosts(given, workers_of(cluster.client)), Sources(text, text))
+        return given_platform(match_hosts(given, workers_of(cluster.client)))
     speeds = "as given" if cluster.pids else "measured by a CPU benchmark"
     if not cluster.links_assumed:
         return RunPlatform(cluster.platform, Sources(speeds, "as given"))
@@ -78,6 +86,21 @@ def described_sources(sources: Sources, learned: Learned) -> Sources:
     return replace(sources, run_times=", ".join(parts) or "the program's figures")
 
 
+def with_overheads(given: RunPlatform, learned: Learned, record: Record | None) -> RunPlatform:
+    """The platform to plan for: with the time that the engine took for each task in earlier runs on it."""
+    sources = described_sources(given.sources, learned)
+    if record is None:
+        return RunPlatform(learned.platform, sources)
+    from headrace.record.probes import saved_overheads
+
+    found = saved_overheads(record, learned.platform.name)
+    if not found.task and not found.transfer:
+        return RunPlatform(learned.platform, sources)
+    text = f"{show_time(found.task)} a task and {show_time(found.transfer)} a transfer in earlier runs"
+    planning = with_task_overhead(learned.graph, learned.platform, found.task)
+    return RunPlatform(planning, replace(sources, engine=text))
+
+
 def _links(
     cluster: Cluster, workers: list[Worker], record: Record | None
 ) -> tuple[tuple[MachineLinks, ...], str]:
@@ -88,7 +111,7 @@ def _links(
     machines = group_by_machine(names)
     if record is None:
         return probe_links(cluster.client, names), "measured now"
-    from headrace.record.probes import save_links, saved_links, transfers_since
+    from headrace.record.probes import save_links, saved_links, saved_overheads, transfers_since
 
     name = cluster.platform.name
     probed = saved_links(record, name, machines)
@@ -101,7 +124,7 @@ def _links(
     text = f"measured {show_time(max(0.0, time.time() - probed.measured))} ago"
     if refined.transfers:
         text += f" and by {plural(refined.transfers, 'transfer')} since"
-    return refined.links, text
+    return tuple(later(link, saved_overheads(record, name).transfer) for link in refined.links), text
 
 
 def _with_links(platform: Platform, workers: list[Worker], links: tuple[MachineLinks, ...]) -> Platform:

@@ -23,7 +23,7 @@ _TRUSTED = 0.85
 """The share of values, those closest to the fit, that tells what is left unexplained."""
 _MOST_EXPONENT = 3.0
 _MOST_FEATURES = 4
-_MOST_POINTS = 2000
+_MOST_POINTS = 600
 _ROUNDS = 12
 _TUNING = 1.345
 
