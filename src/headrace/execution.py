@@ -295,7 +295,7 @@ def carry_out(
 
     known = book if wishes.learn else None
     with _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls) as cluster:
-        given = platform_of_run(cluster, wishes.platform, known)
+        given = platform_of_run(cluster, wishes.platform, known, listeners.say)
         learned = _estimates(program, given.platform, known)
         graph, platform = learned.graph, learned.platform
         planning = with_overheads(given, learned, known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +51,10 @@ def given_platform(platform: Platform) -> RunPlatform:
 
 
 def platform_of_run(
-    cluster: Cluster, described: Platform | str | Path | None = None, record: Record | None = None
+    cluster: Cluster,
+    described: Platform | str | Path | None = None,
+    record: Record | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> RunPlatform:
     """The platform that a cluster's workers form.
 
@@ -68,7 +72,7 @@ def platform_of_run(
     if not cluster.links_assumed:
         return RunPlatform(cluster.platform, Sources(speeds, "as given"))
     workers = workers_of(cluster.client, cluster.platform.name)
-    links, text = _links(cluster, workers, record)
+    links, text = _links(cluster, workers, record, say)
     return RunPlatform(_with_links(cluster.platform, workers, links), Sources(speeds, text))
 
 
@@ -102,7 +106,7 @@ def with_overheads(given: RunPlatform, learned: Learned, record: Record | None) 
 
 
 def _links(
-    cluster: Cluster, workers: list[Worker], record: Record | None
+    cluster: Cluster, workers: list[Worker], record: Record | None, say: Callable[[str], None]
 ) -> tuple[tuple[MachineLinks, ...], str]:
     """Links from the record, or measured now, and from transfers since then."""
     from headrace.runtime.network_probe import group_by_machine, probe_links
@@ -110,13 +114,13 @@ def _links(
     names = {worker.address: worker.name for worker in workers}
     machines = group_by_machine(names)
     if record is None:
-        return probe_links(cluster.client, names), "measured now"
+        return probe_links(cluster.client, names, say=say), "measured now"
     from headrace.record.probes import save_links, saved_links, saved_overheads, transfers_since
 
     name = cluster.platform.name
     probed = saved_links(record, name, machines)
     if probed is None:
-        links = probe_links(cluster.client, names)
+        links = probe_links(cluster.client, names, say=say)
         save_links(record, name, links)
         return links, "measured now"
     machine = {names[address]: of for of, addresses in machines.items() for address in addresses}
