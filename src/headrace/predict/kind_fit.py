@@ -219,6 +219,8 @@ def work_from_others(rows: Rows, figures: Floats, logs: Floats) -> Floats:
     run times clearly better. Otherwise the law counts if there is one, or else the typical run time.
     """
     given = np.log(np.maximum(figures, _SHORTEST))
+    if (~rows.first).sum() > _TELLING_ROWS:
+        rows = rows.only(~rows.first)
     law = fit_power_law(rows.logs, rows.value)
     usable = not law.is_constant and law.applies_to(logs)
     known = rows.figure > 0
