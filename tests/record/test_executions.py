@@ -16,10 +16,17 @@ from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.predict.functions import function_digests
 from headrace.predict.kind_fit import OTHER
+from headrace.predict.overheads import Overheads
 from headrace.predict.parameters import task_parameters
 from headrace.record import Record
 from headrace.record.executions import executions, note_figures
-from headrace.record.probes import save_links, saved_links, transfers_since
+from headrace.record.probes import (
+    save_links,
+    save_overheads,
+    saved_links,
+    saved_overheads,
+    transfers_since,
+)
 from headrace.record.run_reports import note_report, report_of
 
 LAB = Platform.pairwise([1.0, 1.0], bandwidth=1e6)
@@ -156,3 +163,24 @@ def test_reports_are_kept(tmp_path: Path) -> None:
         record.database.rows("UPDATE run_reports SET report = '[1]'")
         with pytest.raises(BadFile, match="not an object"):
             report_of(record, name)
+
+
+def test_overheads_of_the_same_platform_are_kept(tmp_path: Path) -> None:
+    with Record.open(tmp_path) as record:
+        assert saved_overheads(record, LAB.name) == Overheads()
+        for task in (0.001, 0.002, 0.009):
+            save_overheads(record, run(record, program_of()), Overheads(task, 0.0))
+        assert saved_overheads(record, LAB.name) == Overheads(0.002, 0.0)
+        assert saved_overheads(record, "other") == Overheads()
+        record.database.rows("UPDATE run_overheads SET task = 'x'")
+        with pytest.raises(BadFile, match="invalid overhead"):
+            saved_overheads(record, LAB.name)
+
+
+@pytest.mark.parametrize("blob", [b"junk", b"", 17])
+def test_broken_parameters_are_reported(tmp_path: Path, blob: object) -> None:
+    with Record.open(tmp_path) as record:
+        run(record, program_of())
+        record.database.rows("UPDATE run_parameters SET parameters = ?", (blob,))
+        with pytest.raises(BadFile, match="parameters of run"):
+            found(record, program_of())

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from headrace.model.events import DataMoved, Event, TaskFinished
-from headrace.model.graph import Graph
-from headrace.model.platform import Host, Platform
+from headrace.model.graph import Floats, Graph
+from headrace.model.platform import Host, Pairs, Platform
 
 _ENOUGH = 5
 """Tasks or transfers from which a figure counts."""
-_MOST = 0.1
-"""Seconds; a longer pause has another reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +26,10 @@ class Overheads:
     """From when an item is made and its target is free to receive it, until its transfer starts."""
 
 
-def overheads(graph: Graph, platform: Platform, events: Iterable[Event]) -> Overheads:
-    """The typical overheads in a run, as medians: a task may also have waited for its turn. O(events log events).
+def overheads(
+    graph: Graph, platform: Platform, events: Iterable[Event], *, typical: bool = True
+) -> Overheads:
+    """The overheads in a run: medians, which rare long pauses do not change, or means. O(events log events).
 
     >>> from headrace.model.graph import make_graph
     >>> graph = make_graph(work=[1.0] * 6, size=[], producer=[], read_ptr=[0] * 7, reads=[])
@@ -55,7 +55,8 @@ def overheads(graph: Graph, platform: Platform, events: Iterable[Event]) -> Over
         )
         for run in runs
     ]
-    return Overheads(_typical(_pauses(platform, runs, ready)), _typical(_delays(moves, made)))
+    middle = np.median if typical else np.mean
+    return Overheads(*(_middle(of, middle) for of in (_pauses(platform, runs, ready), _delays(moves, made))))
 
 
 def _pauses(platform: Platform, runs: Sequence[TaskFinished], ready: Sequence[float]) -> list[float]:
@@ -82,10 +83,10 @@ def _delays(moves: Sequence[DataMoved], made: dict[tuple[str, str], float]) -> l
     return delays
 
 
-def _typical(pauses: Sequence[float]) -> float:
+def _middle(pauses: Sequence[float], middle: Callable[[Floats], np.floating]) -> float:
     if len(pauses) < _ENOUGH:
         return 0.0
-    return min(max(float(np.median(pauses)), 0.0), _MOST)
+    return float(middle(np.maximum(pauses, 0.0)))
 
 
 def with_task_overhead(graph: Graph, platform: Platform, seconds: float) -> Platform:
@@ -116,4 +117,18 @@ def with_task_overhead(graph: Graph, platform: Platform, seconds: float) -> Plat
         return replace(host, kinds={**host.kinds, **own})
 
     sites = tuple(replace(site, hosts=tuple(map(changed, site.hosts))) for site in platform.sites)
+    return replace(platform, sites=sites)
+
+
+def with_transfer_overhead(platform: Platform, seconds: float) -> Platform:
+    """The platform with latencies such that transfers take so many seconds longer.
+
+    >>> with_transfer_overhead(Platform.pairwise([1.0, 1.0], bandwidth=1e6), 0.5).network.latency(0, 1)
+    0.5
+    """
+    if platform.pairs is not None:
+        return replace(platform, pairs=Pairs(platform.pairs.bandwidth, platform.pairs.latency + seconds))
+    # Between two sites, the latencies of both are on the way.
+    share = seconds if sum(bool(site.hosts) for site in platform.sites) == 1 else seconds / 2
+    sites = tuple(replace(site, latency=site.latency + share) for site in platform.sites)
     return replace(platform, sites=sites)

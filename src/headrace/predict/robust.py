@@ -80,8 +80,9 @@ def fit_two_way(
     """The most likely level, effect of each task and speed of each host, given values y of task-host pairs.
 
     Effects are believed to be near 0 (`known` says how near), and so are errors; all have Huber's tails, so that
-    a wild value counts as an error unless others of the same task confirm it, and a high one sooner than a low one. Task effects are eliminated, so that each
-    round solves a system of (1 + hosts) equations: O(values + tasks * hosts^2) for each of 25 rounds.
+    a wild value counts as an error unless others of the same task confirm it, and a high one sooner than a low one.
+    Task effects are eliminated, so that each round solves a system of (1 + hosts) equations: O(values + tasks *
+    hosts^2) for each of 25 rounds.
 
     >>> known = Deviations(noise=0.1, task=0.1, host=0.2)
     >>> fit = fit_two_way(np.array([1.0, 1.0, 1.0]), np.arange(3), np.zeros(3, np.int32), np.ones(3), (3, 1), known)

@@ -23,6 +23,8 @@ _SILENT = 1.0
 """Seconds after which progress is shown."""
 _RELIABLE = 0.08
 """A transfer that takes this many seconds is long enough to trust its rate."""
+_LONG = 0.5
+"""A transfer that takes this many seconds is not repeated."""
 _PATIENCE = 8.0
 """Seconds after which a transfer is given up; the rate is then below what was asked for in that time."""
 _RINGS = 3
@@ -152,10 +154,12 @@ async def _pull_from(
         except TimeoutError:
             return latency, rate or size / _PATIENCE
         rate = size / max(seconds - latency, 1e-6)
-        if seconds >= _RELIABLE:
+        if seconds >= _LONG:
             return latency, rate
-    again = await _timed(remote, sizes[-1])
-    return latency, max(rate, sizes[-1] / max(again - latency, 1e-6))
+        if seconds >= _RELIABLE:
+            break
+    again = await _timed(remote, size)  # a busy machine may have delayed the first one
+    return latency, max(rate, size / max(again - latency, 1e-6))
 
 
 async def _timed(remote: Any, size: int) -> float:
