@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from headrace.runtime.matching import Worker
 
 
+UNKNOWN = "not known"
+
+
 @dataclass(frozen=True)
 class Sources:
     """Where the figures come from with which a run was planned, as short texts."""
@@ -28,7 +31,7 @@ class Sources:
     speeds: str
     links: str
     run_times: str = "figures of the program"
-    engine: str = "nothing known"
+    engine: str = UNKNOWN
     """What is known of the time that the engine takes."""
 
     def facts(self) -> dict[str, str]:

@@ -98,7 +98,7 @@ def test_a_run_avoids_a_slow_link_without_any_description(tmp_path: Path) -> Non
 
 
 def nap(*values: bytes) -> bytes:
-    time.sleep(3.0)
+    time.sleep(1.0)
     return b""
 
 
@@ -109,7 +109,7 @@ def test_inputs_are_sent_ahead_over_a_slow_link(tmp_path: Path) -> None:
     with lab(["10mbit", "10mbit"], tmp_path) as made:
         plain = measured_platform(workers_of(made.client), probe_speeds(made.client), (), made.address)
         program = hr.Program("ahead")
-        item = program.task(lambda: bytes(1_000_000), name="make", outputs={"x": 1e6}, work=0.01)
+        item = program.task(lambda: bytes(300_000), name="make", outputs={"x": 3e5}, work=0.01)
         program.task(nap, name="busy", outputs={"b": 1e3}, work=3.0)
         program.task(nap, name="other", inputs=[item], outputs={"c": 1e3}, work=3.0)
         program.output(program.task(nap, name="last", inputs=[item, "b"], outputs={"y": 10.0}, work=3.0))
