@@ -86,6 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--megabytes", type=float, default=8.0)
+    parser.add_argument("--only", choices=["nothing described", "links described", "dask"])
     options = parser.parse_args()
     program = program_of(options.megabytes)
     with tempfile.TemporaryDirectory() as folder, lab(RATES, Path(folder), SPEEDS, STRETCH) as made:
@@ -97,13 +98,15 @@ def main() -> None:
             ("links described", {"platform": described()}),
             ("dask", {"scheduler": "dask"}),
         ):
+            if options.only not in (None, name):
+                continue
             with tempfile.TemporaryDirectory() as home:
                 for _ in range(options.runs):
                     done = hr.run(program, cluster, record=home, output=home, **settings)
                     planned = f", planned {done.plan.makespan:.1f} s" if done.plan else ""
                     print(
                         f"{name:18} {done.makespan:.1f} s{planned}; ahead {ahead(done.outcome.events):.0%};"
-                        f" links {done.sources.links}",
+                        f" links {done.sources.links}; engine {done.sources.engine}",
                         flush=True,
                     )
 

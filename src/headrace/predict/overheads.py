@@ -23,7 +23,7 @@ class Overheads:
     task: float = 0.0
     """From when a core is free and the inputs of its next task are there, until that task starts."""
     transfer: float = 0.0
-    """From when an item is made and its target is free to receive it, until its transfer starts."""
+    """From when an item is made and neither its source nor its target transfers another, until its transfer starts."""
 
 
 def overheads(
@@ -73,13 +73,15 @@ def _pauses(platform: Platform, runs: Sequence[TaskFinished], ready: Sequence[fl
 
 
 def _delays(moves: Sequence[DataMoved], made: dict[tuple[str, str], float]) -> list[float]:
-    """Delays of transfers from the host that made the item."""
+    """Delays of transfers from the host that made the item; waiting for another transfer is not one."""
     free: dict[str, float] = {}
     delays = []
     for move in moves:
         if (move.item, move.source) in made:
-            delays.append(move.start - max(made[move.item, move.source], free.get(move.target, 0.0)))
-        free[move.target] = max(free.get(move.target, 0.0), move.time)
+            ends = (free.get(move.source, 0.0), free.get(move.target, 0.0))
+            delays.append(move.start - max(made[move.item, move.source], *ends))
+        for host in (move.source, move.target):
+            free[host] = max(free.get(host, 0.0), move.time)
     return delays
 
 
