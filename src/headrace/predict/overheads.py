@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from headrace.model.events import DataMoved, Event, TaskFinished
-from headrace.model.graph import Floats, Graph
+from headrace.model.graph import Graph
 from headrace.model.platform import Host, Pairs, Platform
 
 _ENOUGH = 5
@@ -29,7 +30,7 @@ class Overheads:
 def overheads(
     graph: Graph, platform: Platform, events: Iterable[Event], *, typical: bool = True
 ) -> Overheads:
-    """The overheads in a run: medians, which rare long pauses do not change, or means. O(events log events).
+    """The overheads in a run: means, if `typical` without the longest and the shortest tenth. O(events log events).
 
     >>> from headrace.model.graph import make_graph
     >>> graph = make_graph(work=[1.0] * 6, size=[], producer=[], read_ptr=[0] * 7, reads=[])
@@ -55,8 +56,8 @@ def overheads(
         )
         for run in runs
     ]
-    middle = np.median if typical else np.mean
-    return Overheads(*(_middle(of, middle) for of in (_pauses(platform, runs, ready), _delays(moves, made))))
+    pauses, delays = _pauses(platform, runs, ready), _delays(moves, made)
+    return Overheads(_mean(pauses, typical), _mean(delays, typical))
 
 
 def _pauses(platform: Platform, runs: Sequence[TaskFinished], ready: Sequence[float]) -> list[float]:
@@ -85,10 +86,14 @@ def _delays(moves: Sequence[DataMoved], made: dict[tuple[str, str], float]) -> l
     return delays
 
 
-def _middle(pauses: Sequence[float], middle: Callable[[Floats], np.floating]) -> float:
+def _mean(pauses: Sequence[float], typical: bool) -> float:
     if len(pauses) < _ENOUGH:
         return 0.0
-    return float(middle(np.maximum(pauses, 0.0)))
+    ordered = np.sort(np.maximum(pauses, 0.0))
+    if typical:
+        left_out = math.ceil(len(ordered) / 10)
+        ordered = ordered[left_out : len(ordered) - left_out]
+    return float(ordered.mean())
 
 
 def with_task_overhead(graph: Graph, platform: Platform, seconds: float) -> Platform:
