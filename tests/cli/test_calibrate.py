@@ -67,12 +67,12 @@ def test_a_described_run_its_report_and_its_calibration(folder: Path) -> None:
     assert json.loads(shown.out)["deviations"] == told["deviations"]
     assert "links: as described in lab" in headrace("runs", told["run"], cwd=folder).out
 
-    fitted = headrace(
-        "calibrate", told["run"], "naps.py:program", "-o", "fit.toml", "--program-output", "fit.json", "--json",
-        cwd=folder,
-    )  # fmt: skip
+    fitted = headrace("calibrate", "-o", "fit.toml", "--program-output", "fit.json", "--json", cwd=folder)
     assert fitted.code == 0, fitted.err
     error = json.loads(fitted.out)
+    assert error["run"] == told["run"]
+    assert error["what_if"]["no_overhead"] <= error["simulated"]
+    assert 0.1 < error["what_if"]["instant_links"] <= error["simulated"]
     assert error["simulated"] == pytest.approx(told["makespan"], rel=0.5)
     assert error["error"] == pytest.approx(error["simulated"] / told["makespan"] - 1)
     again = headrace("simulate", "fit.json", "--on", "fit.toml", "-s", "heft", "--json", cwd=folder)
@@ -80,6 +80,7 @@ def test_a_described_run_its_report_and_its_calibration(folder: Path) -> None:
     assert json.loads(again.out)["makespan"] > 0.1
 
 
+@pytest.mark.slow
 def test_hosts_and_workers_that_do_not_match(folder: Path) -> None:
     few = headrace("run", "naps.py:program", "--workers", "1", "--platform", "lab.toml", cwd=folder)
     assert few.code == 2
