@@ -104,6 +104,12 @@ class TaskFailed(HeadraceError):
     exit_code = 1
 
 
+class RuleBroken(HeadraceError):
+    """What happened in a run, real or simulated, breaks a requirement of its rules."""
+
+    exit_code = 1
+
+
 class RunStopped(HeadraceError):
     """A run was interrupted by the user."""
 
