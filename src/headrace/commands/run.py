@@ -211,6 +211,8 @@ def report(
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
         return done.failure.exit_code
+    if judged is not None:
+        judged.require_kept([e.rule for e in done.outcome.events if isinstance(e, RuleDropped)])
     return 0
 
 
