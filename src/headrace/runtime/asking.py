@@ -21,8 +21,8 @@ def ask_workers(
     """Call a function on workers, given by address, all at the same time; returns the answers by address.
 
     `questions` may map each address to the function's arguments there. The function may be a coroutine, and receives
-    the worker if it has a parameter `dask_worker`. Workers that are gone, or do not answer within `patience` seconds,
-    are left out; what the function raises is raised here.
+    the worker if it has a parameter `dask_worker`. Workers that are gone, fail, or do not answer within `patience`
+    seconds are left out.
     """
     each = dict(questions) if isinstance(questions, Mapping) else dict.fromkeys(questions, ())
     try:
@@ -44,19 +44,16 @@ async def _ask_all(
     )
     found = {}
     for address, answer in zip(questions, answers, strict=True):
-        if isinstance(answer, OSError):  # of the engine or, as TimeoutError, of `wait_for`
-            continue
-        if isinstance(answer, BaseException):
+        if isinstance(answer, ImportError):
             raise answer
-        found |= answer
+        if not isinstance(answer, BaseException):  # the engine has many ways to say that a worker is gone
+            found[address] = answer
     return found
 
 
 async def _ask(
     client: Any, function: Callable[..., Any], address: str, given: tuple[Any, ...], patience: float
-) -> dict[str, Any]:
-    # Inside the client's loop it returns an awaitable. A worker that is gone has no answer.
-    answer: dict[str, Any] = await asyncio.wait_for(
-        client.run(function, *given, workers=[address], on_error="raise"), patience
-    )
-    return {address: answer[address]} if address in answer else {}
+) -> Any:
+    # Inside the client's loop it returns an awaitable.
+    answers = await asyncio.wait_for(client.run(function, *given, workers=[address]), patience)
+    return answers[address]
