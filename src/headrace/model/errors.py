@@ -128,6 +128,12 @@ class RuleBroken(HeadraceError):
     exit_code = 1
 
 
+class ClusterLost(HeadraceError):
+    """The scheduler of a cluster has died, or cannot be reached any more."""
+
+    exit_code = 3
+
+
 class RunStopped(HeadraceError):
     """A run was interrupted by the user."""
 
