@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from headrace.core.scheduler import Scheduler
@@ -18,7 +19,7 @@ from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
-from headrace.runtime.local_workers import LocalWorkers, start_workers
+from headrace.runtime.local_workers import LocalWorkers, Transport, open_transport, start_workers
 from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
 from headrace.runtime.run_policy import RunPolicy
@@ -125,17 +126,17 @@ def open_local(
     stretch: float = 1.0,
     threads: int = 1,
     restart: bool = True,
+    transport: Literal["auto", "unix", "tls"] = "auto",
 ) -> Cluster:
     """Start workers on this machine, one process each: w0, w1, ..., or w0-4x, w1-2x, ... with speeds.
 
     With `speeds`, each worker emulates its speed by making tasks last longer: with a `stretch`
     of at least the largest speed, tasks that used c seconds last c * stretch / speed.
 
-    Only this process and its workers can connect: they use TLS with a certificate that exists in their memory
-    alone. With `restart`, a worker that dies is started again under the same name.
+    Only processes of this user can connect: they use Unix sockets in a folder that is closed to others or, where
+    there are none or with `transport="tls"`, TLS with a certificate that exists in their memory alone. With `restart`,
+    a worker that dies is started again under the same name.
     """
-    from headrace.runtime.certificates import local_material
-
     if workers is not None and speeds is not None and workers != len(speeds):
         raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed per worker")
     if not stretch > 0:
@@ -143,11 +144,11 @@ def open_local(
     platform = Platform.local(workers, speeds=speeds, cores=threads)
     # Closing kills the workers, which the engine would otherwise report to the user.
     logging.getLogger("distributed.batched").setLevel(logging.WARNING)
-    material = local_material()
+    chosen = open_transport(transport)
     engine = client = started = None
     try:
-        engine, client = _local_scheduler(material)
-        started = start_workers(engine.scheduler_address, platform.hosts, stretch, material)
+        engine, client = _local_scheduler(chosen)
+        started = start_workers(engine.scheduler_address, platform.hosts, stretch, chosen)
         started.wait_for(client)
         started.supervise(restart)
         patience = _RESTART_PATIENCE if restart else 0.0
@@ -156,23 +157,27 @@ def open_local(
         for opened in (started, client, engine):
             if opened is not None:
                 opened.close()
+        shutil.rmtree(chosen.folder, ignore_errors=True)
         if isinstance(error, KeyboardInterrupt):
             raise RunStopped("interrupted", where="starting workers", hint="run it again") from None
         raise
 
 
-def _local_scheduler(material: dict[str, str]) -> tuple[Any, Any]:
+def _local_scheduler(transport: Transport) -> tuple[Any, Any]:
     """The engine's scheduler, in this process, and a client of it."""
     import dask
     from distributed import Client, LocalCluster, Security
 
+    from headrace.runtime.dask_sockets import register_sockets
+
+    register_sockets()
     with dask.config.set({"distributed.scheduler.http.routes": []}):
         engine = LocalCluster(
             n_workers=0,
             processes=True,
-            host="127.0.0.1",
-            protocol="tls://",
-            security=Security(require_encryption=True, **material),
+            host=transport.host,
+            protocol=transport.protocol,
+            security=Security(require_encryption=bool(transport.security), **transport.security),
             silence_logs=logging.CRITICAL,
             scheduler_kwargs={
                 "dashboard": False,

@@ -12,17 +12,19 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from headrace.model.errors import HeadraceError
+from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.platform import Host
 from headrace.runtime.crash_notes import Death, digest_of, note_death, out_of_memory_kills, read_trace
 from headrace.runtime.pace import SPEED_VARIABLE, STRETCH_VARIABLE
 
 _START_SECONDS = 60.0
+_PREFIX = "headrace-workers-"
 _ONE_THREAD_EACH = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _SHORT_LIFE = 10.0
 """A worker that dies sooner after its start is started again after a pause, longer each time."""
@@ -76,8 +78,8 @@ class LocalWorkers:
 class _Fleet:
     """The processes and how to start them; shared with the threads that supervise them."""
 
-    def __init__(self, hosts: Sequence[Host], stretch: float, common: Mapping[str, Any]) -> None:
-        self.folder = tempfile.mkdtemp(prefix="headrace-workers-")  # mode 0700
+    def __init__(self, folder: str, hosts: Sequence[Host], stretch: float, common: Mapping[str, Any]) -> None:
+        self.folder = folder
         self.hosts = {host.name: host for host in hosts}
         self.stretch = stretch
         self.common = common
@@ -159,14 +161,59 @@ class _Fleet:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Transport:
+    """How the processes of a local cluster are connected."""
+
+    folder: str
+    """A folder that only this user can enter."""
+    host: str
+    """What the engine listens at."""
+    security: dict[str, str] = field(default_factory=dict)
+    """Certificates, by the parameters of `distributed.Security`; none for Unix sockets."""
+
+    @property
+    def protocol(self) -> str:
+        return self.host.partition("://")[0]
+
+
+def open_transport(kind: Literal["auto", "unix", "tls"] = "auto") -> Transport:
+    """Unix sockets in a new folder or, where there are none, TLS on the loopback interface with new certificates."""
+    from headrace.runtime.dask_sockets import host_of, is_possible
+
+    folder = _private_folder(lambda path: kind == "tls" or is_possible(path))
+    if kind != "tls" and is_possible(folder):
+        return Transport(folder, host_of(folder))
+    if kind == "unix":
+        shutil.rmtree(folder, ignore_errors=True)
+        raise UsageError(f"no Unix socket can be made in {folder!r}", hint="set TMPDIR to a short path")
+    from headrace.runtime.certificates import local_material
+
+    return Transport(folder, "tls://127.0.0.1", local_material())
+
+
+def _private_folder(is_good: Callable[[str], bool]) -> str:
+    """A new folder of mode 0700 in the first place where its path is good, or else in the usual one."""
+    for parent in (tempfile.gettempdir(), os.environ.get("XDG_RUNTIME_DIR", ""), "/tmp"):
+        if parent and is_good(f"{parent}/{_PREFIX}{8 * 'x'}"):
+            with suppress(OSError):
+                return tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+    return tempfile.mkdtemp(prefix=_PREFIX)
+
+
 def start_workers(
-    scheduler: str, hosts: Sequence[Host], stretch: float, security: Mapping[str, str]
+    scheduler: str, hosts: Sequence[Host], stretch: float, transport: Transport
 ) -> LocalWorkers:
     """Start one process per host; they join the cluster by themselves."""
     from distributed.system import MEMORY_LIMIT
 
-    common = {"scheduler": scheduler, "memory": int(MEMORY_LIMIT / len(hosts)), "security": dict(security)}
-    fleet = _Fleet(hosts, stretch, common)
+    common = {
+        "scheduler": scheduler,
+        "memory": int(MEMORY_LIMIT / len(hosts)),
+        "host": transport.host,
+        "security": transport.security,
+    }
+    fleet = _Fleet(transport.folder, hosts, stretch, common)
     workers = LocalWorkers(fleet)
     for host in hosts:
         fleet.start(host.name)

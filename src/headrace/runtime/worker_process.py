@@ -62,7 +62,10 @@ async def _serve(settings: dict[str, Any]) -> None:
 
     import headrace.runtime.bodies  # noqa: F401 - loaded before the first task needs it
     from headrace.runtime.crash_notes import keep_notes
+    from headrace.runtime.dask_sockets import register_sockets
 
+    register_sockets()
+    security = settings["security"]
     keep_notes(Path(settings["folder"]), settings["name"])
     with dask.config.set(_CONFIGURATION):
         async with Worker(
@@ -71,9 +74,9 @@ async def _serve(settings: dict[str, Any]) -> None:
             nthreads=settings["threads"],
             memory_limit=settings["memory"],
             local_directory=settings["folder"],
-            host="127.0.0.1",
-            protocol="tls",
-            security=Security(require_encryption=True, **settings["security"]),
+            host=settings["host"],
+            protocol=settings["host"].partition("://")[0],
+            security=Security(require_encryption=bool(security), **security),
             dashboard=False,
         ) as worker:
             await worker.finished()
