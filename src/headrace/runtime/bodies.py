@@ -48,6 +48,12 @@ class Job:
         """Keys of the engine are unique without it: the engine need not look into this for each task."""
         return self.task
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled three times for each task: as a dataclass with slots would be, it takes five times as long."""
+        return Job, (
+            self.task, self.payload, self.inputs, self.outputs, self.cores, self.timeout, self.topic, self.logs,
+        )  # fmt: skip
+
 
 @dataclass(slots=True)
 class Measured:

@@ -26,6 +26,7 @@ from headrace.runtime.commit import load_here, run_and_keep
 from headrace.runtime.files import FileData, Generated
 from headrace.runtime.kept_files import Keeping, Kept, sealed_parts
 from headrace.runtime.packing import Packed, packer, unpack
+from headrace.runtime.unique_graph import UniqueGraph
 
 Key: TypeAlias = tuple[str, str]
 Pack: TypeAlias = Callable[[object, str], bytes]
@@ -118,7 +119,7 @@ class _Builder:
         self.pack = pack
         self.packed_bodies: dict[int, bytes] = {}
         self.input_bytes = 0
-        self.graph: dict[Key, Any] = {}
+        self.graph: dict[Key, Any] = UniqueGraph(token)
         self.tasks: dict[Key, str] = {}
         self.items: dict[Key, str] = {}
         self.follows: dict[Key, tuple[str, ...]] = {}
