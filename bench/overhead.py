@@ -117,7 +117,9 @@ def side_by_side(transport: Literal["unix", "tls"], repeats: int) -> list[Conten
         tempfile.TemporaryDirectory() as folder,
     ):
         racing = [
-            Contender("plain Dask, queue off", transport, cluster.client, lambda n: plain_dask(cluster.client, n)),
+            Contender(
+                "plain Dask, queue off", transport, cluster.client, lambda n: plain_dask(cluster.client, n)
+            ),
             Contender("headrace run", transport, cluster.client, lambda _: headrace_run(cluster, folder)),
         ]
         _race(racing, repeats)
@@ -133,7 +135,9 @@ def _race(racing: list[Contender], repeats: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=REPEATS)
     repeats = parser.parse_args().repeats
     racing = [

@@ -291,7 +291,7 @@ def carry_out(
     from headrace.record.run_reports import note_report
 
     known = book if wishes.learn else None
-    with _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls) as cluster:
+    with _cluster(wishes) as cluster:
         given = platform_of_run(cluster, wishes.platform, known)
         learned = _estimates(program, given.platform, known)
         graph, platform = learned.graph, learned.platform
@@ -361,30 +361,39 @@ def finish_run(done: Run, entry: RunRecord, book: Record, policy: RunPolicy) -> 
 
 
 @contextmanager
-def _cluster(
-    on: str | Cluster,
-    workers: int | None,
-    speeds: Sequence[float] | None,
-    stretch: float,
-    tls: dict[str, Any] | None,
-) -> Iterator[Cluster]:
+def _cluster(wishes: Wishes) -> Iterator[Cluster]:
     """Workers for one run; a cluster passed in stays open."""
-    from headrace.runtime.cluster import connect, open_local
-
+    on = wishes.on
     if not isinstance(on, str):
         yield on
     elif on == "local":
-        with open_local(workers, speeds=speeds, stretch=stretch) as opened:
+        from headrace.runtime.local_workers import spawn_workers
+
+        # They start while this process loads the engine, and join while it loads compiled code.
+        spawned = spawn_workers(wishes.workers, speeds=wishes.speeds, stretch=wishes.stretch)
+        from headrace.runtime.cluster import join_workers
+
+        with join_workers(spawned, meanwhile=lambda: _warm_up(wishes.scheduler)) as opened:
             yield opened
     elif "://" in on:
-        if workers is not None or speeds is not None:
+        from headrace.runtime.cluster import connect
+
+        if wishes.workers is not None or wishes.speeds is not None:
             raise UsageError("workers and speeds apply only to local runs", where=on, hint="leave them out")
-        with connect(on, **(tls or {})) as joined:
+        with connect(on, **(wishes.tls or {})) as joined:
             yield joined
     else:
         raise UsageError(
             f"cannot run on {on!r}", hint="use `local`, tls://host:port, or tcp://127.0.0.1:port"
         )
+
+
+def _warm_up(scheduler: str | Planner | Scheduler) -> None:
+    """Load the compiled code of a scheduler that is given by name."""
+    if isinstance(scheduler, str) and scheduler != ENGINE:
+        from headrace.runtime.warm_up import warm_up
+
+        warm_up(make_scheduler(scheduler, accepted_policy(scheduler, ReplanPolicy(pause=_PAUSE))))
 
 
 def _estimates(program: Program, platform: Platform, book: Record | None) -> Learned:
@@ -404,8 +413,7 @@ def _estimates(program: Program, platform: Platform, book: Record | None) -> Lea
 def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Plan | None, Platform]:
     """The scheduler's name, the plan that a run would start with, and its platform; no local worker is started."""
     local = wishes.on == "local"
-    opened = _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls)
-    with nullcontext() if local else opened as cluster:
+    with nullcontext() if local else _cluster(wishes) as cluster:
         known = book if wishes.learn else None
         if cluster is not None:
             here = platform_of_run(cluster, wishes.platform, known).platform

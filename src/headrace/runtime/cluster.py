@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 from headrace.core.scheduler import Scheduler
@@ -19,10 +18,11 @@ from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
-from headrace.runtime.local_workers import LocalWorkers, Transport, open_transport, start_workers
+from headrace.runtime.local_workers import LocalWorkers, spawn_workers
 from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
 from headrace.runtime.run_policy import RunPolicy
+from headrace.runtime.transport import Transport, TransportKind
 
 _PATIENCE = 10.0
 """Seconds to wait for a worker to return when none is left in a real cluster."""
@@ -146,7 +146,7 @@ def open_local(
     stretch: float = 1.0,
     threads: int = 1,
     restart: bool = True,
-    transport: Literal["auto", "unix", "tls"] = "auto",
+    transport: TransportKind = "auto",
 ) -> Cluster:
     """Start workers on this machine, one process each: w0, w1, ..., or w0-4x, w1-2x, ... with speeds.
 
@@ -157,27 +157,31 @@ def open_local(
     there are none or with `transport="tls"`, TLS with a certificate that exists in their memory alone. With `restart`,
     a worker that dies is started again under the same name.
     """
-    if workers is not None and speeds is not None and workers != len(speeds):
-        raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed per worker")
-    if not stretch > 0:
-        raise UsageError(f"stretch is {stretch}", hint="give a number above 0")
-    platform = Platform.local(workers, speeds=speeds, cores=threads)
+    return join_workers(
+        spawn_workers(workers, speeds=speeds, stretch=stretch, threads=threads, transport=transport),
+        restart=restart,
+    )
+
+
+def join_workers(
+    spawned: LocalWorkers, *, restart: bool = True, meanwhile: Callable[[], object] = lambda: None
+) -> Cluster:
+    """Make a cluster of worker processes that wait for one; `meanwhile` is called while they join it."""
     # Closing kills the workers, which the engine would otherwise report to the user.
     logging.getLogger("distributed.batched").setLevel(logging.WARNING)
-    chosen = open_transport(transport)
-    engine = client = started = None
+    engine = client = None
     try:
-        engine, client = _local_scheduler(chosen)
-        started = start_workers(engine.scheduler_address, platform.hosts, stretch, chosen)
-        started.wait_for(client)
-        started.supervise(restart)
+        engine, client = _local_scheduler(spawned.transport)
+        spawned.join(engine.scheduler_address)
+        meanwhile()
+        spawned.wait_for(client)
+        spawned.supervise(restart)
         patience = _RESTART_PATIENCE if restart else 0.0
-        return Cluster(client, platform, started, engine, patience=patience, links_assumed=True)
+        return Cluster(client, spawned.platform, spawned, engine, patience=patience, links_assumed=True)
     except BaseException as error:
-        for opened in (started, client, engine):
+        for opened in (spawned, client, engine):
             if opened is not None:
                 opened.close()
-        shutil.rmtree(chosen.folder, ignore_errors=True)
         if isinstance(error, KeyboardInterrupt):
             raise RunStopped("interrupted", where="starting workers", hint="run it again") from None
         raise

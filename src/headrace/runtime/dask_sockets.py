@@ -30,12 +30,8 @@ from distributed.comm.tcp import MAX_BUFFER_SIZE, TCP
 from tornado.iostream import IOStream
 from tornado.tcpserver import TCPServer
 
-SCHEME = "unix"
-_MACHINE = "127.0.0.1"
-"""The host part of all addresses: it tells that all of them are on one machine."""
-_LONGEST_PATH = 100
-"""Bytes of a socket's path: systems allow 103 or 107."""
-_NUMBER_BYTES = 12
+from headrace.runtime.transport import MACHINE, SCHEME
+
 _BUFFER_BYTES = 1 << 20
 _MOST_NUMBERS = 10_000
 _CREDENTIALS = struct.Struct("3i")
@@ -44,26 +40,6 @@ _CREDENTIALS = struct.Struct("3i")
 def register_sockets() -> None:
     """Make `unix://` known to the engine in this process."""
     backends.setdefault(SCHEME, SocketBackend())
-
-
-def is_possible(folder: str | Path) -> bool:
-    """Whether this system has Unix sockets, and the folder's path is short and plain enough for them.
-
-    >>> is_possible("/tmp/x"), is_possible("/tmp/" + 100 * "x"), is_possible("/tmp/a:b")
-    (True, False, False)
-    """
-    path = os.fspath(folder)
-    plain = path.isascii() and not set(path) & set(":[]?#@")
-    return hasattr(socket, "AF_UNIX") and plain and len(path) + _NUMBER_BYTES <= _LONGEST_PATH
-
-
-def host_of(folder: str | Path) -> str:
-    """What to give the engine as the host of a process that listens in this folder.
-
-    >>> host_of("/tmp/x")
-    'unix://127.0.0.1/tmp/x'
-    """
-    return f"{SCHEME}://{_MACHINE}{Path(folder).absolute()}"
 
 
 class SocketComm(TCP):  # type: ignore[misc]
@@ -186,16 +162,16 @@ class SocketBackend(Backend):  # type: ignore[misc]
         return SocketListener(loc, handle_comm, deserialize, **connection_args)
 
     def get_address_host(self, loc: str) -> str:
-        return _MACHINE
+        return MACHINE
 
     def get_address_host_port(self, loc: str) -> tuple[str, int]:
-        return _MACHINE, _parsed(loc)[1]
+        return MACHINE, _parsed(loc)[1]
 
     def resolve_address(self, loc: str) -> str:
         return loc
 
     def get_local_address_for(self, loc: str) -> str:
-        return f"{_MACHINE}{_parsed(loc)[0]}:0"
+        return f"{MACHINE}{_parsed(loc)[0]}:0"
 
 
 def _parsed(location: str) -> tuple[str, int]:
@@ -205,13 +181,13 @@ def _parsed(location: str) -> tuple[str, int]:
     """
     host, number = parse_host_port(location, 0)
     machine, slash, rest = host.partition("/")
-    if machine != _MACHINE or not slash or number < 0:
+    if machine != MACHINE or not slash or number < 0:
         raise ValueError(f"{location!r} is not the address of a Unix socket")
     return f"/{rest}", number
 
 
 def _address(folder: str, number: int) -> str:
-    return f"{SCHEME}://{_MACHINE}{folder}:{number}"
+    return f"{SCHEME}://{MACHINE}{folder}:{number}"
 
 
 def _socket() -> socket.socket:
