@@ -1,12 +1,12 @@
 """Time per task of a real run over plain Dask: 1,000 tasks that do nothing, on the same number of worker processes.
 
-Plain Dask is `client.get` and `gather` on Dask's own LocalCluster (TCP on the loopback interface, open to every local user),
-and on Headrace's local cluster with each of its two transports, so that both sides use the same one. Headrace is a
+Plain Dask is `client.get` and `gather` on Dask's own LocalCluster (TCP on the loopback interface, open to every local
+user), and on Headrace's local cluster with each of its two transports, so that both sides use the same one. Headrace is a
 whole `run` by HEFT: estimates, a plan, the record in SQLite, logs, a commit of every result, and the results fetched.
 On Headrace's clusters runs of both take turns.
 
-Dask's default hands tasks without inputs out a few at a time. Pinned tasks never go through that queue, so plain Dask is
-also measured with the queue off (worker-saturation inf), which is faster.
+Dask's default hands tasks without inputs out a few at a time. Pinned tasks never go through that queue, so plain Dask
+is also measured with the queue off (worker-saturation inf), which is faster.
 
 CPU seconds are those of all processes of a cluster. They vary less than elapsed time on a busy machine.
 

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from bench.tools import best_of, print_rows
@@ -28,6 +29,7 @@ REPEATS = 7
 RUN_ROWS = 1000
 PROGRAM = """
 import time
+from contextlib import closing
 from pathlib import Path
 import headrace as hr
 
@@ -45,7 +47,7 @@ def fill(path: Path, rows: int) -> None:
     """Add runs of other programs with as many executions, items and transfers: of this program's kind and of others."""
     values = {"count": rows, "per_run": RUN_ROWS, "runs": max(1, rows // RUN_ROWS)}
     run = "'20200101-' || printf('%06d', i / :per_run) || '-001'"
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:  # closing it moves all of it out of the journal
         database.execute(
             f"{_NUMBERS.replace(':count', ':runs')} INSERT INTO runs"
             " (id, program, digest, platform, scheduler, status, started, finished, makespan, bound)"
@@ -68,6 +70,7 @@ def fill(path: Path, rows: int) -> None:
             f" SELECT {run}, 'x' || (i % :per_run), 'w0', 'w1', i % 100, i % 100 + 0.1, 1e6 FROM n",
             values,
         )
+        database.commit()
 
 
 def run_once(program: Path, note: Path, home: Path) -> tuple[float, float, float]:

@@ -2,8 +2,8 @@
 
 Each worker process keeps a small file with a slot per thread that holds the digest of the key it executes. When the
 process ends, its supervisor reads the slots and appends a line to a file for each such key. A worker that is about to
-execute a key reads that file, if any worker has died yet. All of this is on one machine, in a folder that only this user
-can read. The files are mapped into memory: what is written there survives the process, and a task costs no system
+execute a key reads that file, if any worker has died yet. All of this is on one machine, in a folder that only this
+user can read. The files are mapped into memory: what is written there survives the process, and a task costs no system
 call, at which it might lose the interpreter to another thread.
 """
 

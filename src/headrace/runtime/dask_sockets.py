@@ -1,9 +1,9 @@
 """Connections of the engine over Unix sockets: for the processes of one user on one machine.
 
-Addresses are `unix://127.0.0.1/FOLDER:NUMBER`; a process listens at the file NUMBER in FOLDER. The folder must belong to
-this user and be closed to all others, so nobody else can connect, whatever the mode of the socket itself. Where the
-system tells who is at the other end (Linux), that is checked too, on both sides. Unlike TLS this costs nothing:
-nothing is encrypted, since nothing leaves the kernel.
+Addresses are `unix://127.0.0.1/FOLDER:NUMBER`; a process listens at the file NUMBER in FOLDER. The folder must belong
+to this user and be closed to all others, so nobody else can connect, whatever the mode of the socket itself. Where the
+system tells who is at the other end (Linux), that is checked too, on both sides. Nothing has to be encrypted, since
+nothing leaves the kernel.
 
 Uses the engine's communication layer, which is documented but not public: see `distributed.comm`.
 """
@@ -114,7 +114,7 @@ class SocketListener(BaseListener):  # type: ignore[misc]
             listening.close()
             raise
         self.server = TCPServer(max_buffer_size=MAX_BUFFER_SIZE)
-        self.server.handle_stream = self._accepted  # type: ignore[method-assign]
+        self.server.handle_stream = self._accepted  # type: ignore[assignment,method-assign]
         self.server.add_sockets([listening])
 
     def stop(self) -> None:

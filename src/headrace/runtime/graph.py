@@ -72,6 +72,8 @@ class JobSettings:
     """Where the client listens for logs."""
     logs: str = ""
     """The folder for logs, if workers can write to it."""
+    host_memory: tuple[tuple[str, float], ...] = ()
+    """Hosts that have less memory for tasks than their workers say."""
 
 
 DEFAULT_SETTINGS = JobSettings()
@@ -232,6 +234,7 @@ class _Builder:
         job = Job(
             task.name, self._body(task), task.inputs, task.outputs,
             task.cores, timeout, self.settings.topic, self.settings.logs,
+            task.memory, self.settings.host_memory if task.memory else (),
         )  # fmt: skip
         values = [self.item_argument[name] for name in task.inputs]
         signals = [TaskRef((f"headrace.signal-{self.token}", name)) for name in dict.fromkeys(task.after)]

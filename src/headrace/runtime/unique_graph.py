@@ -27,6 +27,6 @@ class UniqueGraph(dict[Any, Any]):
         return UniqueGraph, (self.name,), None, None, iter(self.items())
 
 
-@normalize_token.register(UniqueGraph)
+@normalize_token.register(UniqueGraph)  # type: ignore[untyped-decorator]
 def _name_of(graph: UniqueGraph) -> tuple[str, str]:
     return "headrace graph", graph.name
