@@ -1,7 +1,7 @@
 """Time per task of a real run over plain Dask: 1,000 tasks that do nothing, on the same number of worker processes.
 
 Plain Dask is `client.get` and `gather` on Dask's own LocalCluster (TCP on the loopback interface, open to every local
-user), and on Headrace's local cluster with each of its two transports, so that both sides use the same one. Headrace is a
+user), and on Headrace's local cluster with each of its transports, so that both sides use the same one. Headrace is a
 whole `run` by HEFT: estimates, a plan, the record in SQLite, logs, a commit of every result, and the results fetched.
 On Headrace's clusters runs of both take turns.
 
