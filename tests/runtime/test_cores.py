@@ -148,7 +148,7 @@ def test_a_worker_refuses_what_it_has_no_memory_for(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("memory", [-1.0, math.inf, math.nan, "much"])
 def test_memory_is_a_number_of_bytes(memory: float | str) -> None:
-    with pytest.raises(BadProgram, match="task 't': .* is not a size"):
+    with pytest.raises(BadProgram, match=r"task 't': .* is not a size"):
         Program("bad").task(one, outputs=["x"], name="t", memory=memory)
 
 
