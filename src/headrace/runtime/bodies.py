@@ -14,14 +14,14 @@ from typing import Any
 from headrace.model.errors import HeadraceError, TaskFailed
 from headrace.model.program import Command
 from headrace.runtime import crash_notes
-from headrace.runtime.core_slots import CORES
+from headrace.runtime.core_slots import CORES, Room
 from headrace.runtime.files import FileData, Scratch
 from headrace.runtime.pace import wait_out
 from headrace.runtime.packing import Packed, unpack, unpack_once
 from headrace.runtime.sealing import hint_for, safe_text, seal, unseal
 from headrace.runtime.task_logs import LIMIT, SHIPPED, TaskLog, captured
 from headrace.runtime.timeouts import call_within
-from headrace.runtime.worker_report import attach_measurement, running_task, ship
+from headrace.runtime.worker_report import RunningTask, attach_measurement, running_task, ship
 
 _SHOWN = 6000
 """Maximum characters of an error message: the engine replaces errors of more than 10,000."""
@@ -43,10 +43,21 @@ class Job:
     """Where the client listens for logs."""
     logs: str = ""
     """The folder for logs, if it is on this machine."""
+    memory: float = 0.0
+    """Bytes that it needs."""
+    host_memory: tuple[tuple[str, float], ...] = ()
+    """Hosts that have less memory for tasks than their workers say."""
 
     def __dask_tokenize__(self) -> str:
         """Keys of the engine are unique without it: the engine need not look into this for each task."""
         return self.task
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled three times for each task: as a dataclass with slots would be, it takes five times as long."""
+        return Job, (
+            self.task, self.payload, self.inputs, self.outputs, self.cores, self.timeout, self.topic, self.logs,
+            self.memory, self.host_memory,
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -73,7 +84,7 @@ def run_job(job: Job, *values: Any) -> Any:
     if notes is not None:
         notes.begin(here.key, job.task)
     try:
-        with CORES.occupied(job.cores, here.threads, job.task):
+        with CORES.occupied(Room(job.cores, job.memory), _room(job, here), job.task):
             outputs, measured = _logged(job, values[: len(job.inputs)], here.host, here.attempt)
     finally:
         if notes is not None:
@@ -91,6 +102,11 @@ def run_job(job: Job, *values: Any) -> Any:
         seal(v, job.task, name, size) for v, (name, size) in zip(outputs, measured.sizes, strict=True)
     )
     return sealed[0] if len(sealed) == 1 else sealed
+
+
+def _room(job: Job, here: RunningTask) -> Room:
+    """What this worker has for tasks."""
+    return Room(here.threads, min(here.memory, dict(job.host_memory).get(here.host, math.inf)))
 
 
 def _logged(job: Job, values: Sequence[Any], host: str, attempt: int) -> tuple[tuple[Any, ...], Measured]:

@@ -36,6 +36,7 @@ from headrace.runtime.commit import reaches
 from headrace.runtime.dask_plugin import CoordinatorPlugin
 from headrace.runtime.graph import EngineGraph, JobSettings, build_engine_graph
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
+from headrace.runtime.host_memory import described_memory, host_memory, needs_memory, require_memory
 from headrace.runtime.kept_files import Keeping, Kept, folder_token
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
@@ -108,6 +109,8 @@ def execute(
     after `patience` seconds.
     """
     _require_cores(program, platform)
+    if needs_memory(program):
+        require_memory(program, host_memory(client, platform), platform.name)
     kept = _Logs(logs, shared_logs)
     for attempt in range(_RESTARTS + 1):
         chosen = policy or RunPolicy()
@@ -160,7 +163,12 @@ class _Attempt:
         token = f"0{uuid.uuid4().hex[:11]}"
         topic = f"headrace-{token}"
         limit = math.inf if self.policy.timeout is None else self.policy.timeout
-        settings = JobSettings(limit, "" if self.logs.folder is None else topic, self.logs.for_workers)
+        settings = JobSettings(
+            limit,
+            "" if self.logs.folder is None else topic,
+            self.logs.for_workers,
+            described_memory(self.platform),
+        )
         keeping = self.hooks.keeping
         shared = keeping is None or _all_reach(self.client, self.program, keeping)
         engine_graph = build_engine_graph(self.program, token, base, settings, keeping, shared)

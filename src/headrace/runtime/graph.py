@@ -26,6 +26,7 @@ from headrace.runtime.commit import load_here, run_and_keep
 from headrace.runtime.files import FileData, Generated
 from headrace.runtime.kept_files import Keeping, Kept, sealed_parts
 from headrace.runtime.packing import Packed, packer, unpack
+from headrace.runtime.unique_graph import UniqueGraph
 
 Key: TypeAlias = tuple[str, str]
 Pack: TypeAlias = Callable[[object, str], bytes]
@@ -71,6 +72,8 @@ class JobSettings:
     """Where the client listens for logs."""
     logs: str = ""
     """The folder for logs, if workers can write to it."""
+    host_memory: tuple[tuple[str, float], ...] = ()
+    """Hosts that have less memory for tasks than their workers say."""
 
 
 DEFAULT_SETTINGS = JobSettings()
@@ -118,7 +121,7 @@ class _Builder:
         self.pack = pack
         self.packed_bodies: dict[int, bytes] = {}
         self.input_bytes = 0
-        self.graph: dict[Key, Any] = {}
+        self.graph: dict[Key, Any] = UniqueGraph(token)
         self.tasks: dict[Key, str] = {}
         self.items: dict[Key, str] = {}
         self.follows: dict[Key, tuple[str, ...]] = {}
@@ -231,6 +234,7 @@ class _Builder:
         job = Job(
             task.name, self._body(task), task.inputs, task.outputs,
             task.cores, timeout, self.settings.topic, self.settings.logs,
+            task.memory, self.settings.host_memory if task.memory else (),
         )  # fmt: skip
         values = [self.item_argument[name] for name in task.inputs]
         signals = [TaskRef((f"headrace.signal-{self.token}", name)) for name in dict.fromkeys(task.after)]

@@ -55,6 +55,10 @@ class Keeping:
         """Keys of the engine are unique without it: the engine need not look into this for each task."""
         return self.run
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It is pickled with every task, and faster than dataclasses with slots are by themselves."""
+        return Keeping, (self.run, self.folder, self.key, self.keep)
+
 
 def pickled(value: Any) -> list[Part]:
     """A value as a pickle and its large buffers; classes that cannot be imported are pickled by value."""

@@ -17,6 +17,8 @@ from headrace.runtime.asking import ask_workers
 BUDGET = 12.0
 """Seconds after which no further pairs are measured."""
 _SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
+_SIZES_INSIDE = 4
+"""How many of them are used between workers of one machine."""
 _RELIABLE = 0.08
 """A transfer that takes this many seconds is long enough to trust its rate."""
 _PATIENCE = 8.0
@@ -121,11 +123,14 @@ def _round(client: Any, source_of: Mapping[str, str]) -> dict[tuple[str, str], P
 
 async def _pull_from(source_of: Mapping[str, str], dask_worker: Any) -> tuple[float, float]:
     """On a worker: latency and bandwidth of fetching bytes from another one."""
-    remote = dask_worker.rpc(source_of[dask_worker.address])
-    await remote.run(function=pickle.dumps(prepare_bytes), args=pickle.dumps((_SIZES[-1],)))
+    source = source_of[dask_worker.address]
+    remote = dask_worker.rpc(source)
+    # Inside a machine nothing has to speed up first, and the first run should not wait.
+    sizes = _SIZES[:_SIZES_INSIDE] if machine_of(source) == machine_of(dask_worker.address) else _SIZES
+    await remote.run(function=pickle.dumps(prepare_bytes), args=pickle.dumps((sizes[-1],)))
     latency = min([await _timed(remote, 0) for _ in range(3)])
     rate = 0.0
-    for size in _SIZES:
+    for size in sizes:
         try:
             seconds = await asyncio.wait_for(_timed(remote, size), _PATIENCE)
         except TimeoutError:
@@ -133,8 +138,8 @@ async def _pull_from(source_of: Mapping[str, str], dask_worker: Any) -> tuple[fl
         rate = size / max(seconds - latency, 1e-6)
         if seconds >= _RELIABLE:
             return latency, rate
-    again = await _timed(remote, _SIZES[-1])
-    return latency, max(rate, _SIZES[-1] / max(again - latency, 1e-6))
+    again = await _timed(remote, sizes[-1])
+    return latency, max(rate, sizes[-1] / max(again - latency, 1e-6))
 
 
 async def _timed(remote: Any, size: int) -> float:
