@@ -100,14 +100,13 @@ def resume(
     from headrace.record import Record
 
     with Record.open(None if record is None else Path(record)) as book:
-        found = _Resumable.find(book, run, program, anyway, say)
-        wishes = _wishes(found.launch, changes)
+        found = _Resumable.find(book, run, program, anyway, say, changes)
         if not found.left.program.tasks:
-            done = _only_results(found, wishes, book, say)
+            done = _only_results(found, found.wishes, book, say)
         else:
             done = carry_out(
                 found.left.program,
-                wishes,
+                found.wishes,
                 book,
                 found.begin,
                 Listeners(observe, planned, say),
@@ -129,8 +128,8 @@ def preview_resume(
     from headrace.record import Record
 
     with Record.open(None if record is None else Path(record)) as book:
-        found = _Resumable.find(book, run, program, anyway, say)
-        shown = _preview(found.left.program, _wishes(found.launch, changes), book)
+        found = _Resumable.find(book, run, program, anyway, say, changes)
+        shown = _preview(found.left.program, found.wishes, book)
         return replace(shown, reused=found.left.reused)
 
 
@@ -158,11 +157,20 @@ class _Resumable:
     run: str
     book: Record
     launch: Launch
+    wishes: Wishes
     left: Remaining
+    damaged: frozenset[str]
+    """Items that were kept, and are not what was committed any more."""
 
     @classmethod
     def find(
-        cls, book: Record, run: str, program: Program | None, anyway: bool, say: Callable[[str], None]
+        cls,
+        book: Record,
+        run: str,
+        program: Program | None,
+        anyway: bool,
+        say: Callable[[str], None],
+        changes: dict[str, Any],
     ) -> _Resumable:
         from headrace.record.launch import Launch
 
@@ -172,15 +180,25 @@ class _Resumable:
         launch = Launch.parse(book.launch(row.id))
         if program is None:
             program = launch.load()
+        wishes = _wishes(launch, changes)
         _require_same(launch, program, row.id, anyway)
         folder = book.kept_folder(row.id)
-        intact = folder.intact(book.kept(row.id), say)
+        intact = {kept.item: kept for kept in folder.intact(book.kept(row.id), say)}
+        damaged = {kept.item for kept in book.kept(row.id)} - intact.keys()
         done = {task.task for task in book.tasks(row.id) if task.status == "done"}
-        left = remaining_program(program, {kept.item: (float(kept.size), kept) for kept in intact}, done)
-        return cls(row.id, book, launch, left)
+        left = remaining_program(
+            program,
+            {item: (float(kept.size), kept) for item, kept in intact.items()},
+            done,
+            damaged if wishes.policy.keep == "all" else (),
+        )
+        return cls(row.id, book, launch, wishes, left, frozenset(damaged))
 
     def begin(self, graph: Graph, platform: Platform, name: str, plan: Plan | None) -> RunRecord:
-        return self.book.resume(self.run, graph, plan)
+        entry = self.book.resume(self.run, graph, plan)
+        if self.damaged:
+            self.book.forget_kept(self.run, self.damaged)
+        return entry
 
 
 def _require_same(launch: Launch, program: Program, run: str, anyway: bool) -> None:
