@@ -69,6 +69,11 @@ class Outbox:
         if len(message) > 2 or message["events"] or message["measured"]:
             self._log(message)
 
+    def forget(self, *topics: str) -> None:
+        """Have the scheduler forget topics; it would otherwise keep their names forever."""
+        for topic in topics:
+            self.scheduler._broker._topics.pop(topic, None)
+
     def _log(self, message: dict[str, Any]) -> None:
         self._sent = engine_time()
         self.scheduler.log_event(self.topic, message)

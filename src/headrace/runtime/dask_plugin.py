@@ -242,6 +242,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.manager_off:
             let_manager_on(self.scheduler)
         self.scheduler.plugins.pop(self.name, None)
+        self.outbox.forget(self.topic, self.stop_topic)
         if self.began is not None and self.missing:
             self.scheduler.loop.add_callback(self._end_commands)
 
