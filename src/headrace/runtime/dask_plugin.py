@@ -48,6 +48,7 @@ from headrace.runtime.worker_report import ATTEMPT, METADATA
 if TYPE_CHECKING:
     from headrace.runtime.graph import Key, Layout
 
+_FORGET_SECONDS = 2.0
 _TICK_SECONDS = 0.5
 """How often workers are looked at."""
 
@@ -242,7 +243,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.manager_off:
             let_manager_on(self.scheduler)
         self.scheduler.plugins.pop(self.name, None)
-        self.outbox.forget(self.topic, self.stop_topic)
+        # The client is about to end its subscription, which would bring the topic back.
+        self.scheduler.loop.call_later(_FORGET_SECONDS, self.outbox.forget, self.topic, self.stop_topic)
         if self.began is not None and self.missing:
             self.scheduler.loop.add_callback(self._end_commands)
 
