@@ -54,6 +54,7 @@ def resume(
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
     say: Callable[[str], None] = lambda text: None,
+    left: Callable[[int], None] = lambda tasks: None,
     **changes: Any,
 ) -> Run:
     """Go on with a run that was killed, cancelled or failed, from what it has committed.
@@ -70,9 +71,12 @@ def resume(
     record
         As for `run`.
     anyway
-        Accept that the program's file or an input has changed; what is committed is used as it is.
+        Use what is committed although the code that made it, or an input, has changed since. A change of the
+        program's file that concerns only tasks that are still to run is accepted without it.
     observe, planned, say
         As for `run`.
+    left
+        Called with the number of tasks that are left to run.
     changes
         Options of `run` that are to be different: `on`, `scheduler`, `workers`, `speeds`, `output`, `keep`, ...
 
@@ -84,7 +88,7 @@ def resume(
     Raises
     ------
     ProgramChanged
-        If the program is not the one that was started.
+        If the program is not the one that was started, as far as what is committed depends on it.
     UsageError
         If there is no such run, or it is running.
 
@@ -101,6 +105,7 @@ def resume(
 
     with Record.open(None if record is None else Path(record)) as book:
         found = _Resumable.find(book, run, program, anyway, say, changes)
+        left(len(found.left.program.tasks))
         if not found.left.program.tasks:
             done = _only_results(found, found.wishes, book, say)
         else:
@@ -181,7 +186,12 @@ class _Resumable:
         if program is None:
             program = launch.load()
         wishes = _wishes(launch, changes)
-        _require_same(launch, program, row.id, anyway)
+        if not launch.has_structure(program):
+            raise ProgramChanged(
+                "the tasks and data of the program have changed since the run was started",
+                where=f"run {row.id}",
+                hint="start a new run",
+            )
         folder = book.kept_folder(row.id)
         intact = {kept.item: kept for kept in folder.intact(book.kept(row.id), say)}
         damaged = {kept.item for kept in book.kept(row.id)} - intact.keys()
@@ -192,6 +202,7 @@ class _Resumable:
             done,
             damaged if wishes.policy.keep == "all" else (),
         )
+        _require_same(launch, program, row.id, left.reused, anyway)
         return cls(row.id, book, launch, wishes, left, frozenset(damaged))
 
     def begin(self, graph: Graph, platform: Platform, name: str, plan: Plan | None) -> RunRecord:
@@ -201,19 +212,14 @@ class _Resumable:
         return entry
 
 
-def _require_same(launch: Launch, program: Program, run: str, anyway: bool) -> None:
-    from headrace.record.launch import STRUCTURE
-
-    changed = launch.changes(program)
-    if STRUCTURE in changed:
-        raise ProgramChanged(
-            f"{STRUCTURE} have changed since the run was started", where=f"run {run}", hint="start a new run"
-        )
+def _require_same(launch: Launch, program: Program, run: str, used: tuple[str, ...], anyway: bool) -> None:
+    """Refuse a program if what is committed was made by other code, or from other inputs."""
+    changed = launch.changes(program, used)
     if changed and not anyway:
         raise ProgramChanged(
-            f"{', '.join(changed[:3])} changed since the run was started",
+            f"{', '.join(changed[:3])} changed since the run was started, and what it made is committed",
             where=f"run {run}",
-            hint="restore it, start a new run, or add --anyway to go on with what is committed",
+            hint="restore it, start a new run, or use what is committed all the same with --anyway",
         )
 
 

@@ -12,7 +12,8 @@ import typer
 from headrace.commands.console import require_outputs
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, Pictures
-from headrace.commands.run import parse_speeds, report, show_preview, watching
+from headrace.commands.run import parse_speeds, report, show_preview
+from headrace.commands.run_progress import watching
 from headrace.model.events import Event
 from headrace.record import Record
 from headrace.record.launch import Launch
@@ -75,7 +76,9 @@ class ResumeOptions:
     )
     tls_key: Path | None = option(None, "--tls-key", "Client key.", metavar="FILE", default_text="as before")
     anyway: bool = option(
-        False, "--anyway", "Go on although the program's file or an input has changed since."
+        False,
+        "--anyway",
+        "Use what is committed although the code that made it, or an input, has changed since.",
     )
     dry_run: bool = option(
         False, "--dry-run", "Print what would run and what would be reused; execute nothing."
@@ -116,14 +119,14 @@ def resume(
     if launch.source is not None:
         os.chdir(launch.folder)  # the program may read files beside it
         program = launch.load()
-    other = {name: value for name, value in asdict(policy).items() if value is not None}  # type: ignore[call-overload]
+    other = {name: value for name, value in asdict(policy).items() if value is not None}
     common: dict[str, Any] = {"record": home, "anyway": options.anyway, **options.changes(), **other}
     if options.dry_run:
         code = show_preview(preview_resume(row.id, program, **common), pictures, as_json)
     else:
         events: list[Event] = []
         tasks = 0 if program is None else len(program.tasks)
-        with watching(tasks, events) as listeners:
+        with watching(tasks, events, resumed=True) as listeners:
             done = go_on(row.id, program, **common, **listeners)
         code = report(done, events, tasks, pictures, as_json)
     if code:
