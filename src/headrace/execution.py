@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -306,6 +306,7 @@ def carry_out(
         )
         listeners.planned(plan)
         with (
+            ExitStack() as stack,
             begin(graph, platform, name, plan) as entry,
             Committer(
                 entry,
@@ -314,6 +315,7 @@ def carry_out(
                 listeners.say,
             ) as committer,
         ):
+            stack.enter_context(_resume_hint(entry.id))
             note_figures(book, entry.id, program.graph, function_digests(program))
 
             def both(event: Event) -> None:
@@ -339,6 +341,18 @@ def carry_out(
             finish_run(done, entry, book, wishes.policy)
             note_report(book, entry.id, done.report() | {"platform": platform_text(platform)})
             return done
+
+
+@contextmanager
+def _resume_hint(run: str) -> Iterator[None]:
+    """An error that ends a run says how to go on from what is committed."""
+    try:
+        yield
+    except HeadraceError as error:
+        command = f"headrace resume {run}"
+        if command not in error.hint:
+            error.hint = f"{error.hint}; to go on: {command}" if error.hint else command
+        raise
 
 
 def result_files(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from headrace.arrays.compile_notice import Notice, compile_notice
-from headrace.commands.console import Say, file_rows, print_json, print_table, require_outputs, results_beside
+from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.judged_plan import JudgedPlan
 from headrace.commands.options import (
@@ -23,12 +20,12 @@ from headrace.commands.options import (
     read_program,
     read_rule_file,
 )
+from headrace.commands.run_progress import watching
 from headrace.core.replan_policy import WhenImpossible
 from headrace.execution import Run
 from headrace.execution import run as execute
 from headrace.model.errors import UsageError
-from headrace.model.events import DataMoved, Event, HostLeft, RuleDropped, TaskErred, TaskFinished
-from headrace.model.plan import Plan
+from headrace.model.events import DataMoved, Event, RuleDropped, TaskFinished
 from headrace.model.program import Program
 from headrace.model.units import plural, show_size, show_time
 from headrace.model.usage import Usage, usage_of_run
@@ -173,21 +170,6 @@ def _wanted(options: RunOptions, rules: RuleSet | None) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def watching(tasks: int, events: list[Event]) -> Iterator[dict[str, Any]]:
-    """Parameters `observe`, `planned` and `say` of a run that show its progress and collect its events."""
-    with (
-        _progress(tasks) as (planned, advance, say),
-        compile_notice(Notice(progress=lambda text: None)),
-    ):
-
-        def observe(event: Event) -> None:
-            events.append(event)
-            advance(event)
-
-        yield {"observe": observe, "planned": planned, "say": say}
-
-
 def report(
     done: Run,
     events: list[Event],
@@ -210,6 +192,7 @@ def report(
         sys.stderr.write(f"error: {error}\n")
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
+        sys.stderr.write(f"to go on from what is committed: headrace resume {done.id}\n")
         return done.failure.exit_code
     if judged is not None:
         judged.require_kept([e.rule for e in done.outcome.events if isinstance(e, RuleDropped)])
@@ -225,7 +208,8 @@ def show_preview(found: Preview, pictures: Pictures, as_json: bool) -> int:
             print_json(_preview_facts(found))
             return 0
         rows = [["scheduler", found.scheduler], ["tasks to run", str(len(found.tasks))]]
-        rows.append(["tasks reused", str(len(found.reused))])
+        if found.reused:
+            rows.append(["tasks reused", str(len(found.reused))])
         if found.plan is not None:
             rows.append(["planned", show_time(found.plan.makespan)])
             rows.append(["lower bound", show_time(found.plan.bound)])
@@ -290,56 +274,6 @@ def parse_speeds(text: str | None) -> list[float] | None:
     if not all(0 < speed < 1e6 for speed in speeds):
         raise UsageError(f"--speeds is {text!r}", hint="give positive numbers")
     return speeds
-
-
-Planned = Callable[[Plan | None], None]
-Advance = Callable[[Event], None]
-
-
-@contextmanager
-def _progress(tasks: int) -> Iterator[tuple[Planned, Advance, Say]]:
-    """A progress bar on a terminal; elsewhere a line for each tenth of the tasks."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    terminal = sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), disable=not terminal, transient=True) as bar:
-        line = bar.add_task("starting workers", total=tasks)
-        finished: set[str] = set()
-
-        def planned(plan: Plan | None) -> None:
-            text = "running" if plan is None else f"running (planned {show_time(plan.makespan)})"
-            bar.update(line, description=text)
-
-        def advance(event: Event) -> None:
-            if isinstance(event, HostLeft):
-                bar.console.print(
-                    f"worker {event.host} is gone; its tasks were moved to other workers", highlight=False
-                )
-            if isinstance(event, TaskErred) and event.again:
-                reason = event.error.strip().splitlines()[-1]
-                bar.console.print(
-                    f"task {event.task} failed on {event.host} (attempt {event.attempt}), and is tried again: {reason}",
-                    highlight=False, markup=False, soft_wrap=True,
-                )  # fmt: skip
-            if isinstance(event, RuleDropped):
-                bar.console.print(str(event), highlight=False)
-            if not isinstance(event, TaskFinished):
-                return
-            finished.add(event.task)
-            bar.update(line, completed=len(finished))
-            if (
-                not terminal
-                and tasks >= 10
-                and len(finished) * 10 // tasks > (len(finished) - 1) * 10 // tasks
-            ):
-                sys.stderr.write(f"{len(finished)} of {tasks} tasks\n")
-
-        def say(text: str) -> None:
-            bar.console.print(text, highlight=False, markup=False)
-
-        yield planned, advance, say
 
 
 def _draw(done: Run, events: list[Event], pictures: Pictures) -> None:

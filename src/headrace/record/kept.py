@@ -54,7 +54,7 @@ class KeptFolder:
         for kept in all_kept:
             problem = self.problem(kept)
             if problem:
-                say(f"item {kept.item!r} is made again: {problem}")
+                say(f"item {kept.item!r} is lost, and is made again if it is needed: {problem}")
             else:
                 good.append(kept)
         return good

@@ -11,6 +11,7 @@ from typing import Any
 from headrace.model.errors import BadFile, HeadraceError, UsageError
 from headrace.model.program import Program
 from headrace.record.identity import program_digest
+from headrace.record.task_code import changed_tasks, code_digests
 from headrace.runtime.durable import checksum_of
 
 VERSION = 1
@@ -59,6 +60,8 @@ class Launch:
     """The working directory: relative paths start there."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Options of the run, as JSON values."""
+    code: Mapping[str, str] = field(default_factory=dict)
+    """Digests of what tasks execute; see `headrace.record.task_code`."""
 
     @classmethod
     def of(
@@ -79,6 +82,7 @@ class Launch:
             {path: _checksum(Path(base) / path) for path in _input_paths(program)},
             str(Path(base).absolute()),
             dict(settings),
+            {} if source is None else code_digests(program),
         )
 
     def text(self) -> str:
@@ -122,13 +126,16 @@ class Launch:
             program = emulate(program, **asdict(self.source.emulation))
         return program
 
-    def changes(self, program: Program) -> list[str]:
-        """What has changed since the run was started, as texts; the first is the worst."""
+    def changes(self, program: Program, used: tuple[str, ...]) -> list[str]:
+        """What has changed since the run was started and matters, as texts.
+
+        A change of the program's file matters if it concerns one of the tasks whose outputs are `used`.
+        """
         found = []
-        if program_digest(program.graph) != self.program_digest:
-            found.append(STRUCTURE)
         if self.source is not None and _checksum(self.source.file) != self.source_digest:
-            found.append(f"the file {self.source.file}")
+            tasks = changed_tasks(program, self.code, used)
+            more = f" and {len(tasks) - 3} more" if len(tasks) > 3 else ""
+            found += [f"the code of {', '.join(map(repr, tasks[:3]))}{more}"] if tasks else []
         found += [
             f"the input {path}"
             for path, checksum in self.inputs.items()
@@ -136,8 +143,9 @@ class Launch:
         ]
         return found
 
-
-STRUCTURE = "the tasks and data of the program"
+    def has_structure(self, program: Program) -> bool:
+        """Whether a program has the tasks and data of the one that was started."""
+        return program_digest(program.graph) == self.program_digest
 
 
 def _input_paths(program: Program) -> list[str]:

@@ -34,6 +34,7 @@ from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.runtime.dask_control import Control
 from headrace.runtime.dask_copies import Listening
+from headrace.runtime.dask_draining import Draining
 from headrace.runtime.dask_hosts import Hosts, Suspects, run_on_workers
 from headrace.runtime.dask_memory_manager import keep_manager_off, let_manager_on
 from headrace.runtime.dask_outbox import Outbox, error_text, is_poison
@@ -47,6 +48,7 @@ from headrace.runtime.worker_report import ATTEMPT, METADATA
 if TYPE_CHECKING:
     from headrace.runtime.graph import Key, Layout
 
+_FORGET_SECONDS = 2.0
 _TICK_SECONDS = 0.5
 """How often workers are looked at."""
 _MEND_SECONDS = 2.0
@@ -116,6 +118,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.missing = set(self.layout.wanted)
         self.busy: set[Key] = set()
         self.stranded: list[Key] = []
+        self.finished: set[str] = set()
+        self.draining: Draining | None = None
         names = {host.name for host in self.platform.hosts}
         self.hosts = Hosts(scheduler, names.__contains__, self.run_policy.suspect)
         await self._await_worker()
@@ -195,6 +199,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.watchdog.moved()
         if start == "processing":
             self.busy.discard(key)
+            if self.draining is not None:
+                self.outbox.send_soon()
         elif start == "memory" and key in self.wanted:
             self.missing.add(key)
         if finish == "processing":
@@ -253,6 +259,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.manager_off:
             let_manager_on(self.scheduler)
         self.scheduler.plugins.pop(self.name, None)
+        # The client is about to end its subscription, which would bring the topic back.
+        self.scheduler.loop.call_later(_FORGET_SECONDS, self.outbox.forget, self.topic, self.stop_topic)
         if self.began is not None and self.missing:
             self.scheduler.loop.add_callback(self._end_commands)
 
@@ -294,6 +302,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         sizes = tuple((name, float(size)) for name, size in measured["sizes"])
         happened.append(TaskFinished(end, task, host, begin, sizes))
         self.outbox.measured.append((task, measured))
+        self.finished.add(task)
         for event in happened:
             self.outbox.emit(event)
         if self.control is not None:
@@ -342,13 +351,23 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.outbox.send_soon(now=True)
         if pause is not None:
             self.scheduler.loop.call_later(pause, self._retry, key, event)
+        elif self.draining is None:
+            self.draining = Draining(
+                self.scheduler, self.layout, self.topic[-12:], self.releases.pending, self.finished
+            )
+            self.scheduler.loop.add_callback(self._drain, self.draining)
+
+    async def _drain(self, draining: Draining) -> None:
+        """A task has failed for good: what runs may finish, and no other task is started."""
+        await draining.begin()
+        self.outbox.send_soon(now=True)
 
     @_guarded
     def _retry(self, key: Key, event: TaskErred) -> None:
         """Execute a task that has failed again, on a host where it has not failed if there is one."""
         self.retries.resumed(event.task)
         state = self.scheduler.tasks.get(key)
-        if self.over or state is None or state.state != "erred":
+        if self.over or self.draining is not None or state is None or state.state != "erred":
             return
         state.annotations = {**(state.annotations or {}), ATTEMPT: event.attempt + 1}
         usable = self.hosts.usable()
@@ -364,7 +383,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
     @_guarded
     def _release(self) -> None:
         """Let tasks start whose release time has come, and wait for the next."""
-        if self.over:
+        if self.over or self.draining is not None:
             return
         due = self.releases.take(self._now())
         if due and self.control is not None:
@@ -488,7 +507,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
     def _send(self) -> None:
         if self.over:
             return
-        self.outbox.publish(end=self.began is not None and not self.missing)
+        drained = self.draining is not None and self.draining.settled and not self.busy
+        self.outbox.publish(end=self.began is not None and not self.missing, drained=drained)
         self._check_progress()
 
     def _check_progress(self) -> None:

@@ -173,7 +173,7 @@ class _Attempt:
         shared = keeping is None or _all_reach(self.client, self.program, keeping)
         engine_graph = build_engine_graph(self.program, token, base, settings, keeping, shared)
         deadline = None if timeout is None else time.monotonic() + timeout
-        run = _Run(self.client, engine_graph, observe, deadline, self.policy.stall, self.hooks)
+        run = _Run(self.client, engine_graph, observe, deadline, self.policy, self.hooks)
         run.logs = self.logs.folder
         plugin = self._plugin(engine_graph, topic)
         plugin.retries = Retries(self.program, self.policy)
@@ -241,7 +241,7 @@ class _Run:
         graph: EngineGraph,
         observe: Callable[[Event], None],
         deadline: float | None,
-        stall: float,
+        policy: RunPolicy,
         hooks: RunHooks,
     ) -> None:
         self.logs: Path | None = None
@@ -251,7 +251,8 @@ class _Run:
         self.graph = graph
         self.observe = observe
         self.deadline = deadline
-        self.patience = max(stall, _LEAST_SILENCE)
+        self.policy = policy
+        self.patience = max(policy.stall, _LEAST_SILENCE)
         """Seconds without a sign of life from the plugin after which the scheduler is given up."""
         self.heard = time.monotonic()
         self.messages: SimpleQueue[dict[str, Any]] = SimpleQueue()
@@ -259,6 +260,8 @@ class _Run:
         self.measured: dict[str, Mapping[str, Any]] = {}
         self.errors: list[TaskErred] = []
         self.ended = False
+        self.drained = False
+        """Whether, after a failure, nothing runs any more."""
 
     def carry_out(self, program: Program, planning: float) -> Outcome:
         self.heard = time.monotonic()
@@ -266,6 +269,8 @@ class _Run:
         try:
             while not self.ended and not self.errors:
                 self._listen()
+            if self.errors:
+                self._let_finish()
             results = dict(self.graph.given) | self._fetch(futures)
         finally:
             # The engine then drops the data and, after an error or interruption, tasks that have not started.
@@ -281,6 +286,13 @@ class _Run:
             measured=self.measured,
             planning=planning,
         )
+
+    def _let_finish(self) -> None:
+        """After a failure, wait for tasks that are running: what they make is kept."""
+        give_up = time.monotonic() + self.policy.failure_wait
+        with suppress(HeadraceError):  # the failure matters more
+            while not self.drained and not self.ended and time.monotonic() < give_up:
+                self._listen()
 
     def _submit(self) -> dict[Any, Any]:
         import dask
@@ -332,6 +344,7 @@ class _Run:
         if "error" in message:
             raise decode_error(message["error"])
         self.ended = self.ended or "end" in message
+        self.drained = self.drained or "drained" in message
 
     def _fetch(self, futures: dict[Any, Any]) -> dict[str, Any]:
         """The values of all results or, after an error, of those that exist."""

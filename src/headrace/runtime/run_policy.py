@@ -97,6 +97,16 @@ class RunPolicy:
         },
     )
 
+    failure_wait: float = field(
+        default=600.0,
+        metadata={
+            "option": "--failure-wait",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--failure-wait"),
+            "help": "After a failure, how long to wait for tasks that are running, so that their outputs are kept.",
+        },
+    )
+
     def __post_init__(self) -> None:
         for name in ("suspect", "stall"):
             seconds = getattr(self, name)
@@ -110,8 +120,10 @@ class RunPolicy:
             raise UsageError(f"timeout is {self.timeout}", hint="give seconds above 0")
         if self.keep not in get_args(Keep):
             raise UsageError(f"keep is {self.keep!r}", hint="use all, auto or results")
-        if not 0 <= self.disk_wait < math.inf:
-            raise UsageError(f"disk_wait is {self.disk_wait}", hint="give seconds, 0 or more")
+        for name in ("disk_wait", "failure_wait"):
+            seconds = getattr(self, name)
+            if not 0 <= seconds < math.inf:
+                raise UsageError(f"{name} is {seconds}", hint="give seconds, 0 or more")
         if self.replicate != "auto" and not (isinstance(self.replicate, int) and self.replicate >= 0):
             raise UsageError(f"replicate is {self.replicate!r}", hint="use 0 or more levels, or auto")
 
