@@ -48,7 +48,7 @@ class WorkerCalls:
             try:
                 comm = await asyncio.wait_for(client.rpc.connect(address), _CONNECT_SECONDS)
                 client.rpc.reuse(address, comm)
-            except (OSError, asyncio.TimeoutError):
+            except (TimeoutError, OSError):
                 self._unreachable.add(address)
             else:
                 return await getattr(client.rpc(address), operation)(**message)

@@ -113,7 +113,7 @@ class FileStore:
         """Take over what a task has made; small files become values. O(bytes): the checksum is computed."""
         tree = scan_output(path, item)
         if is_small(tree):
-            return FileData(name, path.read_bytes())
+            return FileData(name, path.read_bytes(), tree.entries[0].executable)
         target = self.new_path()
         try:
             checksum = taken_over(path, tree, target, move=move)

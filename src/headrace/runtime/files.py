@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
+from headrace.model.safe_path import safe_path
 from headrace.runtime.file_trees import (
     Tree,
     checksum_of_tree,
     copy_tree,
     link_tree,
     make_read_only,
-    safe_path,
     scan,
     signature,
 )
@@ -47,6 +47,7 @@ class FileData:
 
     name: str
     data: bytes
+    executable: bool = False
 
     def __sizeof__(self) -> int:
         return 64 + len(self.data)
@@ -172,7 +173,7 @@ class Scratch:
                 where=f"item {name!r}",
                 hint="return bytes, text or a numpy array from the task that produces it",
             )
-        path.chmod(0o444)
+        path.chmod(0o555 if isinstance(value, FileData) and value.executable else 0o444)
         return path
 
     def link(self, name: str, source: Path, tree: Tree, *, owned: bool, literal: bool = False) -> Path:

@@ -93,7 +93,7 @@ def read_input(item: Data, base: Path, token: str, topic: str, shared: SharedFol
     try:
         tree = scan(path)
         if is_small(tree):
-            return FileData(path.name, path.read_bytes())
+            return FileData(path.name, path.read_bytes(), tree.entries[0].executable)
         before = signature(path, tree)
         if not tree.is_folder:
             path.open("rb").close()

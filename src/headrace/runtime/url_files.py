@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
-from headrace.runtime.file_trees import CHUNK, safe_path
+from headrace.model.safe_path import safe_path
+from headrace.runtime.file_trees import CHUNK
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::[A-Za-z][A-Za-z0-9+.-]*)*://")
 _HTTP = ("http", "https")
