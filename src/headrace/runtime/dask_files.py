@@ -85,17 +85,18 @@ class FilesPlugin(WorkerPlugin):  # type: ignore[misc]
 async def install_stores(scheduler: Any, run: str) -> None:
     """Give all workers of a scheduler, and those that join, a store for a run; a frozen one is not waited for."""
     plugin = FilesPlugin(run)
-    installing = asyncio.ensure_future(
-        scheduler.register_worker_plugin(None, pickle.dumps(plugin), name=plugin.name, idempotent=True)
-    )
-    installing.add_done_callback(lambda done: done.cancelled() or done.exception())
+    scheduler.worker_plugins[plugin.name] = pickle.dumps(plugin)
+    message = {"op": "plugin-add", "plugin": pickle.dumps(plugin), "name": plugin.name}
+    installing = asyncio.ensure_future(scheduler.broadcast(msg=message, on_error="ignore"))
     await asyncio.wait({installing}, timeout=_INSTALL_SECONDS)
 
 
 async def remove_stores(scheduler: Any, run: str) -> None:
     """Remove the stores of a run."""
-    with suppress(Exception):  # a worker that cannot be reached is about to be noticed
-        await scheduler.unregister_worker_plugin(None, plugin_name(run))
+    if scheduler.worker_plugins.pop(plugin_name(run), None) is not None:
+        message = {"op": "plugin-remove", "name": plugin_name(run)}
+        with suppress(Exception):  # the cluster is closing
+            await scheduler.broadcast(msg=message, on_error="ignore")
 
 
 def store_here(run: str = "") -> FileStore | None:
