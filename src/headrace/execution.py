@@ -31,6 +31,7 @@ from headrace.predict.learning import Learned
 from headrace.predict.learning import learn as learn_figures
 from headrace.report.deviations import Deviations, deviations
 from headrace.run_platform import Sources, described_sources, platform_of_run
+from headrace.runtime.input_files import require_inputs
 from headrace.runtime.run_policy import RunPolicy, with_fields
 
 if TYPE_CHECKING:
@@ -291,6 +292,7 @@ def carry_out(
     from headrace.record.executions import note_figures
     from headrace.record.run_reports import note_report
 
+    require_inputs(program, base)
     known = book if wishes.learn else None
     with _cluster(wishes) as cluster:
         given = platform_of_run(cluster, wishes.platform, known)
@@ -334,6 +336,7 @@ def carry_out(
                 logs=book.logs_folder(entry.id),
             )
             files = committer.complete(outcome.results)
+            outcome = replace(outcome, results=committer.located(outcome.results))
             sources = described_sources(given.sources, learned)
             done = Run(
                 entry.id, name, plan, outcome, graph, platform, files.files, files.failures, sources=sources

@@ -22,7 +22,8 @@ from headrace.model.events import Event
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
-from headrace.model.program import Program
+from headrace.model.program import Command, Program
+from headrace.runtime.input_files import require_inputs
 from headrace.runtime.remaining import Remaining, remaining_program
 from headrace.runtime.run_policy import RunPolicy
 
@@ -43,6 +44,8 @@ class Preview:
     """Tasks that would run."""
     reused: tuple[str, ...] = ()
     """Tasks that would not, because what they make is kept."""
+    commands: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The tasks that would execute commands, with their arguments."""
 
 
 def resume(
@@ -144,6 +147,7 @@ def preview_run(program: Program, **wanted: Any) -> Preview:
 
     record = wanted.pop("record", None)
     with Record.open(None if record is None else Path(record)) as book:
+        require_inputs(program)
         return _preview(program, wishes_of(**wanted), book)
 
 
@@ -152,7 +156,8 @@ def _preview(program: Program, wishes: Wishes, book: Record) -> Preview:
     if not program.tasks:
         return Preview(str(wishes.scheduler), None, Platform.local(1), ())
     name, plan, platform = first_plan(program, wishes, book)
-    return Preview(name, plan, platform, tuple(program.tasks))
+    commands = tuple((t.name, t.body.argv) for t in program.tasks.values() if isinstance(t.body, Command))
+    return Preview(name, plan, platform, tuple(program.tasks), commands=commands)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,6 +25,7 @@ from headrace.commands.run_progress import watching
 from headrace.core.replan_policy import WhenImpossible
 from headrace.execution import Run
 from headrace.execution import run as execute
+from headrace.formats.loading import executable_commands
 from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event, RuleDropped, TaskFinished
 from headrace.model.program import Program
@@ -89,6 +91,11 @@ class RunOptions:
     size_scale: float | None = option(
         None, "--size-scale", "With --emulate: factor on data sizes.", default_text="--time-scale"
     )
+    allow_commands: bool = option(
+        False,
+        "--allow-commands",
+        "Execute the commands of a WfFormat file; use it only on files that you trust.",
+    )
     burn: bool = option(False, "--burn", "With --emulate: use the CPU instead of sleeping.")
     output: Path = option(Path(), "--output", "Folder for result files.", short="-o", metavar="FOLDER")
     dry_run: bool = option(
@@ -111,7 +118,10 @@ class RunOptions:
 def run(program: ProgramArg, options: RunOptions, pictures: Pictures, as_json: JsonOption = False) -> None:
     """Run the program and print the outcome; the exit code is 1 if a task failed."""
     require_outputs(*pictures.files)
-    code = run_program(read_program(program), options, pictures, as_json, program)
+    if options.emulate and options.allow_commands:
+        raise UsageError("--emulate and --allow-commands exclude each other", hint="leave one out")
+    found = read_program(program, commands=options.allow_commands)
+    code = run_program(found, options, pictures, as_json, program)
     if code:
         raise typer.Exit(code)
 
@@ -136,7 +146,7 @@ def run_program(
         )
         emulation = Emulation(options.time_scale, options.size_scale, options.burn)
     else:
-        _require_bodies(program, options)
+        _require_bodies(program, options, spec)
     rules = read_rule_file(options.rules)
     if rules is None and options.when_impossible != RunOptions().when_impossible:
         raise UsageError("--when-impossible has no effect without rules", hint="add --rules FILE")
@@ -146,7 +156,10 @@ def run_program(
     events: list[Event] = []
     with watching(len(program.tasks), events) as listeners:
         done = execute(
-            program, **wanted, source=ProgramSource(spec, emulation) if spec else None, **listeners
+            program,
+            **wanted,
+            source=ProgramSource(spec, emulation, options.allow_commands) if spec else None,
+            **listeners,
         )
     return report(done, events, len(program.tasks), pictures, as_json, rules)
 
@@ -217,6 +230,8 @@ def show_preview(found: Preview, pictures: Pictures, as_json: bool) -> int:
         if found.plan is not None:
             planned = [[t.id, t.host, show_time(t.start), show_time(t.finish)] for t in found.plan.tasks()]
             print_table(["task", "host", "start", "finish"], planned)
+        if found.commands:
+            print_table(["task", "command"], [[task, shlex.join(argv)] for task, argv in found.commands])
     return 0
 
 
@@ -229,6 +244,7 @@ def _preview_facts(found: Preview) -> dict[str, Any]:
         "bound": None if plan is None else plan.bound,
         "to_run": list(found.tasks),
         "reused": list(found.reused),
+        "commands": {task: list(argv) for task, argv in found.commands},
         "tasks": []
         if plan is None
         else [{"id": t.id, "host": t.host, "start": t.start, "finish": t.finish} for t in plan.tasks()],
@@ -246,10 +262,16 @@ def _judged(done: Run, rules: RuleSet) -> JudgedPlan:
     return JudgedPlan(rules.source, evaluate(rules, done.graph, done.platform, schedule), done.makespan)
 
 
-def _require_bodies(program: Program, options: RunOptions) -> None:
+def _require_bodies(program: Program, options: RunOptions, spec: str) -> None:
     if (options.time_scale, options.size_scale, options.burn) != (1.0, None, False):
         raise UsageError("--time-scale, --size-scale and --burn require --emulate", hint="add --emulate")
     bare = next((t.name for t in program.tasks.values() if t.body is None), None)
+    if bare is not None and spec and executable_commands(spec):
+        raise UsageError(
+            f"the commands of this file are not executed unless you allow it, such as that of task {bare!r}",
+            where=program.name,
+            hint="add --allow-commands if you trust the file, or --emulate to run emulated tasks",
+        )
     if bare is not None:
         raise UsageError(
             f"task {bare!r} has nothing to execute",

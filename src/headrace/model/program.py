@@ -29,6 +29,9 @@ class Command:
 
     argv: tuple[str, ...]
     stdout: str | None = None
+    literal: bool = False
+    """Whether arguments name files as they are: inputs are in the working folder under the names of their items,
+    outputs are expected there, and nothing is replaced."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ class ProgramSource:
     spec: str
     """A file, or `file.py:name`."""
     emulation: Emulation | None = None
+    commands: bool = False
+    """Whether the commands of a WfFormat file are executed."""
 
     @property
     def file(self) -> Path:
@@ -74,7 +76,7 @@ class Launch:
         """Of a program that is about to run: reads its file and its input files, O(bytes)."""
         if source is not None:
             spec = source.spec.replace(str(source.file), str(source.file.absolute()), 1)
-            source = ProgramSource(spec, source.emulation)
+            source = replace(source, spec=spec)
         return cls(
             source,
             "" if source is None else _checksum(source.file),
@@ -104,7 +106,9 @@ class Launch:
             if given is not None:
                 emulation = given["emulation"]
                 source = ProgramSource(
-                    str(given["spec"]), None if emulation is None else Emulation(**emulation)
+                    str(given["spec"]),
+                    None if emulation is None else Emulation(**emulation),
+                    given.get("commands") is True,
                 )
             return cls(source=source, **stored)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -119,7 +123,7 @@ class Launch:
             )
         from headrace.formats.loading import load_program
 
-        program = load_program(self.source.spec)
+        program = load_program(self.source.spec, commands=self.source.commands)
         if self.source.emulation is not None:
             from headrace.runtime.emulate import emulate
 

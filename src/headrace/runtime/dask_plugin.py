@@ -35,6 +35,7 @@ from headrace.model.platform import Platform
 from headrace.runtime.dask_control import Control
 from headrace.runtime.dask_copies import Listening
 from headrace.runtime.dask_draining import Draining
+from headrace.runtime.dask_files import install_stores, remove_stores
 from headrace.runtime.dask_hosts import Hosts, Suspects, run_on_workers
 from headrace.runtime.dask_memory_manager import keep_manager_off, let_manager_on
 from headrace.runtime.dask_outbox import Outbox, error_text, is_poison
@@ -127,6 +128,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             self.hosts.note(address, str(worker.name))
         if not scheduler.workers or (self.policy is None and not self.hosts.address):
             raise _no_worker(self.platform)
+        await install_stores(scheduler, self.topic[-12:])
         self.control: Control | None = None
         self.releases = Releases(self.graph)
         self.suspects = Suspects(scheduler, self.known)
@@ -261,6 +263,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.scheduler.plugins.pop(self.name, None)
         # The client is about to end its subscription, which would bring the topic back.
         self.scheduler.loop.call_later(_FORGET_SECONDS, self.outbox.forget, self.topic, self.stop_topic)
+        self.scheduler.loop.add_callback(remove_stores, self.scheduler, self.topic[-12:])
         if self.began is not None and self.missing:
             self.scheduler.loop.add_callback(self._end_commands)
 

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -32,11 +32,14 @@ from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.runtime.asking import ask_workers
+from headrace.runtime.client_files import InputSender, fetch_staged, folder_for_results
 from headrace.runtime.commit import reaches
 from headrace.runtime.dask_plugin import CoordinatorPlugin
+from headrace.runtime.files import StagedFile
 from headrace.runtime.graph import EngineGraph, JobSettings, build_engine_graph
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
 from headrace.runtime.host_memory import described_memory, host_memory, needs_memory, require_memory
+from headrace.runtime.input_files import seen_folders
 from headrace.runtime.kept_files import Keeping, Kept, folder_token
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
@@ -168,6 +171,8 @@ class _Attempt:
             "" if self.logs.folder is None else topic,
             self.logs.for_workers,
             described_memory(self.platform),
+            seen_folders(self.platform, self.policy.shared, here=self.logs.shared),
+            topic,
         )
         keeping = self.hooks.keeping
         shared = keeping is None or _all_reach(self.client, self.program, keeping)
@@ -246,6 +251,9 @@ class _Run:
     ) -> None:
         self.logs: Path | None = None
         """Where logs are kept that workers send."""
+        self.inputs = InputSender(client, graph.files)
+        self.kept: set[str] = set()
+        """Items that workers have kept: their contents need not be fetched."""
         self.client = client
         self.hooks = hooks
         self.graph = graph
@@ -264,6 +272,12 @@ class _Run:
         """Whether, after a failure, nothing runs any more."""
 
     def carry_out(self, program: Program, planning: float) -> Outcome:
+        try:
+            return self._carry_out(program, planning)
+        finally:
+            self.inputs.stop()
+
+    def _carry_out(self, program: Program, planning: float) -> Outcome:
         self.heard = time.monotonic()
         futures = self._submit()
         try:
@@ -330,7 +344,10 @@ class _Run:
     def _take(self, message: dict[str, Any]) -> None:
         self.measured.update(message["measured"])
         for task, measured in message["measured"]:
+            self.kept.update(entry[0] for entry in measured.get("kept", ()))
             self.hooks.measured(task, measured)
+        for token, address in message.get("wanted", ()):
+            self.inputs.send(token, address)
         for encoded in message["events"]:
             event = decode_event(encoded)
             self.events.append(event)
@@ -376,7 +393,7 @@ class _Run:
             ) from error
         finally:
             gathering.cancel()
-        return self._opened(dict(zip(keys, values, strict=True)))
+        return self._with_contents(self._opened(dict(zip(keys, values, strict=True))), futures)
 
     def _recover(self, futures: dict[Any, Any]) -> None:
         """After an error, wait for results that were there, were lost with their worker, and are being made again."""
@@ -405,6 +422,24 @@ class _Run:
                 self.errors.append(TaskErred(now, task, "", str(error)))
                 self.events.append(self.errors[-1])
                 self.observe(self.errors[-1])
+        return results
+
+    def _with_contents(self, results: dict[str, Any], futures: dict[Any, Any]) -> dict[str, Any]:
+        """Results with the contents of files that no worker has kept, in a folder of this process."""
+        files = {
+            name: value
+            for name, value in results.items()
+            if isinstance(value, StagedFile) and name not in self.kept
+        }
+        if not files:
+            return results
+        folder = folder_for_results()
+        holders = self.client.who_has([futures[self.graph.results[name]] for name in files])
+        for number, (name, staged) in enumerate(files.items()):
+            addresses = sorted(holders.get(self.graph.results[name], ()))
+            path = folder / str(number)
+            self.client.sync(fetch_staged, self.client, staged, addresses, path)
+            results[name] = replace(staged, path=str(path))
         return results
 
 
