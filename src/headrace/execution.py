@@ -29,8 +29,10 @@ from headrace.planners.timed import plan_with_bound
 from headrace.predict.functions import function_digests
 from headrace.predict.learning import Learned
 from headrace.predict.learning import learn as learn_figures
+from headrace.predict.overheads import overheads
+from headrace.predict.parameters import task_parameters
 from headrace.report.deviations import Deviations, deviations
-from headrace.run_platform import Sources, described_sources, platform_of_run
+from headrace.run_platform import Sources, given_platform, platform_of_run, with_overheads
 from headrace.runtime.input_files import require_inputs
 from headrace.runtime.run_policy import RunPolicy, with_fields
 
@@ -290,18 +292,20 @@ def carry_out(
     from headrace.formats.platform_toml import platform_text
     from headrace.record.committer import Committer
     from headrace.record.executions import note_figures
+    from headrace.record.probes import save_overheads
     from headrace.record.run_reports import note_report
 
     require_inputs(program, base)
     known = book if wishes.learn else None
     with _cluster(wishes) as cluster:
-        given = platform_of_run(cluster, wishes.platform, known)
+        given = platform_of_run(cluster, wishes.platform, known, listeners.say)
         learned = _estimates(program, given.platform, known)
         graph, platform = learned.graph, learned.platform
+        planning = with_overheads(given, learned, known)
         plan, policy, name, obeyed = _policy(
             wishes.scheduler,
             graph,
-            platform,
+            planning.platform,
             wishes.rules,
             wishes.when_impossible,
             _memory(program, platform, cluster),
@@ -309,7 +313,7 @@ def carry_out(
         listeners.planned(plan)
         with (
             ExitStack() as stack,
-            begin(graph, platform, name, plan) as entry,
+            begin(graph, planning.platform, name, plan) as entry,
             Committer(
                 entry,
                 result_files(program, wishes, entry, book, listeners.say),
@@ -318,7 +322,7 @@ def carry_out(
             ) as committer,
         ):
             stack.enter_context(_resume_hint(entry.id))
-            note_figures(book, entry.id, program.graph, function_digests(program))
+            note_figures(book, entry.id, program.graph, function_digests(program), task_parameters(program))
 
             def both(event: Event) -> None:
                 entry.observe(event)
@@ -329,7 +333,7 @@ def carry_out(
                 policy,
                 both,
                 graph=obeyed,
-                platform=platform,
+                platform=planning.platform,
                 base=base,
                 policy=wishes.policy,
                 hooks=committer.hooks(wishes.policy.keep),
@@ -337,11 +341,19 @@ def carry_out(
             )
             files = committer.complete(outcome.results)
             outcome = replace(outcome, results=committer.located(outcome.results))
-            sources = described_sources(given.sources, learned)
             done = Run(
-                entry.id, name, plan, outcome, graph, platform, files.files, files.failures, sources=sources
+                entry.id,
+                name,
+                plan,
+                outcome,
+                graph,
+                platform,
+                files.files,
+                files.failures,
+                sources=planning.sources,
             )
             finish_run(done, entry, book, wishes.policy)
+            save_overheads(book, entry.id, overheads(graph, platform, outcome.events))
             note_report(book, entry.id, done.report() | {"platform": platform_text(platform)})
             return done
 
@@ -430,7 +442,9 @@ def _estimates(program: Program, platform: Platform, book: Record | None) -> Lea
         graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, estimated, strict=True)])
     from headrace.record.executions import executions
 
-    return learn_figures(graph, platform, executions(book, program.graph, function_digests(program)))
+    parameters = task_parameters(program)
+    seen = executions(book, program.graph, function_digests(program), parameters)
+    return learn_figures(graph, platform, seen, {task: of.numbers for task, of in parameters.items()})
 
 
 def _memory(program: Program, platform: Platform, cluster: Cluster) -> Constraints | None:
@@ -450,17 +464,20 @@ def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Pla
     with nullcontext() if local else _cluster(wishes) as cluster:
         known = book if wishes.learn else None
         if cluster is not None:
-            here = platform_of_run(cluster, wishes.platform, known).platform
+            here = platform_of_run(cluster, wishes.platform, known)
         elif wishes.platform is None:
-            here = Platform.local(wishes.workers, speeds=wishes.speeds)
+            here = given_platform(Platform.local(wishes.workers, speeds=wishes.speeds))
         else:
             described = wishes.platform
-            here = Platform.read(described) if isinstance(described, str | Path) else described
-        learned = _estimates(program, here, known)
+            here = given_platform(
+                Platform.read(described) if isinstance(described, str | Path) else described
+            )
+        learned = _estimates(program, here.platform, known)
+        planning = with_overheads(here, learned, known).platform
         plan, _, name, _ = _policy(
-            wishes.scheduler, learned.graph, learned.platform, wishes.rules, wishes.when_impossible
+            wishes.scheduler, learned.graph, planning, wishes.rules, wishes.when_impossible
         )
-        return name, plan, learned.platform
+        return name, plan, planning
 
 
 def _rules(given: Rules | None) -> RuleSet | None:

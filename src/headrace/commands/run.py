@@ -35,6 +35,7 @@ from headrace.record.launch import Emulation, ProgramSource
 from headrace.report.usage import usage_rows
 from headrace.resuming import Preview, preview_run
 from headrace.rules.tree import RuleSet
+from headrace.run_platform import UNKNOWN
 from headrace.runtime.run_policy import RunPolicy
 
 
@@ -324,6 +325,8 @@ def _show(done: Run, tasks: int, pictures: Pictures) -> None:
     if done.sources is not None:
         rows.append(["run times", done.sources.run_times])
         rows.append(["links", done.sources.links])
+        if done.sources.engine != UNKNOWN:
+            rows.append(["engine", done.sources.engine])
     unfinished = len(done.outcome.not_run)
     rows += [
         ["tasks", f"{tasks - unfinished} of {tasks}"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -229,15 +229,16 @@ class Platform:
         return load_platform(path)
 
     @staticmethod
-    def probe(client: Any, name: str = "cluster") -> Platform:
+    def probe(client: Any, name: str = "cluster", *, say: Callable[[str], None] | None = None) -> Platform:
         """Measure a Dask cluster: a CPU benchmark on every worker, and bandwidth and latency of sampled pairs.
 
         `client` is a connected `distributed.Client`; Headrace must be installed on its workers. Every machine becomes
-        a site, linked to a switch. It takes a few seconds, at most about 12.
+        a site, linked to a switch. It takes a few seconds, at most about 12; after the first, progress is given to
+        `say`, or shown on a terminal.
         """
         from headrace.runtime.measured import probe_platform
 
-        return probe_platform(client, name)
+        return probe_platform(client, name, say=say)
 
     @staticmethod
     def local(
