@@ -101,6 +101,26 @@ class Cluster:
         """Process ids of local workers by host name; empty for an existing cluster."""
         return {} if self._workers is None else self._workers.pids
 
+    def start_workers(self, *names: str) -> None:
+        """Start more workers on this machine, with one thread each: they join the cluster, and a run that is under way.
+
+        For clusters of `open_local`; the new workers end with it. Workers of other clusters join by themselves, when
+        somebody starts them.
+
+        >>> with open_local(1) as cluster:  # doctest: +SKIP
+        ...     cluster.start_workers("guest")
+        ...     sorted(cluster.pids)
+        ['guest', 'w0']
+        """
+        taken = [name for name in names if name in self.pids]
+        if self._workers is None or taken:
+            raise UsageError(
+                f"worker {taken[0]!r} exists" if taken else "this is not a local cluster",
+                where=self.platform.name,
+                hint="use other names" if taken else "start workers with `dask worker`",
+            )
+        self._workers.add([Host(name) for name in names])
+
     def close(self) -> None:
         """Disconnect; local workers and the commands they started are ended."""
         if self._workers is not None:

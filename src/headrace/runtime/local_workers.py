@@ -38,7 +38,7 @@ class LocalWorkers:
 
     @property
     def pids(self) -> dict[str, int]:
-        return {name: process.pid for name, process in self._fleet.processes.items()}
+        return {name: process.pid for name, process in list(self._fleet.processes.items())}
 
     @property
     def folder(self) -> Path:
@@ -61,10 +61,14 @@ class LocalWorkers:
 
     def supervise(self, restart: bool) -> None:
         """From now on, note which task a worker executed when it died and, if asked, start it again."""
+        self._fleet.restart = restart
         for name in self._fleet.processes:
-            threading.Thread(
-                target=self._fleet.watch, args=(name, restart), name=f"supervisor of {name}", daemon=True
-            ).start()
+            self._fleet.supervise(name)
+
+    def add(self, hosts: Sequence[Host]) -> None:
+        """Start and supervise more workers; they join the cluster by themselves."""
+        for host in hosts:
+            self._fleet.add(host)
 
     def end(self) -> None:
         """Kill every worker together with the commands it started, and wait until they are gone."""
@@ -82,8 +86,22 @@ class _Fleet:
         self.stretch = stretch
         self.common = common
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.restart = False
         self.ended = threading.Event()
         self.lock = threading.Lock()
+
+    def add(self, host: Host) -> None:
+        with self.lock:
+            if self.ended.is_set():
+                return
+            self.hosts[host.name] = host
+            self.start(host.name)
+        self.supervise(host.name)
+
+    def supervise(self, name: str) -> None:
+        threading.Thread(
+            target=self.watch, args=(name,), name=f"supervisor of {name}", daemon=True
+        ).start()
 
     def start(self, name: str) -> None:
         host = self.hosts[name]
@@ -113,8 +131,8 @@ class _Fleet:
             process.stdin.write(json.dumps(settings).encode() + b"\n")
             process.stdin.flush()
 
-    def watch(self, name: str, restart: bool) -> None:
-        """Wait for the worker's end, note it, start it again; until all are ended."""
+    def watch(self, name: str) -> None:
+        """Wait for the worker's end, note it, start it again if that is wanted; until all are ended."""
         pause = 0.0
         while not self.ended.is_set():
             process, began, kills = self.processes[name], time.monotonic(), out_of_memory_kills()
@@ -126,7 +144,7 @@ class _Fleet:
                 end_session(process.pid)
                 status = process.wait()
                 self._note(name, process.pid, status, out_of_memory_kills() > kills)
-            if not restart:
+            if not self.restart:
                 return
             short = time.monotonic() - began < _SHORT_LIFE
             pause = min(_LONGEST_PAUSE, 2 * pause + 0.1) if short else 0.0
