@@ -124,7 +124,9 @@ class Chaos:
             address = address_of(self.client, name)
             self.client.run(set_paused, True, workers=[address])
             self._later(
-                (0.5, 5.0), lambda: self.client.run(set_paused, False, workers=[address]), "continue after pause"
+                (0.5, 5.0),
+                lambda: self.client.run(set_paused, False, workers=[address]),
+                "continue after pause",
             )
         return bool(name)
 

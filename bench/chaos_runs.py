@@ -117,7 +117,9 @@ def disturbed_run(seed: int, limit: float = LIMIT, kind: str = "") -> Verdict:
     )
 
 
-def _disturb(trial: _Trial, ground: Ground, faults: tuple[str, ...], spaces: Namespaces | None = None) -> Chaos:
+def _disturb(
+    trial: _Trial, ground: Ground, faults: tuple[str, ...], spaces: Namespaces | None = None
+) -> Chaos:
     """Faults from the first task on, or from the start."""
     chaos = Chaos(ground, random.Random(trial.seed + 1), faults, spaces, trial.did)
     if trial.rng.random() < 0.3:

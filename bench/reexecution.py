@@ -204,7 +204,9 @@ def _show(what: str, losses: Sequence[Loss]) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--losses", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replicate", nargs="*", default=["0", "3"], help="levels, or auto; 0 is without")

@@ -73,5 +73,10 @@ def test_copies_that_moved_and_copies_only_the_engine_knows_count() -> None:
 
 def test_what_ran_again_counts_as_finished_at_the_next_loss() -> None:
     again = [TaskFinished(3.0, "a", "h1", 2.6), TaskFinished(4.0, "b", "h1", 3.0)]
-    events = [TaskFinished(1.0, "a", "h0", 0.0), TaskFinished(2.0, "b", "h0", 1.0), HostLeft(2.5, "h0"), *again]
+    events = [
+        TaskFinished(1.0, "a", "h0", 0.0),
+        TaskFinished(2.0, "b", "h0", 1.0),
+        HostLeft(2.5, "h0"),
+        *again,
+    ]
     assert ran_again(chain(), [*events, HostLeft(4.5, "h1")]) == (2, 4)
