@@ -172,7 +172,7 @@ def finished_over_time(run: SimulatedRun, moments: Sequence[float]) -> list[floa
 
 def count_finished(
     times: Sequence[float],
-    tasks: Sequence[int] | Sequence[str],
+    tasks: Sequence[int | str],
     losses: Sequence[float],
     moments: Sequence[float],
 ) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headrace.experiment.dataflow import GIGABIT, fft, jacobi, matmul
+from headrace.experiment.dataflow import fft, jacobi, matmul
 from headrace.experiment.diagram import Diagram
 from headrace.model.program import Program
 from headrace.reproductions import DATAFLOW_PAPER, Ask, Cell, Reproduction
@@ -32,6 +32,8 @@ class Size:
     counts: Sequence[int] = (1, 2, 4, 8)
     blocks: int = 8
     """Of the matrices, along a side."""
+    points: int = 2**4
+    """Of the FFT there; each level has a task per piece."""
     scalability_work: float = 0.2
     """Seconds that a task sleeps."""
     pieces: int = 16
@@ -39,11 +41,11 @@ class Size:
     at_first: int = 2
     joins: Sequence[float] = (2.0, 2.0, 3.5, 3.5)
     """When new workers are started."""
-    joining_work: float = 0.3
-    failure_workers: int = 6
-    failure_pieces: int = 12
-    failure_iterations: int = 24
-    failure_work: float = 0.15
+    joining_work: float = 0.25
+    failure_workers: int = 4
+    failure_pieces: int = 8
+    failure_iterations: int = 20
+    failure_work: float = 0.2
 
 
 def reproduce(ask: Ask) -> Reproduction:
@@ -80,17 +82,18 @@ def lheft_real(ask: Ask, size: Size) -> Reproduction:
 
 def _notes(ask: Ask, size: Size, ratios: Sequence[float]) -> list[str]:
     return [
-        "Local workers, one process each; tasks sleep. Everything in this table depends on the machine, and times also on "
-        "what else it does. The paper prints no numbers for these figures; its scale was 1 to 32 PCs.",
-        f"Real makespans are {min(ratios):.2f} to {max(ratios):.2f} times the simulated ones. In a simulation hosts join "
-        "and leave at the same seconds as in the real run; it knows nothing of the engine's overhead, and initial pieces "
-        "are everywhere, where real workers fetch them from each other.",
+        "Local workers, one process each; tasks sleep. All figures depend on the machine and on what else it does. The "
+        "paper prints no numbers for these figures; it had 1 to 32 PCs and tasks of seconds. Sizes were chosen so "
+        "that everything takes less than four minutes, after a first run.",
+        f"Real makespans are {min(ratios):.2f} to {max(ratios):.2f} times the simulated ones. A simulation has hosts "
+        "that join and leave at the same seconds as in the real run. It knows nothing of the engine's overhead, and "
+        "has initial pieces everywhere, which real workers fetch from each other.",
         f"Joining: {size.at_first} workers, and from second {size.joins[0]:g} on {len(size.joins)} more are started; a "
         "process takes a second or two to join. Response: from joining to the first task that begins there.",
-        f"Failure: {size.failure_iterations} iterations of {size.failure_pieces} pieces on {size.failure_workers} workers; "
-        f"one is killed when half of the tasks are done. Means of {ask.seeds_or(SEEDS)} losses, curves of the first; the "
-        "delay is that of the first against an undisturbed run on the same workers. Real runs copy to the least busy "
-        "worker; simulated ones only to a host that is idle, over a link that is idle.",
+        f"Failure: {size.failure_iterations} iterations of {size.failure_pieces} pieces on {size.failure_workers} "
+        "workers; one is killed when half of the tasks are done. Means of "
+        f"{ask.seeds_or(SEEDS)} losses, curves of the first; delay: the first, against an undisturbed run on the same "
+        "workers. Real runs copy to the least busy worker; simulated ones to a host that is idle, over idle links.",
     ]  # fmt: skip
 
 
@@ -116,7 +119,7 @@ def _scalability(ask: Ask, size: Size) -> list[Case]:
     side = 50  # integers: 10 kB a piece
     programs = {
         "matrix multiplication": matmul(side * size.blocks, size.blocks, streams=1),
-        "FFT": fft(2**6, size.pieces),
+        "FFT": fft(size.points, size.pieces),
     }
     cases = []
     for count in size.counts:

@@ -66,6 +66,7 @@ def _scaling_claims(cases: Sequence[Case]) -> list[Claim]:
     below = [c for c in cases if c.real("network overhead") <= LIMIT]
     near = min((c.real("speedup") / c.count for c in below), default=1.0)
     counts = ", ".join(str(c.count) for c in below)
+    ideal = last.measures["speedup"][1] or 0.0
     grows = last.real("speedup") > first.real("speedup")
     costs = last.real("network overhead") > first.real("network overhead")
     return [
@@ -75,14 +76,16 @@ def _scaling_claims(cases: Sequence[Case]) -> list[Claim]:
             f"overhead {first.real('network overhead'):.1%} to {last.real('network overhead'):.1%}",
             grows and costs,
             rule="both are larger with most workers than with one",
+            afterwards=True,
         ),
         judged(
             f"{first.program}: speedup is near the ideal line where the network takes at most 10 % of the time",
             f"there ({counts} workers) efficiency is at least {near:.2f}",
             near > 0.9,
-            f"the simulated efficiency on {last.count} workers is {(last.measures['speedup'][1] or 0.0) / last.count:.2f}; "
-            "the rest is the engine's overhead for each task, and processes that wait for one of two cores",
+            f"the simulated efficiency on {last.count} workers is {ideal / last.count:.2f}; the rest is the engine's "
+            "overhead for each task, and that all processes share the cores of one machine",
             rule="efficiency above 0.9 wherever the overhead is at most 10 %",
+            afterwards=True,
         ),
     ]  # fmt: skip
 
@@ -99,6 +102,7 @@ def _joining_claims(program: str, ours: Case, theirs: Case) -> list[Claim]:
             f"tasks a second: L-HEFT {texts[0]}; D-HEFT {texts[1]}",
             steeper,
             rule=f"more than {STEEPER:g} times as many tasks a second under both schedulers",
+            afterwards=True,
         ),
         judged(
             f"{program}: L-HEFT responds to new contributors a bit faster, since it costs less",
@@ -107,6 +111,7 @@ def _joining_claims(program: str, ours: Case, theirs: Case) -> list[Claim]:
             "a plan takes D-HEFT milliseconds here, and it then gives a newcomer tasks that were bound to others; "
             "L-HEFT gives it tasks that become ready",
             rule="L-HEFT's first task on a new worker begins no later than D-HEFT's, on average",
+            afterwards=True,
         ),
     ]
 
@@ -119,8 +124,9 @@ def _failure_claims(ours: Case, theirs: Case, bare: Case) -> list[Claim]:
             "far fewer tasks are executed again with replication",
             text,
             again[ours.label] < FAR_FEWER * again[theirs.label],
-            "pieces move often on a network that takes no time, so what a lost worker made is mostly held by others too",
+            "pieces move often, as that takes no time here, so others hold most of what a lost worker made",
             rule=f"less than {FAR_FEWER:g} times as many as under D-HEFT",
+            afterwards=True,
         ),
         judged(
             "it is replication that does it",
@@ -128,6 +134,7 @@ def _failure_claims(ours: Case, theirs: Case, bare: Case) -> list[Claim]:
             again[ours.label] < again[bare.label],
             "see the claim before",
             rule="fewer than under L-HEFT without replication",
+            afterwards=True,
         ),
         judged(
             "after the loss L-HEFT ends earlier than D-HEFT",
@@ -136,5 +143,6 @@ def _failure_claims(ours: Case, theirs: Case, bare: Case) -> list[Claim]:
             ours.makespan < theirs.makespan,
             f"the loss costs L-HEFT {ours.real('delay s'):.1f} s and D-HEFT {theirs.real('delay s'):.1f} s",
             rule="a smaller makespan",
+            afterwards=True,
         ),
     ]

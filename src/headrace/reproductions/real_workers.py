@@ -78,7 +78,9 @@ def course_of(events: Sequence[Event]) -> Course:
     ended = sorted((e.time, e.start, e.task, e.host) for e in events if isinstance(e, TaskFinished))
     joined: dict[str, float] = {}
     for event in events:
-        if isinstance(event, HostJoined):  # again when it was paused, as the engine's workers are while they start
+        if isinstance(
+            event, HostJoined
+        ):  # again when it was paused, as the engine's workers are while they start
             joined.setdefault(event.host, event.time)
     moves: dict[str, list[tuple[float, float]]] = {}
     for event in events:

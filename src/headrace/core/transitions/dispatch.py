@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from headrace.arrays.compiling import entry, leaf
 from headrace.core.state import (
     BLOCK,
