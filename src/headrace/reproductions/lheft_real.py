@@ -17,9 +17,9 @@ from headrace.runtime.emulate import emulate
 
 STEP = 5
 """Levels between replications, as in the paper."""
-LOST = ("w1", "w3", "w2")
-"""The workers that are killed, one in each run."""
-SEEDS = 2
+LOSSES = (("w1", 0.5), ("w3", 0.4), ("w2", 0.6))
+"""Worker that is killed, and the share of the tasks that have finished by then: one for each seed, in turn."""
+SEEDS = 3
 FAILURES = (("lheft", STEP), ("lheft", 0), ("dheft", 0))
 _BYTES = 20_000
 """The size of a piece, about: pieces move, as they do in the paper, but on this network that takes no time."""
@@ -34,7 +34,7 @@ class Size:
     """Of the matrices, along a side."""
     points: int = 2**4
     """Of the FFT there; each level has a task per piece."""
-    scalability_work: float = 0.2
+    scalability_work: float = 0.15
     """Seconds that a task sleeps."""
     pieces: int = 16
     iterations: int = 12
@@ -45,7 +45,7 @@ class Size:
     failure_workers: int = 4
     failure_pieces: int = 8
     failure_iterations: int = 20
-    failure_work: float = 0.2
+    failure_work: float = 0.15
 
 
 def reproduce(ask: Ask) -> Reproduction:
@@ -91,7 +91,7 @@ def _notes(ask: Ask, size: Size, ratios: Sequence[float]) -> list[str]:
         f"Joining: {size.at_first} workers, and from second {size.joins[0]:g} on {len(size.joins)} more are started; a "
         "process takes a second or two to join. Response: from joining to the first task that begins there.",
         f"Failure: {size.failure_iterations} iterations of {size.failure_pieces} pieces on {size.failure_workers} "
-        "workers; one is killed when half of the tasks are done. Means of "
+        "workers; one is killed when 50, 40 or 60 % of the tasks are done. Means of "
         f"{ask.seeds_or(SEEDS)} losses, curves of the first; delay: the first, against an undisturbed run on the same "
         "workers. Real runs copy to the least busy worker; simulated ones to a host that is idle, over idle links.",
     ]  # fmt: skip
@@ -227,7 +227,7 @@ def _rates(course: Course) -> tuple[float | None, float | None]:
 
 
 def _failure(ask: Ask, size: Size) -> list[Case]:
-    """Jacobi, with one worker lost at half time, with and without replication."""
+    """Jacobi, with one worker lost about halfway, with and without replication."""
     order = int((_BYTES / 8 * size.failure_pieces) ** 0.5)
     program = jacobi(size.failure_iterations, size.failure_pieces, order)
     emulated = _emulated(program, size.failure_work)
@@ -245,7 +245,8 @@ def _failed(ask: Ask, size: Size, program: Program, scheduler: str, step: int) -
                 quiet = run_real(cluster, program, scheduler, replicate=step)
                 undisturbed = simulate_same(platform, program, scheduler, quiet, step)
                 alone.append((quiet.makespan, undisturbed.makespan))
-            loss = Disturbance(kill=LOST[seed % len(LOST)], after=len(program.tasks) // 2)
+            worker, share = LOSSES[seed % len(LOSSES)]
+            loss = Disturbance(kill=worker, after=int(share * len(program.tasks)))
             real.append(run_real(cluster, program, scheduler, loss, step))
         same.append(simulate_same(platform, program, scheduler, real[-1], step))
     return Case(
