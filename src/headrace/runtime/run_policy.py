@@ -58,7 +58,7 @@ class RunPolicy:
         metadata={
             "option": "--replicate",
             "metavar": "N|auto",
-            "help": "Copy results and what each N-th level produces to the least busy host; 0: never; auto: by losses.",
+            "help": "Copy results, and data that crosses each N-th level, to another host; 0: never; auto: by losses.",
         },
     )
     retries: int = field(
