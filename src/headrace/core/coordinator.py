@@ -8,7 +8,7 @@ passed to `Coordinator.handle`. This is the only implementation of queues, losse
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -34,7 +34,7 @@ from headrace.core.scheduler import (
     WakeConditions,
 )
 from headrace.core.transitions.data import remove_copy, unblock
-from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, replicas_due, task_finished
+from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
 from headrace.core.transitions.losses import (
     cancel,
     copy_lost,
@@ -48,6 +48,7 @@ from headrace.core.transitions.losses import (
     task_released,
 )
 from headrace.core.transitions.queues import assign_all, requeue_all, requeue_tails
+from headrace.core.transitions.replication import enqueue_results, enqueue_single, replicas_due
 from headrace.core.transitions.requests import fetch_all, replicate_all, withdraw_all
 from headrace.core.transitions.wake import Wake, compiled_wake, is_asked_for, is_balance_asked_for
 from headrace.core.validation import validate
@@ -210,7 +211,15 @@ class Coordinator:
         answer += self._ask_as_needed(events, changed)
         if not self.workers_queue:
             return answer
-        return [*self._reassigned(before), *answer, *self._replicas()]
+        lost = any(isinstance(event, HostLeft) for event in events)
+        return [*self._reassigned(before), *answer, *self._replicas(), *self._replaced_replicas(lost)]
+
+    def _replaced_replicas(self, lost: bool) -> list[Command]:
+        """Copies of items that have only one left after a loss, or that are due by a step chosen after it."""
+        if not lost or not self.records.problem.policy[s.REPLICATE]:
+            return []
+        enqueue_single(*self.refs)
+        return self._replicas()
 
     def _replicas(self) -> list[Command]:
         """Copies that lazy replication makes now; only workers with their own queues are told so."""
@@ -223,6 +232,7 @@ class Coordinator:
 
     def replicate_every(self, levels: int) -> None:
         """From now on, copy what every so many levels produce; 0: nothing."""
+        self.policy = replace(self.policy, replicate=levels)
         settings = self.records.problem.policy.copy()
         settings[s.REPLICATE] = levels
         self.records.change(self.records.problem._replace(policy=settings), self.records.state)
@@ -355,20 +365,10 @@ class Coordinator:
                 state.size[number] = size
         task_finished(*self.refs, task, host, event.time)
         if self.workers_queue and self.records.problem.policy[s.REPLICATE]:
-            self._replicate_results(task)
+            enqueue_results(*self.refs, task)
         state.ran_for[task] = took
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
         self.estimates.note(np.array([event.time]), *one)
-
-    def _replicate_results(self, task: int) -> None:
-        """Results stay at risk until the end of a run: they are copied whatever the level of their task."""
-        problem, state = self.records.problem, self.records.state
-        if problem.level[task] % problem.policy[s.REPLICATE] == 0:
-            return
-        for item in self.view.graph.writes_of(task).tolist():
-            if problem.result_anywhere[item]:
-                state.to_replicate[state.to_replicate_at[1] % len(state.to_replicate)] = item
-                state.to_replicate_at[1] += 1
 
     def _place(self, name: str) -> int:
         """The number of a place, by its own name or the name of a host that stores data there; -1 if unknown."""

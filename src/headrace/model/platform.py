@@ -76,6 +76,8 @@ class Site:
     storage: float = math.inf
     uplink_trace: LinkTrace | None = None
     """The uplink over time; `uplink` and `uplink_latency` are then the values that planners assume."""
+    shared_folders: tuple[str, ...] = ()
+    """Absolute paths of folders that its hosts and the client of a run see alike: inputs are read there in place."""
 
 
 @dataclass(frozen=True, slots=True)
