@@ -211,6 +211,9 @@ def _local_scheduler(transport: Transport) -> tuple[Any, Any]:
             },
         )
     try:
+        engine.loop.add_callback(
+            engine.scheduler.http_server.stop
+        )  # no pages, but others could connect to it
         return engine, Client(engine, set_as_default=False)
     except BaseException:
         engine.close()
