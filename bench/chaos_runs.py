@@ -283,10 +283,10 @@ def _killed(trial: _Trial, command: list[str], stop_one: bool) -> bool:
         if not faster:
             os.kill(process.pid, signal.SIGKILL)
             trial.did.append("client")
-        process.communicate()
         for worker in stopped:  # it cannot notice the end of its parent
             with suppress(psutil.Error):
                 worker.kill()
+        process.communicate()
     return not faster
 
 

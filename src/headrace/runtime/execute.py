@@ -31,6 +31,7 @@ from headrace.model.events import Event, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.runtime.asking import ask_workers
 from headrace.runtime.commit import reaches
 from headrace.runtime.dask_plugin import CoordinatorPlugin
 from headrace.runtime.graph import EngineGraph, JobSettings, build_engine_graph
@@ -227,7 +228,10 @@ def _all_reach(client: Any, program: Program, keeping: Keeping) -> bool:
     """Whether all workers see the record's folder; asked only if kept files are to be read."""
     if not any(isinstance(item.value, Kept) and item.value.file for item in program.inputs()):
         return True
-    return all(client.run(reaches, keeping.folder, folder_token(keeping.key)).values())
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    question = (keeping.folder, folder_token(keeping.key))
+    answers = ask_workers(client, reaches, dict.fromkeys(workers, question))
+    return len(answers) == len(workers) and all(answers.values())
 
 
 class _Run:
