@@ -17,9 +17,10 @@ python -m bench.overhead --repeats 3
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -134,12 +135,12 @@ def _race(racing: list[Contender], repeats: int) -> None:
             one.measure(number)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeats", type=int, default=REPEATS)
-    repeats = parser.parse_args().repeats
+    repeats = parser.parse_args(list(arguments)).repeats
     racing = [
         *dask_alone("plain Dask", {}, repeats),
         *dask_alone("plain Dask, queue off", NO_QUEUE, repeats),
@@ -171,4 +172,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -111,13 +112,13 @@ def measure_runs(repeats: int, rows: int) -> list[tuple[object, ...]]:
         return [(labels[home], *best[home], best[home][1] - best[few][1]) for home in times]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--rows", type=int, default=ROWS)
-    chosen = parser.parse_args()
+    chosen = parser.parse_args(list(arguments))
     rows = []
     for label, command in (
         ("python -c pass", [sys.executable, "-c", "pass"]),
@@ -136,4 +137,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

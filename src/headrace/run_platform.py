@@ -70,11 +70,11 @@ def platform_of_run(
         from headrace.runtime.matching import match_hosts
 
         given = Platform.read(described) if isinstance(described, str | Path) else described
-        return given_platform(match_hosts(given, workers_of(cluster.client)))
+        return given_platform(match_hosts(given, workers_of(cluster.client, patience=cluster.patience)))
     speeds = "as given" if cluster.pids else "measured by a CPU benchmark"
     if not cluster.links_assumed:
         return RunPlatform(cluster.platform, Sources(speeds, "as given"))
-    workers = workers_of(cluster.client, cluster.platform.name)
+    workers = workers_of(cluster.client, cluster.platform.name, cluster.patience)
     links, text = _links(cluster, workers, record, say)
     return RunPlatform(_with_links(cluster.platform, workers, links), Sources(speeds, text))
 

@@ -46,7 +46,7 @@ def with_neighbours(culprit: object) -> Program:
 
 
 @pytest.mark.parametrize(
-    "workers", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(3, marks=pytest.mark.slow)]
+    "workers", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
 )
 def test_a_task_that_exits_is_named(workers: int) -> None:
     with open_local(workers) as cluster:

@@ -192,6 +192,20 @@ def test_another_user_cannot_connect_or_read_anything(cluster: Cluster, tmp_path
     assert set(as_nobody("read", [str(path) for path in found if not path.is_socket()])) == {"refused"}
 
 
+def test_nothing_listens_elsewhere(cluster: Cluster) -> None:
+    import psutil
+
+    for pid in cluster.pids.values():
+        open_to_others = psutil.Process(pid).net_connections(kind="inet")
+        assert not [found for found in open_to_others if found.status == psutil.CONN_LISTEN]
+    assert not cluster.client.run_on_scheduler(_listening_port)
+
+
+def _listening_port(dask_scheduler: Any) -> list[Any]:
+    """The sockets of the scheduler's pages; other clusters of this process are none of its business."""
+    return [made for made in dask_scheduler.http_server._sockets.values() if made.fileno() >= 0]
+
+
 def test_data_moves_between_workers(cluster: Cluster) -> None:
     client = cluster.client
     first, second = sorted(client.scheduler_info()["workers"])[:2]

@@ -50,7 +50,8 @@ class Cluster:
         self.platform = platform
         self._workers = workers
         self._engine = engine
-        self._patience = patience
+        self.patience = patience
+        """Seconds to wait for a worker when there is none."""
         self.links_assumed = links_assumed
         """Whether nothing is known about the links of the platform, so that a run measures them first."""
 
@@ -86,7 +87,7 @@ class Cluster:
                 observe,
                 timeout=timeout,
                 base=base,
-                patience=self._patience,
+                patience=self.patience,
                 graph=graph,
                 hooks=hooks,
                 policy=policy,
@@ -211,6 +212,9 @@ def _local_scheduler(transport: Transport) -> tuple[Any, Any]:
             },
         )
     try:
+        engine.loop.add_callback(
+            engine.scheduler.http_server.stop
+        )  # no pages, but others could connect to it
         return engine, Client(engine, set_as_default=False)
     except BaseException:
         engine.close()

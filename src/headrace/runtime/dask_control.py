@@ -175,7 +175,7 @@ class Control:
         self.apply()
 
     def mend(self, now: float) -> None:
-        """Look again at keys that wait for a worker although, as far as we know, they have one. O(keys without a worker).
+        """Look again at keys that wait for a worker although, as far as we know, they have one. O(such keys).
 
         Should an order of events have been overlooked, the run goes on all the same.
         """

@@ -16,10 +16,11 @@ from headrace.model.errors import TaskFailed
 from headrace.model.units import show_time
 from headrace.runtime import crash_notes
 from headrace.runtime.task_logs import current_log, join_log
-from headrace.runtime.worker_report import join_task
+from headrace.runtime.worker_report import join_task, task_is_reported
 
-_REPORTING = 0.3
-"""Seconds until a local worker is restarted: the failure has then been reported."""
+_LEAST_REPORTING = 0.3
+_MOST_REPORTING = 20.0
+"""Seconds until a local worker is restarted, at least and, if its failure has not been reported before, at most."""
 
 
 def call_within(body: Callable[..., Any], arguments: Sequence[Any], timeout: float) -> tuple[Any, float]:
@@ -37,13 +38,21 @@ def call_within(body: Callable[..., Any], arguments: Sequence[Any], timeout: flo
     call.thread.join(timeout)
     if call.thread.is_alive():
         if crash_notes.NOTES is not None:
-            end = threading.Timer(_REPORTING, crash_notes.restart_worker)
-            end.daemon = True
-            end.start()
+            threading.Thread(target=_restart, args=(task_is_reported(),), daemon=True).start()
         raise timed_out(timeout)
     if call.error is not None:
         raise call.error
     return call.value, call.cpu
+
+
+def _restart(is_reported: Callable[[], bool]) -> None:
+    """Restart this worker as soon as its failure is known, or the task would be taken for lost and tried for ever."""
+    time.sleep(_LEAST_REPORTING)
+    end = time.monotonic() + _MOST_REPORTING
+    while not is_reported() and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.05)  # a message may just be on its way
+    crash_notes.restart_worker()
 
 
 def timed_out(timeout: float) -> TaskFailed:

@@ -88,6 +88,7 @@ async def _serve(settings: dict[str, Any]) -> None:
             security=Security(require_encryption=bool(security), **security),
             dashboard=False,
         ) as worker:
+            worker.http_server.stop()  # it has no pages, but others could connect to it
             await worker.finished()
 
 

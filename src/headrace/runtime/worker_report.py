@@ -96,6 +96,22 @@ def join_task() -> Callable[[], None]:
     return lambda: thread_state.__dict__.update(here)
 
 
+def task_is_reported() -> Callable[[], bool]:
+    """On a worker, in a task: a function that says whether its end has been sent to the scheduler."""
+    from distributed.worker import get_worker, thread_state
+
+    worker, key = get_worker(), thread_state.key
+
+    def is_reported() -> bool:
+        state, stream = worker.state.tasks.get(key), worker.batched_stream
+        if (state is not None and state.state == "executing") or stream.buffer:
+            return False
+        sending = getattr(stream.comm, "stream", None)
+        return sending is None or not sending.writing()
+
+    return is_reported
+
+
 def reported() -> dict[str, Any] | None:
     """On a worker, in a task: what it has reported so far."""
     state = _own_state()
