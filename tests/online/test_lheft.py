@@ -1,5 +1,7 @@
 """L-HEFT as it runs: ranks, locality, buffering, rebalancing, joins and losses."""
 
+from types import SimpleNamespace
+
 import numba
 import numpy as np
 import pytest
@@ -348,3 +350,10 @@ def test_just_in_time_takes_the_fastest_free_host():
         program.task(None, work=6.0)
     run = simulate_scheduler(program.graph, hr.Platform.pairwise([1.0, 3.0, 2.0], bandwidth=1e6), Workqueue())
     assert run.executed.host.tolist() == [1, 2]
+
+
+def test_the_mean_follows_which_hosts_are_up_and_not_how_many():
+    rates, scheduler = np.array([[1.0, 2.0, 4.0]]), LHeft()
+    first = scheduler._mean_seconds(SimpleNamespace(hosts_up=np.array([True, True, False])), rates)
+    then = scheduler._mean_seconds(SimpleNamespace(hosts_up=np.array([False, True, True])), rates)
+    assert (first.tolist(), then.tolist()) == ([0.75], [0.375])

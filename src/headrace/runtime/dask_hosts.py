@@ -73,7 +73,8 @@ class Hosts:
         The engine calls the hooks of a plugin only after it has started, and planning is part of that.
         """
         there = self.scheduler.workers
-        known = {*self.address.values(), *(a for a, host in self.host_at.items() if host in self.told)}
+        silent = {host: address for address, host in self.host_at.items() if self.told.get(host) == "silent"}
+        known = {*self.address.values(), *silent.values()}
         return sorted(known - there.keys()), [address for address in there if address not in self.host_at]
 
     def host(self, address: str) -> str:
