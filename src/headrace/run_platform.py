@@ -55,11 +55,13 @@ def platform_of_run(
 
         given = Platform.read(described) if isinstance(described, str | Path) else described
         text = f"as described in {given.name}"
-        return RunPlatform(match_hosts(given, workers_of(cluster.client)), Sources(text, text))
+        return RunPlatform(
+            match_hosts(given, workers_of(cluster.client, patience=cluster.patience)), Sources(text, text)
+        )
     speeds = "as given" if cluster.pids else "measured by a CPU benchmark"
     if not cluster.links_assumed:
         return RunPlatform(cluster.platform, Sources(speeds, "as given"))
-    workers = workers_of(cluster.client, cluster.platform.name)
+    workers = workers_of(cluster.client, cluster.platform.name, cluster.patience)
     links, text = _links(cluster, workers, record)
     return RunPlatform(_with_links(cluster.platform, workers, links), Sources(speeds, text))
 

@@ -124,6 +124,12 @@ class ClusterRestarted(HeadraceError):
     exit_code = 3
 
 
+class ClusterLost(HeadraceError):
+    """The scheduler of a cluster has died, or cannot be reached any more."""
+
+    exit_code = 3
+
+
 class RunStopped(HeadraceError):
     """A run was interrupted by the user."""
 

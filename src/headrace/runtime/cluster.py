@@ -49,7 +49,8 @@ class Cluster:
         self.platform = platform
         self._workers = workers
         self._engine = engine
-        self._patience = patience
+        self.patience = patience
+        """Seconds to wait for a worker when there is none."""
         self.links_assumed = links_assumed
         """Whether nothing is known about the links of the platform, so that a run measures them first."""
 
@@ -85,7 +86,7 @@ class Cluster:
                 observe,
                 timeout=timeout,
                 base=base,
-                patience=self._patience,
+                patience=self.patience,
                 graph=graph,
                 hooks=hooks,
                 policy=policy,

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 _FORGET_SECONDS = 2.0
 _TICK_SECONDS = 0.5
 """How often workers are looked at."""
+_MEND_SECONDS = 2.0
+"""A standstill that lasts longer is examined: an event may have been overlooked."""
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 
@@ -107,6 +109,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Plan: errors raised here are passed to the client unchanged."""
         self.scheduler = scheduler
         self.began: float | None = None
+        self.begun = False
+        """Whether the scheduler's first commands were carried out; until then nothing is told to the coordinator."""
         self.over = self.stopped = False
         self.outbox = Outbox(scheduler, self.topic, self._send)
         self.known = {*self.layout.tasks, *self.layout.follows}
@@ -118,6 +122,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.draining: Draining | None = None
         names = {host.name for host in self.platform.hosts}
         self.hosts = Hosts(scheduler, names.__contains__, self.run_policy.suspect)
+        await self._await_worker()
         for address, worker in scheduler.workers.items():
             self.hosts.note(address, str(worker.name))
         if not scheduler.workers or (self.policy is None and not self.hosts.address):
@@ -145,6 +150,12 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.client not in scheduler.clients:  # it has gone while we planned
             scheduler.loop.add_callback(self.stop)
 
+    async def _await_worker(self) -> None:
+        """Those of a cluster that is being restarted may all be away."""
+        end = engine_time() + self.patience
+        while not self.scheduler.workers and engine_time() < end:
+            await asyncio.sleep(_TICK_SECONDS / 5)
+
     # Hooks called by the engine.
 
     @_guarded
@@ -161,16 +172,23 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             # it is done and then send them by ours, since a worker starts with what it receives first.
             scheduler.loop.add_callback(self._begin)
         else:
+            self.begun = True
+            self._look_for_overlooked()
             hold_unreleased(scheduler, self.layout, self.releases)
-        self._release()
+            self._release()
 
     @_guarded
     def _begin(self) -> None:
-        if self.control is not None and not self.over:
-            self._admit_new()
-            if not self.hosts.address:
-                raise _no_worker(self.platform)
-            self.control.begin(self._now())
+        if self.control is None or self.over or self.begun:
+            return
+        self._look_for_overlooked()
+        self._admit_new()
+        if not self.hosts.address:  # `add_worker` calls this again
+            self.scheduler.loop.call_later(self.patience, self._give_up_without_hosts)
+            return
+        self.begun = True
+        self.control.begin(self._now())
+        self._release()
 
     def transition(self, key: Key, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
         if key in self.known and not self.over:
@@ -205,12 +223,10 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     @_guarded
     def add_worker(self, scheduler: Any, worker: str) -> None:
-        if self.over:
-            return
-        host = str(scheduler.workers[worker].name)
-        self.hosts.note(worker, host)
-        if self.began is not None and self._admit_new(host):
-            self._tell([HostJoined(self._now(), host)])
+        if not self.over:
+            self._host_joined(worker)
+            if self.began is not None and not self.begun:
+                self._begin()
 
     def remove_client(self, scheduler: Any, client: str) -> None:
         if client == self.client:
@@ -378,10 +394,24 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if following is not None:
             self.scheduler.loop.call_later(max(0.0, following - self._now()), self._release)
 
+    def _look_for_overlooked(self) -> None:
+        """Workers that have left or joined while the scheduler planned."""
+        gone, new = self.hosts.overlooked()
+        for address in gone:
+            self._host_left(address)
+        for address in new:
+            self._host_joined(address)
+
+    def _host_joined(self, address: str) -> None:
+        host = str(self.scheduler.workers[address].name)
+        self.hosts.note(address, host)
+        if self.begun and self._admit_new(host):
+            self._tell([HostJoined(self._now(), host)])
+
     def _host_left(self, address: str) -> None:
         was_silent = self.hosts.told.get(self.hosts.host(address)) == "silent"
         host = self.hosts.forget(address)
-        if self.began is None or was_silent:
+        if not self.begun or was_silent or not host:
             return
         if not self.hosts.address:
             self.scheduler.loop.call_later(self.patience, self._give_up_without_hosts)
@@ -439,13 +469,22 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.retries.waiting or self.releases.pending:
             self.watchdog.moved()
         if self.missing:
+            self._mend()
             self.watchdog.check(self.control)
+
+    def _mend(self) -> None:
+        """Go on if something was overlooked."""
+        if self.control is not None and self.begun and self.hosts.usable():
+            self.control.mend(self._now())
+            if self.watchdog.still > _MEND_SECONDS:
+                self._check_progress()
 
     @_guarded
     def _look_at_hosts(self) -> None:
         """Tell the coordinator of hosts that are paused, silent, or back."""
-        if self.over or self.began is None or self.control is None:
+        if self.over or not self.begun or self.control is None:
             return
+        self._look_for_overlooked()
         for host, state in self.hosts.changes():
             address = self.hosts.address_of(host)
             if address is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 import uuid
@@ -18,6 +19,7 @@ import numpy as np
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Scheduler
 from headrace.model.errors import (
+    ClusterLost,
     ClusterRestarted,
     HeadraceError,
     NoPlan,
@@ -29,6 +31,7 @@ from headrace.model.events import Event, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.runtime.asking import ask_workers
 from headrace.runtime.commit import reaches
 from headrace.runtime.dask_plugin import CoordinatorPlugin
 from headrace.runtime.graph import EngineGraph, JobSettings, build_engine_graph
@@ -46,6 +49,8 @@ _LEAST_SILENCE = 30.0
 _RESTARTS = 3
 """How often a run begins again when somebody restarts the cluster."""
 _RESTART_SECONDS = 30.0
+_STOP_SECONDS = 5.0
+"""How long the scheduler may take to hear that a run is over: it may be frozen."""
 _FETCH_SECONDS = 30.0
 """How long to wait for the results of a failed run: they exist, but their worker may be gone."""
 
@@ -215,7 +220,10 @@ def _all_reach(client: Any, program: Program, keeping: Keeping) -> bool:
     """Whether all workers see the record's folder; asked only if kept files are to be read."""
     if not any(isinstance(item.value, Kept) and item.value.file for item in program.inputs()):
         return True
-    return all(client.run(reaches, keeping.folder, folder_token(keeping.key)).values())
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    question = (keeping.folder, folder_token(keeping.key))
+    answers = ask_workers(client, reaches, dict.fromkeys(workers, question))
+    return len(answers) == len(workers) and all(answers.values())
 
 
 class _Run:
@@ -299,11 +307,7 @@ class _Run:
             message = self.messages.get(timeout=_LISTEN_SECONDS)
         except Empty:
             if self.client.status != "running":
-                raise NoPlan(
-                    "the connection to the cluster is lost",
-                    where="run",
-                    hint="restart the cluster and run again",
-                ) from None
+                raise _cluster_lost() from None
             if time.monotonic() - self.heard > self.patience:
                 raise RunStalled(
                     f"the cluster's scheduler has not been heard of for {self.patience:g} s",
@@ -396,6 +400,16 @@ class _Run:
         return results
 
 
+def _cluster_lost() -> ClusterLost:
+    # Its attempts to connect again would be shown with tracebacks.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    return ClusterLost(
+        "the connection to the cluster's scheduler is lost",
+        where="run",
+        hint="see that the scheduler runs, then `headrace resume`",
+    )
+
+
 _WAKE: dict[str, Any] = {"events": (), "measured": ()}
 """An empty message that wakes a waiting client."""
 
@@ -416,8 +430,9 @@ class _Listening:
         self.client.subscribe_topic(self.topic, lambda event: self.messages.put(event[1]))
 
     def __exit__(self, *_: object) -> None:
-        with suppress(Exception):
-            self.client.unsubscribe_topic(self.topic)
+        if self.client.status == "running":  # else it would wait for a new connection
+            with suppress(Exception):
+                self.client.unsubscribe_topic(self.topic)
 
 
 class _Installed:
@@ -441,5 +456,11 @@ class _Installed:
 
     def __exit__(self, *_: object) -> None:
         # The cluster may be gone by now; the error that ended the run matters more.
-        with suppress(Exception):
-            self.client.log_event(self.plugin.stop_topic, {})
+        if self.client.status == "running":
+            with suppress(Exception):
+                self.client.sync(
+                    self.client.scheduler.log_event,
+                    topic=self.plugin.stop_topic,
+                    msg={},
+                    callback_timeout=_STOP_SECONDS,
+                )

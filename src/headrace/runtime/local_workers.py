@@ -99,9 +99,7 @@ class _Fleet:
         self.supervise(host.name)
 
     def supervise(self, name: str) -> None:
-        threading.Thread(
-            target=self.watch, args=(name,), name=f"supervisor of {name}", daemon=True
-        ).start()
+        threading.Thread(target=self.watch, args=(name,), name=f"supervisor of {name}", daemon=True).start()
 
     def start(self, name: str) -> None:
         host = self.hosts[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,9 +14,11 @@ from headrace.runtime.network_probe import BUDGET, group_by_machine, probe_links
 from headrace.runtime.probe import probe_speeds
 
 
-def workers_of(client: Any, where: str = "cluster") -> list[Worker]:
-    """The workers of a cluster, in order of their names."""
-    info = client.scheduler_info(n_workers=-1)["workers"]
+def workers_of(client: Any, where: str = "cluster", patience: float = 0.0) -> list[Worker]:
+    """The workers of a cluster, in order of their names; if there is none, wait so many seconds for one."""
+    end = time.monotonic() + patience
+    while not (info := client.scheduler_info(n_workers=-1)["workers"]) and time.monotonic() < end:
+        time.sleep(0.1)
     if not info:
         raise UsageError(
             "the cluster has no workers", where=where, hint="start `dask worker` processes for it"

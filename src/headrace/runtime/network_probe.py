@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from headrace.model.errors import HeadraceError
 from headrace.model.machines import MachineLinks
+from headrace.runtime.asking import ask_workers
 
 BUDGET = 12.0
 """Seconds after which no further pairs are measured."""
@@ -21,6 +21,8 @@ _RELIABLE = 0.08
 """A transfer that takes this many seconds is long enough to trust its rate."""
 _PATIENCE = 8.0
 """Seconds after which a transfer is given up; the rate is then below what was asked for in that time."""
+_ROUND_PATIENCE = 45.0
+"""Seconds after which a worker that has not finished a round of measurements is given up."""
 _RINGS = 3
 _payload = b""
 """On a worker: random bytes, which the engine cannot compress."""
@@ -108,14 +110,8 @@ def _round(client: Any, source_of: Mapping[str, str]) -> dict[tuple[str, str], P
     """Measure these pairs (source by target) at the same time; a pair that fails is left out."""
     if not source_of:
         return {}
-    try:
-        answers = client.run(_pull_from, dict(source_of), workers=list(source_of), on_error="return")
-    except ImportError as error:
-        raise HeadraceError(
-            f"a worker cannot load headrace: {error}",
-            where="cluster",
-            hint="install the same version of headrace for the scheduler and the workers",
-        ) from error
+    questions = dict.fromkeys(source_of, (dict(source_of),))
+    answers = ask_workers(client, _pull_from, questions, _ROUND_PATIENCE)
     return {
         (source_of[target], target): PairRate(*answer)
         for target, answer in answers.items()

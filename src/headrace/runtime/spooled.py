@@ -11,10 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from headrace.runtime.asking import ask_workers
 from headrace.runtime.kept_files import Part, write_kept
 
 _PREFIX = "spool://"
 _CHUNK = 8 << 20
+_PATIENCE = 120.0
+"""Seconds that a worker may take to send a chunk."""
 """Bytes per message: they pass through the engine's scheduler."""
 
 
@@ -61,11 +64,12 @@ def fetch_spooled(client: Any, file: str, target: Path) -> str:
 
 def _ask(client: Any, address: str, function: Any, *arguments: Any) -> Any:
     try:
-        return client.run(function, *arguments, workers=[address])[address]
-    except OSError:
-        raise
+        answers = ask_workers(client, function, {address: arguments}, _PATIENCE)
     except Exception as error:  # the engine has many ways to say that a worker is gone
         raise OSError(None, f"{type(error).__name__}: {error}") from error
+    if address not in answers:
+        raise OSError(None, f"{address} is gone or does not answer")
+    return answers[address]
 
 
 def _read_spooled(name: str, offset: int, dask_worker: Any = None) -> bytes:
