@@ -1,10 +1,10 @@
 """Runs that are killed and resumed, and kept data with flipped bits: python -m bench.resume --kills 50 --flips 200.
 
 Each case is a random program. `headrace run` is killed by SIGKILL: its client, its scheduler, a worker, or all of them
-at a random moment, or the client at every write to the record and of a result file. `headrace resume` is called until it
-is done, on the same workers or on others, and is killed itself at times. Counted are committed tasks that were executed
-again, wrong results, and commands that did not end within --limit seconds. For the flips, random bits of what runs have
-kept and written are flipped; each must be found, as by `headrace runs --verify`, and repaired by a resume.
+at a random moment, or the client at every write to the record and of a result file. `headrace resume` is called until
+it is done, on the same workers or on others, and is killed itself at times. Counted are committed tasks that were
+executed again, wrong results, and commands that did not end within --limit seconds. For the flips, random bits of what
+runs have kept and written are flipped; each must be found, as by `headrace runs --verify`, and repaired by a resume.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`headrace` that ends by SIGKILL at a chosen write: python -m bench.resume_client POINT ARGUMENTS...
 
 POINT is `-` for none, or WHAT:NUMBER:WHEN, such as journal:3:before. WHAT is `journal`, a transaction of the record, or
-`file`, a result file; WHEN is `before` it is made permanent, or `after`. The points exist in this process only: they are
-put around the functions that write.
+`file`, a result file; WHEN is `before` it is made permanent, or `after`. The points exist in this process only: they
+are put around the functions that write.
 """
 
 from __future__ import annotations

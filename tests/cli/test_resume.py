@@ -91,38 +91,45 @@ def test_a_killed_run_is_resumed(tmp_path):
     process.kill()
     process.communicate()
     (tmp_path / "hold").unlink()
-    shown = headrace("resume", "--dry-run", "--json", cwd=tmp_path)
-    assert shown.code == 0, shown.err
-    facts = json.loads(shown.out)
-    assert (facts["reused"], facts["to_run"]) == (["t0", "t1", "t2"], ["t3", "t4", "t5"])
-    assert executed(tmp_path) == ["t0", "t1", "t2", "t3"]
     done = headrace("resume", "last", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
+    assert "3 of 6 tasks are committed, 3 are left to run" in done.err
     answer = json.loads(done.out)
     assert answer["reused"] == ["t0", "t1", "t2"]
     assert [task["id"] for task in answer["tasks"]] == ["t3", "t4", "t5"]
     assert executed(tmp_path) == ["t0", "t1", "t2", "t3", "t3", "t4", "t5"]
     assert (tmp_path / "answer.json").read_text() == "6\n"
-    facts = json.loads(headrace("runs", "last", "--json", cwd=tmp_path).out)
-    assert [row["session"] for row in facts["rows"]] == [1, 1, 1, 2, 2, 2]
-    assert len(facts["sessions"]) == 2
-    assert [r["item"] for r in facts["results"]] == ["x5"]
+    with Record.open(tmp_path / ".headrace") as record:
+        assert [row.session for row in record.tasks("last")] == [1, 1, 1, 2, 2, 2]
+        assert len(record.sessions("last")) == 2
+        assert [row.item for row in record.results("last")] == ["x5"]
 
 
 @pytest.mark.slow
 def test_a_cancelled_run_is_stopped_and_can_be_resumed(tmp_path):
+    none = headrace("runs", cwd=tmp_path)
+    assert (none.code, none.out, none.err) == (0, "", "no runs yet\n")
     process = start(place(tmp_path, hold=True), *FAST)
     assert headrace("resume", cwd=tmp_path).err.count("is running") == 1
     ended = headrace("cancel", "last", cwd=tmp_path)
     assert ended.code == 0, ended.err
     assert ended.out.strip().endswith(": stopped")
+    assert "headrace resume" in ended.err
     _, err = process.communicate(timeout=60)
     assert (process.returncode, "cancelled" in err) == (130, True)
     again = headrace("cancel", "last", cwd=tmp_path)
     assert (again.code, "is not running: stopped" in again.err) == (2, True)
     (tmp_path / "hold").unlink()
-    assert headrace("resume", cwd=tmp_path).code == 0
+    shown = headrace("resume", "--dry-run", "--json", cwd=tmp_path)
+    assert shown.code == 0, shown.err
+    facts = json.loads(shown.out)
+    assert (facts["reused"], facts["to_run"]) == (["t0", "t1", "t2"], ["t3", "t4", "t5"])
+    assert executed(tmp_path) == ["t0", "t1", "t2", "t3"]
+    done = headrace("resume", "--retries", "1", "--keep", "results", cwd=tmp_path)
+    assert done.code == 0, done.err
     assert (tmp_path / "answer.json").read_text() == "6\n"
+    facts = json.loads(headrace("runs", "last", "--json", cwd=tmp_path).out)
+    assert len(facts["sessions"]) == 2
     assert list((tmp_path / ".headrace" / "alive").iterdir()) == []
 
 
@@ -170,12 +177,12 @@ def test_a_program_that_has_changed_is_refused(tmp_path):
     finished(tmp_path)
     text = (tmp_path / "prog.py").read_text()
     (tmp_path / "prog.py").write_text(text + "# a remark\n")
+    assert headrace("resume", cwd=tmp_path).code == 0
+    (tmp_path / "prog.py").write_text(text.replace("sum(values) + 1", "sum(values) + 2"))
     refused = headrace("resume", cwd=tmp_path)
-    assert (refused.code, "prog.py changed since" in refused.err, "--anyway" in refused.err) == (
-        2,
-        True,
-        True,
-    )
+    assert refused.code == 2
+    assert "the code of 't0', 't1', 't2' and 3 more changed since" in refused.err
+    assert "--anyway" in refused.err
     assert headrace("resume", "--anyway", cwd=tmp_path).code == 0
     (tmp_path / "prog.py").write_text(text.replace("range(6)", "range(7)"))
     refused = headrace("resume", "--anyway", cwd=tmp_path)

@@ -123,7 +123,7 @@ def test_a_failing_task_shows_its_error_and_keeps_other_results(tmp_path: Path) 
 def test_an_interrupt_ends_all_workers_and_exits_130(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     process = subprocess.Popen(
-        [sys.executable, "-m", "headrace.cli", "run", "slow.py", "--workers", "2"],
+        [sys.executable, "-m", "headrace.cli", "run", "slow.py", "--workers", "2", "-s", "dask"],
         cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:

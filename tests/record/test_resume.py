@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from bench.chaos_clusters import TlsGround
 from bench.resume import Counts, Trial, local_trial, scheduler_trial, where
 from bench.resume_case import Case

@@ -144,6 +144,8 @@ def test_inputs_that_have_changed_are_refused(cluster: Cluster, tmp_path: Path) 
     with pytest.raises(ProgramChanged, match=r"the input .*in.txt changed"):
         hr.resume(done.id, program, record=tmp_path)
     assert hr.resume(done.id, program, record=tmp_path, anyway=True).results == {"text": "abc"}
+    with Record.open(tmp_path) as record:
+        assert record.last().status == "done"
     program.task(one, name="more")
     with pytest.raises(ProgramChanged, match="tasks and data"):
         hr.resume(done.id, program, record=tmp_path, anyway=True)

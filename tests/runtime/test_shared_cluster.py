@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from bench.chaos_clusters import TlsGround
+
 from headrace.record import Record
 
 from .tasks import increment, wait_for_file

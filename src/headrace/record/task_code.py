@@ -7,10 +7,13 @@ kind that is not understood here, the task has no digest, and any change of the 
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
+import sys
+import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType, NoneType
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from headrace.model.program import Command, Program
 MOST_TASKS = 20_000
 """Larger programs have no digests: they would take longer to store than they are worth."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
+_VALUES = (*_PLAIN, tuple, list, dict, set, frozenset)
 
 
 class _NotUnderstoodError(Exception):
@@ -107,17 +111,20 @@ class _Walk:
             yield from self._code(value)
 
     def _code(self, value: Any) -> Iterator[str]:
-        if isinstance(value, BuiltinFunctionType | np.ufunc):
-            yield f"{getattr(value, '__module__', '')}.{value.__name__}"
-        elif isinstance(value, CodeType):
+        if isinstance(value, CodeType):
             yield from self._code_object(value)
-        elif not isinstance(value, FunctionType | type):
-            raise _NotUnderstoodError(type(value).__qualname__)
-        elif id(value) in self.seen:
-            yield f"again {value.__qualname__}"
-        else:
+        elif _is_named(value) and _is_installed(value):
+            yield f"{value.__module__}.{value.__qualname__}"
+        elif isinstance(value, FunctionType | type):
+            if id(value) in self.seen:
+                yield f"again {value.__qualname__}"
+                return
             self.seen.add(id(value))
             yield from self._function(value) if isinstance(value, FunctionType) else self._class(value)
+        elif isinstance(getattr(value, "__wrapped__", None), FunctionType):
+            yield from self._code(value.__wrapped__)
+        else:
+            raise _NotUnderstoodError(type(value).__qualname__)
 
     def _function(self, function: FunctionType) -> Iterator[str]:
         yield from self._code_object(function.__code__)
@@ -148,7 +155,7 @@ class _Walk:
         for name, value in sorted(vars(kind).items()):
             inner = value.__func__ if isinstance(value, staticmethod | classmethod) else value
             inner = inner.fget if isinstance(inner, property) else inner
-            if isinstance(inner, FunctionType | _PLAIN) and name not in ("__module__", "__firstlineno__"):
+            if isinstance(inner, FunctionType) or (isinstance(inner, _VALUES) and not name.startswith("__")):
                 yield name
                 yield from self.lines(inner)
 
@@ -159,9 +166,32 @@ class _Walk:
             yield from self.lines(constant)
 
 
+def _is_named(value: Any) -> bool:
+    """Whether a name can say what a value is: a function or a class, and not a method of some object."""
+    bound = getattr(value, "__self__", None)
+    named = isinstance(getattr(value, "__module__", None), str) and hasattr(value, "__qualname__")
+    return named and isinstance(bound, ModuleType | NoneType)
+
+
+def _is_installed(value: Any) -> bool:
+    """Whether a function or class belongs to Python or an installed package, whose changes are not looked for."""
+    module = sys.modules.get(value.__module__)
+    if module is None:
+        return False
+    file = getattr(module, "__file__", None)
+    return (file is None and module.__name__ != "__main__") or str(file).startswith(_installed())
+
+
+@functools.cache
+def _installed() -> tuple[str, ...]:
+    return tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+
+
 def _names(code: CodeType) -> set[str]:
-    """Names that a function and the functions inside it look up."""
-    found = set(code.co_names)
+    """Global names that a function and the functions inside it look up."""
+    found = {
+        step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found |= _names(constant)
