@@ -5,7 +5,7 @@ import socket
 from pathlib import Path, PurePosixPath
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.model.errors import BadFile
@@ -27,7 +27,7 @@ NAMES = st.text(
     st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20
 ).filter(lambda name: name not in (".", ".."))
 TREES = st.dictionaries(
-    NAMES, st.one_of(st.binary(max_size=300), st.dictionaries(NAMES, st.binary(max_size=300)))
+    NAMES, st.one_of(st.binary(max_size=100), st.dictionaries(NAMES, st.binary(max_size=100), max_size=3))
 )
 
 
@@ -45,6 +45,7 @@ def contents(root: Path) -> dict[str, bytes | None]:
     return dict(sorted(found.items()))
 
 
+@settings(max_examples=30, deadline=None)
 @given(TREES, st.integers(1, 100))
 def test_what_is_read_in_ranges_is_written_the_same(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[str, bytes | dict[str, bytes]], step: int

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,17 @@ import pytest
 import headrace as hr
 from headrace.core.scheduler import Assign, WakeConditions
 from headrace.core.view import RunView
+from headrace.formats.loading import load_program
+from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event
+from headrace.runtime import execute
 from headrace.runtime.cluster import Cluster, open_local
 from headrace.runtime.files import StagedFile
+from headrace.runtime.input_files import InputFile, seen_folders
+from headrace.runtime.run_policy import RunPolicy
 
 MB = 1_000_000
+EXAMPLE = Path(__file__).parents[2] / "examples" / "words" / "words.json"
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +173,64 @@ def test_results_are_files_and_folders(cluster: Cluster, tmp_path: Path) -> None
     assert Path(big.path) == tmp_path / "big.bin"
     again = hr.run(program, on=cluster, record=tmp_path / "record", output=tmp_path)
     assert "not empty" in str(again.failure) or not any((tmp_path / "made" / "out").iterdir())
+
+
+def test_commands_of_a_workflow_file(cluster: Cluster, tmp_path: Path) -> None:
+    program = load_program(EXAMPLE, commands=True)
+    run = hr.run(program, on=cluster, scheduler="heft", record=tmp_path / "record", output=tmp_path)
+    assert run.failure is None
+    words = (EXAMPLE.parent / "words.txt").read_text().split()
+    counted = [line.split() for line in (tmp_path / "counts.txt").read_text().splitlines()]
+    assert {word: int(number) for number, word in counted} == Counter(words)
+
+
+def test_inputs_in_shared_folders_are_read_in_place(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(pattern(MB))
+    program = hr.Program("in place")
+    big = program.input("big", tmp_path / "big")
+    program.output(program.task(lambda path: str(path.resolve()), inputs=[big], outputs=["where"]))
+    run = hr.run(program, on=cluster, record=tmp_path / "record", output=tmp_path)
+    assert run.results["where"] == str((tmp_path / "big").resolve())
+
+
+def test_who_sees_an_input() -> None:
+    lab = hr.Platform(
+        (hr.Site("uw", (hr.Host("a"),), shared_folders=("/data",)), hr.Site("home", (hr.Host("b"),)))
+    )
+    seen = seen_folders(lab, ["/scratch"], here=False)
+    found = {
+        (path, host): InputFile("x", "x", "t", path, shared=seen).is_seen_by(host)
+        for path in ("/data/x", "/data2/x", "/scratch/x", "/home/x")
+        for host in ("a", "b")
+    }
+    assert [key for key, sees in found.items() if sees] == [
+        ("/data/x", "a"),
+        ("/scratch/x", "a"),
+        ("/scratch/x", "b"),
+    ]
+    with pytest.raises(UsageError, match="absolute"):
+        RunPolicy(shared=("data",))
+
+
+def test_an_input_that_has_changed_is_not_used(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It changes after the run has begun, before a worker asks for it."""
+    path = tmp_path / "big"
+    path.write_bytes(pattern(MB))
+    program = hr.Program("changed")
+    big = program.input("big", path)
+    program.output(program.task(read, inputs=[big], outputs=["size"]))
+
+    def change(*given: Any) -> Any:
+        path.write_bytes(b"x")
+        return plugin(*given)
+
+    plugin = execute._Attempt._plugin
+    monkeypatch.setattr(execute, "seen_folders", lambda *_, **__: {})
+    monkeypatch.setattr(execute._Attempt, "_plugin", change)
+    run = hr.run(program, on=cluster, record=tmp_path / "record", output=tmp_path)
+    assert "has changed since the run began" in str(run.failure)
 
 
 def test_files_without_a_record(cluster: Cluster) -> None:
