@@ -18,6 +18,7 @@ from headrace.runtime.file_trees import (
     TreeWriter,
     checksum_of_tree,
     copy_tree,
+    identity_of,
     link_tree,
     remove_tree,
     scan,
@@ -182,3 +183,13 @@ def test_too_many_and_too_few_bytes_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "c").write_bytes(b"a")
     with pytest.raises(OSError, match="shorter"):
         TreeReader(tmp_path / "c", tree).read(0)
+
+
+def test_identity_changes_with_the_contents(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "a").write_bytes(b"abc")
+    assert identity_of(tmp_path / "x" / "a") == checksum_of(tmp_path / "x" / "a")
+    before = identity_of(tmp_path / "x")
+    assert before == identity_of(tmp_path / "x")
+    (tmp_path / "x" / "a").write_bytes(b"abcd")
+    assert identity_of(tmp_path / "x") != before
