@@ -46,7 +46,7 @@ def test_a_run_fetches_its_inputs(cluster: Cluster, server: str, tmp_path: Path)
     program.output(program.task(lambda path: path.stat().st_size, inputs=[large], outputs=["size"]))
     program.output(program.task(lambda path: (path.name, path.read_text()), inputs=[small], outputs=["text"]))
     program.output(program.task(lambda path: (path / "a").read_text(), inputs=[tree], outputs=["a"]))
-    run = hr.run(program, on=cluster, record=tmp_path / "record", output=tmp_path)
+    run = hr.run(program, on=cluster, scheduler="heft", record=tmp_path / "record", output=tmp_path)
     assert run.failure is None
     assert run.results == {"size": 3_000_000, "text": ("small.txt", "small"), "a": "in a folder"}
 
@@ -54,7 +54,7 @@ def test_a_run_fetches_its_inputs(cluster: Cluster, server: str, tmp_path: Path)
 def test_what_is_not_there_fails_its_task(cluster: Cluster, server: str, tmp_path: Path) -> None:
     program = hr.Program("missing")
     program.output(program.task(len, inputs=[program.input("x", f"{server}/x")], outputs=["y"]))
-    run = hr.run(program, on=cluster, record=tmp_path / "record", output=tmp_path)
+    run = hr.run(program, on=cluster, scheduler="heft", record=tmp_path / "record", output=tmp_path)
     assert "404" in str(run.failure)
     assert "/x" in str(run.failure)
 
