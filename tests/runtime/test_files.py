@@ -359,11 +359,10 @@ def test_a_lost_copy_is_made_again(tmp_path: Path) -> None:
         program.output(program.task(read_or_kill, inputs=[made], outputs=[f"r{i}"], work=0.5))
     with open_local(2) as cluster:
         cluster.client.run(forget_links)
-        for scheduler in ("heft", "lheft"):
-            run = go(program, cluster, tmp_path, scheduler=scheduler)
-            assert run.failure is None
-            assert set(run.results.values()) == {(size, True, "made.bin")}
-            killed.unlink()
+        run = go(program, cluster, tmp_path)
+    assert run.failure is None
+    assert set(run.results.values()) == {(size, True, "made.bin")}
+    assert killed.exists()
 
 
 def peak_memory() -> int:
