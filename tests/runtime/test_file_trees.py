@@ -5,7 +5,7 @@ import socket
 from pathlib import Path, PurePosixPath
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.model.errors import BadFile
@@ -18,6 +18,7 @@ from headrace.runtime.file_trees import (
     TreeWriter,
     checksum_of_tree,
     copy_tree,
+    identity_of,
     link_tree,
     remove_tree,
     scan,
@@ -27,7 +28,7 @@ NAMES = st.text(
     st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=20
 ).filter(lambda name: name not in (".", ".."))
 TREES = st.dictionaries(
-    NAMES, st.one_of(st.binary(max_size=300), st.dictionaries(NAMES, st.binary(max_size=300)))
+    NAMES, st.one_of(st.binary(max_size=100), st.dictionaries(NAMES, st.binary(max_size=100), max_size=3))
 )
 
 
@@ -45,6 +46,7 @@ def contents(root: Path) -> dict[str, bytes | None]:
     return dict(sorted(found.items()))
 
 
+@settings(max_examples=30, deadline=None)
 @given(TREES, st.integers(1, 100))
 def test_what_is_read_in_ranges_is_written_the_same(
     tmp_path_factory: pytest.TempPathFactory, tree: dict[str, bytes | dict[str, bytes]], step: int
@@ -181,3 +183,13 @@ def test_too_many_and_too_few_bytes_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "c").write_bytes(b"a")
     with pytest.raises(OSError, match="shorter"):
         TreeReader(tmp_path / "c", tree).read(0)
+
+
+def test_identity_changes_with_the_contents(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "a").write_bytes(b"abc")
+    assert identity_of(tmp_path / "x" / "a") == checksum_of(tmp_path / "x" / "a")
+    before = identity_of(tmp_path / "x")
+    assert before == identity_of(tmp_path / "x")
+    (tmp_path / "x" / "a").write_bytes(b"abcd")
+    assert identity_of(tmp_path / "x") != before

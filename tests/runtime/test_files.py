@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,17 @@ import pytest
 import headrace as hr
 from headrace.core.scheduler import Assign, WakeConditions
 from headrace.core.view import RunView
+from headrace.formats.loading import load_program
+from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event
+from headrace.runtime import execute
 from headrace.runtime.cluster import Cluster, open_local
 from headrace.runtime.files import StagedFile
+from headrace.runtime.input_files import InputFile, seen_folders
+from headrace.runtime.run_policy import RunPolicy
 
 MB = 1_000_000
+EXAMPLE = Path(__file__).parents[2] / "examples" / "words" / "words.json"
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +63,10 @@ def two_readers(size: int) -> hr.Program:
     return program
 
 
+def go(program: hr.Program, cluster: Cluster, folder: Path, scheduler: Any = "heft", **more: Any) -> Any:
+    return hr.run(program, on=cluster, scheduler=scheduler, record=folder / "record", output=folder, **more)
+
+
 def moved(run: Any) -> float:
     return sum(event.size for event in run.outcome.events if isinstance(event, DataMoved))
 
@@ -76,7 +87,7 @@ class Placed:
 
 def test_a_large_file_is_streamed_from_worker_to_worker(cluster: Cluster, tmp_path: Path) -> None:
     size = 5 * MB + 17
-    run = hr.run(two_readers(size), on=cluster, scheduler="heft", record=tmp_path, output=tmp_path)
+    run = go(two_readers(size), cluster, tmp_path)
     assert run.failure is None
     assert run.results == {f"r{i}": (size, True, "made.bin") for i in range(2)}
     assert size <= moved(run) < size + 1000
@@ -104,7 +115,7 @@ def test_inputs_are_sent_to_the_workers_that_ask(
     program.output(
         program.task(["cat", "{tree}/link"], inputs=[tree], outputs=["text"], stdout="text"), "text.txt"
     )
-    run = hr.run(program, on=cluster, record=tmp_path / "record", output=tmp_path)
+    run = go(program, cluster, tmp_path)
     assert run.failure is None
     assert run.results["size"] == (3 * MB, True, "big")
     assert run.results["names"] == ["empty", "link", "sub", "sub/a"]
@@ -143,9 +154,7 @@ def test_a_damaged_copy_is_made_again(cluster: Cluster, tmp_path: Path) -> None:
         program.task(lambda p, _: read(p), inputs=[made, first], outputs=["read"], work=0.5, name="reader")
     )
     placed = Placed({"reader": "w1"})
-    run = hr.run(
-        program, on=cluster, scheduler=placed, record=tmp_path / "r", output=tmp_path, keep="results"
-    )
+    run = go(program, cluster, tmp_path, scheduler=placed, keep="results")
     assert run.failure is None
     assert run.results["read"] == (4 * MB, True, "made.bin")
     assert runs.read_text() == "xx"
@@ -156,7 +165,7 @@ def test_results_are_files_and_folders(cluster: Cluster, tmp_path: Path) -> None
     folder = program.task(["mkdir", "-p", "{out}/a/b"], outputs=["out"], work=0.01)
     program.output(folder, "made/out")
     program.output(program.task(lambda: make(2 * MB), outputs=["big"], work=0.01), "big.bin")
-    run = hr.run(program, on=cluster, record=tmp_path / "record", output=tmp_path)
+    run = go(program, cluster, tmp_path)
     assert run.failure is None
     assert (tmp_path / "made" / "out" / "a" / "b").is_dir()
     assert (tmp_path / "big.bin").read_bytes() == pattern(2 * MB)
@@ -164,8 +173,66 @@ def test_results_are_files_and_folders(cluster: Cluster, tmp_path: Path) -> None
     big = run.results["big"]
     assert isinstance(big, StagedFile)
     assert Path(big.path) == tmp_path / "big.bin"
-    again = hr.run(program, on=cluster, record=tmp_path / "record", output=tmp_path)
+    again = go(program, cluster, tmp_path)
     assert "not empty" in str(again.failure) or not any((tmp_path / "made" / "out").iterdir())
+
+
+def test_commands_of_a_workflow_file(cluster: Cluster, tmp_path: Path) -> None:
+    program = load_program(EXAMPLE, commands=True)
+    run = go(program, cluster, tmp_path)
+    assert run.failure is None
+    words = (EXAMPLE.parent / "words.txt").read_text().split()
+    counted = [line.split() for line in (tmp_path / "counts.txt").read_text().splitlines()]
+    assert {word: int(number) for number, word in counted} == Counter(words)
+
+
+def test_inputs_in_shared_folders_are_read_in_place(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "big").write_bytes(pattern(MB))
+    program = hr.Program("in place")
+    big = program.input("big", tmp_path / "big")
+    program.output(program.task(lambda path: str(path.resolve()), inputs=[big], outputs=["where"]))
+    run = go(program, cluster, tmp_path)
+    assert run.results["where"] == str((tmp_path / "big").resolve())
+
+
+def test_who_sees_an_input() -> None:
+    lab = hr.Platform(
+        (hr.Site("uw", (hr.Host("a"),), shared_folders=("/data",)), hr.Site("home", (hr.Host("b"),)))
+    )
+    seen = seen_folders(lab, ["/scratch"], here=False)
+    found = {
+        (path, host): InputFile("x", "x", "t", path, shared=seen).is_seen_by(host)
+        for path in ("/data/x", "/data2/x", "/scratch/x", "/home/x")
+        for host in ("a", "b")
+    }
+    assert [key for key, sees in found.items() if sees] == [
+        ("/data/x", "a"),
+        ("/scratch/x", "a"),
+        ("/scratch/x", "b"),
+    ]
+    with pytest.raises(UsageError, match="absolute"):
+        RunPolicy(shared=("data",))
+
+
+def test_an_input_that_has_changed_is_not_used(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It changes after the run has begun, before a worker asks for it."""
+    path = tmp_path / "big"
+    path.write_bytes(pattern(MB))
+    program = hr.Program("changed")
+    big = program.input("big", path)
+    program.output(program.task(read, inputs=[big], outputs=["size"]))
+
+    def change(*given: Any) -> Any:
+        path.write_bytes(b"x")
+        return plugin(*given)
+
+    plugin = execute._Attempt._plugin
+    monkeypatch.setattr(execute, "seen_folders", lambda *_, **__: {})
+    monkeypatch.setattr(execute._Attempt, "_plugin", change)
+    run = go(program, cluster, tmp_path)
+    assert "has changed since the run began" in str(run.failure)
 
 
 def test_files_without_a_record(cluster: Cluster) -> None:
@@ -176,7 +243,7 @@ def test_files_without_a_record(cluster: Cluster) -> None:
 
 
 def test_nothing_stays_on_the_workers(cluster: Cluster, tmp_path: Path) -> None:
-    hr.run(two_readers(MB), on=cluster, record=tmp_path, output=tmp_path)
+    go(two_readers(MB), cluster, tmp_path)
 
     def left(dask_worker: Any) -> list[str]:
         folder = Path(dask_worker.local_directory) / "headrace-files"
@@ -199,7 +266,7 @@ def test_a_task_that_changes_its_input_fails(cluster: Cluster, tmp_path: Path) -
     program = hr.Program("spoils")
     made = program.task(lambda: make(MB), outputs=["made"], work=0.01)
     program.output(program.task(spoil, inputs=[made], outputs=["x"], work=0.01))
-    run = hr.run(program, on=cluster, record=tmp_path, output=tmp_path)
+    run = go(program, cluster, tmp_path)
     assert "has changed while it ran" in str(run.failure)
 
 
@@ -224,7 +291,7 @@ def test_kept_files_are_not_made_again(cluster: Cluster, tmp_path: Path, reached
     if not reached:
         cluster.client.run(reach_nothing)
     try:
-        first = hr.run(program, on=cluster, record=record, output=tmp_path)
+        first = go(program, cluster, tmp_path)
         assert "not yet" in str(first.failure)
         assert (tmp_path / "made.bin").read_bytes() == pattern(MB)
         fail.unlink()
@@ -261,7 +328,7 @@ def test_a_damaged_kept_file_is_made_again(cluster: Cluster, tmp_path: Path) -> 
     runs = tmp_path / "runs"
     program = hr.Program("flip")
     program.output(program.task(lambda: counted(runs), outputs=["made"], work=0.01), "made.bin")
-    first = hr.run(program, on=cluster, record=tmp_path / "record", output=tmp_path)
+    first = go(program, cluster, tmp_path)
     kept = next(p for p in (tmp_path / "record" / "kept" / first.id).iterdir() if p.stat().st_size == MB)
     kept.chmod(0o600)
     with kept.open("r+b") as file:
@@ -292,11 +359,10 @@ def test_a_lost_copy_is_made_again(tmp_path: Path) -> None:
         program.output(program.task(read_or_kill, inputs=[made], outputs=[f"r{i}"], work=0.5))
     with open_local(2) as cluster:
         cluster.client.run(forget_links)
-        for scheduler in ("heft", "lheft"):
-            run = hr.run(program, on=cluster, scheduler=scheduler, record=tmp_path / "r", output=tmp_path)
-            assert run.failure is None
-            assert set(run.results.values()) == {(size, True, "made.bin")}
-            killed.unlink()
+        run = go(program, cluster, tmp_path)
+    assert run.failure is None
+    assert set(run.results.values()) == {(size, True, "made.bin")}
+    assert killed.exists()
 
 
 def peak_memory() -> int:
@@ -330,11 +396,11 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
         program.output(program.task(count, inputs=[made], outputs=[f"r{i}"], work=5.0, name=f"r{i}"))
     with open_local(2) as cluster:
         cluster.client.run(forget_links)
-        hr.run(two_readers(2 * MB), on=cluster, record=tmp_path / "r", output=tmp_path)  # loads code
+        go(two_readers(2 * MB), cluster, tmp_path)  # loads code
         before = {**cluster.client.run(peak_memory), "here": peak_memory()}
         before = {**cluster.client.run(peak_memory), "here": peak_memory()}
         placed = Placed({"r1": "w1"})
-        run = hr.run(program, on=cluster, scheduler=placed, record=tmp_path / "r", output=tmp_path)
+        run = go(program, cluster, tmp_path, scheduler=placed)
         after = {**cluster.client.run(peak_memory), "here": peak_memory()}
     assert run.failure is None
     assert (run.results["r0"], run.results["r1"]) == (size, size)

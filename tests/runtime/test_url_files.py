@@ -4,6 +4,7 @@ import functools
 import http.server
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import fsspec
@@ -45,7 +46,7 @@ def test_a_run_fetches_its_inputs(cluster: Cluster, server: str, tmp_path: Path)
     program.output(program.task(lambda path: path.stat().st_size, inputs=[large], outputs=["size"]))
     program.output(program.task(lambda path: (path.name, path.read_text()), inputs=[small], outputs=["text"]))
     program.output(program.task(lambda path: (path / "a").read_text(), inputs=[tree], outputs=["a"]))
-    run = hr.run(program, on=cluster, record=tmp_path / "record", output=tmp_path)
+    run = hr.run(program, on=cluster, scheduler="heft", record=tmp_path / "record", output=tmp_path)
     assert run.failure is None
     assert run.results == {"size": 3_000_000, "text": ("small.txt", "small"), "a": "in a folder"}
 
@@ -53,14 +54,13 @@ def test_a_run_fetches_its_inputs(cluster: Cluster, server: str, tmp_path: Path)
 def test_what_is_not_there_fails_its_task(cluster: Cluster, server: str, tmp_path: Path) -> None:
     program = hr.Program("missing")
     program.output(program.task(len, inputs=[program.input("x", f"{server}/x")], outputs=["y"]))
-    run = hr.run(program, on=cluster, record=tmp_path / "record", output=tmp_path)
+    run = hr.run(program, on=cluster, scheduler="heft", record=tmp_path / "record", output=tmp_path)
     assert "404" in str(run.failure)
     assert "/x" in str(run.failure)
 
 
 def test_a_missing_driver_is_named(tmp_path: Path) -> None:
     """No driver for S3 is installed here."""
-    pytest.importorskip("fsspec")
     with pytest.raises(UsageError, match="install s3fs"):
         require_known("s3://bucket/x", "input 'x'")
     with pytest.raises(TaskFailed, match="install s3fs on the workers"):
@@ -86,11 +86,9 @@ def test_a_folder_of_a_storage_may_not_lead_out(tmp_path: Path) -> None:
     storage.store.clear()
     storage.pipe("/top/a", b"a")
     storage.pipe("/top/../../b", b"b")
-    found = sorted(storage.find("/top"))
-    try:
+    with suppress(TaskFailed):  # the storage may refuse such names itself
         fetch_url("memory://top/", tmp_path / "x" / "y")
-    except TaskFailed as error:
-        assert "leaves its folder" in str(error)
-    assert not (tmp_path / "b").exists(), found
+    assert not (tmp_path / "b").exists()
+    assert not (tmp_path / "x" / "b").exists()
     with pytest.raises(TaskFailed, match="does not exist"):
         fetch_url("memory://nothing/", tmp_path / "z")

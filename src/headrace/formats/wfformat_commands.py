@@ -119,7 +119,7 @@ def _body(task: Task, command: _Command | None) -> Command:
             hint="give the program and its arguments separately",
         )
     for argument in argv:
-        if "\0" in argument or len(argument) > LONGEST_ARGUMENT or not _is_unicode(argument):
+        if "\0" in argument or len(argument) > LONGEST_ARGUMENT:
             raise BadProgram(
                 f"the argument {shorten(argument)} cannot be passed to a program",
                 where=where,
@@ -132,10 +132,6 @@ def _body(task: Task, command: _Command | None) -> Command:
             hint="name an output",
         )
     return Command(argv, command.stdout, literal=not command.placeholders)
-
-
-def _is_unicode(text: str) -> bool:
-    return not any(0xD800 <= ord(letter) < 0xE000 for letter in text)
 
 
 def _place_files(program: Program, folder: Path) -> None:

@@ -122,6 +122,8 @@ class ClusterRestarted(HeadraceError):
     """Another client restarted the cluster, and with it the run was forgotten."""
 
     exit_code = 3
+
+
 class RuleBroken(HeadraceError):
     """What happened in a run, real or simulated, breaks a requirement of its rules."""
 

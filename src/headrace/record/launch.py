@@ -12,7 +12,7 @@ from headrace.model.errors import BadFile, HeadraceError, UsageError
 from headrace.model.program import Program
 from headrace.record.identity import program_digest
 from headrace.record.task_code import changed_tasks, code_digests
-from headrace.runtime.durable import checksum_of
+from headrace.runtime.file_trees import identity_of
 
 VERSION = 1
 
@@ -73,7 +73,7 @@ class Launch:
         settings: Mapping[str, Any],
         base: str | Path = ".",
     ) -> Launch:
-        """Of a program that is about to run: reads its file and its input files, O(bytes)."""
+        """Of a program that is about to run: reads its file and input files that are not too large."""
         if source is not None:
             spec = source.spec.replace(str(source.file), str(source.file.absolute()), 1)
             source = replace(source, spec=spec)
@@ -157,8 +157,8 @@ def _input_paths(program: Program) -> list[str]:
 
 
 def _checksum(path: Path) -> str:
-    """Of a file; a missing one has none, which the run itself reports."""
+    """Of a file, or what tells whether it has changed; a missing one has none, which the run itself reports."""
     try:
-        return checksum_of(path)
+        return identity_of(path)
     except (OSError, HeadraceError):
         return ""

@@ -27,6 +27,8 @@ from headrace.model.safe_path import safe_path
 CHUNK = 1 << 20
 """Bytes per message and per read."""
 MOST_ENTRIES = 200_000
+_READ_AT_ONCE = 1 << 28
+"""Bytes up to which a file is read to see whether it has changed: about a third of a second."""
 _CANNOT_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES})
 
 EntryKind: TypeAlias = Literal["file", "folder", "link"]
@@ -348,6 +350,18 @@ def signature(root: Path, tree: Tree) -> tuple[tuple[int, int], ...]:
     """Size and time of change of every file: O(entries)."""
     found = [(root / entry.path).stat() for entry in tree.files]
     return tuple((about.st_size, about.st_mtime_ns) for about in found)
+
+
+def identity_of(root: Path) -> str:
+    """What changes when a file or folder does: its checksum, or sizes and times if it is a folder or too large to read.
+
+    Raises OSError or BadFile if it cannot be read.
+    """
+    tree = scan(root)
+    if not tree.is_folder and tree.size <= _READ_AT_ONCE:
+        return checksum_of_tree(root, tree)
+    told = json.dumps([sorted(tree.rows()), signature(root, tree)], ensure_ascii=True)
+    return f"stat:{hashlib.blake2b(told.encode(), digest_size=32).hexdigest()}"
 
 
 def _make_folders(root: Path, tree: Tree) -> None:

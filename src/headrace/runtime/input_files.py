@@ -159,11 +159,20 @@ def load_input(source: InputFile) -> StagedFile | FileData:
             loaded = _fetched(source, store)
         else:
             loaded = _in_place(source, store, str(worker.name)) or _sent(source, store, worker)
-    except HeadraceError as error:
-        error.where = error.where or f"input {source.item!r}"
-        raise
-    hold_here(loaded)
-    return loaded
+    except (OSError, HeadraceError) as error:
+        failed = _failure(error, source)
+    else:
+        hold_here(loaded)
+        return loaded
+    # Here: an error of the network would else be pickled with it, as its context, and need not be picklable.
+    raise failed
+
+
+def _failure(error: OSError | HeadraceError, source: InputFile) -> TaskFailed:
+    where = f"input {source.item!r}"
+    if isinstance(error, OSError):
+        return TaskFailed(f"it cannot be stored: {error.strerror or error}", where=where)
+    return TaskFailed(error.problem, where=error.where or where, hint=error.hint)
 
 
 def _fetched(source: InputFile, store: FileStore) -> StagedFile | FileData:
