@@ -87,7 +87,7 @@ def _notes(ask: Ask, size: Size, ratios: Sequence[float]) -> list[str]:
         "that everything takes less than four minutes, after a first run.",
         f"Real makespans are {min(ratios):.2f} to {max(ratios):.2f} times the simulated ones. In a simulation hosts "
         "join at the same second as in the real run, and leave at the same share of an undisturbed run. It knows "
-        "nothing of the engine's overhead, and has initial pieces everywhere, which real workers fetch from each other.",
+        "nothing of the engine's overhead, and has initial pieces everywhere, which real workers must fetch.",
         f"Joining: {size.at_first} workers, and from second {size.joins[0]:g} on {len(size.joins)} more are started; a "
         "process takes a second or two to join. Response: from joining to the first task that begins there.",
         f"Failure: {size.failure_iterations} iterations of {size.failure_pieces} pieces on {size.failure_workers} "
