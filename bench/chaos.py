@@ -2,9 +2,9 @@
 
 Each run has a random program, a random scheduler and a cluster of real worker processes, local or TLS. While it runs,
 workers are killed, stopped, continued, joined, retired, restarted, paused and cut off at random, and at least one is
-left alone; or the scheduler or the client is killed, and the run is resumed. A run hangs if it takes longer than --limit
-seconds, and is aborted if it ends with an error. Runs are made in a process of their own, so that one that hangs can be
-ended; what is left behind after a run is counted and ended too.
+left alone; or the scheduler or the client is killed, and the run is resumed. A run hangs if it takes longer than
+--limit seconds, and is aborted if it ends with an error. Runs are made in a process of their own, so that one that
+hangs can be ended; what is left behind after a run is counted and ended too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dataclasses import asdict, replace
 from typing import Any, Self
 
 from bench.chaos_clusters import remove_namespaces
-from bench.chaos_runs import KINDS, LIMIT, Verdict, disturbed_run
+from bench.chaos_runs import KINDS, LIMIT, Verdict, disturbed_run, warm_up
 from bench.tools import print_rows
 
 _GRACE = 60.0
@@ -75,6 +75,7 @@ class Runner:
         )
         self._lines: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._read, args=(self._process, self._lines), daemon=True).start()
+        self._lines.get()
 
     @staticmethod
     def _read(process: subprocess.Popen[str], lines: queue.Queue[str]) -> None:
@@ -109,6 +110,9 @@ def serve() -> None:
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what others print must not mix with the answers
+    warm_up()
+    answers.write("ready\n")
+    answers.flush()
     for line in sys.stdin:
         seed, kind, limit = json.loads(line)
         verdict = disturbed_run(seed, limit, kind)
@@ -166,11 +170,12 @@ def show(verdicts: list[Verdict]) -> int:
         print_rows([what, "times", "runs", *OUTCOMES], rows)
     counts = Counter(v.outcome for v in verdicts)
     again = sum(max(0, v.executions - v.tasks) for v in verdicts)
+    left, tasks = sum(bool(v.left) for v in verdicts), sum(v.tasks for v in verdicts)
+    noticed = max((v.noticed for v in verdicts), default=0.0)
     print(
         f"{len(verdicts)} runs: {counts['right']} right, {counts['wrong']} wrong, {counts['hang']} hangs, "
-        f"{counts['abort']} aborts, {counts['skipped']} skipped; {sum(bool(v.left) for v in verdicts)} left processes "
-        f"behind; {again} of {sum(v.tasks for v in verdicts)} tasks ran again; the death of a scheduler was noticed after "
-        f"{max((v.noticed for v in verdicts), default=0.0):.1f} s at most"
+        f"{counts['abort']} aborts, {counts['skipped']} skipped; {left} left processes behind; {again} of {tasks} "
+        f"tasks ran again; the loss of a scheduler was noticed after {noticed:.1f} s at most"
     )
     return sum(v.outcome not in ("right", "skipped") or bool(v.left) for v in verdicts)
 

@@ -1,4 +1,4 @@
-"""The clusters that `bench.chaos` disturbs: local ones, and TLS ones of separate processes, also in network namespaces."""
+"""The clusters that `bench.chaos` disturbs: local, or TLS ones of separate processes, also in network namespaces."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ class Namespaces:
     """Network namespaces on one bridge, a host each; `cut` takes the link of one down. Needs root."""
 
     def __init__(self, count: int, tag: str) -> None:
-        number = int(tag, 16)
+        self.tag, number = tag, int(tag, 16)
         self.net = f"10.{150 + number % 90}.{number // 90 % 250}"
         self.address = f"{self.net}.254"
         self.bridge = f"hc{tag}b"
@@ -223,6 +223,9 @@ class Namespaces:
         """How to start a process in a namespace, and its address there."""
         return ("ip", "netns", "exec", self.spaces[k]), f"{self.net}.{k + 1}"
 
+    def close(self) -> None:
+        remove_namespaces(self.tag)
+
     def cut(self, k: int) -> None:
         """Nothing reaches the host any more, nor comes from it."""
         _ip("link", "set", f"{self.spaces[k]}o", "down")
@@ -243,9 +246,12 @@ class Namespaces:
 def remove_namespaces(tag: str) -> None:
     """Remove what `Namespaces` has made under this tag, now or in an earlier process."""
     spaces = Path("/run/netns")
+    commands = [["link", "del", f"hc{tag}b"]]
     for space in sorted(spaces.glob(f"hc{tag}n*")) if spaces.is_dir() else []:
-        subprocess.run(["ip", "netns", "del", space.name], capture_output=True, check=False)
-    subprocess.run(["ip", "link", "del", f"hc{tag}b"], capture_output=True, check=False)
+        # The link by itself too: a namespace lives on while a process in it does.
+        commands += [["link", "del", f"{space.name}o"], ["netns", "del", space.name]]
+    for command in commands if can_make_namespaces() else []:
+        subprocess.run(["ip", *command], capture_output=True, check=False)
 
 
 def _ip(*arguments: str) -> None:

@@ -152,9 +152,15 @@ class Chaos:
         self.killed_at = time.monotonic()
         return True
 
+    def _freeze(self, _: int) -> bool:
+        """The scheduler is there, but does nothing any more."""
+        os.kill(self.ground.scheduler.pid, signal.SIGSTOP)  # type: ignore[attr-defined]
+        self.killed_at = time.monotonic()
+        return True
+
 
 def set_paused(paused: bool, dask_worker: Any) -> None:
-    """On a worker: let its memory manager find that memory is short, so that it takes no more tasks; or not any more."""
+    """On a worker: have its memory manager find that memory is short, so that it takes no more tasks; or not."""
     dask_worker.memory_manager.memory_pause_fraction = 1e-9 if paused else False
     if not paused:
         from distributed.core import Status

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from headrace.model.errors import HeadraceError, RunStopped
 from headrace.model.events import Event, TaskFinished
 from headrace.online.adapter import make_scheduler
 from headrace.record import Record
+from headrace.runtime.cluster import open_local
 from headrace.runtime.run_policy import RunPolicy
 
 SCHEDULERS = ("lheft", "workqueue", "heft", "dheft", "minmin")
@@ -92,7 +94,8 @@ class _Trial:
 def disturbed_run(seed: int, limit: float = LIMIT, kind: str = "") -> Verdict:
     """One run of one seed; of the given kind, or one that the seed chooses."""
     rng = random.Random(seed)
-    kind = rng.choices(list(KINDS), list(KINDS.values()))[0] if not kind else kind
+    chosen = rng.choices(list(KINDS), list(KINDS.values()))[0]
+    kind = kind or chosen
     case, scheduler = random_case(random.Random(seed)), rng.choice(SCHEDULERS)
     began = time.perf_counter()
     home = Path(tempfile.mkdtemp(prefix="headrace-chaos-home-"))
@@ -104,6 +107,8 @@ def disturbed_run(seed: int, limit: float = LIMIT, kind: str = "") -> Verdict:
         outcome, error = "hang", str(problem)
     except HeadraceError as problem:
         outcome, error = "abort", str(problem)
+    except Exception:  # an error without a type is one too
+        outcome, error = "abort", traceback.format_exc()
     finally:
         shutil.rmtree(home, ignore_errors=True)
     return replace(
@@ -115,6 +120,13 @@ def disturbed_run(seed: int, limit: float = LIMIT, kind: str = "") -> Verdict:
         executions=trial.finished,
         noticed=trial.noticed,
     )
+
+
+def warm_up() -> None:
+    """Have everything compiled that runs need: that could take longer than a run may."""
+    with open_local(1) as cluster:
+        for scheduler in SCHEDULERS:
+            cluster.execute(random_case(random.Random(0)).program, make_scheduler(scheduler), policy=POLICY)
 
 
 def _disturb(
@@ -170,9 +182,9 @@ def _link(trial: _Trial) -> tuple[str, str]:
     if not can_make_namespaces():
         return "skipped", "needs root and ip"
     rng = trial.rng
-    faults = tuple(rng.choices(("cut", "cut", "kill", "pause"), k=rng.randint(0, 2))) + ("cut",)
+    faults = ("cut", *rng.choices(("cut", "kill", "pause", "stop"), k=rng.randint(0, 2)))
     spaces = Namespaces(3, namespace_tag())
-    with TlsGround(3, spaces=spaces) as ground:
+    with closing(spaces), TlsGround(3, spaces=spaces) as ground:
         chaos = _disturb(trial, ground, faults, spaces)
         try:
             done = _run(trial, ground)
@@ -200,16 +212,17 @@ def _run(trial: _Trial, ground: Ground) -> hr.Run:
 
 
 def _scheduler(trial: _Trial) -> tuple[str, str]:
-    """The scheduler is killed: an error soon, and the run is resumed on a new cluster."""
+    """The scheduler is killed or frozen: an error soon, and the run is resumed on a new cluster."""
     with TlsGround(2) as ground:
-        chaos = Chaos(ground, random.Random(trial.seed + 1), ("scheduler",), None, trial.did)
+        fault = "scheduler" if trial.rng.random() < 0.8 else "freeze"
+        chaos = Chaos(ground, random.Random(trial.seed + 1), (fault,), None, trial.did)
         trial.on_first = chaos.begin
         try:
             done = _run(trial, ground)
             return trial.judged(done.results, done.failure)  # it was faster
         except HeadraceError:
             chaos.end()
-            if "scheduler" not in trial.did:
+            if fault not in trial.did:
                 raise
             trial.noticed = time.monotonic() - chaos.killed_at
     with TlsGround(2) as ground:
@@ -270,10 +283,10 @@ def _killed(trial: _Trial, command: list[str], stop_one: bool) -> bool:
         if not faster:
             os.kill(process.pid, signal.SIGKILL)
             trial.did.append("client")
-        process.communicate()
         for worker in stopped:  # it cannot notice the end of its parent
             with suppress(psutil.Error):
                 worker.kill()
+        process.communicate()
     return not faster
 
 

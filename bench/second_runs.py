@@ -10,27 +10,20 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
 import headrace as hr
-from bench.learning import chain_and_sides, fft, fork_join
+from bench.learning import chain_and_sides, fft, fft_large, fork_join
+from bench.spending import spend
 from headrace.runtime.cluster import open_local
 
 SPEEDS = (4.0, 2.0, 1.0, 1.0)
 STRETCH = 40.0
 SCALE = 0.3
 """Seconds of a task with work 1 on a host of speed 1."""
-
-
-def spend(seconds: float, size: int, *inputs: bytes) -> bytes:
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
-        pass
-    return bytes(size)
 
 
 def with_bodies(shape: hr.Program, error: float, seed: int) -> hr.Program:
@@ -60,7 +53,7 @@ def main() -> None:
     parser.add_argument("--programs", nargs="+", default=["fork_join", "fft", "chain_and_sides"])
     options = parser.parse_args()
     shapes: dict[str, Callable[[np.random.Generator], hr.Program]] = {
-        f.__name__: f for f in (fork_join, fft, chain_and_sides)
+        f.__name__: f for f in (fork_join, fft, fft_large, chain_and_sides)
     }
     with open_local(speeds=SPEEDS, stretch=STRETCH) as cluster:
         for name in options.programs:

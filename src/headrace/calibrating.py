@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,18 +14,26 @@ import numpy as np
 from headrace.core.scheduler import ON_GRID_CHANGES, Assign, WakeConditions
 from headrace.core.view import RunView
 from headrace.model.errors import UsageError
-from headrace.model.events import Event, Started
+from headrace.model.events import DataMoved, Event, Started, TaskFinished
 from headrace.model.graph import Floats, Graph
-from headrace.model.platform import Host, Platform
+from headrace.model.platform import Host, Pairs, Platform
 from headrace.model.program import Program
 from headrace.model.trace import Trace
 from headrace.predict.learning import Observed, learn
 from headrace.predict.link_fit import fit_links
+from headrace.predict.overheads import (
+    Overheads,
+    overheads,
+    with_task_overhead,
+    with_transfer_overhead,
+)
 
 if TYPE_CHECKING:
     from headrace.record import Record, TaskRow
 
 _LEAST_SHARE = 0.05
+_INSTANT = 1e18
+"""Bytes/s at which every transfer takes no time."""
 _STEADY = 0.1
 """A host whose shares vary less than this has no trace."""
 
@@ -44,6 +53,12 @@ class Calibration:
     tasks: int
     links: int
     """How many links were fitted; the others are as the run was planned with."""
+    overheads: Overheads = field(default_factory=Overheads)
+    """Mean seconds that the engine took; they are part of the platform's speeds and latencies."""
+    without_overheads: float = math.nan
+    """The simulated makespan if the engine took no time."""
+    with_instant_links: float = math.nan
+    """The simulated makespan if transfers took no time."""
 
     @property
     def error(self) -> float:
@@ -66,8 +81,8 @@ class Calibration:
 def calibrate(program: Program, run: str, record: Record, *, traces: bool = False) -> Calibration:
     """Fit speeds, run times, sizes and links to a run of this program.
 
-    With `traces`, times that a host took longer than usual are put down to its load, as an availability trace;
-    otherwise to the task.
+    The time that the engine took becomes part of speeds and latencies. With `traces`, times that a host took longer
+    than usual are put down to its load, as an availability trace; otherwise to the task.
     """
     from headrace.record.probes import transfers_of
 
@@ -85,8 +100,20 @@ def calibrate(program: Program, run: str, record: Record, *, traces: bool = Fals
         fitted = learned.graph
     else:
         fitted = learned.graph.with_work(_measured_work(learned.graph, platform, rows, number))
-    simulated = _simulate(fitted, platform, rows)
-    return Calibration(row.id, platform, fitted, row.makespan, simulated, len(rows), links)
+    found = overheads(fitted, platform, _events(record, row.id, rows), typical=False)
+    slowed = with_transfer_overhead(with_task_overhead(fitted, platform, found.task), found.transfer)
+    return Calibration(
+        row.id,
+        slowed,
+        fitted,
+        row.makespan,
+        _simulate(fitted, slowed, rows),
+        len(rows),
+        links,
+        found,
+        _simulate(fitted, platform, rows),
+        _simulate(fitted, _with_instant_links(slowed), rows),
+    )
 
 
 @dataclass
@@ -111,6 +138,25 @@ def _simulate(graph: Graph, platform: Platform, rows: Sequence[TaskRow]) -> floa
     if missing is not None:
         raise UsageError(f"task {missing!r} did not finish in this run", hint="use a run that completed")
     return simulate_scheduler(graph, platform, AsHappened(last)).executed.makespan
+
+
+def _events(record: Record, run: str, rows: Sequence[TaskRow]) -> list[Event]:
+    query = "SELECT finish, item, source, target, start, size FROM transfers WHERE run = ? ORDER BY seq"
+    moved: list[Event] = [DataMoved(*row) for row in record.database.rows(query, (run,))]
+    return moved + [TaskFinished(task.finish, task.task, task.host, task.start or 0.0) for task in rows]
+
+
+def _with_instant_links(platform: Platform) -> Platform:
+    names = [host.name for host in platform.hosts]
+    if platform.pairs is not None:
+        shape = (len(names), len(names))
+        return replace(platform, pairs=Pairs(np.full(shape, _INSTANT), np.zeros(shape)))
+    sites = tuple(
+        replace(site, bandwidth=_INSTANT, latency=0.0, uplink=None if site.uplink is None else _INSTANT)
+        for site in platform.sites
+    )
+    links = tuple(replace(link, bandwidth=_INSTANT, latency=0.0) for link in platform.links)
+    return replace(platform, sites=sites, links=links)
 
 
 def _platform_of(record: Record, run: str) -> Platform:

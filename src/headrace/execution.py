@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,21 +15,25 @@ from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
 from headrace.core.scheduler import Planner, Problem, Scheduler
 from headrace.model.check import require_valid
+from headrace.model.constraints import Constraints
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
 from headrace.model.events import Event, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
-from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler
+from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler, obeying
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
 from headrace.planners.timed import plan_with_bound
 from headrace.predict.functions import function_digests
 from headrace.predict.learning import Learned
 from headrace.predict.learning import learn as learn_figures
+from headrace.predict.overheads import overheads
+from headrace.predict.parameters import task_parameters
 from headrace.report.deviations import Deviations, deviations
-from headrace.run_platform import Sources, described_sources, platform_of_run
+from headrace.run_platform import Sources, given_platform, platform_of_run, with_overheads
+from headrace.runtime.input_files import require_inputs
 from headrace.runtime.run_policy import RunPolicy, with_fields
 
 if TYPE_CHECKING:
@@ -288,19 +292,28 @@ def carry_out(
     from headrace.formats.platform_toml import platform_text
     from headrace.record.committer import Committer
     from headrace.record.executions import note_figures
+    from headrace.record.probes import save_overheads
     from headrace.record.run_reports import note_report
 
+    require_inputs(program, base)
     known = book if wishes.learn else None
-    with _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls) as cluster:
-        given = platform_of_run(cluster, wishes.platform, known)
+    with _cluster(wishes) as cluster:
+        given = platform_of_run(cluster, wishes.platform, known, listeners.say)
         learned = _estimates(program, given.platform, known)
         graph, platform = learned.graph, learned.platform
+        planning = with_overheads(given, learned, known)
         plan, policy, name, obeyed = _policy(
-            wishes.scheduler, graph, platform, wishes.rules, wishes.when_impossible
+            wishes.scheduler,
+            graph,
+            planning.platform,
+            wishes.rules,
+            wishes.when_impossible,
+            _memory(program, platform, cluster),
         )
         listeners.planned(plan)
         with (
-            begin(graph, platform, name, plan) as entry,
+            ExitStack() as stack,
+            begin(graph, planning.platform, name, plan) as entry,
             Committer(
                 entry,
                 result_files(program, wishes, entry, book, listeners.say),
@@ -308,7 +321,8 @@ def carry_out(
                 listeners.say,
             ) as committer,
         ):
-            note_figures(book, entry.id, program.graph, function_digests(program))
+            stack.enter_context(_resume_hint(entry.id))
+            note_figures(book, entry.id, program.graph, function_digests(program), task_parameters(program))
 
             def both(event: Event) -> None:
                 entry.observe(event)
@@ -319,20 +333,41 @@ def carry_out(
                 policy,
                 both,
                 graph=obeyed,
-                platform=platform,
+                platform=planning.platform,
                 base=base,
                 policy=wishes.policy,
                 hooks=committer.hooks(wishes.policy.keep),
                 logs=book.logs_folder(entry.id),
             )
             files = committer.complete(outcome.results)
-            sources = described_sources(given.sources, learned)
+            outcome = replace(outcome, results=committer.located(outcome.results))
             done = Run(
-                entry.id, name, plan, outcome, graph, platform, files.files, files.failures, sources=sources
+                entry.id,
+                name,
+                plan,
+                outcome,
+                graph,
+                platform,
+                files.files,
+                files.failures,
+                sources=planning.sources,
             )
             finish_run(done, entry, book, wishes.policy)
+            save_overheads(book, entry.id, overheads(graph, platform, outcome.events))
             note_report(book, entry.id, done.report() | {"platform": platform_text(platform)})
             return done
+
+
+@contextmanager
+def _resume_hint(run: str) -> Iterator[None]:
+    """An error that ends a run says how to go on from what is committed."""
+    try:
+        yield
+    except HeadraceError as error:
+        command = f"headrace resume {run}"
+        if command not in error.hint:
+            error.hint = f"{error.hint}; to go on: {command}" if error.hint else command
+        raise
 
 
 def result_files(
@@ -361,30 +396,39 @@ def finish_run(done: Run, entry: RunRecord, book: Record, policy: RunPolicy) -> 
 
 
 @contextmanager
-def _cluster(
-    on: str | Cluster,
-    workers: int | None,
-    speeds: Sequence[float] | None,
-    stretch: float,
-    tls: dict[str, Any] | None,
-) -> Iterator[Cluster]:
+def _cluster(wishes: Wishes) -> Iterator[Cluster]:
     """Workers for one run; a cluster passed in stays open."""
-    from headrace.runtime.cluster import connect, open_local
-
+    on = wishes.on
     if not isinstance(on, str):
         yield on
     elif on == "local":
-        with open_local(workers, speeds=speeds, stretch=stretch) as opened:
+        from headrace.runtime.local_workers import spawn_workers
+
+        # They start while this process loads the engine, and join while it loads compiled code.
+        spawned = spawn_workers(wishes.workers, speeds=wishes.speeds, stretch=wishes.stretch)
+        from headrace.runtime.cluster import join_workers
+
+        with join_workers(spawned, meanwhile=lambda: _warm_up(wishes.scheduler)) as opened:
             yield opened
     elif "://" in on:
-        if workers is not None or speeds is not None:
+        from headrace.runtime.cluster import connect
+
+        if wishes.workers is not None or wishes.speeds is not None:
             raise UsageError("workers and speeds apply only to local runs", where=on, hint="leave them out")
-        with connect(on, **(tls or {})) as joined:
+        with connect(on, **(wishes.tls or {})) as joined:
             yield joined
     else:
         raise UsageError(
             f"cannot run on {on!r}", hint="use `local`, tls://host:port, or tcp://127.0.0.1:port"
         )
+
+
+def _warm_up(scheduler: str | Planner | Scheduler) -> None:
+    """Load the compiled code of a scheduler that is given by name."""
+    if isinstance(scheduler, str) and scheduler != ENGINE:
+        from headrace.runtime.warm_up import warm_up
+
+        warm_up(make_scheduler(scheduler, accepted_policy(scheduler, ReplanPolicy(pause=_PAUSE))))
 
 
 def _estimates(program: Program, platform: Platform, book: Record | None) -> Learned:
@@ -398,27 +442,42 @@ def _estimates(program: Program, platform: Platform, book: Record | None) -> Lea
         graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, estimated, strict=True)])
     from headrace.record.executions import executions
 
-    return learn_figures(graph, platform, executions(book, program.graph, function_digests(program)))
+    parameters = task_parameters(program)
+    seen = executions(book, program.graph, function_digests(program), parameters)
+    return learn_figures(graph, platform, seen, {task: of.numbers for task, of in parameters.items()})
+
+
+def _memory(program: Program, platform: Platform, cluster: Cluster) -> Constraints | None:
+    """The hosts that have enough memory for each task; None if all have. Raises NoPlan if none has."""
+    from headrace.runtime.host_memory import host_memory, memory_constraints, needs_memory, require_memory
+
+    if not needs_memory(program):
+        return None
+    memory = host_memory(cluster.client, platform)
+    require_memory(program, memory, platform.name)
+    return memory_constraints(program, platform, memory)
 
 
 def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Plan | None, Platform]:
     """The scheduler's name, the plan that a run would start with, and its platform; no local worker is started."""
     local = wishes.on == "local"
-    opened = _cluster(wishes.on, wishes.workers, wishes.speeds, wishes.stretch, wishes.tls)
-    with nullcontext() if local else opened as cluster:
+    with nullcontext() if local else _cluster(wishes) as cluster:
         known = book if wishes.learn else None
         if cluster is not None:
-            here = platform_of_run(cluster, wishes.platform, known).platform
+            here = platform_of_run(cluster, wishes.platform, known)
         elif wishes.platform is None:
-            here = Platform.local(wishes.workers, speeds=wishes.speeds)
+            here = given_platform(Platform.local(wishes.workers, speeds=wishes.speeds))
         else:
             described = wishes.platform
-            here = Platform.read(described) if isinstance(described, str | Path) else described
-        learned = _estimates(program, here, known)
+            here = given_platform(
+                Platform.read(described) if isinstance(described, str | Path) else described
+            )
+        learned = _estimates(program, here.platform, known)
+        planning = with_overheads(here, learned, known).platform
         plan, _, name, _ = _policy(
-            wishes.scheduler, learned.graph, learned.platform, wishes.rules, wishes.when_impossible
+            wishes.scheduler, learned.graph, planning, wishes.rules, wishes.when_impossible
         )
-        return name, plan, learned.platform
+        return name, plan, planning
 
 
 def _rules(given: Rules | None) -> RuleSet | None:
@@ -436,20 +495,31 @@ def _policy(
     platform: Platform,
     rules: RuleSet | None,
     when_impossible: WhenImpossible,
+    memory: Constraints | None = None,
 ) -> tuple[Plan | None, Scheduler | None, str, Graph]:
-    """The initial plan (None unless the scheduler is a planner), the scheduler, its name, and the graph to run."""
+    """The initial plan (None unless the scheduler is a planner), the scheduler, its name, and the graph to run.
+
+    `memory` are the hosts that have enough of it for each task, if not all have.
+    """
     if scheduler == ENGINE:
-        if rules is not None:
-            raise UsageError("the engine does not know rules", hint="use another scheduler, such as auto")
+        if rules is not None or memory is not None:
+            what = "rules" if rules is not None else "how much memory tasks need"
+            raise UsageError(f"the engine does not know {what}", hint="use another scheduler, such as auto")
         return None, None, ENGINE, graph
+    if rules is not None and memory is not None:
+        raise UsageError(
+            "some hosts have too little memory for some tasks, and there are rules",
+            hint="keep large tasks off small hosts by a rule on proc-memory, and leave their memory out",
+        )
     policy = ReplanPolicy(pause=_PAUSE, when_impossible=when_impossible)
     if isinstance(scheduler, str):
         policy = accepted_policy(scheduler, policy)
     elif is_scheduler(scheduler):
         policy = ReplanPolicy()
     made = make_scheduler(scheduler, policy)
-    problem = Problem(graph, platform, rules=rules)
+    problem = Problem(graph, platform, rules=rules, constraints=memory)
     obeyed = graph
+    obeying(made, memory)
     if rules is not None:
         from headrace.simulator.events.ruled import under_rules
 

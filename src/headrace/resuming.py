@@ -22,7 +22,8 @@ from headrace.model.events import Event
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
-from headrace.model.program import Program
+from headrace.model.program import Command, Program
+from headrace.runtime.input_files import require_inputs
 from headrace.runtime.remaining import Remaining, remaining_program
 from headrace.runtime.run_policy import RunPolicy
 
@@ -43,6 +44,8 @@ class Preview:
     """Tasks that would run."""
     reused: tuple[str, ...] = ()
     """Tasks that would not, because what they make is kept."""
+    commands: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """The tasks that would execute commands, with their arguments."""
 
 
 def resume(
@@ -54,6 +57,7 @@ def resume(
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
     say: Callable[[str], None] = lambda text: None,
+    left: Callable[[int], None] = lambda tasks: None,
     **changes: Any,
 ) -> Run:
     """Go on with a run that was killed, cancelled or failed, from what it has committed.
@@ -70,9 +74,12 @@ def resume(
     record
         As for `run`.
     anyway
-        Accept that the program's file or an input has changed; what is committed is used as it is.
+        Use what is committed although the code that made it, or an input, has changed since. A change of the
+        program's file that concerns only tasks that are still to run is accepted without it.
     observe, planned, say
         As for `run`.
+    left
+        Called with the number of tasks that are left to run.
     changes
         Options of `run` that are to be different: `on`, `scheduler`, `workers`, `speeds`, `output`, `keep`, ...
 
@@ -84,7 +91,7 @@ def resume(
     Raises
     ------
     ProgramChanged
-        If the program is not the one that was started.
+        If the program is not the one that was started, as far as what is committed depends on it.
     UsageError
         If there is no such run, or it is running.
 
@@ -100,14 +107,14 @@ def resume(
     from headrace.record import Record
 
     with Record.open(None if record is None else Path(record)) as book:
-        found = _Resumable.find(book, run, program, anyway, say)
-        wishes = _wishes(found.launch, changes)
+        found = _Resumable.find(book, run, program, anyway, say, changes)
+        left(len(found.left.program.tasks))
         if not found.left.program.tasks:
-            done = _only_results(found, wishes, book, say)
+            done = _only_results(found, found.wishes, book, say)
         else:
             done = carry_out(
                 found.left.program,
-                wishes,
+                found.wishes,
                 book,
                 found.begin,
                 Listeners(observe, planned, say),
@@ -129,8 +136,8 @@ def preview_resume(
     from headrace.record import Record
 
     with Record.open(None if record is None else Path(record)) as book:
-        found = _Resumable.find(book, run, program, anyway, say)
-        shown = _preview(found.left.program, _wishes(found.launch, changes), book)
+        found = _Resumable.find(book, run, program, anyway, say, changes)
+        shown = _preview(found.left.program, found.wishes, book)
         return replace(shown, reused=found.left.reused)
 
 
@@ -140,6 +147,7 @@ def preview_run(program: Program, **wanted: Any) -> Preview:
 
     record = wanted.pop("record", None)
     with Record.open(None if record is None else Path(record)) as book:
+        require_inputs(program)
         return _preview(program, wishes_of(**wanted), book)
 
 
@@ -148,7 +156,8 @@ def _preview(program: Program, wishes: Wishes, book: Record) -> Preview:
     if not program.tasks:
         return Preview(str(wishes.scheduler), None, Platform.local(1), ())
     name, plan, platform = first_plan(program, wishes, book)
-    return Preview(name, plan, platform, tuple(program.tasks))
+    commands = tuple((t.name, t.body.argv) for t in program.tasks.values() if isinstance(t.body, Command))
+    return Preview(name, plan, platform, tuple(program.tasks), commands=commands)
 
 
 @dataclass(frozen=True)
@@ -158,11 +167,20 @@ class _Resumable:
     run: str
     book: Record
     launch: Launch
+    wishes: Wishes
     left: Remaining
+    damaged: frozenset[str]
+    """Items that were kept, and are not what was committed any more."""
 
     @classmethod
     def find(
-        cls, book: Record, run: str, program: Program | None, anyway: bool, say: Callable[[str], None]
+        cls,
+        book: Record,
+        run: str,
+        program: Program | None,
+        anyway: bool,
+        say: Callable[[str], None],
+        changes: dict[str, Any],
     ) -> _Resumable:
         from headrace.record.launch import Launch
 
@@ -172,30 +190,41 @@ class _Resumable:
         launch = Launch.parse(book.launch(row.id))
         if program is None:
             program = launch.load()
-        _require_same(launch, program, row.id, anyway)
+        wishes = _wishes(launch, changes)
+        if not launch.has_structure(program):
+            raise ProgramChanged(
+                "the tasks and data of the program have changed since the run was started",
+                where=f"run {row.id}",
+                hint="start a new run",
+            )
         folder = book.kept_folder(row.id)
-        intact = folder.intact(book.kept(row.id), say)
+        intact = {kept.item: kept for kept in folder.intact(book.kept(row.id), say)}
+        damaged = {kept.item for kept in book.kept(row.id)} - intact.keys()
         done = {task.task for task in book.tasks(row.id) if task.status == "done"}
-        left = remaining_program(program, {kept.item: (float(kept.size), kept) for kept in intact}, done)
-        return cls(row.id, book, launch, left)
+        left = remaining_program(
+            program,
+            {item: (float(kept.size), kept) for item, kept in intact.items()},
+            done,
+            damaged if wishes.policy.keep == "all" else (),
+        )
+        _require_same(launch, program, row.id, left.reused, anyway)
+        return cls(row.id, book, launch, wishes, left, frozenset(damaged))
 
     def begin(self, graph: Graph, platform: Platform, name: str, plan: Plan | None) -> RunRecord:
-        return self.book.resume(self.run, graph, plan)
+        entry = self.book.resume(self.run, graph, plan)
+        if self.damaged:
+            self.book.forget_kept(self.run, self.damaged)
+        return entry
 
 
-def _require_same(launch: Launch, program: Program, run: str, anyway: bool) -> None:
-    from headrace.record.launch import STRUCTURE
-
-    changed = launch.changes(program)
-    if STRUCTURE in changed:
-        raise ProgramChanged(
-            f"{STRUCTURE} have changed since the run was started", where=f"run {run}", hint="start a new run"
-        )
+def _require_same(launch: Launch, program: Program, run: str, used: tuple[str, ...], anyway: bool) -> None:
+    """Refuse a program if what is committed was made by other code, or from other inputs."""
+    changed = launch.changes(program, used)
     if changed and not anyway:
         raise ProgramChanged(
-            f"{', '.join(changed[:3])} changed since the run was started",
+            f"{', '.join(changed[:3])} changed since the run was started, and what it made is committed",
             where=f"run {run}",
-            hint="restore it, start a new run, or add --anyway to go on with what is committed",
+            hint="restore it, start a new run, or use what is committed all the same with --anyway",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +12,16 @@ from headrace.model.machines import MachineLinks, platform_of_machines
 from headrace.model.platform import Host, Platform
 from headrace.model.units import plural, show_time
 from headrace.predict.learning import Learned
-from headrace.predict.links import refine_links
+from headrace.predict.links import later, refine_links
+from headrace.predict.overheads import with_task_overhead
 
 if TYPE_CHECKING:
     from headrace.record import Record
     from headrace.runtime.cluster import Cluster
     from headrace.runtime.matching import Worker
+
+
+UNKNOWN = "not known"
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,8 @@ class Sources:
     speeds: str
     links: str
     run_times: str = "figures of the program"
+    engine: str = UNKNOWN
+    """What is known of the time that the engine takes."""
 
     def facts(self) -> dict[str, str]:
         """For JSON."""
@@ -40,8 +47,17 @@ class RunPlatform:
     sources: Sources
 
 
+def given_platform(platform: Platform) -> RunPlatform:
+    """A platform that holds as it is."""
+    text = f"as described in {platform.name}"
+    return RunPlatform(platform, Sources(text, text))
+
+
 def platform_of_run(
-    cluster: Cluster, described: Platform | str | Path | None = None, record: Record | None = None
+    cluster: Cluster,
+    described: Platform | str | Path | None = None,
+    record: Record | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> RunPlatform:
     """The platform that a cluster's workers form.
 
@@ -54,13 +70,12 @@ def platform_of_run(
         from headrace.runtime.matching import match_hosts
 
         given = Platform.read(described) if isinstance(described, str | Path) else described
-        text = f"as described in {given.name}"
-        return RunPlatform(match_hosts(given, workers_of(cluster.client)), Sources(text, text))
+        return given_platform(match_hosts(given, workers_of(cluster.client)))
     speeds = "as given" if cluster.pids else "measured by a CPU benchmark"
     if not cluster.links_assumed:
         return RunPlatform(cluster.platform, Sources(speeds, "as given"))
     workers = workers_of(cluster.client, cluster.platform.name)
-    links, text = _links(cluster, workers, record)
+    links, text = _links(cluster, workers, record, say)
     return RunPlatform(_with_links(cluster.platform, workers, links), Sources(speeds, text))
 
 
@@ -78,8 +93,23 @@ def described_sources(sources: Sources, learned: Learned) -> Sources:
     return replace(sources, run_times=", ".join(parts) or "the program's figures")
 
 
+def with_overheads(given: RunPlatform, learned: Learned, record: Record | None) -> RunPlatform:
+    """The platform to plan for: with the time that the engine took for each task in earlier runs on it."""
+    sources = described_sources(given.sources, learned)
+    if record is None:
+        return RunPlatform(learned.platform, sources)
+    from headrace.record.probes import saved_overheads
+
+    found = saved_overheads(record, learned.platform.name)
+    if not found.task and not found.transfer:
+        return RunPlatform(learned.platform, sources)
+    text = f"{show_time(found.task)} a task and {show_time(found.transfer)} a transfer in earlier runs"
+    planning = with_task_overhead(learned.graph, learned.platform, found.task)
+    return RunPlatform(planning, replace(sources, engine=text))
+
+
 def _links(
-    cluster: Cluster, workers: list[Worker], record: Record | None
+    cluster: Cluster, workers: list[Worker], record: Record | None, say: Callable[[str], None]
 ) -> tuple[tuple[MachineLinks, ...], str]:
     """Links from the record, or measured now, and from transfers since then."""
     from headrace.runtime.network_probe import group_by_machine, probe_links
@@ -87,13 +117,13 @@ def _links(
     names = {worker.address: worker.name for worker in workers}
     machines = group_by_machine(names)
     if record is None:
-        return probe_links(cluster.client, names), "measured now"
-    from headrace.record.probes import save_links, saved_links, transfers_since
+        return probe_links(cluster.client, names, say=say), "measured now"
+    from headrace.record.probes import save_links, saved_links, saved_overheads, transfers_since
 
     name = cluster.platform.name
     probed = saved_links(record, name, machines)
     if probed is None:
-        links = probe_links(cluster.client, names)
+        links = probe_links(cluster.client, names, say=say)
         save_links(record, name, links)
         return links, "measured now"
     machine = {names[address]: of for of, addresses in machines.items() for address in addresses}
@@ -101,7 +131,7 @@ def _links(
     text = f"measured {show_time(max(0.0, time.time() - probed.measured))} ago"
     if refined.transfers:
         text += f" and by {plural(refined.transfers, 'transfer')} since"
-    return refined.links, text
+    return tuple(later(link, saved_overheads(record, name).transfer) for link in refined.links), text
 
 
 def _with_links(platform: Platform, workers: list[Worker], links: tuple[MachineLinks, ...]) -> Platform:

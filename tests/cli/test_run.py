@@ -79,6 +79,7 @@ def test_the_example_runs_and_is_recorded(tmp_path: Path) -> None:
     assert any(row["result"].endswith("mosaic.pgm") for row in rows)
 
 
+@pytest.mark.slow
 def test_the_second_run_plans_with_what_the_first_measured(tmp_path: Path) -> None:
     (tmp_path / "guess.py").write_text(GUESS)
     planned = []
@@ -201,6 +202,7 @@ watts = 10
 """
 
 
+@pytest.mark.slow
 def test_a_described_platform_gives_cost_and_energy(tmp_path: Path) -> None:
     (tmp_path / "p.py").write_text(
         "import headrace as hr\nprogram = hr.Program()\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,17 @@ from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.predict.functions import function_digests
 from headrace.predict.kind_fit import OTHER
+from headrace.predict.overheads import Overheads
+from headrace.predict.parameters import task_parameters
 from headrace.record import Record
 from headrace.record.executions import executions, note_figures
-from headrace.record.probes import save_links, saved_links, transfers_since
+from headrace.record.probes import (
+    save_links,
+    save_overheads,
+    saved_links,
+    saved_overheads,
+    transfers_since,
+)
 from headrace.record.run_reports import note_report, report_of
 
 LAB = Platform.pairwise([1.0, 1.0], bandwidth=1e6)
@@ -37,7 +46,7 @@ def program_of(value: int = 1, tasks: int = 2, work: float = 3.0) -> Program:
 
 def run(record: Record, program: Program) -> str:
     with record.begin(program.name, program.graph, LAB, "heft") as entry:
-        note_figures(record, entry.id, program.graph, function_digests(program))
+        note_figures(record, entry.id, program.graph, function_digests(program), task_parameters(program))
         for k, name in enumerate(program.tasks):
             entry.observe(TaskFinished(k + 2.0, name, "h0", float(k), ()))
         entry.observe(DataMoved(1.5, "y0", "h0", "h1", 0.5, 4e5))
@@ -47,8 +56,34 @@ def run(record: Record, program: Program) -> str:
 def found(record: Record, program: Program) -> list[tuple[int, float, bool]]:
     return [
         (one.task, one.figure, one.first)
-        for one in executions(record, program.graph, function_digests(program))
+        for one in executions(record, program.graph, function_digests(program), task_parameters(program))
     ]
+
+
+def test_only_tasks_whose_own_parameters_have_changed_are_other_tasks(tmp_path: Path) -> None:
+    def scaled(last: int) -> Program:
+        program = Program("scaled")
+        for k, factor in enumerate((2, 3, last)):
+            program.task(partial(pow, factor), inputs=[program.input(f"x{k}", value=2)], name=f"t{k}")
+        return program
+
+    with Record.open(tmp_path) as record:
+        run(record, scaled(4))
+        program = scaled(5)
+        seen = executions(record, program.graph, function_digests(program), task_parameters(program))
+    assert [one.task for one in seen] == [0, 1, OTHER]
+    assert [one.parameters["argument 0"] for one in seen] == [2.0, 3.0, 4.0]
+
+
+def test_with_another_function_all_are_other_tasks(tmp_path: Path) -> None:
+    program = program_of()
+    other = Program("p")
+    item = other.input("x", value=1)
+    for k in range(2):
+        other.task(lambda x: x, kind="double", inputs=[item], outputs=[f"y{k}"], name=f"t{k}")
+    with Record.open(tmp_path) as record:
+        run(record, program)
+        assert [task for task, _, _ in found(record, other)] == [OTHER, OTHER]
 
 
 def test_the_same_program_is_recognised(tmp_path: Path) -> None:
@@ -128,3 +163,24 @@ def test_reports_are_kept(tmp_path: Path) -> None:
         record.database.rows("UPDATE run_reports SET report = '[1]'")
         with pytest.raises(BadFile, match="not an object"):
             report_of(record, name)
+
+
+def test_overheads_of_the_same_platform_are_kept(tmp_path: Path) -> None:
+    with Record.open(tmp_path) as record:
+        assert saved_overheads(record, LAB.name) == Overheads()
+        for task in (0.001, 0.002, 0.009):
+            save_overheads(record, run(record, program_of()), Overheads(task, 0.0))
+        assert saved_overheads(record, LAB.name) == Overheads(0.002, 0.0)
+        assert saved_overheads(record, "other") == Overheads()
+        record.database.rows("UPDATE run_overheads SET task = 'x'")
+        with pytest.raises(BadFile, match="invalid overhead"):
+            saved_overheads(record, LAB.name)
+
+
+@pytest.mark.parametrize("blob", [b"junk", b"", 17])
+def test_broken_parameters_are_reported(tmp_path: Path, blob: object) -> None:
+    with Record.open(tmp_path) as record:
+        run(record, program_of())
+        record.database.rows("UPDATE run_parameters SET parameters = ?", (blob,))
+        with pytest.raises(BadFile, match="parameters of run"):
+            found(record, program_of())

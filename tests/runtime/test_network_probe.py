@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 import headrace as hr
+from headrace.model.events import DataMoved, TaskFinished
 from headrace.model.platform import Platform
 from headrace.run_platform import platform_of_run
+from headrace.runtime import network_probe
 from headrace.runtime.cluster import Cluster, open_local
 from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
@@ -92,6 +95,41 @@ def test_a_run_avoids_a_slow_link_without_any_description(tmp_path: Path) -> Non
             e for e in done.outcome.events if type(e).__name__ == "DataMoved" and "n2" in (e.source, e.target)
         ]
         assert sum(e.size for e in far) < 1e6
+
+
+def nap(*values: bytes) -> bytes:
+    time.sleep(1.0)
+    return b""
+
+
+@needs_root
+@pytest.mark.slow
+def test_inputs_are_sent_ahead_over_a_slow_link(tmp_path: Path) -> None:
+    """The item of the first task reaches the other host while that host is busy with another task."""
+    with lab(["10mbit", "10mbit"], tmp_path) as made:
+        plain = measured_platform(workers_of(made.client), probe_speeds(made.client), (), made.address)
+        program = hr.Program("ahead")
+        item = program.task(lambda: bytes(300_000), name="make", outputs={"x": 3e5}, work=0.01)
+        program.task(nap, name="busy", outputs={"b": 1e3}, work=3.0)
+        program.task(nap, name="other", inputs=[item], outputs={"c": 1e3}, work=3.0)
+        program.output(program.task(nap, name="last", inputs=[item, "b"], outputs={"y": 10.0}, work=3.0))
+        done = hr.run(
+            program, Cluster(made.client, plain, links_assumed=True), "heft",
+            record=tmp_path / "r", output=tmp_path,
+        )  # fmt: skip
+        runs = {e.task: e for e in done.outcome.events if isinstance(e, TaskFinished)}
+        assert runs["busy"].host == runs["last"].host != runs["make"].host
+        (move,) = [e for e in done.outcome.events if isinstance(e, DataMoved) and e.item == "x"]
+        assert move.time < runs["busy"].time
+
+
+def test_progress_is_told_after_the_first_second(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(network_probe, "_SILENT", 0.0)
+    monkeypatch.setattr(network_probe, "machine_of", str)  # each worker on a machine of its own
+    found = Platform.probe(cluster.client, "here", say=told.append)
+    assert told[0] == "measuring the links of 3 machines: round 1 of 6"
+    assert len(found.sites) == 4
 
 
 def test_emulated_speeds_are_measured() -> None:

@@ -30,6 +30,8 @@ def cancel(
                 status = fresh.run(run).status
             if status != "running":
                 typer.echo(f"run {run}: {status}")
+                if status != "done":
+                    typer.echo(f"to go on from what is committed: headrace resume {run}", err=True)
                 return
             time.sleep(0.1)
     raise HeadraceError(

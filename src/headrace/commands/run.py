@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from headrace.arrays.compile_notice import Notice, compile_notice
-from headrace.commands.console import Say, file_rows, print_json, print_table, require_outputs, results_beside
+from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.judged_plan import JudgedPlan
 from headrace.commands.options import (
@@ -23,12 +21,13 @@ from headrace.commands.options import (
     read_program,
     read_rule_file,
 )
+from headrace.commands.run_progress import watching
 from headrace.core.replan_policy import WhenImpossible
 from headrace.execution import Run
 from headrace.execution import run as execute
+from headrace.formats.loading import executable_commands
 from headrace.model.errors import UsageError
-from headrace.model.events import DataMoved, Event, HostLeft, RuleDropped, TaskErred, TaskFinished
-from headrace.model.plan import Plan
+from headrace.model.events import DataMoved, Event, RuleDropped, TaskFinished
 from headrace.model.program import Program
 from headrace.model.units import plural, show_size, show_time
 from headrace.model.usage import Usage, usage_of_run
@@ -36,6 +35,7 @@ from headrace.record.launch import Emulation, ProgramSource
 from headrace.report.usage import usage_rows
 from headrace.resuming import Preview, preview_run
 from headrace.rules.tree import RuleSet
+from headrace.run_platform import UNKNOWN
 from headrace.runtime.run_policy import RunPolicy
 
 
@@ -92,6 +92,11 @@ class RunOptions:
     size_scale: float | None = option(
         None, "--size-scale", "With --emulate: factor on data sizes.", default_text="--time-scale"
     )
+    allow_commands: bool = option(
+        False,
+        "--allow-commands",
+        "Execute the commands of a WfFormat file; use it only on files that you trust.",
+    )
     burn: bool = option(False, "--burn", "With --emulate: use the CPU instead of sleeping.")
     output: Path = option(Path(), "--output", "Folder for result files.", short="-o", metavar="FOLDER")
     dry_run: bool = option(
@@ -114,7 +119,10 @@ class RunOptions:
 def run(program: ProgramArg, options: RunOptions, pictures: Pictures, as_json: JsonOption = False) -> None:
     """Run the program and print the outcome; the exit code is 1 if a task failed."""
     require_outputs(*pictures.files)
-    code = run_program(read_program(program), options, pictures, as_json, program)
+    if options.emulate and options.allow_commands:
+        raise UsageError("--emulate and --allow-commands exclude each other", hint="leave one out")
+    found = read_program(program, commands=options.allow_commands)
+    code = run_program(found, options, pictures, as_json, program)
     if code:
         raise typer.Exit(code)
 
@@ -139,7 +147,7 @@ def run_program(
         )
         emulation = Emulation(options.time_scale, options.size_scale, options.burn)
     else:
-        _require_bodies(program, options)
+        _require_bodies(program, options, spec)
     rules = read_rule_file(options.rules)
     if rules is None and options.when_impossible != RunOptions().when_impossible:
         raise UsageError("--when-impossible has no effect without rules", hint="add --rules FILE")
@@ -149,7 +157,10 @@ def run_program(
     events: list[Event] = []
     with watching(len(program.tasks), events) as listeners:
         done = execute(
-            program, **wanted, source=ProgramSource(spec, emulation) if spec else None, **listeners
+            program,
+            **wanted,
+            source=ProgramSource(spec, emulation, options.allow_commands) if spec else None,
+            **listeners,
         )
     return report(done, events, len(program.tasks), pictures, as_json, rules)
 
@@ -171,21 +182,6 @@ def _wanted(options: RunOptions, rules: RuleSet | None) -> dict[str, Any]:
         "learn": options.learn and not options.emulate,
         "policy": options.policy,
     }
-
-
-@contextmanager
-def watching(tasks: int, events: list[Event]) -> Iterator[dict[str, Any]]:
-    """Parameters `observe`, `planned` and `say` of a run that show its progress and collect its events."""
-    with (
-        _progress(tasks) as (planned, advance, say),
-        compile_notice(Notice(progress=lambda text: None)),
-    ):
-
-        def observe(event: Event) -> None:
-            events.append(event)
-            advance(event)
-
-        yield {"observe": observe, "planned": planned, "say": say}
 
 
 def report(
@@ -210,7 +206,10 @@ def report(
         sys.stderr.write(f"error: {error}\n")
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
+        sys.stderr.write(f"to go on from what is committed: headrace resume {done.id}\n")
         return done.failure.exit_code
+    if judged is not None:
+        judged.require_kept([e.rule for e in done.outcome.events if isinstance(e, RuleDropped)])
     return 0
 
 
@@ -223,7 +222,8 @@ def show_preview(found: Preview, pictures: Pictures, as_json: bool) -> int:
             print_json(_preview_facts(found))
             return 0
         rows = [["scheduler", found.scheduler], ["tasks to run", str(len(found.tasks))]]
-        rows.append(["tasks reused", str(len(found.reused))])
+        if found.reused:
+            rows.append(["tasks reused", str(len(found.reused))])
         if found.plan is not None:
             rows.append(["planned", show_time(found.plan.makespan)])
             rows.append(["lower bound", show_time(found.plan.bound)])
@@ -231,6 +231,8 @@ def show_preview(found: Preview, pictures: Pictures, as_json: bool) -> int:
         if found.plan is not None:
             planned = [[t.id, t.host, show_time(t.start), show_time(t.finish)] for t in found.plan.tasks()]
             print_table(["task", "host", "start", "finish"], planned)
+        if found.commands:
+            print_table(["task", "command"], [[task, shlex.join(argv)] for task, argv in found.commands])
     return 0
 
 
@@ -243,6 +245,7 @@ def _preview_facts(found: Preview) -> dict[str, Any]:
         "bound": None if plan is None else plan.bound,
         "to_run": list(found.tasks),
         "reused": list(found.reused),
+        "commands": {task: list(argv) for task, argv in found.commands},
         "tasks": []
         if plan is None
         else [{"id": t.id, "host": t.host, "start": t.start, "finish": t.finish} for t in plan.tasks()],
@@ -260,10 +263,16 @@ def _judged(done: Run, rules: RuleSet) -> JudgedPlan:
     return JudgedPlan(rules.source, evaluate(rules, done.graph, done.platform, schedule), done.makespan)
 
 
-def _require_bodies(program: Program, options: RunOptions) -> None:
+def _require_bodies(program: Program, options: RunOptions, spec: str) -> None:
     if (options.time_scale, options.size_scale, options.burn) != (1.0, None, False):
         raise UsageError("--time-scale, --size-scale and --burn require --emulate", hint="add --emulate")
     bare = next((t.name for t in program.tasks.values() if t.body is None), None)
+    if bare is not None and spec and executable_commands(spec):
+        raise UsageError(
+            f"the commands of this file are not executed unless you allow it, such as that of task {bare!r}",
+            where=program.name,
+            hint="add --allow-commands if you trust the file, or --emulate to run emulated tasks",
+        )
     if bare is not None:
         raise UsageError(
             f"task {bare!r} has nothing to execute",
@@ -288,56 +297,6 @@ def parse_speeds(text: str | None) -> list[float] | None:
     if not all(0 < speed < 1e6 for speed in speeds):
         raise UsageError(f"--speeds is {text!r}", hint="give positive numbers")
     return speeds
-
-
-Planned = Callable[[Plan | None], None]
-Advance = Callable[[Event], None]
-
-
-@contextmanager
-def _progress(tasks: int) -> Iterator[tuple[Planned, Advance, Say]]:
-    """A progress bar on a terminal; elsewhere a line for each tenth of the tasks."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    terminal = sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), disable=not terminal, transient=True) as bar:
-        line = bar.add_task("starting workers", total=tasks)
-        finished: set[str] = set()
-
-        def planned(plan: Plan | None) -> None:
-            text = "running" if plan is None else f"running (planned {show_time(plan.makespan)})"
-            bar.update(line, description=text)
-
-        def advance(event: Event) -> None:
-            if isinstance(event, HostLeft):
-                bar.console.print(
-                    f"worker {event.host} is gone; its tasks were moved to other workers", highlight=False
-                )
-            if isinstance(event, TaskErred) and event.again:
-                reason = event.error.strip().splitlines()[-1]
-                bar.console.print(
-                    f"task {event.task} failed on {event.host} (attempt {event.attempt}), and is tried again: {reason}",
-                    highlight=False, markup=False, soft_wrap=True,
-                )  # fmt: skip
-            if isinstance(event, RuleDropped):
-                bar.console.print(str(event), highlight=False)
-            if not isinstance(event, TaskFinished):
-                return
-            finished.add(event.task)
-            bar.update(line, completed=len(finished))
-            if (
-                not terminal
-                and tasks >= 10
-                and len(finished) * 10 // tasks > (len(finished) - 1) * 10 // tasks
-            ):
-                sys.stderr.write(f"{len(finished)} of {tasks} tasks\n")
-
-        def say(text: str) -> None:
-            bar.console.print(text, highlight=False, markup=False)
-
-        yield planned, advance, say
 
 
 def _draw(done: Run, events: list[Event], pictures: Pictures) -> None:
@@ -366,6 +325,8 @@ def _show(done: Run, tasks: int, pictures: Pictures) -> None:
     if done.sources is not None:
         rows.append(["run times", done.sources.run_times])
         rows.append(["links", done.sources.links])
+        if done.sources.engine != UNKNOWN:
+            rows.append(["engine", done.sources.engine])
     unfinished = len(done.outcome.not_run)
     rows += [
         ["tasks", f"{tasks - unfinished} of {tasks}"],

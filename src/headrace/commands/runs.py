@@ -46,6 +46,9 @@ def runs(
     if as_json:
         print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows], **facts, **report})
         return
+    if run_id is None and not rows:
+        typer.echo("no runs yet", err=True)
+        return
     shown = [h for h in headers if h != "error"]
     print_table(
         shown, [[_shown(h, v) for h, v in zip(headers, row, strict=True) if h != "error"] for row in rows]

@@ -122,6 +122,16 @@ class ClusterRestarted(HeadraceError):
     """Another client restarted the cluster, and with it the run was forgotten."""
 
     exit_code = 3
+class RuleBroken(HeadraceError):
+    """What happened in a run, real or simulated, breaks a requirement of its rules."""
+
+    exit_code = 1
+
+
+class ClusterLost(HeadraceError):
+    """The scheduler of a cluster has died, or cannot be reached any more."""
+
+    exit_code = 3
 
 
 class RunStopped(HeadraceError):

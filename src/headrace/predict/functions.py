@@ -43,7 +43,7 @@ def function_digests(program: Program) -> dict[str, FunctionDigest]:
         code.setdefault(task.kind, set()).add("\n".join(_code(task.body, 0)))
         values = [program.data[name].value for name in task.inputs if name not in program.producer]
         exact.setdefault(task.kind, set()).add(
-            "\n".join((task.name, *_parameters(task.body, 0), *(_simple(v) for v in values)))
+            "\n".join((task.name, *parameter_texts(task.body), *(simple_text(v) for v in values)))
         )
     return {
         kind: FunctionDigest(_digest(code[kind]), _digest({_digest(code[kind]), *exact[kind]}))
@@ -75,31 +75,42 @@ def _code_object(code: CodeType, depth: int) -> Iterator[str]:
             if depth < _DEEPEST:
                 yield from _code_object(constant, depth + 1)
         else:
-            yield _simple(constant)
+            yield simple_text(constant)
 
 
-def _parameters(body: Any, depth: int) -> Iterator[str]:
-    """Numbers and texts that a function or command receives besides its inputs."""
+def parameter_texts(body: Any, depth: int = 0) -> Iterator[str]:
+    """Numbers and texts that a function or command receives besides its inputs, as texts.
+
+    >>> list(parameter_texts(functools.partial(round, ndigits=2)))
+    ['ndigits=2']
+    """
     if depth > _DEEPEST:
         return
     if isinstance(body, functools.partial):
-        yield from (_simple(value) for value in body.args)
-        yield from (f"{name}={_simple(value)}" for name, value in sorted(body.keywords.items()))
-        yield from _parameters(body.func, depth + 1)
+        yield from (simple_text(value) for value in body.args)
+        yield from (f"{name}={simple_text(value)}" for name, value in sorted(body.keywords.items()))
+        yield from parameter_texts(body.func, depth + 1)
     elif isinstance(body, Command):
         yield from body.argv
     elif isinstance(getattr(body, "__code__", None), CodeType):
-        yield from (_simple(value) for value in body.__defaults__ or ())
+        yield from (simple_text(value) for value in body.__defaults__ or ())
+        keywords = sorted((body.__kwdefaults__ or {}).items())
+        yield from (f"{name}={simple_text(value)}" for name, value in keywords)
         for cell in body.__closure__ or ():
             try:
-                yield _simple(cell.cell_contents)
+                yield simple_text(cell.cell_contents)
             except ValueError:  # not assigned yet
                 yield "?"
 
 
-def _simple(value: Any) -> str:
+def simple_text(value: Any) -> str:
+    """A number or text as it is, another value by its type.
+
+    >>> simple_text(2.5), simple_text((1, "a")), simple_text([1])
+    ('2.5', "(1, 'a')", 'list')
+    """
     if isinstance(value, tuple):
-        return f"({', '.join(_simple(each) for each in value[:100])})"
+        return f"({', '.join(simple_text(each) for each in value[:100])})"
     if not isinstance(value, _SIMPLE):
         return type(value).__qualname__
     if isinstance(value, str | bytes) and len(value) > _LONGEST:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -11,7 +11,8 @@ import numpy as np
 
 from headrace.model.graph import Bools, Floats, Ints
 from headrace.model.platform import Platform
-from headrace.predict.robust import Deviations, fit_two_way, slope, spread
+from headrace.predict.power_law import LEAST_POINTS, PowerLaw, deviation, fit_power_law
+from headrace.predict.robust import Deviations, fit_two_way, spread
 
 OTHER = -1
 """The task number of an execution that was of another program, or of a task that has changed since."""
@@ -36,8 +37,7 @@ _RESIZED = 0.05
 """Input sizes whose logarithms differ by less are the same."""
 _QUANTILE = 1.15
 """Three quarters of normal deviates are smaller than this."""
-_MOST_SLOPE = 3.0
-_REGRESSION_POINTS = 6
+_MOST_PARAMETERS = 8
 
 
 class Execution(Protocol):
@@ -55,6 +55,8 @@ class Execution(Protocol):
     def figure(self) -> float: ...
     @property
     def first(self) -> bool: ...
+    @property
+    def parameters(self) -> Mapping[str, float]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,31 +70,59 @@ class Rows:
     size: Floats
     figure: Floats
     first: Bools
+    logs: Floats
+    """Logarithms of the features of a regression; see `features`."""
     own_hosts: int
     hosts: int
 
     @staticmethod
-    def of(observed: Sequence[Execution], platform: Platform, rate: Floats) -> Rows:
+    def of(
+        observed: Sequence[Execution], platform: Platform, rate: Floats, names: Sequence[str] = ()
+    ) -> Rows:
         number = {host.name: j for j, host in enumerate(platform.hosts)}
         own = len(number)
         host = np.array([number.setdefault(o.host, len(number)) for o in observed], np.int32)
         speed = np.concatenate((rate, np.ones(len(number) - own)))
         seconds = np.maximum([o.seconds for o in observed], _SHORTEST)
+        size = np.array([o.size for o in observed])
         return Rows(
             np.array([o.task for o in observed], np.int32),
             host,
             np.log(seconds * speed[host]),
-            np.array([o.size for o in observed]),
+            size,
             np.array([o.figure for o in observed]),
             np.array([o.first for o in observed]),
+            features(size, [o.parameters for o in observed], names),
             own,
             len(number),
         )
 
     def only(self, chosen: Bools) -> Rows:
         """Some of the rows."""
-        arrays = ("task", "host", "value", "size", "figure", "first")
+        arrays = ("task", "host", "value", "size", "figure", "first", "logs")
         return replace(self, **{name: getattr(self, name)[chosen] for name in arrays})
+
+
+def parameter_names(tasks: Sequence[Mapping[str, float]]) -> tuple[str, ...]:
+    """Names of parameters that all of these tasks have and that are positive: the others cannot be used for all.
+
+    >>> parameter_names([{"n": 3.0, "seed": 0.0}, {"n": 4.0, "k": 1.0, "seed": 1.0}])
+    ('n',)
+    """
+    if not tasks:
+        return ()
+    return tuple(name for name in sorted(tasks[0]) if all(task.get(name, 0.0) > 0 for task in tasks))[
+        :_MOST_PARAMETERS
+    ]
+
+
+def features(sizes: Floats, parameters: Sequence[Mapping[str, float]], names: Sequence[str]) -> Floats:
+    """[tasks, 1 + names] the logarithms of input sizes and of these parameters; nan: unknown, or not positive."""
+    values = [
+        [size, *(of.get(name, 0.0) for name in names)] for size, of in zip(sizes, parameters, strict=True)
+    ]
+    array = np.array(values, np.float64).reshape(len(parameters), 1 + len(names))
+    return np.asarray(np.log(np.where(array > 0, array, np.nan)), np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,15 +140,15 @@ class KindFit:
     noise: float
 
     @staticmethod
-    def of(rows: Rows, figures: Floats, sizes: Floats, tasks: Ints) -> KindFit | None:
-        """For tasks with these figures and input sizes; None if none of them was executed."""
+    def of(rows: Rows, figures: Floats, logs: Floats, tasks: Ints) -> KindFit | None:
+        """For tasks with these figures and features; None if none of them was executed."""
         same = rows.only(rows.task != OTHER)
         if not len(same.task):
             return None
-        growth = _growth(rows)
+        law = fit_power_law(rows.logs, rows.value)
         at = np.searchsorted(tasks, same.task).astype(np.int32)
-        value = same.value + _resized(same, figures[at], sizes[at], growth)
-        prior = _prior(value, at, same.host, figures, sizes, growth)
+        value = same.value + _resized(same, figures[at], logs[at, 0], law.growth)
+        prior = _prior(value, at, same.host, figures, logs, law)
         return KindFit(same, at, value, prior, _noise(value, at, same.host))
 
     def figure_residuals(self) -> Floats:
@@ -155,68 +185,58 @@ def figure_deviation(residuals: Iterable[Floats]) -> float:
     return float(np.quantile(np.abs(left), 0.75)) / _QUANTILE if len(left) else _FIGURES
 
 
-def _resized(rows: Rows, figures: Floats, sizes: Floats, growth: float) -> Floats:
+def _resized(rows: Rows, figures: Floats, log_size: Floats, growth: float) -> Floats:
     """What to add to the logarithms of work of tasks whose inputs have grown since.
 
     If the user's figure has changed with the size, it knows best how the run time depends on it.
     """
-    then, figure = rows.size, rows.figure
-    comparable = (then > 0) & (sizes > 0)
-    ratio = np.log(np.where(comparable, sizes, 1.0) / np.where(comparable, then, 1.0))
+    ratio = np.nan_to_num(log_size - rows.logs[:, 0])
     ratio[np.abs(ratio) < _RESIZED] = 0.0
-    known = (figure > 0) & (figures > 0)
-    change = np.log(np.where(known, figures, 1.0) / np.where(known, figure, 1.0))
+    known = (rows.figure > 0) & (figures > 0)
+    change = np.log(np.where(known, figures, 1.0) / np.where(known, rows.figure, 1.0))
     grown = np.where(np.abs(change) > 1e-9, change, growth * ratio)
     return np.where(ratio != 0.0, grown, 0.0)
 
 
-def _prior(value: Floats, at: Ints, host: Ints, figures: Floats, sizes: Floats, growth: float) -> Floats:
-    """The logarithm of each task's figure up to a factor: the user's, or a power of the input size.
+def _prior(value: Floats, at: Ints, host: Ints, figures: Floats, logs: Floats, law: PowerLaw) -> Floats:
+    """The logarithm of each task's figure up to a factor: the user's, or the law of input sizes and parameters.
 
     The latter only where it explains the measured run times clearly better.
     """
     given = np.log(np.maximum(figures, _SHORTEST))
-    by_size = growth * np.log(np.where(sizes > 0, sizes, 1.0))
-    measured = np.unique(at)
-    if len(measured) < _REGRESSION_POINTS or not (sizes[measured] > 0).all():
+    if len(np.unique(at)) < LEAST_POINTS or law.is_constant or not law.applies_to(logs):
         return given
-    left_given, left_size = (_within(value - prior[at], host)[0] for prior in (given, by_size))
+    by_law = law.predict(logs)
+    left_given, left_law = (_within(value - prior[at], host)[0] for prior in (given, by_law))
     constant = float(np.ptp(given)) < 1e-9
-    return by_size if left_size < (0.9 if constant else 0.5) * left_given else given
+    return by_law if left_law < (0.9 if constant else 0.5) * left_given else given
 
 
-def _growth(rows: Rows) -> float:
-    """The exponent with which run times of the kind grow with input size; 1 if the executions cannot tell."""
-    read = rows.size > 0
-    if read.sum() < _REGRESSION_POINTS:
-        return 1.0
-    x = np.log(rows.size[read])
-    if np.ptp(x) < math.log(1.5):
-        return 1.0
-    return min(max(slope(x, rows.value[read]), 0.0), _MOST_SLOPE)
+def work_from_others(rows: Rows, figures: Floats, logs: Floats) -> Floats:
+    """The work of tasks of which none was executed in this program, from other executions of the same function.
 
-
-def work_from_others(rows: Rows, figures: Floats, sizes: Floats) -> Floats:
-    """The work of tasks of which none was executed in this program, from other programs with the same function."""
-    return np.exp(_log_from_others(rows, figures, sizes, _growth(rows)))
-
-
-def _log_from_others(rows: Rows, figures: Floats, sizes: Floats, growth: float) -> Floats:
+    If the user's figures for them varied, they are scaled, unless the law of input sizes and parameters explains the
+    run times clearly better. Otherwise the law counts if there is one, or else the typical run time.
+    """
     given = np.log(np.maximum(figures, _SHORTEST))
+    if (~rows.first).sum() > _TELLING_ROWS:
+        rows = rows.only(~rows.first)
+    law = fit_power_law(rows.logs, rows.value)
+    usable = not law.is_constant and law.applies_to(logs)
     known = rows.figure > 0
-    varied = known.any() and float(np.ptp(np.log(rows.figure[known]))) > 1e-9
-    if varied or (known.any() and float(np.ptp(given)) < 1e-9):
+    if known.any():
         ratio = rows.value[known] - np.log(rows.figure[known])
-        left = rows.value - growth * np.log(np.where(rows.size > 0, rows.size, 1.0))
-        if varied or not (sizes > 0).all() or spread(ratio) <= spread(left):
-            return given + float(np.median(ratio))
-    read = rows.size > 0
-    if read.sum() >= _REGRESSION_POINTS and (sizes > 0).all():
-        left = rows.value[read] - growth * np.log(rows.size[read])
-        return float(np.median(left)) + growth * np.log(sizes)
+        varied = float(np.ptp(np.log(rows.figure[known]))) > 1e-9
+        same_figures = float(np.ptp(given)) < 1e-9
+        if (varied or same_figures) and not (
+            usable and law.left < (0.5 if varied else 1.0) * deviation(ratio)
+        ):
+            return np.exp(given + float(np.median(ratio)))
+    if usable:
+        return np.exp(law.predict(logs))
     if float(np.ptp(given)) < 1e-9:
-        return np.full(len(figures), float(np.median(rows.value)))
-    return given
+        return np.full(len(figures), math.exp(float(np.median(rows.value))))
+    return figures.copy()
 
 
 def _within(value: Floats, host: Ints) -> tuple[float, int]:
@@ -226,10 +246,14 @@ def _within(value: Floats, host: Ints) -> tuple[float, int]:
 
 
 def _around_hosts(value: Floats, host: Ints) -> tuple[Floats, int]:
+    """Differences from the median of each host, and the number of values beyond one per host: O(n log n)."""
+    order = np.lexsort((value, host))
+    ordered = value[order]
+    _, start, count = np.unique(host[order], return_index=True, return_counts=True)
+    median = (ordered[start + (count - 1) // 2] + ordered[start + count // 2]) / 2
     left = np.empty(len(value))
-    for one in np.unique(host).tolist():
-        left[host == one] = value[host == one] - np.median(value[host == one])
-    return left, len(value) - len(np.unique(host))
+    left[order] = ordered - np.repeat(median, count)
+    return left, len(value) - len(count)
 
 
 def _noise(value: Floats, at: Ints, host: Ints) -> float:

@@ -1,15 +1,15 @@
 """Estimates for the next run, learned from earlier ones: they correct the user's figures instead of replacing them.
 
 For a task, in this order: executions of the same task of the same program; the user's figure times one factor for its
-kind; a regression of the kind's run times over input sizes where that explains them better, or where there are no
-figures; the kind's typical run time. All is done in logarithms and with robust statistics.
+kind; a regression of the kind's run times over input sizes and numeric parameters where that explains them better, or
+where there are no figures; the kind's typical run time. All is done in logarithms and with robust statistics.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,7 +17,14 @@ from headrace.model.errors import UsageError
 from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Host, Platform
 from headrace.predict.history import kind_rates
-from headrace.predict.kind_fit import KindFit, Rows, figure_deviation, work_from_others
+from headrace.predict.kind_fit import (
+    KindFit,
+    Rows,
+    features,
+    figure_deviation,
+    parameter_names,
+    work_from_others,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class Observed:
     """The user's run time for it in that run; nan: not known."""
     first: bool = False
     """Whether it was the first of its kind on its host in that run: it may have loaded code and filled caches."""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    """Numbers that it received besides its inputs, by name."""
 
     def __post_init__(self) -> None:
         for what, value in (("seconds", self.seconds), ("size", self.size)):
@@ -60,11 +69,17 @@ class Learned:
     """By what the user's figures were multiplied, for each kind: the median over its tasks."""
 
 
-def learn(graph: Graph, platform: Platform, observed: Sequence[Observed]) -> Learned:
+def learn(
+    graph: Graph,
+    platform: Platform,
+    observed: Sequence[Observed],
+    parameters: Mapping[str, Mapping[str, float]] | None = None,
+) -> Learned:
     """The program and platform with figures learned from executions, oldest first.
 
-    Without executions of a kind its figures stay as they are, times the median factor of the other kinds: figures for
-    one program are usually wrong in the same way. O(executions * hosts + tasks * hosts^2).
+    `parameters` are the numbers that each task receives besides its inputs, by task and name. Without executions of a
+    kind its figures stay as they are, times the median factor of the other kinds: figures for one program are usually
+    wrong in the same way. O(executions * hosts + tasks * hosts^2).
 
     >>> from headrace.model.graph import make_graph
     >>> graph = make_graph(work=[3.0, 6.0], size=[], producer=[], read_ptr=[0, 0, 0], reads=[], kinds=("fft",))
@@ -83,7 +98,7 @@ def learn(graph: Graph, platform: Platform, observed: Sequence[Observed]) -> Lea
         for number, kind in enumerate(graph.kinds)
         if kind in by_kind
     }
-    work, corrections, seen = _fitted(graph, platform, by_kind, tasks_of)
+    work, corrections, seen = _fitted(graph, platform, by_kind, tasks_of, parameters or {})
     factors = {kind: _factor(work[tasks], graph.work[tasks]) for kind, tasks in tasks_of.items()}
     rest = ~np.isin(graph.kind, [graph.kinds.index(kind) for kind in tasks_of])
     work[rest] *= float(np.median(list(factors.values())))
@@ -97,16 +112,20 @@ def _fitted(
     platform: Platform,
     by_kind: Mapping[str, Sequence[Observed]],
     tasks_of: Mapping[str, Ints],
+    parameters: Mapping[str, Mapping[str, float]],
 ) -> tuple[Floats, dict[str, Floats], Bools]:
     """The work of all tasks, corrections of speeds for each kind, and which tasks were executed before."""
     sizes, rates = input_sizes(graph), kind_rates(graph, platform.rates(graph))
     work, seen = graph.work.copy(), np.zeros(graph.n_tasks, np.bool_)
     fits: dict[str, KindFit] = {}
     for kind, tasks in tasks_of.items():
-        rows = Rows.of(by_kind[kind], platform, rates[graph.kinds.index(kind)])
-        fit = KindFit.of(rows, graph.work[tasks], sizes[tasks], tasks)
+        given = [parameters.get(graph.task_names[t], {}) for t in tasks.tolist()]
+        names = parameter_names(given)
+        rows = Rows.of(by_kind[kind], platform, rates[graph.kinds.index(kind)], names)
+        logs = features(sizes[tasks], given, names)
+        fit = KindFit.of(rows, graph.work[tasks], logs, tasks)
         if fit is None:
-            work[tasks] = work_from_others(rows, graph.work[tasks], sizes[tasks])
+            work[tasks] = work_from_others(rows, graph.work[tasks], logs)
         else:
             fits[kind] = fit
             seen[tasks] = np.isin(tasks, rows.task)

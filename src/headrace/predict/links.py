@@ -73,6 +73,19 @@ def refine_links(
     return Refined(tuple(refined), len(requests))
 
 
+def later(link: MachineLinks, seconds: float) -> MachineLinks:
+    """The same link with transfers that start so many seconds after they could.
+
+    >>> later(MachineLinks("a", up=1e6, latency=0.25), 0.5).latency
+    0.75
+    """
+    return replace(
+        link,
+        latency=None if link.latency is None else link.latency + seconds,
+        inside_latency=None if link.inside_latency is None else link.inside_latency + seconds,
+    )
+
+
 def _requests(
     transfers: Iterable[Transfer], machine_of: Mapping[str, str]
 ) -> list[tuple[str, str, float, float]]:

@@ -9,7 +9,9 @@ import numpy as np
 from headrace.model.graph import Floats, Ints
 
 _TUNING = 1.5
-"""Residuals beyond this many standard deviations are outliers: their influence no longer grows (Huber)."""
+"""Effects beyond this many standard deviations are outliers: their influence no longer grows (Huber)."""
+_SLOWER, _QUICKER = 1.5, 8.0
+"""The same for errors: executions are delayed by other things more often than they are quicker than possible."""
 _ROUNDS = 25
 _MAD_TO_DEVIATION = 1.4826
 _MAX_POINTS = 300
@@ -78,8 +80,9 @@ def fit_two_way(
     """The most likely level, effect of each task and speed of each host, given values y of task-host pairs.
 
     Effects are believed to be near 0 (`known` says how near), and so are errors; all have Huber's tails, so that
-    a wild value counts as an error unless others of the same task confirm it. Task effects are eliminated, so that each
-    round solves a system of (1 + hosts) equations: O(values + tasks * hosts^2) for each of 25 rounds.
+    a wild value counts as an error unless others of the same task confirm it, and a high one sooner than a low one.
+    Task effects are eliminated, so that each round solves a system of (1 + hosts) equations: O(values + tasks *
+    hosts^2) for each of 25 rounds.
 
     >>> known = Deviations(noise=0.1, task=0.1, host=0.2)
     >>> fit = fit_two_way(np.array([1.0, 1.0, 1.0]), np.arange(3), np.zeros(3, np.int32), np.ones(3), (3, 1), known)
@@ -97,7 +100,8 @@ def fit_two_way(
         level, of_host = _hosts(y, task, host, precision, seen, prior_task, known.host)
         rest = y - level + of_host[host]
         of_task = np.bincount(task, weights=precision * rest, minlength=tasks) / (prior_task + seen[:, 0])
-        precision = weight / known.noise**2 * _huber(rest - of_task[task], known.noise)
+        left = rest - of_task[task]
+        precision = weight / known.noise**2 * _huber(left, known.noise, np.where(left > 0, _SLOWER, _QUICKER))
         prior_task = known.task**-2.0 * _huber(of_task, known.task)
     return TwoWay(level, of_task, of_host)
 
@@ -121,7 +125,7 @@ def _hosts(
     return float(solution[0]), solution[1:]
 
 
-def _huber(residual: Floats, deviation: float) -> Floats:
+def _huber(residual: Floats, deviation: float, tuning: Floats | float = _TUNING) -> Floats:
     """Weights of the squared residuals: 1 for ordinary ones, falling as 1 / |residual| for outliers."""
     size = np.abs(residual) / deviation
-    return np.where(size <= _TUNING, 1.0, _TUNING / np.maximum(size, _TUNING))
+    return np.where(size <= tuning, 1.0, tuning / np.maximum(size, tuning))

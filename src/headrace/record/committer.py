@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Self
 
 from headrace.model.errors import RunStopped
 from headrace.record.journal import RunRecord
 from headrace.record.result_files import ResultFiles
+from headrace.runtime.files import StagedFile
 from headrace.runtime.hooks import RunHooks
 from headrace.runtime.kept_files import Keep, Keeping, Kept
 from headrace.runtime.spooled import fetch_spooled, is_spooled
@@ -28,6 +31,8 @@ class Committer:
         self._said: set[str] = set()
         self._remote: SimpleQueue[Kept | None] = SimpleQueue()
         self._fetcher: threading.Thread | None = None
+        self._places: dict[str, Path] = {}
+        """The kept contents of files."""
 
     def hooks(self, keep: Keep) -> RunHooks:
         """What the run is to call, and what its workers need."""
@@ -62,6 +67,15 @@ class Committer:
         self._results.finish()
         return self._results
 
+    def located(self, results: Mapping[str, Any]) -> dict[str, Any]:
+        """Results in which files have the paths at which they are now."""
+        found = dict(results)
+        for item, value in results.items():
+            if isinstance(value, StagedFile):
+                place = self._results.files.get(item) or self._places.get(item) or Path(value.path)
+                found[item] = replace(value, path=str(place.absolute()) if str(place) != "." else "")
+        return found
+
     def __enter__(self) -> Self:
         return self
 
@@ -71,6 +85,8 @@ class Committer:
 
     def _commit(self, kept: Kept) -> None:
         self._entry.keep(kept)
+        if kept.is_staged:
+            self._places[kept.item] = self._entry.kept.folder / kept.file
         self._results.offer(kept)
 
     def _fetch_later(self, kept: Kept) -> None:
@@ -86,7 +102,7 @@ class Committer:
             except OSError as error:
                 self._warn(kept.item, f"cannot be fetched: {error.strerror}")
                 continue
-            self._commit(Kept(kept.item, name, None, kept.checksum, kept.size))
+            self._commit(replace(kept, file=name))
 
     def _warn(self, item: str, reason: str) -> None:
         if reason not in self._said:

@@ -75,6 +75,12 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                raise BadFile(
+                    "there is no room for the record",
+                    where=str(self.path),
+                    hint="make room on its disk, or set HEADRACE_HOME to a folder on another one",
+                ) from None
             raise self.broken(f"the record cannot be used: {error}") from None
 
     def _prepare(self) -> None:

@@ -13,7 +13,16 @@ from typing import Any
 from headrace.model.errors import BadFile, HeadraceError
 from headrace.record.private import private_folder
 from headrace.runtime.durable import write_whole
-from headrace.runtime.kept_files import KEY_BYTES, TOKEN_FILE, Kept, folder_token, load_kept, sealed_parts
+from headrace.runtime.file_trees import remove_tree
+from headrace.runtime.kept_files import (
+    KEY_BYTES,
+    TOKEN_FILE,
+    Kept,
+    folder_token,
+    load_kept,
+    sealed_parts,
+    staged_problem,
+)
 
 KEY_FILE = "key"
 
@@ -44,6 +53,8 @@ class KeptFolder:
         """What is wrong with a kept value; "" if it is intact. O(bytes)."""
         try:
             self.parts(kept)
+            if kept.is_staged:
+                return staged_problem(kept, self.folder, self.key, self.run)
         except HeadraceError as error:
             return error.problem
         return ""
@@ -54,7 +65,7 @@ class KeptFolder:
         for kept in all_kept:
             problem = self.problem(kept)
             if problem:
-                say(f"item {kept.item!r} is made again: {problem}")
+                say(f"item {kept.item!r} is lost, and is made again if it is needed: {problem}")
             else:
                 good.append(kept)
         return good
@@ -65,7 +76,7 @@ class KeptFolder:
         with suppress(OSError):
             for path in list(self.folder.iterdir()):
                 if path.name not in committed:
-                    path.unlink()
+                    remove_tree(path)
 
 
 def record_key(folder: Path) -> bytes:

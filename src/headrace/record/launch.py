@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from headrace.model.errors import BadFile, HeadraceError, UsageError
 from headrace.model.program import Program
 from headrace.record.identity import program_digest
+from headrace.record.task_code import changed_tasks, code_digests
 from headrace.runtime.durable import checksum_of
 
 VERSION = 1
@@ -32,6 +33,8 @@ class ProgramSource:
     spec: str
     """A file, or `file.py:name`."""
     emulation: Emulation | None = None
+    commands: bool = False
+    """Whether the commands of a WfFormat file are executed."""
 
     @property
     def file(self) -> Path:
@@ -59,6 +62,8 @@ class Launch:
     """The working directory: relative paths start there."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Options of the run, as JSON values."""
+    code: Mapping[str, str] = field(default_factory=dict)
+    """Digests of what tasks execute; see `headrace.record.task_code`."""
 
     @classmethod
     def of(
@@ -71,7 +76,7 @@ class Launch:
         """Of a program that is about to run: reads its file and its input files, O(bytes)."""
         if source is not None:
             spec = source.spec.replace(str(source.file), str(source.file.absolute()), 1)
-            source = ProgramSource(spec, source.emulation)
+            source = replace(source, spec=spec)
         return cls(
             source,
             "" if source is None else _checksum(source.file),
@@ -79,6 +84,7 @@ class Launch:
             {path: _checksum(Path(base) / path) for path in _input_paths(program)},
             str(Path(base).absolute()),
             dict(settings),
+            {} if source is None else code_digests(program),
         )
 
     def text(self) -> str:
@@ -100,7 +106,9 @@ class Launch:
             if given is not None:
                 emulation = given["emulation"]
                 source = ProgramSource(
-                    str(given["spec"]), None if emulation is None else Emulation(**emulation)
+                    str(given["spec"]),
+                    None if emulation is None else Emulation(**emulation),
+                    given.get("commands") is True,
                 )
             return cls(source=source, **stored)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -115,20 +123,23 @@ class Launch:
             )
         from headrace.formats.loading import load_program
 
-        program = load_program(self.source.spec)
+        program = load_program(self.source.spec, commands=self.source.commands)
         if self.source.emulation is not None:
             from headrace.runtime.emulate import emulate
 
             program = emulate(program, **asdict(self.source.emulation))
         return program
 
-    def changes(self, program: Program) -> list[str]:
-        """What has changed since the run was started, as texts; the first is the worst."""
+    def changes(self, program: Program, used: tuple[str, ...]) -> list[str]:
+        """What has changed since the run was started and matters, as texts.
+
+        A change of the program's file matters if it concerns one of the tasks whose outputs are `used`.
+        """
         found = []
-        if program_digest(program.graph) != self.program_digest:
-            found.append(STRUCTURE)
         if self.source is not None and _checksum(self.source.file) != self.source_digest:
-            found.append(f"the file {self.source.file}")
+            tasks = changed_tasks(program, self.code, used)
+            more = f" and {len(tasks) - 3} more" if len(tasks) > 3 else ""
+            found += [f"the code of {', '.join(map(repr, tasks[:3]))}{more}"] if tasks else []
         found += [
             f"the input {path}"
             for path, checksum in self.inputs.items()
@@ -136,8 +147,9 @@ class Launch:
         ]
         return found
 
-
-STRUCTURE = "the tasks and data of the program"
+    def has_structure(self, program: Program) -> bool:
+        """Whether a program has the tasks and data of the one that was started."""
+        return program_digest(program.graph) == self.program_digest
 
 
 def _input_paths(program: Program) -> list[str]:

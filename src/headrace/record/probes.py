@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
+from statistics import median
 from typing import TYPE_CHECKING
 
 from headrace.model.machines import MachineLinks
 from headrace.predict.links import Transfer
+from headrace.predict.overheads import Overheads
 from headrace.record.database import Database
 
 if TYPE_CHECKING:
@@ -17,11 +19,17 @@ if TYPE_CHECKING:
 OLDEST = 24 * 3600.0
 """Seconds after which links are measured again."""
 NEWEST_RUNS = 10
+_LATEST_RUNS = 200
+"""Runs among which those on a platform are looked for."""
 _MOST_TRANSFERS = 5000
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS probes (cluster TEXT NOT NULL, machine TEXT NOT NULL, measured REAL NOT NULL,"
     " up REAL, down REAL, latency REAL, inside REAL, inside_latency REAL,"
     " PRIMARY KEY (cluster, machine)) WITHOUT ROWID"
+)
+_OVERHEADS = (
+    "CREATE TABLE IF NOT EXISTS run_overheads (run TEXT PRIMARY KEY, task REAL NOT NULL, transfer REAL NOT NULL)"
+    " WITHOUT ROWID"
 )
 _FIGURES = tuple(field.name for field in fields(MachineLinks))[1:]
 
@@ -89,6 +97,31 @@ def transfers_of(record: Record, run: str) -> list[Transfer]:
     """All transfers of a run, in the order they ended."""
     query = "SELECT source, target, start, finish, size, run FROM transfers WHERE run = ? ORDER BY seq"
     return [Transfer(*row) for row in record.database.rows(query, (run,))]
+
+
+def save_overheads(record: Record, run: str, found: Overheads) -> None:
+    """Keep what the engine took for each task and transfer of a run."""
+    database = record.database
+    database.rows(_OVERHEADS)
+    with database.writing() as connection:
+        row = (run, found.task, found.transfer)
+        database.insert(connection, "INSERT OR REPLACE INTO run_overheads VALUES (?, ?, ?)", [row])
+
+
+def saved_overheads(record: Record, platform: str) -> Overheads:
+    """The median of what the engine took in the latest 10 runs on a platform; 0 without any."""
+    database = record.database
+    database.rows(_OVERHEADS)
+    rows = database.rows(
+        "SELECT o.task, o.transfer FROM (SELECT id, platform FROM runs ORDER BY started DESC, id DESC LIMIT ?) r"
+        " JOIN run_overheads o ON o.run = r.id WHERE r.platform = ? LIMIT ?",
+        (_LATEST_RUNS, platform, NEWEST_RUNS),
+    )
+    try:
+        task, transfer = ([float(row[k]) for row in rows if row[k] > 0] for k in (0, 1))
+    except TypeError as error:
+        raise database.broken(f"the record contains an invalid overhead: {error}") from None
+    return Overheads(median(task) if task else 0.0, median(transfer) if transfer else 0.0)
 
 
 def _figure(value: object) -> float | None:

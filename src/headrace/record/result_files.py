@@ -15,9 +15,11 @@ from headrace.model.program import Program
 from headrace.model.units import show_time
 from headrace.record.journal import RunRecord
 from headrace.record.rows import ResultRow
-from headrace.runtime.durable import checksum_of, has_no_room, write_whole
+from headrace.runtime.durable import has_no_room, write_whole
+from headrace.runtime.file_trees import checksum_of_tree
+from headrace.runtime.files import StagedFile
 from headrace.runtime.kept_files import Kept
-from headrace.runtime.results import encode
+from headrace.runtime.results import copy_result, encode
 
 DISK_SECONDS = 600.0
 """How long to wait for room on a full disk."""
@@ -106,25 +108,33 @@ class ResultFiles:
             self.failures[item] = error
 
     def _write(self, item: str, value: Any) -> None:
-        content, suffix = encode(value, f"result {item!r}")
         path = self._paths[item]
+        staged = isinstance(value, StagedFile)
+        content, suffix = (b"", Path(value.name).suffix) if staged else encode(value, f"result {item!r}")
         if path is not None:
             target = self._base / path
-            _make_folder(target)
+            _make_folder(target, value)
         else:
             stem = quote(item, safe="")[:120]
             target = self._entry.results_folder / (stem if Path(stem).suffix else stem + suffix)
-        self._entry.stored(item, str(target.absolute()), self._written(target, content, path), len(content))
+        own = path is None
+
+        def write() -> str:
+            if staged:
+                return copy_result(value, target, own)
+            return write_whole(target, [content], mode=0o600 if own else 0o666, durable=not own)
+
+        size = value.size if staged else len(content)
+        self._entry.stored(item, str(target.absolute()), self._written(target, write), size)
         self.files[item] = target
         self.failures.pop(item, None)
 
-    def _written(self, target: Path, content: bytes, path: str | None) -> str:
+    def _written(self, target: Path, write: Callable[[], str]) -> str:
         """Write, as soon as there is room; what has no path of its own is also kept in the record, durably."""
         waited = 0.0
         while True:
             try:
-                own = path is None
-                return write_whole(target, [content], mode=0o600 if own else 0o666, durable=not own)
+                return write()
             except OSError as error:
                 if not has_no_room(error) or waited >= self._patience:
                     if has_no_room(error):
@@ -152,18 +162,27 @@ def intact_files(results: Iterable[ResultRow]) -> dict[str, Path]:
 def result_problem(row: ResultRow) -> str:
     """What is wrong with a result file; "" if it is as it was written."""
     try:
-        found = checksum_of(Path(row.location))
+        found = checksum_of_tree(Path(row.location))
     except OSError as error:
         return f"cannot be read: {error.strerror}"
+    except HeadraceError as error:
+        return error.problem
     if not row.checksum:
         return "was written without a checksum"
     return "" if found == row.checksum else "is not what was written"
 
 
-def _make_folder(target: Path) -> None:
+def _make_folder(target: Path, value: Any) -> None:
+    folder = isinstance(value, StagedFile) and value.folder
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if target.is_dir():
+        if folder and target.is_dir() and any(target.iterdir()):
+            raise BadFile(
+                "the folder exists and is not empty",
+                where=str(target),
+                hint="remove it, or choose another one; headrace resume then writes it",
+            )
+        if target.is_dir() and not folder:
             raise IsADirectoryError(None, "Is a directory")
     except OSError as error:
         raise BadFile(

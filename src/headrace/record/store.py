@@ -196,7 +196,11 @@ class Record:
 
     def drop_intermediates(self, run: str, results: Collection[str]) -> None:
         """Forget the kept values of a run that are not results."""
-        dropped = [(run, kept.item) for kept in self.kept(run) if kept.item not in results]
+        self.forget_kept(run, [kept.item for kept in self.kept(run) if kept.item not in results])
+
+    def forget_kept(self, run: str, items: Collection[str]) -> None:
+        """Forget that items were kept; a run that needs them makes them again."""
+        dropped = [(run, item) for item in items]
         with self._database.writing() as connection:
             self._database.insert(connection, "DELETE FROM kept WHERE run = ? AND item = ?", dropped)
 

@@ -8,7 +8,7 @@ belongs to one cause:
 - link: an input was on its way, or waited for its link;
 - queue: all inputs were there, and the host was busy with other tasks;
 - fault: results were computed again after a loss, or the planned host had left;
-- overhead: none of these; the engine took its time.
+- overhead: none of these; the engine took its time. In a plan, what it took in earlier runs.
 """
 
 from __future__ import annotations
@@ -148,7 +148,8 @@ def deviations(
     happened = _happened(events)
     if not happened.executions:
         return None
-    of_plan = None if plan is None else _split(_planned(plan), graph, expected, {})[0]
+    # A plan has tasks that take longer than expected by what the engine takes.
+    of_plan = None if plan is None else _split(_planned(plan), graph, expected, {}, "overhead")[0]
     of_run, path = _split(happened, graph, expected, planned_host)
     return Deviations(of_plan, of_run, tuple(path))
 
@@ -207,6 +208,7 @@ def _split(
     graph: Graph,
     expected: Callable[[int, str], float],
     planned_host: Mapping[str, str],
+    longer: str = "estimate",
 ) -> tuple[Split, list[str]]:
     number = {name: t for t, name in enumerate(graph.task_names)}
     last = max(history.executions, key=lambda task: (history.executions[task][-1].finish, task))
@@ -224,7 +226,7 @@ def _split(
             walk.back_to(runs[0].finish, "fault")
             run = runs[0]
         walk.back_to(run.finish, "overhead")
-        walk.back_to(run.start + expected(number[task], run.host), "estimate")
+        walk.back_to(run.start + expected(number[task], run.host), longer)
         walk.back_to(run.start, "compute")
         task = _waited_for(history, graph, walk, number[task], run, planned_host.get(task))
     walk.back_to(0.0, "overhead")

@@ -18,10 +18,11 @@ from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
-from headrace.runtime.local_workers import LocalWorkers, start_workers
+from headrace.runtime.local_workers import LocalWorkers, spawn_workers
 from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
 from headrace.runtime.run_policy import RunPolicy
+from headrace.runtime.transport import Transport, TransportKind
 
 _PATIENCE = 10.0
 """Seconds to wait for a worker to return when none is left in a real cluster."""
@@ -145,35 +146,40 @@ def open_local(
     stretch: float = 1.0,
     threads: int = 1,
     restart: bool = True,
+    transport: TransportKind = "auto",
 ) -> Cluster:
     """Start workers on this machine, one process each: w0, w1, ..., or w0-4x, w1-2x, ... with speeds.
 
     With `speeds`, each worker emulates its speed by making tasks last longer: with a `stretch`
     of at least the largest speed, tasks that used c seconds last c * stretch / speed.
 
-    Only this process and its workers can connect: they use TLS with a certificate that exists in their memory
-    alone. With `restart`, a worker that dies is started again under the same name.
+    Only processes of this user can connect: they use Unix sockets in a folder that is closed to others or, where
+    there are none or with `transport="tls"`, TLS with a certificate that exists in their memory alone. With `restart`,
+    a worker that dies is started again under the same name.
     """
-    from headrace.runtime.certificates import local_material
+    return join_workers(
+        spawn_workers(workers, speeds=speeds, stretch=stretch, threads=threads, transport=transport),
+        restart=restart,
+    )
 
-    if workers is not None and speeds is not None and workers != len(speeds):
-        raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed per worker")
-    if not stretch > 0:
-        raise UsageError(f"stretch is {stretch}", hint="give a number above 0")
-    platform = Platform.local(workers, speeds=speeds, cores=threads)
+
+def join_workers(
+    spawned: LocalWorkers, *, restart: bool = True, meanwhile: Callable[[], object] = lambda: None
+) -> Cluster:
+    """Make a cluster of worker processes that wait for one; `meanwhile` is called while they join it."""
     # Closing kills the workers, which the engine would otherwise report to the user.
     logging.getLogger("distributed.batched").setLevel(logging.WARNING)
-    material = local_material()
-    engine = client = started = None
+    engine = client = None
     try:
-        engine, client = _local_scheduler(material)
-        started = start_workers(engine.scheduler_address, platform.hosts, stretch, material)
-        started.wait_for(client)
-        started.supervise(restart)
+        engine, client = _local_scheduler(spawned.transport)
+        spawned.join(engine.scheduler_address)
+        meanwhile()
+        spawned.wait_for(client)
+        spawned.supervise(restart)
         patience = _RESTART_PATIENCE if restart else 0.0
-        return Cluster(client, platform, started, engine, patience=patience, links_assumed=True)
+        return Cluster(client, spawned.platform, spawned, engine, patience=patience, links_assumed=True)
     except BaseException as error:
-        for opened in (started, client, engine):
+        for opened in (spawned, client, engine):
             if opened is not None:
                 opened.close()
         if isinstance(error, KeyboardInterrupt):
@@ -181,18 +187,21 @@ def open_local(
         raise
 
 
-def _local_scheduler(material: dict[str, str]) -> tuple[Any, Any]:
+def _local_scheduler(transport: Transport) -> tuple[Any, Any]:
     """The engine's scheduler, in this process, and a client of it."""
     import dask
     from distributed import Client, LocalCluster, Security
 
+    from headrace.runtime.dask_sockets import register_sockets
+
+    register_sockets()
     with dask.config.set({"distributed.scheduler.http.routes": []}):
         engine = LocalCluster(
             n_workers=0,
             processes=True,
-            host="127.0.0.1",
-            protocol="tls://",
-            security=Security(require_encryption=True, **material),
+            host=transport.host,
+            protocol=transport.protocol,
+            security=Security(require_encryption=bool(transport.security), **transport.security),
             silence_logs=logging.CRITICAL,
             scheduler_kwargs={
                 "dashboard": False,

@@ -16,7 +16,8 @@ from typing import Any
 
 from headrace.model.errors import TaskFailed
 from headrace.model.program import Command
-from headrace.runtime.files import FileData, Scratch
+from headrace.runtime.bodies import materialise, store_output
+from headrace.runtime.files import FileData, Scratch, StagedFile
 from headrace.runtime.task_logs import CommandLog, current_log
 from headrace.runtime.timeouts import timed_out
 
@@ -33,8 +34,8 @@ def run_command(
     outputs: tuple[str, ...],
     scratch: Scratch,
     timeout: float = math.inf,
-) -> tuple[FileData | None, ...]:
-    """Run a command with its inputs as files and read its outputs back.
+) -> tuple[FileData | StagedFile | None, ...]:
+    """Run a command with its inputs as files or folders and take its outputs over.
 
     A task whose only output is its signal writes no file.
     """
@@ -42,9 +43,14 @@ def run_command(
     if not command.argv:
         raise TaskFailed("the command is empty", where=where, hint="name the program to start")
     only_signals = _only_signals(command, task, outputs)
-    files = {name: _materialise(scratch, name, value) for name, value in inputs.items() if value is not None}
-    targets = {} if only_signals else {name: scratch.place(name) for name in outputs}
-    argv = fill(command.argv, files | targets)
+    literal = command.literal
+    files = {
+        name: _materialise(scratch, name, value, literal)
+        for name, value in inputs.items()
+        if value is not None
+    }
+    targets = {} if only_signals else {name: scratch.place(name, literal=literal) for name in outputs}
+    argv = list(command.argv) if literal else fill(command.argv, files | targets)
     errors = scratch.root / "printed"
     try:
         status = _run(argv, targets.get(command.stdout or ""), errors, scratch.folder, timeout)
@@ -60,13 +66,15 @@ def run_command(
     if only_signals:
         return (None,)
     for name, path in targets.items():
-        if not path.is_file():
+        if not path.exists():
             raise TaskFailed(
                 f"{argv[0]!r} did not write its output {name!r}{_tail(errors)}",
                 where=where,
-                hint=f"use {{{name}}} in an argument, or declare it as stdout",
+                hint=f"name {name!r} in an argument, or declare it as stdout"
+                if literal
+                else f"use {{{name}}} in an argument, or declare it as stdout",
             )
-    return tuple(FileData(name, targets[name].read_bytes()) for name in outputs)
+    return tuple(store_output(targets[name], name, name, move=True) for name in outputs)
 
 
 def _run(argv: list[str], output: Path | None, errors: Path, folder: Path, timeout: float) -> int:
@@ -134,13 +142,16 @@ def fill(argv: tuple[str, ...], files: Mapping[str, Path]) -> list[str]:
     return [pattern.sub(lambda m: f"./{files[m[1]].name}", argument) for argument in argv]
 
 
-def _materialise(scratch: Scratch, name: str, value: Any) -> Path:
-    return scratch.write(value.name if isinstance(value, FileData) else name, value)
+def _materialise(scratch: Scratch, name: str, value: Any, literal: bool) -> Path:
+    own = isinstance(value, FileData | StagedFile) and not literal
+    return materialise(scratch, value.name if own else name, value, literal=literal)
 
 
 def _only_signals(command: Command, task: str, outputs: tuple[str, ...]) -> bool:
     """Whether the task declared no output: its only item is then a signal, not a file."""
     name = f"{task}.done"
+    if command.literal and not outputs:
+        return True
     if outputs != (name,) or command.stdout == name:
         return False
     return not any(f"{{{name}}}" in argument for argument in command.argv)

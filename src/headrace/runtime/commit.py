@@ -21,8 +21,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from headrace.model.errors import TaskFailed
 from headrace.runtime.bodies import Job, run_job, size_of
 from headrace.runtime.durable import has_no_room
+from headrace.runtime.files import StagedFile
 from headrace.runtime.kept_files import (
     TOKEN_FILE,
     Keeping,
@@ -37,7 +39,7 @@ from headrace.runtime.kept_files import (
 )
 from headrace.runtime.sealing import Sealed
 from headrace.runtime.sealing import seal as as_output
-from headrace.runtime.spooled import spool
+from headrace.runtime.spooled import keep_tree, spool, spool_tree
 from headrace.runtime.worker_report import add_to_report, reported
 
 Entry: TypeAlias = tuple[str, str, bytes | None, str, int]
@@ -101,7 +103,21 @@ def run_and_keep(keeping: Keeping, results: tuple[str, ...], job: Job, *values: 
 def load_here(keeping: Keeping, kept: Kept) -> Any:
     """On a worker: a value that an earlier session of the run has kept."""
     value = load_kept(kept, Path(keeping.folder), keeping.key, keeping.run)
+    if isinstance(value, StagedFile):
+        return _refer_here(value)
     return as_output(value, "input", kept.item, kept.size)
+
+
+def _refer_here(kept: StagedFile) -> StagedFile:
+    """A kept file as a value: read in place."""
+    from headrace.runtime.dask_files import hold_here, store_here
+
+    store = store_here()
+    if store is None:
+        raise TaskFailed("the worker has no file store", hint="install the same Headrace there")
+    staged = store.refer(Path(kept.path), kept.name, checksum=kept.checksum)
+    hold_here(staged)
+    return staged
 
 
 def keep_value(keeping: Keeping, item: str, value: Any, again: float, must: bool) -> Entry | None:
@@ -120,6 +136,8 @@ def keep_value(keeping: Keeping, item: str, value: Any, again: float, must: bool
     large = size_of(value) > SMALL
     if large and not (must or keeping.keep == "all" or _worth_it(keeping, size_of(value), again)):
         return None
+    if isinstance(value, StagedFile):
+        return _keep_staged(keeping, item, value)
     parts = value.parts() if isinstance(value, Sealed) else pickled(value)
     size = size_of_parts(parts)
     if len(parts) == 1 and size <= SMALL:
@@ -153,6 +171,23 @@ def _write(keeping: Keeping, item: str, parts: Sequence[Part], size: int) -> Ent
         write_kept(Path(keeping.folder) / name, keeping.key, keeping.run, item, parts),
         size,
     )
+
+
+def _keep_staged(keeping: Keeping, item: str, staged: StagedFile) -> Entry:
+    """Keep a file or folder by hard links or a copy; its description goes to the database."""
+    from headrace.runtime.dask_files import store_here
+
+    store = store_here(staged.run)
+    content = None if store is None else store.find(staged.token)
+    if content is None:
+        raise FileNotFoundError(None, "its contents are not on this worker")
+    description = bytes(pickled(staged)[0])
+    checksum = seal(keeping.key, keeping.run, item, [description]).hex()
+    name = f"{_name(item)}-{secrets.token_hex(6)}"
+    if reaches(keeping.folder, folder_token(keeping.key)):
+        keep_tree(content.path, content.tree, Path(keeping.folder) / name)
+        return item, name, description, checksum, staged.size
+    return item, spool_tree(name, content.path, content.tree), description, checksum, staged.size
 
 
 def _worth_it(keeping: Keeping, size: int, again: float) -> bool:

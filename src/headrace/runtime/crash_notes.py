@@ -2,14 +2,16 @@
 
 Each worker process keeps a small file with a slot per thread that holds the digest of the key it executes. When the
 process ends, its supervisor reads the slots and appends a line to a file for each such key. A worker that is about to
-execute a key reads that file. All of this is on one machine, in a folder that only this user can read. A task costs
-two writes of 33 bytes and one look for a file.
+execute a key reads that file, if any worker has died yet. All of this is on one machine, in a folder that only this
+user can read. The files are mapped into memory: what is written there survives the process, and a task costs no system
+call, at which it might lose the interpreter to another thread.
 """
 
 from __future__ import annotations
 
 import faulthandler
 import json
+import mmap
 import os
 import signal
 import threading
@@ -24,6 +26,10 @@ from headrace.model.errors import PoisonTask
 _SLOT = 33
 _DIGITS = 32
 _BLANK = b"\0" * _SLOT
+_SLOTS = 1024
+"""Threads of a worker beyond these share slots, and may hide each other."""
+_ANY_DEATH = "deaths"
+"""A file of one byte: whether any worker has died."""
 _OWN_DEATHS = 2
 """So many workers may a task kill by its own doing: a crash, an exit, memory."""
 _KILLED = 10
@@ -76,7 +82,8 @@ class CrashNotes:
 
     def __init__(self, folder: Path, name: str) -> None:
         self.file_name = f"{digest_of(name)}.{os.getpid()}"
-        self._file = os.open(folder / self.file_name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._slots = _mapped(folder / self.file_name, _SLOTS * _SLOT)
+        self._any_death = _mapped(folder / _ANY_DEATH, 1)
         self._folder = folder
         self._slot = threading.local()
         self._taken = 0
@@ -91,18 +98,19 @@ class CrashNotes:
     def begin(self, key: str, task: str) -> None:
         """Note that this thread executes a key; raises if its task has killed too many workers."""
         digest = digest_of(key)
-        if os.path.exists(f"{self._folder}/died-{digest}"):  # noqa: PTH110 - faster, and once per task
+        if self._any_death[0] and (self._folder / f"died-{digest}").exists():
             self._refuse_poison(key, task)
         number = getattr(self._slot, "number", None)
         if number is None:
             with self._lock:
-                number = self._slot.number = self._taken
+                number = self._slot.number = self._taken % _SLOTS
                 self._taken += 1
-        os.pwrite(self._file, f"{digest}\n".encode(), number * _SLOT)
+        self._slots[number * _SLOT : (number + 1) * _SLOT] = f"{digest}\n".encode()
 
     def end(self) -> None:
         """Note that this thread is done with it."""
-        os.pwrite(self._file, _BLANK, self._slot.number * _SLOT)
+        number = self._slot.number
+        self._slots[number * _SLOT : (number + 1) * _SLOT] = _BLANK
 
     def deaths(self, key: str) -> list[Death]:
         """The workers that died while they executed this key."""
@@ -141,6 +149,17 @@ def note_death(folder: Path, file_name: str, death: Death) -> None:
             if len(digest) == _DIGITS and digest.isalnum():
                 with (folder / f"died-{digest}").open("a") as file:
                     file.write(json.dumps(asdict(death)) + "\n")
+                _mapped(folder / _ANY_DEATH, 1)[0] = 1
+
+
+def _mapped(path: Path, size: int) -> mmap.mmap:
+    """A file of this size, made if need be, as shared memory."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.ftruncate(file, size)
+        return mmap.mmap(file, size)
+    finally:
+        os.close(file)
 
 
 def read_trace(folder: Path, file_name: str) -> str:

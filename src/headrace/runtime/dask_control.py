@@ -174,6 +174,26 @@ class Control:
                 self.pins.rescue(key)
         self.apply()
 
+    def mend(self, now: float) -> None:
+        """Look again at keys that wait for a worker although, as far as we know, they have one. O(keys without a worker).
+
+        Should an order of events have been overlooked, the run goes on all the same.
+        """
+        view, tasks = self.coordinator.view, self.layout.tasks
+        stuck = []
+        for state in self.engine.unrunnable:
+            key = state.key
+            if key in tasks:
+                number = view.task_number[tasks[key]]
+                known = view.done[number] or self.coordinator.told[number] >= 0
+                forgotten = known and tasks[key] not in self.pins.unreleased
+            else:
+                forgotten = key in self.layout.follows
+            if forgotten and key not in self.pins.to_apply:
+                stuck.append(key)
+        if stuck:
+            self.look_at_stranded(sorted(stuck), now)
+
     def _assigned_already(self, keys: Iterable[Key]) -> list[Assign]:
         """Assignments of tasks that were running elsewhere at that time, and no longer are."""
         view, usable = self.coordinator.view, self.hosts.usable()

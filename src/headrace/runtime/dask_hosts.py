@@ -59,12 +59,22 @@ class Hosts:
             self.address[host] = address
 
     def forget(self, address: str) -> str:
-        """A worker is gone; returns its host."""
+        """A worker is gone; returns its host, or "" if that has another worker by now."""
         host = self.host_at[address]
-        if self.address.get(host) == address:
-            del self.address[host]
+        if self.address.get(host, address) != address:
+            return ""
+        self.address.pop(host, None)
         self.told.pop(host, None)
         return host
+
+    def overlooked(self) -> tuple[list[str], list[str]]:
+        """Addresses of workers that are gone, and of workers that are new, of which nobody has told us. O(workers).
+
+        The engine calls the hooks of a plugin only after it has started, and planning is part of that.
+        """
+        there = self.scheduler.workers
+        known = {*self.address.values(), *(a for a, host in self.host_at.items() if host in self.told)}
+        return sorted(known - there.keys()), [address for address in there if address not in self.host_at]
 
     def host(self, address: str) -> str:
         """The host at an address, or the address itself."""

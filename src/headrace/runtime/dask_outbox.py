@@ -49,8 +49,11 @@ class Outbox:
         if engine_time() - self._sent > _BEAT_SECONDS:
             self._log({"events": [], "measured": []})
 
-    def publish(self, end: bool = False, error: HeadraceError | None = None) -> None:
-        """Send what was collected; with the end or the error of the run if there is one."""
+    def publish(self, end: bool = False, error: HeadraceError | None = None, drained: bool = False) -> None:
+        """Send what was collected; with the end or the error of the run if there is one.
+
+        `drained` says that after a failure nothing runs any more.
+        """
         self._is_due = False
         message: dict[str, Any] = {
             "events": [encode_event(event) for event in self.events],
@@ -59,10 +62,17 @@ class Outbox:
         self.events, self.measured = [], []
         if end:
             message["end"] = True
+        if drained:
+            message["drained"] = True
         if error is not None:
             message["error"] = encode_error(error)
         if len(message) > 2 or message["events"] or message["measured"]:
             self._log(message)
+
+    def forget(self, *topics: str) -> None:
+        """Have the scheduler forget topics; it would otherwise keep their names forever."""
+        for topic in topics:
+            self.scheduler._broker._topics.pop(topic, None)
 
     def _log(self, message: dict[str, Any]) -> None:
         self._sent = engine_time()

@@ -34,6 +34,8 @@ from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.runtime.dask_control import Control
 from headrace.runtime.dask_copies import Listening
+from headrace.runtime.dask_draining import Draining
+from headrace.runtime.dask_files import install_stores, remove_stores
 from headrace.runtime.dask_hosts import Hosts, Suspects, run_on_workers
 from headrace.runtime.dask_memory_manager import keep_manager_off, let_manager_on
 from headrace.runtime.dask_outbox import Outbox, error_text, is_poison
@@ -47,8 +49,11 @@ from headrace.runtime.worker_report import ATTEMPT, METADATA
 if TYPE_CHECKING:
     from headrace.runtime.graph import Key, Layout
 
+_FORGET_SECONDS = 2.0
 _TICK_SECONDS = 0.5
 """How often workers are looked at."""
+_MEND_SECONDS = 2.0
+"""A standstill that lasts longer is examined: an event may have been overlooked."""
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 
@@ -105,6 +110,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Plan: errors raised here are passed to the client unchanged."""
         self.scheduler = scheduler
         self.began: float | None = None
+        self.begun = False
+        """Whether the scheduler's first commands were carried out; until then nothing is told to the coordinator."""
         self.over = self.stopped = False
         self.outbox = Outbox(scheduler, self.topic, self._send)
         self.known = {*self.layout.tasks, *self.layout.follows}
@@ -112,12 +119,16 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.missing = set(self.layout.wanted)
         self.busy: set[Key] = set()
         self.stranded: list[Key] = []
+        self.finished: set[str] = set()
+        self.draining: Draining | None = None
         names = {host.name for host in self.platform.hosts}
         self.hosts = Hosts(scheduler, names.__contains__, self.run_policy.suspect)
+        await self._await_worker()
         for address, worker in scheduler.workers.items():
             self.hosts.note(address, str(worker.name))
         if not scheduler.workers or (self.policy is None and not self.hosts.address):
             raise _no_worker(self.platform)
+        await install_stores(scheduler, self.topic[-12:])
         self.control: Control | None = None
         self.releases = Releases(self.graph)
         self.suspects = Suspects(scheduler, self.known)
@@ -141,6 +152,12 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.client not in scheduler.clients:  # it has gone while we planned
             scheduler.loop.add_callback(self.stop)
 
+    async def _await_worker(self) -> None:
+        """Those of a cluster that is being restarted may all be away."""
+        end = engine_time() + self.patience
+        while not self.scheduler.workers and engine_time() < end:
+            await asyncio.sleep(_TICK_SECONDS / 5)
+
     # Hooks called by the engine.
 
     @_guarded
@@ -157,16 +174,23 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             # it is done and then send them by ours, since a worker starts with what it receives first.
             scheduler.loop.add_callback(self._begin)
         else:
+            self.begun = True
+            self._look_for_overlooked()
             hold_unreleased(scheduler, self.layout, self.releases)
-        self._release()
+            self._release()
 
     @_guarded
     def _begin(self) -> None:
-        if self.control is not None and not self.over:
-            self._admit_new()
-            if not self.hosts.address:
-                raise _no_worker(self.platform)
-            self.control.begin(self._now())
+        if self.control is None or self.over or self.begun:
+            return
+        self._look_for_overlooked()
+        self._admit_new()
+        if not self.hosts.address:  # `add_worker` calls this again
+            self.scheduler.loop.call_later(self.patience, self._give_up_without_hosts)
+            return
+        self.begun = True
+        self.control.begin(self._now())
+        self._release()
 
     def transition(self, key: Key, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
         if key in self.known and not self.over:
@@ -177,6 +201,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.watchdog.moved()
         if start == "processing":
             self.busy.discard(key)
+            if self.draining is not None:
+                self.outbox.send_soon()
         elif start == "memory" and key in self.wanted:
             self.missing.add(key)
         if finish == "processing":
@@ -199,12 +225,10 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     @_guarded
     def add_worker(self, scheduler: Any, worker: str) -> None:
-        if self.over:
-            return
-        host = str(scheduler.workers[worker].name)
-        self.hosts.note(worker, host)
-        if self.began is not None and self._admit_new(host):
-            self._tell([HostJoined(self._now(), host)])
+        if not self.over:
+            self._host_joined(worker)
+            if self.began is not None and not self.begun:
+                self._begin()
 
     def remove_client(self, scheduler: Any, client: str) -> None:
         if client == self.client:
@@ -237,6 +261,9 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.manager_off:
             let_manager_on(self.scheduler)
         self.scheduler.plugins.pop(self.name, None)
+        # The client is about to end its subscription, which would bring the topic back.
+        self.scheduler.loop.call_later(_FORGET_SECONDS, self.outbox.forget, self.topic, self.stop_topic)
+        self.scheduler.loop.add_callback(remove_stores, self.scheduler, self.topic[-12:])
         if self.began is not None and self.missing:
             self.scheduler.loop.add_callback(self._end_commands)
 
@@ -278,6 +305,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         sizes = tuple((name, float(size)) for name, size in measured["sizes"])
         happened.append(TaskFinished(end, task, host, begin, sizes))
         self.outbox.measured.append((task, measured))
+        self.finished.add(task)
         for event in happened:
             self.outbox.emit(event)
         if self.control is not None:
@@ -326,13 +354,23 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.outbox.send_soon(now=True)
         if pause is not None:
             self.scheduler.loop.call_later(pause, self._retry, key, event)
+        elif self.draining is None:
+            self.draining = Draining(
+                self.scheduler, self.layout, self.topic[-12:], self.releases.pending, self.finished
+            )
+            self.scheduler.loop.add_callback(self._drain, self.draining)
+
+    async def _drain(self, draining: Draining) -> None:
+        """A task has failed for good: what runs may finish, and no other task is started."""
+        await draining.begin()
+        self.outbox.send_soon(now=True)
 
     @_guarded
     def _retry(self, key: Key, event: TaskErred) -> None:
         """Execute a task that has failed again, on a host where it has not failed if there is one."""
         self.retries.resumed(event.task)
         state = self.scheduler.tasks.get(key)
-        if self.over or state is None or state.state != "erred":
+        if self.over or self.draining is not None or state is None or state.state != "erred":
             return
         state.annotations = {**(state.annotations or {}), ATTEMPT: event.attempt + 1}
         usable = self.hosts.usable()
@@ -348,7 +386,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
     @_guarded
     def _release(self) -> None:
         """Let tasks start whose release time has come, and wait for the next."""
-        if self.over:
+        if self.over or self.draining is not None:
             return
         due = self.releases.take(self._now())
         if due and self.control is not None:
@@ -359,10 +397,24 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if following is not None:
             self.scheduler.loop.call_later(max(0.0, following - self._now()), self._release)
 
+    def _look_for_overlooked(self) -> None:
+        """Workers that have left or joined while the scheduler planned."""
+        gone, new = self.hosts.overlooked()
+        for address in gone:
+            self._host_left(address)
+        for address in new:
+            self._host_joined(address)
+
+    def _host_joined(self, address: str) -> None:
+        host = str(self.scheduler.workers[address].name)
+        self.hosts.note(address, host)
+        if self.begun and self._admit_new(host):
+            self._tell([HostJoined(self._now(), host)])
+
     def _host_left(self, address: str) -> None:
         was_silent = self.hosts.told.get(self.hosts.host(address)) == "silent"
         host = self.hosts.forget(address)
-        if self.began is None or was_silent:
+        if not self.begun or was_silent or not host:
             return
         if not self.hosts.address:
             self.scheduler.loop.call_later(self.patience, self._give_up_without_hosts)
@@ -420,13 +472,22 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.retries.waiting or self.releases.pending:
             self.watchdog.moved()
         if self.missing:
+            self._mend()
             self.watchdog.check(self.control)
+
+    def _mend(self) -> None:
+        """Go on if something was overlooked."""
+        if self.control is not None and self.begun and self.hosts.usable():
+            self.control.mend(self._now())
+            if self.watchdog.still > _MEND_SECONDS:
+                self._check_progress()
 
     @_guarded
     def _look_at_hosts(self) -> None:
         """Tell the coordinator of hosts that are paused, silent, or back."""
-        if self.over or self.began is None or self.control is None:
+        if self.over or not self.begun or self.control is None:
             return
+        self._look_for_overlooked()
         for host, state in self.hosts.changes():
             address = self.hosts.address_of(host)
             if address is None:
@@ -449,7 +510,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
     def _send(self) -> None:
         if self.over:
             return
-        self.outbox.publish(end=self.began is not None and not self.missing)
+        drained = self.draining is not None and self.draining.settled and not self.busy
+        self.outbox.publish(end=self.began is not None and not self.missing, drained=drained)
         self._check_progress()
 
     def _check_progress(self) -> None:

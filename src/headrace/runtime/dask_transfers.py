@@ -23,7 +23,8 @@ class PlannedTransfers:
         self.key_of = key_of
         self.address = address
         self.waiting: dict[str, list[Fetch]] = {}
-        self.under_way: dict[str, Fetch] = {}
+        self.under_way: dict[str, tuple[str, Fetch]] = {}
+        """By host: the address of its worker, and what it receives."""
         self.to_copy: list[tuple[str, str]] = []
         """Copies of items at hosts that were asked for and have not begun."""
 
@@ -51,16 +52,17 @@ class PlannedTransfers:
                 source = self.address.get(fetches[k].source)
                 holders = self._holders(fetches[k].item)
                 if source in holders and target not in holders:
-                    self.under_way[host] = fetches.pop(k)
-                    self._acquire(self.under_way[host].item, [source], target)
+                    fetch = fetches.pop(k)
+                    self.under_way[host] = target, fetch
+                    self._acquire(fetch.item, [source], target)
                     break
 
     def _is_receiving(self, host: str, target: str) -> bool:
-        fetch = self.under_way.get(host)
-        if fetch is None:
+        if host not in self.under_way:
             return False
+        receiver, fetch = self.under_way[host]
         holders = self._holders(fetch.item)
-        if target in holders or self.address.get(fetch.source) not in holders:
+        if receiver != target or target in holders or self.address.get(fetch.source) not in holders:
             del self.under_way[host]
             return False
         return True
@@ -71,6 +73,8 @@ class PlannedTransfers:
 
     def _acquire(self, item: str, sources: list[Any], target: str) -> None:
         key = self.key_of[item]
+        if target not in self.scheduler.stream_comms:  # it is about to leave
+            return
         self.scheduler.stream_comms[target].send(
             {
                 "op": "acquire-replicas",

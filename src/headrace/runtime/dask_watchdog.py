@@ -35,12 +35,17 @@ class Watchdog:
         """Something has happened."""
         self._last = engine_time()
 
+    @property
+    def still(self) -> float:
+        """Seconds since something has happened."""
+        return float(engine_time() - self._last)
+
     def check(self, control: Control | None) -> None:
         """Raise RunStalled at a standstill that lasts too long. O(workers), at a standstill O(tasks)."""
         if self._is_busy() or (control is not None and control.waits):
             self.moved()
         under_way = sum(size for _, size in self._transfers.values())
-        if engine_time() - self._last > self.stall + under_way / _SLOWEST:
+        if self.still > self.stall + under_way / _SLOWEST:
             raise RunStalled(
                 f"nothing has happened for {self.stall:g} s: {self._tasks()}; {self._hosts()}",
                 where="run",

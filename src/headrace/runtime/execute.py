@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import time
 import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Scheduler
 from headrace.model.errors import (
+    ClusterLost,
     ClusterRestarted,
     HeadraceError,
     NoPlan,
@@ -29,10 +31,15 @@ from headrace.model.events import Event, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.runtime.asking import ask_workers
+from headrace.runtime.client_files import InputSender, fetch_staged, folder_for_results
 from headrace.runtime.commit import reaches
 from headrace.runtime.dask_plugin import CoordinatorPlugin
+from headrace.runtime.files import StagedFile
 from headrace.runtime.graph import EngineGraph, JobSettings, build_engine_graph
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
+from headrace.runtime.host_memory import described_memory, host_memory, needs_memory, require_memory
+from headrace.runtime.input_files import seen_folders
 from headrace.runtime.kept_files import Keeping, Kept, folder_token
 from headrace.runtime.messages import decode_error, decode_event
 from headrace.runtime.packing import packer
@@ -46,6 +53,8 @@ _LEAST_SILENCE = 30.0
 _RESTARTS = 3
 """How often a run begins again when somebody restarts the cluster."""
 _RESTART_SECONDS = 30.0
+_STOP_SECONDS = 5.0
+"""How long the scheduler may take to hear that a run is over: it may be frozen."""
 _FETCH_SECONDS = 30.0
 """How long to wait for the results of a failed run: they exist, but their worker may be gone."""
 
@@ -103,6 +112,8 @@ def execute(
     after `patience` seconds.
     """
     _require_cores(program, platform)
+    if needs_memory(program):
+        require_memory(program, host_memory(client, platform), platform.name)
     kept = _Logs(logs, shared_logs)
     for attempt in range(_RESTARTS + 1):
         chosen = policy or RunPolicy()
@@ -155,12 +166,19 @@ class _Attempt:
         token = f"0{uuid.uuid4().hex[:11]}"
         topic = f"headrace-{token}"
         limit = math.inf if self.policy.timeout is None else self.policy.timeout
-        settings = JobSettings(limit, "" if self.logs.folder is None else topic, self.logs.for_workers)
+        settings = JobSettings(
+            limit,
+            "" if self.logs.folder is None else topic,
+            self.logs.for_workers,
+            described_memory(self.platform),
+            seen_folders(self.platform, self.policy.shared, here=self.logs.shared),
+            topic,
+        )
         keeping = self.hooks.keeping
         shared = keeping is None or _all_reach(self.client, self.program, keeping)
         engine_graph = build_engine_graph(self.program, token, base, settings, keeping, shared)
         deadline = None if timeout is None else time.monotonic() + timeout
-        run = _Run(self.client, engine_graph, observe, deadline, self.policy.stall, self.hooks)
+        run = _Run(self.client, engine_graph, observe, deadline, self.policy, self.hooks)
         run.logs = self.logs.folder
         plugin = self._plugin(engine_graph, topic)
         plugin.retries = Retries(self.program, self.policy)
@@ -215,7 +233,10 @@ def _all_reach(client: Any, program: Program, keeping: Keeping) -> bool:
     """Whether all workers see the record's folder; asked only if kept files are to be read."""
     if not any(isinstance(item.value, Kept) and item.value.file for item in program.inputs()):
         return True
-    return all(client.run(reaches, keeping.folder, folder_token(keeping.key)).values())
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    question = (keeping.folder, folder_token(keeping.key))
+    answers = ask_workers(client, reaches, dict.fromkeys(workers, question))
+    return len(answers) == len(workers) and all(answers.values())
 
 
 class _Run:
@@ -225,17 +246,21 @@ class _Run:
         graph: EngineGraph,
         observe: Callable[[Event], None],
         deadline: float | None,
-        stall: float,
+        policy: RunPolicy,
         hooks: RunHooks,
     ) -> None:
         self.logs: Path | None = None
         """Where logs are kept that workers send."""
+        self.inputs = InputSender(client, graph.files)
+        self.kept: set[str] = set()
+        """Items that workers have kept: their contents need not be fetched."""
         self.client = client
         self.hooks = hooks
         self.graph = graph
         self.observe = observe
         self.deadline = deadline
-        self.patience = max(stall, _LEAST_SILENCE)
+        self.policy = policy
+        self.patience = max(policy.stall, _LEAST_SILENCE)
         """Seconds without a sign of life from the plugin after which the scheduler is given up."""
         self.heard = time.monotonic()
         self.messages: SimpleQueue[dict[str, Any]] = SimpleQueue()
@@ -243,13 +268,23 @@ class _Run:
         self.measured: dict[str, Mapping[str, Any]] = {}
         self.errors: list[TaskErred] = []
         self.ended = False
+        self.drained = False
+        """Whether, after a failure, nothing runs any more."""
 
     def carry_out(self, program: Program, planning: float) -> Outcome:
+        try:
+            return self._carry_out(program, planning)
+        finally:
+            self.inputs.stop()
+
+    def _carry_out(self, program: Program, planning: float) -> Outcome:
         self.heard = time.monotonic()
         futures = self._submit()
         try:
             while not self.ended and not self.errors:
                 self._listen()
+            if self.errors:
+                self._let_finish()
             results = dict(self.graph.given) | self._fetch(futures)
         finally:
             # The engine then drops the data and, after an error or interruption, tasks that have not started.
@@ -265,6 +300,13 @@ class _Run:
             measured=self.measured,
             planning=planning,
         )
+
+    def _let_finish(self) -> None:
+        """After a failure, wait for tasks that are running: what they make is kept."""
+        give_up = time.monotonic() + self.policy.failure_wait
+        with suppress(HeadraceError):  # the failure matters more
+            while not self.drained and not self.ended and time.monotonic() < give_up:
+                self._listen()
 
     def _submit(self) -> dict[Any, Any]:
         import dask
@@ -287,11 +329,7 @@ class _Run:
             message = self.messages.get(timeout=_LISTEN_SECONDS)
         except Empty:
             if self.client.status != "running":
-                raise NoPlan(
-                    "the connection to the cluster is lost",
-                    where="run",
-                    hint="restart the cluster and run again",
-                ) from None
+                raise _cluster_lost() from None
             if time.monotonic() - self.heard > self.patience:
                 raise RunStalled(
                     f"the cluster's scheduler has not been heard of for {self.patience:g} s",
@@ -306,7 +344,10 @@ class _Run:
     def _take(self, message: dict[str, Any]) -> None:
         self.measured.update(message["measured"])
         for task, measured in message["measured"]:
+            self.kept.update(entry[0] for entry in measured.get("kept", ()))
             self.hooks.measured(task, measured)
+        for token, address in message.get("wanted", ()):
+            self.inputs.send(token, address)
         for encoded in message["events"]:
             event = decode_event(encoded)
             self.events.append(event)
@@ -320,6 +361,7 @@ class _Run:
         if "error" in message:
             raise decode_error(message["error"])
         self.ended = self.ended or "end" in message
+        self.drained = self.drained or "drained" in message
 
     def _fetch(self, futures: dict[Any, Any]) -> dict[str, Any]:
         """The values of all results or, after an error, of those that exist."""
@@ -351,7 +393,7 @@ class _Run:
             ) from error
         finally:
             gathering.cancel()
-        return self._opened(dict(zip(keys, values, strict=True)))
+        return self._with_contents(self._opened(dict(zip(keys, values, strict=True))), futures)
 
     def _recover(self, futures: dict[Any, Any]) -> None:
         """After an error, wait for results that were there, were lost with their worker, and are being made again."""
@@ -382,6 +424,34 @@ class _Run:
                 self.observe(self.errors[-1])
         return results
 
+    def _with_contents(self, results: dict[str, Any], futures: dict[Any, Any]) -> dict[str, Any]:
+        """Results with the contents of files that no worker has kept, in a folder of this process."""
+        files = {
+            name: value
+            for name, value in results.items()
+            if isinstance(value, StagedFile) and name not in self.kept
+        }
+        if not files:
+            return results
+        folder = folder_for_results()
+        holders = self.client.who_has([futures[self.graph.results[name]] for name in files])
+        for number, (name, staged) in enumerate(files.items()):
+            addresses = sorted(holders.get(self.graph.results[name], ()))
+            path = folder / str(number)
+            self.client.sync(fetch_staged, self.client, staged, addresses, path)
+            results[name] = replace(staged, path=str(path))
+        return results
+
+
+def _cluster_lost() -> ClusterLost:
+    # Its attempts to connect again would be shown with tracebacks.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    return ClusterLost(
+        "the connection to the cluster's scheduler is lost",
+        where="run",
+        hint="see that the scheduler runs, then `headrace resume`",
+    )
+
 
 _WAKE: dict[str, Any] = {"events": (), "measured": ()}
 """An empty message that wakes a waiting client."""
@@ -403,8 +473,9 @@ class _Listening:
         self.client.subscribe_topic(self.topic, lambda event: self.messages.put(event[1]))
 
     def __exit__(self, *_: object) -> None:
-        with suppress(Exception):
-            self.client.unsubscribe_topic(self.topic)
+        if self.client.status == "running":  # else it would wait for a new connection
+            with suppress(Exception):
+                self.client.unsubscribe_topic(self.topic)
 
 
 class _Installed:
@@ -428,5 +499,11 @@ class _Installed:
 
     def __exit__(self, *_: object) -> None:
         # The cluster may be gone by now; the error that ended the run matters more.
-        with suppress(Exception):
-            self.client.log_event(self.plugin.stop_topic, {})
+        if self.client.status == "running":
+            with suppress(Exception):
+                self.client.sync(
+                    self.client.scheduler.log_event,
+                    topic=self.plugin.stop_topic,
+                    msg={},
+                    callback_timeout=_STOP_SECONDS,
+                )

@@ -13,12 +13,13 @@ import os
 import pickle
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from headrace.model.errors import BadFile
+from headrace.model.errors import BadFile, HeadraceError
 from headrace.runtime.durable import write_whole
+from headrace.runtime.file_trees import checksum_of_tree
 
 Keep: TypeAlias = Literal["all", "auto", "results"]
 Part: TypeAlias = bytes | memoryview
@@ -31,7 +32,10 @@ _MOST_PARTS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A kept value: in a file, or `content` itself if it is small."""
+    """A kept value: in a file, or `content` itself if it is small.
+
+    Of a `StagedFile`, `content` is the description, and the file or folder is the user's own, as it is.
+    """
 
     item: str
     file: str
@@ -39,7 +43,11 @@ class Kept:
     content: bytes | None
     checksum: str
     size: int
-    """Bytes of the pickle."""
+    """Bytes of the pickle, or of the user's file."""
+
+    @property
+    def is_staged(self) -> bool:
+        return bool(self.file) and self.content is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +62,10 @@ class Keeping:
     def __dask_tokenize__(self) -> str:
         """Keys of the engine are unique without it: the engine need not look into this for each task."""
         return self.run
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It is pickled with every task, and faster than dataclasses with slots are by themselves."""
+        return Keeping, (self.run, self.folder, self.key, self.keep)
 
 
 def pickled(value: Any) -> list[Part]:
@@ -116,7 +128,20 @@ def load_kept(kept: Kept, folder: Path, key: bytes, run: str) -> Any:
     [1, 2]
     """
     parts = sealed_parts(kept, folder, key, run)
-    return pickle.loads(parts[0], buffers=parts[1:])
+    value = pickle.loads(parts[0], buffers=parts[1:])
+    return replace(value, path=str((folder / kept.file).absolute())) if kept.is_staged else value
+
+
+def staged_problem(kept: Kept, folder: Path, key: bytes, run: str) -> str:
+    """What is wrong with the contents of a kept file; "" if they are as they were committed. O(bytes)."""
+    staged = load_kept(kept, folder, key, run)
+    try:
+        found = checksum_of_tree(Path(staged.path))
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    except HeadraceError as error:
+        return error.problem
+    return "" if found == staged.checksum else "the file is damaged"
 
 
 def sealed_parts(kept: Kept, folder: Path, key: bytes, run: str) -> list[memoryview]:
@@ -124,7 +149,7 @@ def sealed_parts(kept: Kept, folder: Path, key: bytes, run: str) -> list[memoryv
     where = str(folder / kept.file) if kept.file else f"run {run}: item {kept.item!r}"
     parts = [memoryview(kept.content or b"")]
     written = kept.checksum
-    if kept.file:
+    if kept.file and not kept.is_staged:
         written, parts = _parts_of_file(folder / kept.file)
     if written != kept.checksum or not hmac.compare_digest(
         seal(key, run, kept.item, parts).hex(), kept.checksum

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import weakref
@@ -17,10 +16,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from headrace.model.errors import HeadraceError
-from headrace.model.platform import Host
+from headrace.model.errors import HeadraceError, UsageError
+from headrace.model.platform import Host, Platform
 from headrace.runtime.crash_notes import Death, digest_of, note_death, out_of_memory_kills, read_trace
 from headrace.runtime.pace import SPEED_VARIABLE, STRETCH_VARIABLE
+from headrace.runtime.transport import Transport, TransportKind, open_transport
 
 _START_SECONDS = 60.0
 _ONE_THREAD_EACH = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -32,8 +32,9 @@ _LONGEST_PAUSE = 5.0
 class LocalWorkers:
     """Worker processes; they end with this object or with this process, whichever comes first."""
 
-    def __init__(self, fleet: _Fleet) -> None:
+    def __init__(self, fleet: _Fleet, platform: Platform) -> None:
         self._fleet = fleet
+        self.platform = platform
         self._finalizer = weakref.finalize(self, _Fleet.end, fleet)
 
     @property
@@ -44,6 +45,14 @@ class LocalWorkers:
     def folder(self) -> Path:
         """The folder of all these workers, readable only by this user; removed at the end."""
         return Path(self._fleet.folder)
+
+    @property
+    def transport(self) -> Transport:
+        return self._fleet.transport
+
+    def join(self, scheduler: str) -> None:
+        """Tell the processes where the cluster's scheduler listens; they join it by themselves."""
+        self._fleet.join(scheduler)
 
     def wait_for(self, client: Any) -> None:
         """Wait until all workers have joined the cluster."""
@@ -80,11 +89,13 @@ class LocalWorkers:
 class _Fleet:
     """The processes and how to start them; shared with the threads that supervise them."""
 
-    def __init__(self, hosts: Sequence[Host], stretch: float, common: Mapping[str, Any]) -> None:
-        self.folder = tempfile.mkdtemp(prefix="headrace-workers-")  # mode 0700
+    def __init__(self, hosts: Sequence[Host], stretch: float, transport: Transport) -> None:
+        self.folder = transport.folder
+        self.transport = transport
         self.hosts = {host.name: host for host in hosts}
         self.stretch = stretch
-        self.common = common
+        self.common: dict[str, Any] | None = None
+        """Settings of all workers; None until their cluster is known."""
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.restart = False
         self.ended = threading.Event()
@@ -99,19 +110,10 @@ class _Fleet:
         self.supervise(host.name)
 
     def supervise(self, name: str) -> None:
-        threading.Thread(
-            target=self.watch, args=(name,), name=f"supervisor of {name}", daemon=True
-        ).start()
+        threading.Thread(target=self.watch, args=(name,), name=f"supervisor of {name}", daemon=True).start()
 
     def start(self, name: str) -> None:
         host = self.hosts[name]
-        settings = {
-            **self.common,
-            "name": name,
-            "threads": host.cores,
-            "folder": self.folder,
-            "path": sys.path,
-        }
         environment = dict.fromkeys(_ONE_THREAD_EACH, "1") | dict(os.environ)
         environment["TMPDIR"] = self.folder  # leftovers of killed tasks are removed with it
         environment[SPEED_VARIABLE] = repr(host.speed)
@@ -125,11 +127,35 @@ class _Fleet:
             start_new_session=True,
         )
         self.processes[name] = process
-        assert process.stdin is not None
-        # Through the pipe, since the settings contain a key and everyone can read command lines.
+        if self.common is not None:
+            self._instruct(name, self.common)
+
+    def join(self, scheduler: str) -> None:
+        from distributed.system import MEMORY_LIMIT
+
+        self.common = {
+            "scheduler": scheduler,
+            "memory": int(MEMORY_LIMIT / len(self.hosts)),
+            "host": self.transport.host,
+            "security": self.transport.security,
+        }
+        for name in self.processes:
+            self._instruct(name, self.common)
+
+    def _instruct(self, name: str, common: Mapping[str, Any]) -> None:
+        """Send a worker its settings: through the pipe, since they may contain a key and command lines are public."""
+        pipe = self.processes[name].stdin
+        assert pipe is not None
+        settings = {
+            **common,
+            "name": name,
+            "threads": self.hosts[name].cores,
+            "folder": self.folder,
+            "path": sys.path,
+        }
         with suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(settings).encode() + b"\n")
-            process.stdin.flush()
+            pipe.write(json.dumps(settings).encode() + b"\n")
+            pipe.flush()
 
     def watch(self, name: str) -> None:
         """Wait for the worker's end, note it, start it again if that is wanted; until all are ended."""
@@ -177,18 +203,28 @@ class _Fleet:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start_workers(
-    scheduler: str, hosts: Sequence[Host], stretch: float, security: Mapping[str, str]
+def spawn_workers(
+    workers: int | None = None,
+    *,
+    speeds: Sequence[float] | None = None,
+    stretch: float = 1.0,
+    threads: int = 1,
+    transport: TransportKind = "auto",
 ) -> LocalWorkers:
-    """Start one process per host; they join the cluster by themselves."""
-    from distributed.system import MEMORY_LIMIT
+    """Start worker processes, one per host of `Platform.local`, that load their code and wait to be told their cluster.
 
-    common = {"scheduler": scheduler, "memory": int(MEMORY_LIMIT / len(hosts)), "security": dict(security)}
-    fleet = _Fleet(hosts, stretch, common)
-    workers = LocalWorkers(fleet)
-    for host in hosts:
+    This module does not load the engine: the processes start while their parent still does.
+    """
+    if workers is not None and speeds is not None and workers != len(speeds):
+        raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed per worker")
+    if not stretch > 0:
+        raise UsageError(f"stretch is {stretch}", hint="give a number above 0")
+    platform = Platform.local(workers, speeds=speeds, cores=threads)
+    fleet = _Fleet(platform.hosts, stretch, open_transport(transport))
+    spawned = LocalWorkers(fleet, platform)
+    for host in platform.hosts:
         fleet.start(host.name)
-    return workers
+    return spawned
 
 
 def end_session(leader: int, *, spare: int = 0) -> None:

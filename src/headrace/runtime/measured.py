@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headrace.model.errors import UsageError
@@ -24,10 +25,13 @@ def workers_of(client: Any, where: str = "cluster") -> list[Worker]:
     return sorted(found, key=lambda worker: (worker.name, worker.address))
 
 
-def probe_platform(client: Any, name: str = "cluster", *, budget: float = BUDGET) -> Platform:
+def probe_platform(
+    client: Any, name: str = "cluster", *, budget: float = BUDGET, say: Callable[[str], None] | None = None
+) -> Platform:
     """Measure the speeds and links of a cluster's workers; see `Platform.probe`."""
     workers = workers_of(client, name)
-    links = probe_links(client, {worker.address: worker.name for worker in workers}, budget)
+    names = {worker.address: worker.name for worker in workers}
+    links = probe_links(client, names, budget, say or _show)
     return measured_platform(workers, probe_speeds(client), links, name)
 
 
@@ -42,3 +46,9 @@ def measured_platform(
         for machine, addresses in grouped.items()
     }
     return platform_of_machines(hosts, links, name)
+
+
+def _show(text: str) -> None:
+    """Show progress to whoever sits at a terminal."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr)

@@ -6,21 +6,29 @@ import asyncio
 import os
 import pickle
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from headrace.model.errors import HeadraceError
 from headrace.model.machines import MachineLinks
+from headrace.runtime.asking import ask_workers
 
 BUDGET = 12.0
 """Seconds after which no further pairs are measured."""
 _SIZES = (1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
+_INSIDE_SIZES = (1 << 18, 1 << 22)
+"""Inside a machine smaller ones suffice, and a local run must not wait for its probe."""
+_SILENT = 1.0
+"""Seconds after which progress is shown."""
 _RELIABLE = 0.08
 """A transfer that takes this many seconds is long enough to trust its rate."""
+_LONG = 0.5
+"""A transfer that takes this many seconds is not repeated."""
 _PATIENCE = 8.0
 """Seconds after which a transfer is given up; the rate is then below what was asked for in that time."""
+_ROUND_PATIENCE = 45.0
+"""Seconds after which a worker that has not finished a round of measurements is given up."""
 _RINGS = 3
 _payload = b""
 """On a worker: random bytes, which the engine cannot compress."""
@@ -34,24 +42,33 @@ class PairRate:
     bandwidth: float
 
 
-def probe_links(client: Any, workers: Mapping[str, str], budget: float = BUDGET) -> tuple[MachineLinks, ...]:
+def probe_links(
+    client: Any,
+    workers: Mapping[str, str],
+    budget: float = BUDGET,
+    say: Callable[[str], None] = lambda text: None,
+) -> tuple[MachineLinks, ...]:
     """The links of the machines on which these workers (name by address) run: O(machines) pairs, in bounded time.
 
     Each machine sends to up to three others and receives from as many, in rounds in which no machine takes part twice;
     its rate is that of its best pair, since its partners may be slower. Machines with several workers are measured
-    inside as well. What the budget did not suffice for has no figure.
+    inside as well. What the budget did not suffice for has no figure. After the first second, `say` is told about the
+    progress.
     """
     machines = group_by_machine(workers)
     names = list(machines)
-    deadline = time.monotonic() + budget
     first = [machines[name][0] for name in names]
-    rates: dict[tuple[str, str], PairRate] = {}
     inside = {of[1]: of[0] for of in machines.values() if len(of) > 1}
-    rates |= _round(client, inside)
-    for offset in _offsets(len(names)):
-        for pairs in _disjoint(len(names), offset):
-            if time.monotonic() < deadline:
-                rates |= _round(client, {first[target]: first[source] for source, target in pairs})
+    rounds = [pairs for offset in _offsets(len(names)) for pairs in _disjoint(len(names), offset)]
+    began = time.monotonic()
+    rates = _round(client, inside, _INSIDE_SIZES)
+    for number, pairs in enumerate(rounds):
+        passed = time.monotonic() - began
+        if passed > budget:
+            break
+        if passed > _SILENT:
+            say(f"measuring the links of {len(names)} machines: round {number + 1} of {len(rounds)}")
+        rates |= _round(client, {first[target]: first[source] for source, target in pairs}, _SIZES)
     return tuple(_links(name, machines[name], rates) for name in names)
 
 
@@ -104,18 +121,14 @@ def _disjoint(machines: int, offset: int) -> Iterable[list[tuple[int, int]]]:
         yield chosen
 
 
-def _round(client: Any, source_of: Mapping[str, str]) -> dict[tuple[str, str], PairRate]:
+def _round(
+    client: Any, source_of: Mapping[str, str], sizes: Sequence[int]
+) -> dict[tuple[str, str], PairRate]:
     """Measure these pairs (source by target) at the same time; a pair that fails is left out."""
     if not source_of:
         return {}
-    try:
-        answers = client.run(_pull_from, dict(source_of), workers=list(source_of), on_error="return")
-    except ImportError as error:
-        raise HeadraceError(
-            f"a worker cannot load headrace: {error}",
-            where="cluster",
-            hint="install the same version of headrace for the scheduler and the workers",
-        ) from error
+    questions = dict.fromkeys(source_of, (dict(source_of), sizes))
+    answers = ask_workers(client, _pull_from, questions, _ROUND_PATIENCE)
     return {
         (source_of[target], target): PairRate(*answer)
         for target, answer in answers.items()
@@ -123,22 +136,26 @@ def _round(client: Any, source_of: Mapping[str, str]) -> dict[tuple[str, str], P
     }
 
 
-async def _pull_from(source_of: Mapping[str, str], dask_worker: Any) -> tuple[float, float]:
+async def _pull_from(
+    source_of: Mapping[str, str], sizes: Sequence[int], dask_worker: Any
+) -> tuple[float, float]:
     """On a worker: latency and bandwidth of fetching bytes from another one."""
     remote = dask_worker.rpc(source_of[dask_worker.address])
-    await remote.run(function=pickle.dumps(prepare_bytes), args=pickle.dumps((_SIZES[-1],)))
+    await remote.run(function=pickle.dumps(prepare_bytes), args=pickle.dumps((sizes[-1],)))
     latency = min([await _timed(remote, 0) for _ in range(3)])
     rate = 0.0
-    for size in _SIZES:
+    for size in sizes:
         try:
             seconds = await asyncio.wait_for(_timed(remote, size), _PATIENCE)
         except TimeoutError:
             return latency, rate or size / _PATIENCE
         rate = size / max(seconds - latency, 1e-6)
-        if seconds >= _RELIABLE:
+        if seconds >= _LONG:
             return latency, rate
-    again = await _timed(remote, _SIZES[-1])
-    return latency, max(rate, _SIZES[-1] / max(again - latency, 1e-6))
+        if seconds >= _RELIABLE:
+            break
+    again = await _timed(remote, size)  # a busy machine may have delayed the first one
+    return latency, max(rate, size / max(again - latency, 1e-6))
 
 
 async def _timed(remote: Any, size: int) -> float:

@@ -6,6 +6,7 @@ to import the user's code, and a function used by a thousand tasks is pickled on
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import sysconfig
@@ -94,6 +95,11 @@ def _is_loose(module: object) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_outside_installation(file: str) -> bool:
-    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    path = Path(file)
-    return path.suffix == ".py" and not any(path.is_relative_to(folder) for folder in installed)
+    return file.endswith(".py") and not file.startswith(_installed())
+
+
+@lru_cache(maxsize=1)
+def _installed() -> tuple[str, ...]:
+    """The folders of the installation, each with a slash at its end."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple(str(Path(sysconfig.get_path(name))) + os.sep for name in names)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from headrace.model.errors import HeadraceError
+from headrace.runtime.asking import ask_workers
 from headrace.runtime.pace import PACE, SPEED_VARIABLE, set_speed
 
 
@@ -16,20 +17,16 @@ def probe_speeds(client: Any) -> dict[str, float]:
     """Speed of each worker by address; the slowest has 1. Workers then emulate tasks at that speed.
 
     Every worker runs the same short loop; CPU time is measured, so that workers on the same machine do not
-    disturb each other. Workers that were started with an emulated speed are measured and stay as they are.
+    disturb each other. Workers that were started with an emulated speed are measured and stay as they are. Workers that
+    do not answer have no speed.
     """
-    try:
-        seconds = client.run(emulated_seconds)
-        slowest = max(seconds.values())
-        speeds = {address: round(slowest / taken, 3) for address, taken in sorted(seconds.items())}
-        for address, speed in speeds.items():
-            client.run(_adopt_speed, speed, workers=[address])
-    except ImportError as error:
-        raise HeadraceError(
-            f"a worker cannot load headrace: {error}",
-            where="cluster",
-            hint="install the same version of headrace for the scheduler and the workers",
-        ) from error
+    addresses = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    seconds = ask_workers(client, emulated_seconds, addresses)
+    if not seconds:
+        raise HeadraceError("no worker answers", where="cluster", hint="see that workers run")
+    slowest = max(seconds.values())
+    speeds = {address: round(slowest / taken, 3) for address, taken in sorted(seconds.items())}
+    ask_workers(client, _adopt_speed, {address: (speed,) for address, speed in speeds.items()})
     return speeds
 
 

@@ -19,7 +19,10 @@ class Remaining:
 
 
 def remaining_program(
-    program: Program, kept: Mapping[str, tuple[float, Any]], done: Collection[str] = ()
+    program: Program,
+    kept: Mapping[str, tuple[float, Any]],
+    done: Collection[str] = (),
+    again: Collection[str] = (),
 ) -> Remaining:
     """Leave out every task whose outputs are kept, or needed by nothing that still has to run.
 
@@ -29,6 +32,8 @@ def remaining_program(
         Size and value of each kept item; the value may be a reference to it.
     done
         Tasks that have finished: others that come `after` them need not wait again.
+    again
+        Items that are to be made even if nothing needs them.
 
     O(tasks + reads).
 
@@ -40,7 +45,7 @@ def remaining_program(
     >>> list(left.program.tasks), [d.name for d in left.program.inputs()], left.reused
     (['first', 'third'], ['b'], ('second',))
     """
-    needed = _needed(program, kept, set(done))
+    needed = _needed(program, kept, set(done), again)
     results = {item.name for item in program.results()}
     left = Program(program.name)
     read = {name for task in needed for name in program.tasks[task].inputs}
@@ -62,8 +67,8 @@ def remaining_program(
     return Remaining(left, tuple(name for name in program.tasks if name not in needed))
 
 
-def _needed(program: Program, kept: Collection[str], done: set[str]) -> set[str]:
-    """Tasks that must run: those that make missing results, and what they need."""
+def _needed(program: Program, kept: Collection[str], done: set[str], again: Collection[str]) -> set[str]:
+    """Tasks that must run: those that make missing results, or what is to be made again, and what they need."""
     results = {item.name for item in program.results()}
     read = {name for task in program.tasks.values() for name in task.inputs}
     waiting = [
@@ -73,6 +78,9 @@ def _needed(program: Program, kept: Collection[str], done: set[str]) -> set[str]
         or (not any(out in results or out in read for out in task.outputs) and not _is_done(task, kept, done))
     ]
     needed = set(waiting)
+    for name in sorted({program.producer[item] for item in again if item in program.producer} - needed):
+        needed.add(name)
+        waiting.append(name)
     while waiting:
         task = program.tasks[waiting.pop()]
         before = [program.producer[i] for i in task.inputs if i not in kept and i in program.producer]

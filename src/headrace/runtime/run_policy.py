@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
@@ -13,6 +13,14 @@ from headrace.model.units import quantity
 from headrace.runtime.kept_files import Keep
 
 Replication: TypeAlias = int | Literal["auto"]
+
+
+def split_folders(text: str) -> tuple[str, ...]:
+    """
+    >>> split_folders("/data,/home/me")
+    ('/data', '/home/me')
+    """
+    return tuple(part for part in text.split(",") if part)
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,26 @@ class RunPolicy:
         },
     )
 
+    failure_wait: float = field(
+        default=600.0,
+        metadata={
+            "option": "--failure-wait",
+            "metavar": "TIME",
+            "parse": partial(quantity, what="time", where="--failure-wait"),
+            "help": "After a failure, how long to wait for tasks that are running, so that their outputs are kept.",
+        },
+    )
+
+    shared: tuple[str, ...] = field(
+        default=(),
+        metadata={
+            "option": "--shared",
+            "metavar": "FOLDERS",
+            "parse": split_folders,
+            "help": "Folders, separated by commas, that you and all workers see alike: inputs there are read in place.",
+        },
+    )
+
     def __post_init__(self) -> None:
         for name in ("suspect", "stall"):
             seconds = getattr(self, name)
@@ -110,10 +138,19 @@ class RunPolicy:
             raise UsageError(f"timeout is {self.timeout}", hint="give seconds above 0")
         if self.keep not in get_args(Keep):
             raise UsageError(f"keep is {self.keep!r}", hint="use all, auto or results")
-        if not 0 <= self.disk_wait < math.inf:
-            raise UsageError(f"disk_wait is {self.disk_wait}", hint="give seconds, 0 or more")
+        for name in ("disk_wait", "failure_wait"):
+            seconds = getattr(self, name)
+            if not 0 <= seconds < math.inf:
+                raise UsageError(f"{name} is {seconds}", hint="give seconds, 0 or more")
+        object.__setattr__(self, "shared", _absolute(self.shared))
         if self.replicate != "auto" and not (isinstance(self.replicate, int) and self.replicate >= 0):
             raise UsageError(f"replicate is {self.replicate!r}", hint="use 0 or more levels, or auto")
+
+
+def _absolute(folders: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(folders, str) or not all(str(each).startswith("/") for each in folders):
+        raise UsageError(f"shared is {folders!r}", hint="give absolute paths of folders, such as /data")
+    return tuple(str(each) for each in folders)
 
 
 def levels_between_copies(elapsed: float, losses: int, levels: int, copying: float) -> int:

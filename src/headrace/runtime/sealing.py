@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from headrace.model.errors import TaskFailed
-from headrace.runtime.files import FileData
+from headrace.runtime.files import FileData, StagedFile
 from headrace.runtime.packing import Packed
 
-_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, FileData, Packed})
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, FileData, StagedFile, Packed})
 READ_ONLY_HINT = "inputs are read-only: change a copy, such as x = x.copy() or x = bytearray(x)"
 _TELLTALE = ("read-only", "'bytes' object does not support item", "'memoryview' object")
 

@@ -32,6 +32,7 @@ _EXPENDABLE = "500"
 
 def main() -> None:
     """Execute tasks until closed."""
+    _load()
     settings = json.loads(_first_line())
     sys.path += [folder for folder in settings["path"] if folder not in sys.path]
     threading.Thread(target=end_with_parent, args=(settings["folder"],), daemon=True).start()
@@ -53,16 +54,27 @@ def _first_line() -> bytes:
     return line
 
 
-async def _serve(settings: dict[str, Any]) -> None:
+def _load() -> None:
+    """Load all code, which takes longer than anything else, before the settings are there."""
     import dask
 
     # Set before the engine is loaded, which then sets up its loggers.
     dask.config.set({"logging": {"distributed": "critical"}})
+    import distributed.worker  # noqa: F401
+
+    import headrace.runtime.commit  # noqa: F401 - all that tasks need
+    from headrace.runtime.dask_sockets import register_sockets
+
+    register_sockets()
+
+
+async def _serve(settings: dict[str, Any]) -> None:
+    import dask
     from distributed import Security, Worker
 
-    import headrace.runtime.bodies  # noqa: F401 - loaded before the first task needs it
     from headrace.runtime.crash_notes import keep_notes
 
+    security = settings["security"]
     keep_notes(Path(settings["folder"]), settings["name"])
     with dask.config.set(_CONFIGURATION):
         async with Worker(
@@ -71,9 +83,9 @@ async def _serve(settings: dict[str, Any]) -> None:
             nthreads=settings["threads"],
             memory_limit=settings["memory"],
             local_directory=settings["folder"],
-            host="127.0.0.1",
-            protocol="tls",
-            security=Security(require_encryption=True, **settings["security"]),
+            host=settings["host"],
+            protocol=settings["host"].partition("://")[0],
+            security=Security(require_encryption=bool(security), **security),
             dashboard=False,
         ) as worker:
             await worker.finished()

@@ -6,6 +6,7 @@ is public in distributed.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -65,6 +66,8 @@ class RunningTask:
     threads: int
     """Threads of this worker."""
     attempt: int
+    memory: float
+    """Bytes that the engine lets this worker have."""
 
 
 def running_task() -> RunningTask:
@@ -74,7 +77,8 @@ def running_task() -> RunningTask:
     worker, key = get_worker(), thread_state.key
     state = worker.state.tasks.get(key)
     annotations = (state.annotations if state is not None else None) or {}
-    return RunningTask(str(key), str(worker.name), worker.state.nthreads, annotations.get(ATTEMPT, 1))
+    limit = worker.memory_manager.memory_limit or math.inf
+    return RunningTask(str(key), str(worker.name), worker.state.nthreads, annotations.get(ATTEMPT, 1), limit)
 
 
 def ship(topic: str, message: dict[str, Any]) -> None:

@@ -19,8 +19,10 @@ _LARGE = 2e7
 """Tasks times hosts above which only one planner considers every host."""
 REPAIR = 5.0
 """Seconds for repairing a plan that breaks a requirement, and again for the search over partial schedules."""
-IMPROVE = 1.0
+IMPROVE = 0.5
 """Seconds for improving the score of the preferences."""
+_PATIENCE = 10.0
+"""The clock ends an improvement after so many times its length: on a busy machine it still does the same work."""
 _MEDIUM = 2e6
 """Tasks times hosts up to which all suitable planners are tried."""
 
@@ -130,7 +132,7 @@ def short_search(
         key, best = searched(judge, (key, best), seconds, until, lambda plan, key: None, repair=True)
         note = f"{note} and repaired its plan by local search"
     if not key[0] and (key[1] > 0 or not judge.covered):
-        until = work_clock() + 2 * improve
+        until = work_clock() + _PATIENCE * improve
         key, best = searched(judge, (key, best), improve, until, lambda plan, key: None)
         told = f"score {key[1]:.6g}" if judge.rules.preferences else "improved"
         note = f"{note}; {told} after a short local search (best searches longer)"

@@ -28,8 +28,9 @@ Report = Callable[[float, float, float], None]
 _SHARE = 0.85
 """Share of the time for local search; its work is counted as on a machine of ordinary speed."""
 _OPTIMAL = 1.0 + 1e-9
-_STARTS = 0.3
-"""Under rules: share of the time in which further planners are tried as starts."""
+_STARTS, _SOLVER, _SEARCH, _SHORTEN = 0.3, 0.25, 0.45, 0.6
+"""Under rules: shares of the time for plans of further planners as starts, for the exact solver, for the local search,
+and for shortening the makespan where constraints keep all rules. They do not depend on the clock."""
 _OTHERS = ("peft", "cpop", "wu-gajski", "locality")
 """Under rules: planners tried besides the candidates of `auto`,"""
 _BATCH = ("sufferage", "minmin", "maxmin", "xsufferage", "sufferage2")
@@ -105,19 +106,16 @@ class Best:
         notes = [f"improved from the plan of {plan.scheduler}"]
         self.tell(work_clock() - began, plan.makespan, bound)
 
-        def left() -> float:
-            return max(0.01, self.time - (work_clock() - began))
-
         proven = False
         if judge.covered and key[0] == 0:
-            key, plan = self._shortened(judge, key, plan, _SHARE * left())
-        elif (found := solved(judge, 0.4 * left())) is not None and found[0][0] == 0:
+            key, plan = self._shortened(judge, key, plan, _SHORTEN * self.time)
+        elif (found := solved(judge, _SOLVER * self.time)) is not None and found[0][0] == 0:
             proven = found[2] >= found[0][1] - _PROVEN
             key, plan = found[:2] if better(found[0], key) else (key, plan)
         if not proven and (not judge.covered or judge.compiled.stronger):
             until = began + 1.25 * self.time + 2
             key, plan = searched(
-                judge, (key, plan), _SHARE * left(), until,
+                judge, (key, plan), _SEARCH * self.time, until,
                 lambda made, _: self.tell(work_clock() - began, made.makespan, bound),
             )  # fmt: skip
         if problem.rules is not None and problem.rules.preferences:
