@@ -20,16 +20,16 @@ SMALL = Size(
     counts=(1, 2),
     blocks=2,
     points=4,
-    scalability_work=0.1,
+    scalability_work=0.05,
     pieces=4,
-    iterations=6,
+    iterations=5,
     at_first=1,
     joins=(0.2,),
     joining_work=0.25,
     failure_workers=3,
     failure_pieces=4,
     failure_iterations=6,
-    failure_work=0.1,
+    failure_work=0.05,
 )
 
 
@@ -81,6 +81,10 @@ def test_a_simulation_has_the_joins_and_losses_of_the_real_run() -> None:
     assert joined.makespan < alone.makespan
     lost = simulate_same(Platform.local(2), program, "lheft", Course(1.0, [], [(half, "w1")], [], 0.0))
     assert lost.losses == [(half, "w1")]
+    early = simulate_same(
+        Platform.local(2), program, "lheft", Course(1.0, [], [(half, "w1")], [], 0.0), pace=0.5
+    )
+    assert early.losses == [(half / 2, "w1")]
     assert lost.redone > 0
     assert lost.makespan > alone.makespan
 

@@ -85,9 +85,9 @@ def _notes(ask: Ask, size: Size, ratios: Sequence[float]) -> list[str]:
         "Local workers, one process each; tasks sleep. All figures depend on the machine and on what else it does. The "
         "paper prints no numbers for these figures; it had 1 to 32 PCs and tasks of seconds. Sizes were chosen so "
         "that everything takes less than four minutes, after a first run.",
-        f"Real makespans are {min(ratios):.2f} to {max(ratios):.2f} times the simulated ones. A simulation has hosts "
-        "that join and leave at the same seconds as in the real run. It knows nothing of the engine's overhead, and "
-        "has initial pieces everywhere, which real workers fetch from each other.",
+        f"Real makespans are {min(ratios):.2f} to {max(ratios):.2f} times the simulated ones. In a simulation hosts "
+        "join at the same second as in the real run, and leave at the same share of an undisturbed run. It knows "
+        "nothing of the engine's overhead, and has initial pieces everywhere, which real workers must fetch.",
         f"Joining: {size.at_first} workers, and from second {size.joins[0]:g} on {len(size.joins)} more are started; a "
         "process takes a second or two to join. Response: from joining to the first task that begins there.",
         f"Failure: {size.failure_iterations} iterations of {size.failure_pieces} pieces on {size.failure_workers} "
@@ -248,7 +248,8 @@ def _failed(ask: Ask, size: Size, program: Program, scheduler: str, step: int) -
             worker, share = LOSSES[seed % len(LOSSES)]
             loss = Disturbance(kill=worker, after=int(share * len(program.tasks)))
             real.append(run_real(cluster, program, scheduler, loss, step))
-        same.append(simulate_same(platform, program, scheduler, real[-1], step))
+        pace = alone[0][1] / alone[0][0]
+        same.append(simulate_same(platform, program, scheduler, real[-1], step, pace))
     return Case(
         "failure",
         label,

@@ -118,7 +118,7 @@ def _joining_claims(program: str, ours: Case, theirs: Case) -> list[Claim]:
 
 def _failure_claims(ours: Case, theirs: Case, bare: Case) -> list[Claim]:
     again = {case.label: case.real("executed again") for case in (ours, theirs, bare)}
-    text = ", ".join(f"{label}: {count:g}" for label, count in again.items())
+    text = ", ".join(f"{label}: {count:.1f}" for label, count in again.items())
     return [
         judged(
             "far fewer tasks are executed again with replication",

@@ -1,7 +1,7 @@
 """Runs of emulated programs on real local workers, and simulations of the same cases.
 
 Tasks sleep, so that two cores are enough for eight workers. A simulation has the same program, platform and scheduler,
-and hosts that leave and join at the moments at which they did so in the real run.
+and hosts that leave and join when they did so in the real run.
 """
 
 from __future__ import annotations
@@ -196,13 +196,18 @@ def _timers(cluster: Cluster, disturbance: Disturbance) -> Iterator[list[threadi
 
 
 def simulate_same(
-    platform: Platform, program: Program, scheduler: str, real: Course, replicate: int = 0
+    platform: Platform,
+    program: Program,
+    scheduler: str,
+    real: Course,
+    replicate: int = 0,
+    pace: float = 1.0,
 ) -> Course:
-    """Simulate the case of a real run: hosts leave and join when they did."""
+    """Simulate the case of a real run: hosts leave and join when they did, in seconds times `pace`."""
     for _, name in real.joins:
         platform = with_host(platform, Host(name))
-    changes = [Change(when, "host-up", name) for when, name in real.joins]
-    changes += [Change(when, "host-down", name) for when, name in real.losses]
+    changes = [Change(pace * when, "host-up", name) for when, name in real.joins]
+    changes += [Change(pace * when, "host-down", name) for when, name in real.losses]
     grid = with_changes(platform, sorted(changes, key=lambda change: change.time)) if changes else platform
     execution = ExecutionPolicy(replicate=replicate)
     return simulated_course(measure(program, grid, scheduler, execution=execution).run)

@@ -32,6 +32,7 @@ def warm_up(scheduler: Scheduler) -> None:
     """
     from headrace.core.coordinator import Coordinator
     from headrace.core.estimates import HistoryEstimates
+    from headrace.core.execution_policy import ExecutionPolicy
     from headrace.model.constraints import Constraints
     from headrace.online.adapter import is_obeying, obeying
 
@@ -51,7 +52,10 @@ def warm_up(scheduler: Scheduler) -> None:
     if is_obeying(copied):  # its constraints are those of another program
         obeying(copied, Constraints.none(program.graph.n_tasks, len(platform.hosts)))
     estimates = HistoryEstimates(program.graph, platform)
-    coordinator = Coordinator(copied, program.graph, platform, estimates=estimates, workers_queue=True)
+    policy = ExecutionPolicy(replicate=1)  # copies may also begin in the middle of a run
+    coordinator = Coordinator(
+        copied, program.graph, platform, policy=policy, estimates=estimates, workers_queue=True
+    )
     coordinator.handle([Started(0.0)])
     coordinator.handle([TaskReleased(0.9, f"t{k}") for k in range(1, 4)])
     coordinator.handle([TaskFinished(1.0, "t0", a, 0.0)])
