@@ -27,13 +27,12 @@ class NotAccepted(Exception):
 class TableParser:
     """The parser of `lark`, with the methods of `builder` in place of lark's transformer.
 
-    >>> from lark.lexer import Lexer
     >>> class Builder:
     ...     def start(self, *names):
-    ...         return names
-    >>> lark = Lark("start: NAME (_COMMA NAME)*\\n%declare NAME _COMMA", parser="lalr", lexer=Lexer)
+    ...         return " ".join(names)
+    >>> lark = Lark('start: NAME (_COMMA NAME)*\\nNAME: "a".."z"\\n_COMMA: ","', parser="lalr")
     >>> TableParser(lark, Builder()).parse([Token("NAME", "a"), Token("_COMMA", ","), Token("NAME", "b")])
-    ('a', 'b')
+    'a b'
     """
 
     def __init__(self, lark: Lark, builder: object) -> None:

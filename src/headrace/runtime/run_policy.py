@@ -15,14 +15,6 @@ from headrace.runtime.kept_files import Keep
 Replication: TypeAlias = int | Literal["auto"]
 
 
-def split_folders(text: str) -> tuple[str, ...]:
-    """
-    >>> split_folders("/data,/home/me")
-    ('/data', '/home/me')
-    """
-    return tuple(part for part in text.split(",") if part)
-
-
 @dataclass(frozen=True)
 class RunPolicy:
     """How a real run deals with failures.
@@ -119,9 +111,9 @@ class RunPolicy:
         default=(),
         metadata={
             "option": "--shared",
-            "metavar": "FOLDERS",
-            "parse": split_folders,
-            "help": "Folders, separated by commas, that you and all workers see alike: inputs there are read in place.",
+            "metavar": "FOLDER",
+            "help": "A folder that you and all workers see alike: inputs there are read in place. May be repeated.",
+            "default_text": "none",
         },
     )
 
