@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -20,6 +20,26 @@ _CLOCK_NOISE = 0.1
 _shipping = threading.Lock()
 _last_shipped: dict[str, Any] | None = None
 """The last entry of this worker's transfer log that was reported to the scheduler."""
+
+
+def moves_of(log: Iterable[Mapping[str, Any]], shift: float) -> list[tuple[float, float, str, list[Any]]]:
+    """Start, end, sender, and the keys with their sizes, of each transfer in a worker's log.
+
+    A worker logs no size for a key that it no longer needed when it arrived; such keys are left out.
+
+    >>> entry = {"start": 1.0, "stop": 2.0, "who": "tcp://a:1", "keys": {"x": 5, "y": None}}
+    >>> moves_of([entry], 0.5)
+    [(1.5, 2.5, 'tcp://a:1', [('x', 5)])]
+    """
+    return [
+        (
+            entry["start"] + shift,
+            entry["stop"] + shift,
+            entry["who"],
+            [(key, size) for key, size in entry["keys"].items() if size is not None],
+        )
+        for entry in log
+    ]
 
 
 def attach_measurement(measured: dict[str, Any]) -> None:
@@ -43,15 +63,7 @@ def attach_measurement(measured: dict[str, Any]) -> None:
     shift = delay if apart and abs(delay) > _CLOCK_NOISE else 0.0
     measured["start"] += shift
     measured["finish"] += shift
-    measured["moves"] = [
-        (
-            entry["start"] - delay + shift,
-            entry["stop"] - delay + shift,
-            entry["who"],
-            [*entry["keys"].items()],
-        )
-        for entry in arrived
-    ]
+    measured["moves"] = moves_of(arrived, shift - delay)
     state = worker.state.tasks.get(thread_state.key)
     if state is not None:
         state.metadata[METADATA] = measured
