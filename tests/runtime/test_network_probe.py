@@ -97,15 +97,15 @@ def test_a_run_avoids_a_slow_link_without_any_description(tmp_path: Path) -> Non
         assert sum(e.size for e in far) < 1e6
 
 
-def nap(*values: bytes) -> bytes:
-    time.sleep(1.0)
-    return b""
-
-
 @needs_root
 @pytest.mark.slow
 def test_inputs_are_sent_ahead_over_a_slow_link(tmp_path: Path) -> None:
     """The item of the first task reaches the other host while that host is busy with another task."""
+
+    def nap(*values: bytes) -> bytes:  # sent by value: workers there cannot import the tests
+        time.sleep(1.0)
+        return b""
+
     with lab(["10mbit", "10mbit"], tmp_path) as made:
         plain = measured_platform(workers_of(made.client), probe_speeds(made.client), (), made.address)
         program = hr.Program("ahead")
@@ -117,6 +117,7 @@ def test_inputs_are_sent_ahead_over_a_slow_link(tmp_path: Path) -> None:
             program, Cluster(made.client, plain, links_assumed=True), "heft",
             record=tmp_path / "r", output=tmp_path,
         )  # fmt: skip
+        assert done.failure is None, str(done.failure)
         runs = {e.task: e for e in done.outcome.events if isinstance(e, TaskFinished)}
         assert runs["busy"].host == runs["last"].host != runs["make"].host
         (move,) = [e for e in done.outcome.events if isinstance(e, DataMoved) and e.item == "x"]
