@@ -158,7 +158,8 @@ def run(
         A name listed by `headrace schedulers`, `file.py:Class`, or an object; `dask` leaves placement to the engine.
     rules
         What the run must and should be, as for `plan`. A planner's first plan keeps every requirement; later plans, and
-        schedulers that decide while the program runs, obey the requirements on hosts, order and releases.
+        schedulers that decide while the program runs, obey the requirements on hosts, order and releases. Such
+        schedulers refuse other requirements.
     when_impossible
         When a loss makes it impossible to keep a rule: `stop` the run, or `drop` the rule and go on. For a scheduler
         given by name, and for a planner.

@@ -45,6 +45,7 @@ class JudgedPlan:
                 raise RuleBroken(
                     f"what happened breaks {verdict.name} (line {verdict.line}): {verdict.first_miss}",
                     where=self.file,
+                    hint="relax the rule, or plan with estimates closer to what happened",
                 )
 
     def print(self) -> None:

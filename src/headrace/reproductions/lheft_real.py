@@ -83,8 +83,8 @@ def lheft_real(ask: Ask, size: Size) -> Reproduction:
 def _notes(ask: Ask, size: Size, ratios: Sequence[float]) -> list[str]:
     return [
         "Local workers, one process each; tasks sleep. All figures depend on the machine and on what else it does. The "
-        "paper prints no numbers for these figures; it had 1 to 32 PCs and tasks of seconds. Sizes were chosen so "
-        "that everything takes less than four minutes, after a first run.",
+        "paper prints no numbers for these figures; it had 1 to 32 PCs and tasks of seconds. Sizes, and the "
+        "moments of losses, were changed between four earlier runs. Everything takes less than four minutes.",
         f"Real makespans are {min(ratios):.2f} to {max(ratios):.2f} times the simulated ones. In a simulation hosts "
         "join at the same second as in the real run, and leave at the same share of an undisturbed run. It knows "
         "nothing of the engine's overhead, and has initial pieces everywhere, which real workers must fetch.",
