@@ -279,5 +279,5 @@ def _others_seconds(
     unit = state.unit[task]
     members = state.unit_ptr[unit + 1] - state.unit_ptr[unit]
     own = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-    others: float = unit_seconds(state, tasks, hosts, unit, host) - own
-    return others / min(members - 1, hosts.core_ptr[host + 1] - hosts.core_ptr[host])
+    others = unit_seconds(state, tasks, hosts, unit, host) - own
+    return float(others / min(members - 1, hosts.core_ptr[host + 1] - hosts.core_ptr[host]))
