@@ -38,7 +38,7 @@ from headrace.runtime.dask_draining import Draining
 from headrace.runtime.dask_files import install_stores, remove_stores
 from headrace.runtime.dask_hosts import Hosts, Suspects, run_on_workers
 from headrace.runtime.dask_memory_manager import keep_manager_off, let_manager_on
-from headrace.runtime.dask_outbox import Outbox, error_text, is_poison
+from headrace.runtime.dask_outbox import Outbox, error_text, is_by_engine, is_poison
 from headrace.runtime.dask_releases import Releases, hold_unreleased, let_start
 from headrace.runtime.dask_watchdog import Watchdog
 from headrace.runtime.ending import end_commands
@@ -361,7 +361,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             return
         task = self.layout.tasks.get(key) or self.layout.follows[key][0]
         host = self.hosts.host(details.get("worker") or "")
-        pause = self.retries.pause(task, host, poisonous=is_poison(details))
+        pause = self.retries.pause(task, host, poisonous=is_poison(details), by_engine=is_by_engine(details))
         attempt = self.retries.attempts(task)
         event = TaskErred(self._now(), task, host, error_text(details), attempt, pause is not None)
         self.outbox.emit(event)
