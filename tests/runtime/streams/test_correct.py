@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from headrace.runtime.filters_here import run_here
 from headrace.runtime.streams.hosts import LocalHosts
 
-from .apps import build, carried_out, cases, multiset
+from .apps import carried_out, cases, multiset
+from .made import build
 
 QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
