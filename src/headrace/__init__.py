@@ -43,11 +43,13 @@ if TYPE_CHECKING:
     from headrace.model.program import Program as Program
     from headrace.model.program import Task as Task
     from headrace.simulator.events.config import SimulationConfig as SimulationConfig
+    from headrace.streaming import stream as stream
 
 _HOME = {
     "plan": "headrace.api",
     "deploy": "headrace.deploying",
     "run": "headrace.execution",
+    "stream": "headrace.streaming",
     "simulate": "headrace.api",
     "replay": "headrace.api",
     "ReplanPolicy": "headrace.core.replan_policy",

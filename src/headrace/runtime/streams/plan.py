@@ -79,6 +79,13 @@ class StreamPlan:
     def of(self, name: str) -> list[Place]:
         return [place for place in self.places if place.filter == name]
 
+    def inflow(self, name: str) -> float | None:
+        """MB/s that a filter receives as planned, or reads; None without a plan."""
+        if self.throughput is None:
+            return None
+        into = [rates for ends, rates in self.flows.items() if ends[1] == name]
+        return math.fsum(rate for rates in into for rate in rates.values()) if into else self.throughput
+
     def without(self, lost: str, hosts: Sequence[str]) -> StreamPlan:
         """The plan after the loss of a host: its work goes to the other hosts of its filters, or else to the host
         with the fewest copies; flows become proportional to the shares."""

@@ -1,0 +1,287 @@
+"""Public function on pipeline applications: stream."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.model.deployment import Deployment
+from headrace.model.errors import BadPlan, RunStopped, TaskFailed, UsageError
+from headrace.model.platform import Platform
+from headrace.runtime.filters import App
+from headrace.runtime.streams.emulation import emulate_platform, emulate_speeds
+from headrace.runtime.streams.plan import StreamPlan, plan_of, read_plan
+from headrace.runtime.streams.specs import Emulation
+from headrace.runtime.streams.summary import StreamSummary, summarize
+from headrace.runtime.streams.supervisor import Progress, StreamOptions, Supervisor, UnitResult
+
+if TYPE_CHECKING:
+    from headrace.runtime.cluster import Cluster
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """Hosts and networks to emulate on this machine."""
+
+    speeds: Sequence[float] | None = None
+    """Relative speeds of the hosts, in the order of the plan's hosts; the fastest is this machine."""
+    platform: Platform | None = None
+    """Powers, ports and links as in this platform."""
+    powers: Mapping[str, float] | None = None
+    """With a platform: the power of this machine for each filter, as in the trial run; measured if not given."""
+    slower: float = 1.0
+    """With a platform: divide all powers and bandwidths by this."""
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """The outcome of a stream run."""
+
+    plan: StreamPlan
+    summary: StreamSummary
+    results: dict[str, list[bytes]]
+    """For each filter without outgoing streams, what it sent, unit by unit; empty if results were written."""
+    files: tuple[Path, ...]
+    failure: TaskFailed | None
+
+    @property
+    def throughput(self) -> float:
+        """MB/s read."""
+        return self.summary.throughput
+
+    @property
+    def planned(self) -> float | None:
+        return self.summary.planned
+
+
+def stream(
+    app: App,
+    on: str | Cluster = "local",
+    deployment: Deployment | str | Path | None = None,
+    *,
+    workers: int | None = None,
+    options: StreamOptions | None = None,
+    emulate: Emulated | None = None,
+    tls: dict[str, Any] | None = None,
+    output: str | Path | None = None,
+    observe: Callable[[Progress], None] = lambda progress: None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Streamed:
+    """Run a pipeline application with its filters' copies on real workers.
+
+    Parameters
+    ----------
+    on
+        `local`, `tls://host:port`, `tcp://127.0.0.1:port`, or an open `Cluster`, which stays open.
+    deployment
+        A deployment, or the file of one. Without it the filters are measured in a trial run (or the kept
+        measurements of the same application are used), and the deployment is planned.
+    workers
+        For local runs without a deployment: the number of hosts, by default one per core.
+    options
+        Credits, routing, duration, restarts.
+    emulate
+        For local runs: hosts and networks to emulate.
+    output
+        Folder for result files, one for each unit and last filter; without it they are returned.
+    observe, tell
+        Called with the state of the run several times a second, and with progress messages.
+
+    Returns
+    -------
+    Streamed
+        Results and measurements. A failing filter does not raise: see `Streamed.failure`.
+
+    >>> import headrace as hr
+    >>> from headrace.runtime.filters import App, Filter, Reader
+    >>> class Words(Reader):
+    ...     def read(self, out): out.send(b"to be or not to be")
+    >>> class Count(Filter):
+    ...     def process(self, buffer, out): out.send(b"%d" % len(buffer.data.split()))
+    >>> app = App("words")
+    >>> _ = app.filter("words", Words), app.filter("count", Count, inputs=["words"])
+    >>> hr.stream(app, workers=2).results  # doctest: +SKIP
+    {'count': [b'6']}
+    """
+    emulate = emulate or Emulated()
+    if emulate.speeds is not None and emulate.platform is not None:
+        raise UsageError("speeds and a platform to emulate", hint="give one of them")
+    if on != "local" and emulate != Emulated():
+        raise UsageError("only local runs can emulate hosts", where=str(on), hint="use --on local")
+    with tempfile.TemporaryDirectory(prefix="headrace-ports-") as folder:
+        plan, opened = _plan(app, on, deployment, workers, emulate, tls, tell)
+        try:
+            emulation = _emulation(app, plan, emulate, Path(folder))
+            keeper = _Keeper(None if output is None else Path(output))
+            with _hosts(plan, opened or on, tls, tell) as hosts:
+                tell("running")
+                run = Supervisor(
+                    app,
+                    plan,
+                    hosts,
+                    options or StreamOptions(),
+                    emulation=emulation,
+                    commit=keeper.commit,
+                    observe=observe,
+                )
+                failure = _run(run)
+        finally:
+            if opened is not None:
+                opened.close()
+    summary = summarize(app, run.progress, emulation.text, emulate.slower)
+    return Streamed(plan, summary, keeper.results, tuple(keeper.files), failure)
+
+
+def _run(run: Supervisor) -> TaskFailed | None:
+    try:
+        run.run()
+    except TaskFailed as error:
+        return error
+    except KeyboardInterrupt:
+        raise RunStopped("interrupted", where=run.app.name, hint="run it again") from None
+    return None
+
+
+def _plan(
+    app: App,
+    on: str | Cluster,
+    deployment: Deployment | str | Path | None,
+    workers: int | None,
+    emulate: Emulated,
+    tls: dict[str, Any] | None,
+    tell: Callable[[str], None],
+) -> tuple[StreamPlan, Cluster | None]:
+    """The plan, and the cluster if it had to be opened to make it."""
+    _ = app.order
+    if deployment is not None:
+        if workers is not None:
+            raise UsageError("workers have no effect with a deployment", hint="its hosts are the workers")
+        made = deployment if isinstance(deployment, Deployment) else None
+        return (plan_of(app, made) if made is not None else read_plan(app, str(deployment))), None
+    from headrace.stream_planning import plan_alone, plan_on_cluster
+
+    if on == "local":
+        return plan_alone(app, workers, emulate.speeds, emulate.platform, tell), None
+    opened = _connect(on, tls) if isinstance(on, str) else None
+    try:
+        cluster = opened if opened is not None else on
+        assert not isinstance(cluster, str)
+        return plan_on_cluster(app, cluster, tell), opened
+    except BaseException:
+        if opened is not None:
+            opened.close()
+        raise
+
+
+def _emulation(app: App, plan: StreamPlan, emulate: Emulated, folder: Path) -> Emulation:
+    if emulate.speeds is not None:
+        speeds = list(emulate.speeds)
+        return emulate_speeds(plan, _speeds_of(plan, speeds))
+    if emulate.platform is None:
+        if emulate.slower != 1.0:
+            raise UsageError("slower has no effect without a platform", hint="give the platform to emulate")
+        return Emulation()
+    powers = emulate.powers
+    if powers is None:
+        from headrace.runtime.probe import calibrate
+        from headrace.runtime.trial import REFERENCE_SECONDS
+
+        powers = dict.fromkeys(app.order, REFERENCE_SECONDS / calibrate())
+    missing = [name for name in app.order if name not in powers]
+    if missing:
+        raise UsageError(f"no power for filter {missing[0]!r}", hint="give the pipeline of this application")
+    return emulate_platform(app, plan, emulate.platform, powers, folder, emulate.slower)
+
+
+def _speeds_of(plan: StreamPlan, speeds: list[float]) -> list[float]:
+    """Speeds of the hosts in use: those of a local plan carry their number in the name (w0-4x)."""
+    local = [host.name for host in Platform.local(speeds=speeds).hosts]
+    if all(host in local for host in plan.hosts):
+        return [speeds[local.index(host)] for host in plan.hosts]
+    return speeds
+
+
+def _connect(on: str, tls: dict[str, Any] | None) -> Cluster:
+    from headrace.runtime.cluster import connect
+
+    if "://" not in on:
+        raise UsageError(
+            f"cannot run on {on!r}", hint="use `local`, tls://host:port, or tcp://127.0.0.1:port"
+        )
+    return connect(on, **(tls or {}))
+
+
+@contextmanager
+def _hosts(
+    plan: StreamPlan, on: str | Cluster, tls: dict[str, Any] | None, tell: Callable[[str], None]
+) -> Iterator[Any]:
+    """An agent on each host of the plan: local workers stand for them, or workers of the same names."""
+    from headrace.runtime.cluster import open_local
+    from headrace.runtime.streams.dask_hosts import DaskHosts
+
+    tell(f"starting {len(plan.hosts)} hosts")
+    own: Cluster | None = None
+    if isinstance(on, str):
+        own = open_local(len(plan.hosts)) if on == "local" else _connect(on, tls)
+    cluster = own if own is not None else on
+    assert not isinstance(cluster, str)
+    try:
+        info = cluster.client.scheduler_info(n_workers=-1)["workers"]
+        address = {str(worker["name"]): found for found, worker in info.items()}
+        if on == "local":
+            workers = dict(zip(plan.hosts, (address[h.name] for h in cluster.platform.hosts), strict=True))
+        else:
+            unknown = [host for host in plan.hosts if host not in address]
+            if unknown:
+                raise BadPlan(
+                    f"the cluster has no worker named {unknown[0]!r}",
+                    hint=f"its workers are {', '.join(sorted(address)[:8])}",
+                )
+            workers = {host: address[host] for host in plan.hosts}
+        with DaskHosts(cluster, workers) as hosts:
+            yield hosts
+    except KeyboardInterrupt:
+        raise RunStopped("interrupted", where=plan.app_name, hint="run it again") from None
+    finally:
+        if own is not None:
+            own.close()
+
+
+class _Keeper:
+    """Writes results of the first round of units to files, each whole or not at all, or keeps them."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._seen: set[str] = set()
+        self.results: dict[str, list[bytes]] = {}
+        self.files: list[Path] = []
+
+    def commit(self, unit: UnitResult) -> None:
+        if unit.name in self._seen:
+            return  # with a duration, units are repeated
+        self._seen.add(unit.name)
+        for name, buffers in unit.results.items():
+            if self._folder is None:
+                self.results.setdefault(name, []).extend(buffers)
+            else:
+                self.files.append(_write(self._folder, f"{unit.name}.{name}", buffers))
+
+
+def _write(folder: Path, name: str, buffers: list[bytes]) -> Path:
+    """A file under this name, which may not leave the folder."""
+    from urllib.parse import quote
+
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / quote(name, safe=" +-_.,").lstrip(".")
+    part = target.with_name(f"{target.name}.part")
+    with part.open("wb") as file:
+        for data in buffers:
+            file.write(data)
+    part.replace(target)
+    return target
+
+
