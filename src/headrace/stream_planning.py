@@ -6,8 +6,9 @@ import hashlib
 import os
 import platform as machine
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,13 +77,38 @@ def measured_pipeline(app: App, tell: Tell) -> Pipeline:
 
 def _kept_file(app: App) -> Path:
     """Where the measurements of this application on this machine are kept."""
-    from headrace.runtime.packing import packer
-
-    with packer() as pack:
-        code = pack(app, app.name)
     here = f"{machine.node()} {machine.processor()} {os.cpu_count()} {sys.version}"
-    digest = hashlib.sha256(here.encode() + code).hexdigest()[:24]
-    return Path(os.environ.get("HEADRACE_HOME") or ".headrace") / "trials" / f"{digest}.ini"
+    digest = hashlib.sha256(here.encode())
+    for part in _identity(app):
+        digest.update(hashlib.sha256(part).digest())
+    home = Path(os.environ.get("HEADRACE_HOME") or ".headrace")
+    return home / "trials" / f"{digest.hexdigest()[:24]}.ini"
+
+
+def _identity(app: App) -> Iterator[bytes]:
+    """What the measurements depend on: the shape of the application, and the source files next to its filters.
+
+    A pickle of the application would not do: it differs from run to run.
+    """
+    yield repr(
+        (app.name, app.buffer, [(unit.name, sorted(unit.settings.items())) for unit in app.units])
+    ).encode()
+    yield repr([(stream.name, stream.source, stream.target) for stream in app.streams]).encode()
+    folders: set[Path] = set()
+    for name, make in app.filters.items():
+        given: tuple[object, ...] = ()
+        while isinstance(make, partial):
+            given, make = (*given, make.args, sorted(make.keywords.items())), make.func
+        module = sys.modules.get(getattr(make, "__module__", ""), None)
+        file = getattr(module, "__file__", None)
+        yield repr((name, getattr(make, "__qualname__", ""), given)).encode()
+        if file is not None:
+            folders.add(Path(file).resolve().parent)
+    files = {
+        Path(found).resolve() for m in list(sys.modules.values()) if (found := getattr(m, "__file__", None))
+    }
+    for path in sorted(path for path in files if path.parent in folders and path.is_file()):
+        yield path.read_bytes()
 
 
 def _measured_with(pipeline: Pipeline, power: float) -> Pipeline:

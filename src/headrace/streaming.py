@@ -283,5 +283,3 @@ def _write(folder: Path, name: str, buffers: list[bytes]) -> Path:
             file.write(data)
     part.replace(target)
     return target
-
-

@@ -177,7 +177,10 @@ def show(done: Streamed, plot: Path | None) -> None:
     if summary.of_planned is not None:
         rows.append(["planned", f"{summary.planned:.4g} MB/s; measured {summary.of_planned:.1%} of it"])
     rows += [
-        ["over all", f"{summary.overall:.4g} MB/s, with filling and draining, in {show_time(summary.seconds)}"],
+        [
+            "over all",
+            f"{summary.overall:.4g} MB/s, with filling and draining, in {show_time(summary.seconds)}",
+        ],
         ["limited by", summary.limit],
         ["units", plural(summary.units, "unit") + " of work committed"],
     ]

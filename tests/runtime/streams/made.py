@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Sequence
+import signal
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 from headrace.runtime.filters import App, Buffer, Filter, Output, Reader, Unit, Work
 
@@ -60,6 +64,41 @@ class Collect(Filter):
     def process(self, buffer: Buffer, out: Output) -> None:
         if buffer.data:
             out.send(buffer.stream.encode() + b":" + buffer.data[: LIMIT // 2])
+
+
+class Raises(Filter):
+    """Fails on the first buffer of a unit, or dies there, as long as a file does not exist."""
+
+    def __init__(self, unit: str, mark: Path, dies: bool = False) -> None:
+        self.unit, self.mark, self.dies = unit, mark, dies
+
+    def init(self, work: Work) -> None:
+        self.name = work.name
+
+    def process(self, buffer: Buffer, out: Output) -> None:
+        if self.name == self.unit and not self.mark.exists():
+            self.mark.touch()
+            if self.dies:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise ValueError("no good")
+        out.send(buffer.data)
+
+
+class Slow(Filter):
+    """Another filter that takes 2 ms longer for each buffer."""
+
+    def __init__(self, make: Callable[[], Filter]) -> None:
+        self.inner = make()
+
+    def init(self, work: Work) -> None:
+        self.inner.init(work)
+
+    def process(self, buffer: Buffer, out: Output) -> None:
+        time.sleep(0.002)
+        self.inner.process(buffer, out)
+
+    def finalize(self, out: Output) -> None:
+        self.inner.finalize(out)
 
 
 def build(shape: str, filters: int, most: int, units: Sequence[Sequence[int]]) -> App:

@@ -181,7 +181,9 @@ class Agent:
         self._selector.unregister(child.control)
         child.control.close()
         del self._children[child.spec.copy]
-        os.killpg(child.pid, signal.SIGKILL)  # also the commands it started; not waited for, it still has its id
+        os.killpg(
+            child.pid, signal.SIGKILL
+        )  # also the commands it started; not waited for, it still has its id
         _, status = os.waitpid(child.pid, 0)
         return os.waitstatus_to_exitcode(status)
 
@@ -212,6 +214,8 @@ def _be_copy(
             Copy(spec, around, control, counters).run()
         except Exception as error:
             control.tell("failed", unit=counters.get("unit"), **_describe(error))
+            while True:  # the others may still read what this copy has sent: its sockets stay open
+                control.hear()
     finally:
         sys.stderr.flush()
         os._exit(code)

@@ -45,7 +45,9 @@ def emulate_platform(
     for place in plan.places:
         if place.host not in hosts:
             raise UsageError(
-                f"there is no host {place.host!r}", where=platform.name, hint="give the platform of the deployment"
+                f"there is no host {place.host!r}",
+                where=platform.name,
+                hint="give the platform of the deployment",
             )
         kind = place.filter if app.into(place.filter) else READER_KIND
         factor = slower * powers[place.filter] / hosts[place.host].speed_for(kind)
@@ -56,7 +58,9 @@ def emulate_platform(
                 hint=f"add --slower {slower / factor * 1.01:.3g}",
             )
         factors[place.filter, place.host] = factor
-    text = f"{platform.name}: powers, ports and links" + (f", {slower:g} times as slow" if slower != 1 else "")
+    text = f"{platform.name}: powers, ports and links" + (
+        f", {slower:g} times as slow" if slower != 1 else ""
+    )
     return Emulation(factors, _Network(platform, folder, slower), text)
 
 

@@ -144,6 +144,7 @@ class Inlet:
     def _check(self, sender: Sender, holds: bool) -> None:
         if not holds:
             raise HeadraceError(
-                "a frame that does not fit the protocol", where=f"from {sender.name}", hint="please report this"
+                "a frame that does not fit the protocol",
+                where=f"from {sender.name}",
+                hint="please report this",
             )
-

@@ -86,7 +86,9 @@ class Outlet:
         if self._watch_credits:
             self._collect_credits(0)
         channel = channels[router.choose([c.credits for c in channels])]
-        self._await(lambda: channel.credits > 0, WAITS_CREDIT, "credit_ns", lambda: self._collect_credits(None))
+        self._await(
+            lambda: channel.credits > 0, WAITS_CREDIT, "credit_ns", lambda: self._collect_credits(None)
+        )
         channel.credits -= 1
         channel.in_unit += 1
         views = [memoryview(HEADER.pack(DATA, unit, len(data)))]
@@ -156,9 +158,7 @@ class Outlet:
         except LinkLost as error:
             raise error.at(f"to {channel.name}") from None
 
-    def _await(
-        self, done: Callable[[], bool], state: int, spent: str, wait: Callable[[], None]
-    ) -> None:
+    def _await(self, done: Callable[[], bool], state: int, spent: str, wait: Callable[[], None]) -> None:
         """Wait until something holds, and note for how long."""
         if done():
             return

@@ -239,7 +239,9 @@ def _check_places(app: App, plan: StreamPlan, where: str) -> None:
                 )
         total = math.fsum(place.share for place in places)
         if abs(total - 1.0) > SHARE_TOLERANCE:
-            raise BadPlan(f"the shares of {name!r} sum to {total:.9g}", where=where, hint="make them sum to 1")
+            raise BadPlan(
+                f"the shares of {name!r} sum to {total:.9g}", where=where, hint="make them sum to 1"
+            )
     if sum(place.copies for place in plan.places) > MOST_COPIES:
         raise BadPlan(f"more than {MOST_COPIES} copies", where=where, hint="use fewer")
 

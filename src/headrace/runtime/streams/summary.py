@@ -79,7 +79,9 @@ def summarize(app: App, progress: Progress, emulated: str = "", slower: float = 
     seconds = max(end - progress.began, 1e-9)
     total = progress.samples[-1][1] if progress.samples else 0
     plan = progress.plan
-    copies = tuple(_use(plan, number, counters, seconds) for number, counters in sorted(progress.copies.items()))
+    copies = tuple(
+        _use(plan, number, counters, seconds) for number, counters in sorted(progress.copies.items())
+    )
     planned = None if plan.throughput is None else plan.throughput / slower
     overall = total / MEGABYTE / seconds
     return StreamSummary(

@@ -25,8 +25,8 @@ from headrace.runtime.streams.specs import Emulation, make_specs
 
 START_SECONDS = 60.0
 """Time for all copies to start and connect."""
-_ROOT_CAUSE_SECONDS = 1.0
-"""After a lost connection, time to learn whether the copy at its other end failed."""
+_AFTERMATH_SECONDS = 1.0
+"""After a fault, time for the units before it to end, and to learn why a connection was lost."""
 _AHEAD = 2
 """Units that readers may begin before the first of them is committed, when there is no fixed number."""
 _LENGTH = struct.Struct("<I")
@@ -79,13 +79,17 @@ class Progress:
 class Fault(Exception):
     """Something that ends an attempt."""
 
-    def __init__(self, problem: str, where: str, hint: str = "", *, host: str = "", link: bool = False) -> None:
+    def __init__(
+        self, problem: str, where: str, hint: str = "", *, host: str = "", link: bool = False, unit: int = 0
+    ) -> None:
         super().__init__(problem)
         self.problem, self.where, self.hint = problem, where, hint
         self.host = host
         """The host that was lost, if one was."""
         self.link = link
         """Whether only a connection was lost, which has a cause elsewhere."""
+        self.unit = unit
+        """The unit in which it happened."""
 
 
 class Supervisor:
@@ -131,7 +135,9 @@ class Supervisor:
             self._living.discard(fault.host)
         self._stop()
         if self.progress.restarts >= self.options.restarts or not self._living:
-            raise TaskFailed(fault.problem, where=f"{self.app.name}: {fault.where}", hint=fault.hint) from None
+            raise TaskFailed(
+                fault.problem, where=f"{self.app.name}: {fault.where}", hint=fault.hint
+            ) from None
         self.progress.restarts += 1
         for host in self.plan.hosts:
             if host not in self._living:
@@ -284,22 +290,29 @@ class _Attempt:
             return Fault(f"its process {what}", copy.name, "look for memory limits, or use --restart")
         unit = self._up.app.units[event["unit"] % len(self._up.app.units)].name
         where = f"{copy.name}, unit {unit!r}" + (f": {event['where']}" if event["where"] else "")
-        return Fault(event["problem"], where, event["hint"], link=event["link"])
+        return Fault(event["problem"], where, event["hint"], link=event["link"], unit=event["unit"])
 
     def _root_cause(self, fault: Fault) -> Fault:
-        """A lost connection is mostly the consequence of another fault, which arrives a little later."""
-        deadline = time.monotonic() + _ROOT_CAUSE_SECONDS
-        while fault.link and (rest := deadline - time.monotonic()) > 0:
-            event = self._up.hosts.receive(rest)
-            if event is not None and event["event"] in ("failed", "died", "lost"):
+        """Give what is under way a moment: the units before the fault may end, and a lost connection is mostly the
+        consequence of another fault."""
+        deadline = time.monotonic() + _AFTERMATH_SECONDS
+        while fault.link or self._up.progress.committed < fault.unit:
+            event = self._up.hosts.receive(max(0.0, deadline - time.monotonic()))
+            if event is None and time.monotonic() >= deadline:
+                break
+            if event is not None and event["event"] == "unit":
+                self._note_unit(event)
+            elif event is not None and event["event"] in ("failed", "died", "lost"):
                 other = self._fault(event)
-                fault = fault if other.link else other
+                fault = fault if other.link or not fault.link else other
         return fault
 
     def _check_stall(self) -> None:
         """Nobody computes, and nothing has moved for too long: a link is stuck."""
         copies = self._up.progress.copies
-        total = sum(c["bytes_in"] + c["bytes_out"] + c["results"] + c["unit"] + c["busy_ns"] for c in copies.values())
+        total = sum(
+            c["bytes_in"] + c["bytes_out"] + c["results"] + c["unit"] + c["busy_ns"] for c in copies.values()
+        )
         now = time.monotonic()
         if total != self._last_total or any(c["state"] == COMPUTING for c in copies.values()):
             self._last_total, self._last_change = total, now
