@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +13,7 @@ from headrace.commands.console import file_rows, print_json, print_table, requir
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, PlotOption
 from headrace.commands.run import _speeds as read_speeds
-from headrace.commands.stream_table import Observe, live_table
+from headrace.commands.stream_table import live_table
 from headrace.commands.trial import load_app
 from headrace.model.units import plural, show_size, show_time
 from headrace.runtime.streams.routing import Routing
@@ -34,7 +32,13 @@ class FlowOptions:
     work_conserving: bool = option(
         False, "--work-conserving", "With planned routing: pass over a copy that has no room, if another has."
     )
-    credits: int = option(4, "--credits", "Buffers under way to a copy, for each of its senders.", min=1)
+    credits: int | None = option(
+        None,
+        "--credits",
+        "Buffers under way to a copy, for each of its senders.",
+        min=1,
+        default_text="4, or 4 MB of small buffers",
+    )
     duration: float | None = option(
         None,
         "--duration",
@@ -125,7 +129,7 @@ def stream(
     """Run the application and print what was measured; the exit code is 1 if a filter failed."""
     require_outputs(plot)
     app = load_app(app_spec)
-    with _observed(as_json) as (observe, tell):
+    with live_table() as observe:
         done = carry_out(
             app,
             place.on,
@@ -136,7 +140,7 @@ def stream(
             tls=place.tls,
             output=output,
             observe=observe,
-            tell=tell,
+            tell=lambda line: typer.echo(line, err=True),
         )
     if plot is not None:
         draw(done, plot)
@@ -148,12 +152,6 @@ def stream(
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
         raise typer.Exit(done.failure.exit_code)
-
-
-@contextmanager
-def _observed(as_json: bool) -> Iterator[tuple[Observe, Any]]:
-    with live_table() as observe:
-        yield observe, lambda line: typer.echo(line, err=True)
 
 
 def show(done: Streamed, plot: Path | None) -> None:

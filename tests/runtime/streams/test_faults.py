@@ -146,7 +146,7 @@ def test_strangers_are_refused():
             stranger.recv(32)
             stranger.sendall(bytes(72))
             assert stranger.recv(1) == b""
-        with pytest.raises(Exception, match="authenticating|cannot connect"):
+        with pytest.raises(Exception, match="cannot connect"):
             dial(address, b"guess", (1, 2), None)
         link = dial(address, b"secret", (1, 2), None)
         thread.join()
@@ -156,13 +156,13 @@ def test_strangers_are_refused():
         answers[2][1].close()
 
 
-def test_nothing_is_left_behind(tmp_path):
-    before = set(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else set()
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_nothing_is_left_behind():
+    before = len(list(Path("/proc/self/fd").iterdir()))
     with LocalHosts(["a"]) as hosts:
         carried_out(build("chain", 1, 1, [[5]]), {}, hosts)
         pids = list(hosts.pids.values())
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
-    after = set(os.listdir("/proc/self/fd")) if before else set()
-    assert len(after) <= len(before)
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before

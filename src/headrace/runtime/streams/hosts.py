@@ -22,6 +22,8 @@ from typing import Any, Protocol
 from headrace.runtime.streams.tls import Certificates
 
 Event = dict[str, Any]
+MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(64 * 2**20), "MALLOC_TRIM_THRESHOLD_": str(128 * 2**20)}
+"""glibc keeps the memory of large buffers, instead of mapping and clearing pages for each of them."""
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -54,7 +56,7 @@ def start_agent(name: str, listen: str) -> subprocess.Popen[bytes]:
         [sys.executable, "-m", f"{__package__}.agent", json.dumps(settings)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env=dict(os.environ) | dict.fromkeys(ONE_THREAD, "1"),
+        env=MALLOC | dict(os.environ) | dict.fromkeys(ONE_THREAD, "1"),
         start_new_session=True,
     )
 

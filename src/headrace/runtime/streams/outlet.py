@@ -85,10 +85,11 @@ class Outlet:
         router, channels = self._streams[stream]
         if self._watch_credits:
             self._collect_credits(0)
-        channel = channels[router.choose([c.credits for c in channels])]
-        self._await(
-            lambda: channel.credits > 0, WAITS_CREDIT, "credit_ns", lambda: self._collect_credits(None)
-        )
+        channel = channels[router.choose([c.credits for c in channels]) if len(channels) > 1 else 0]
+        if not channel.credits:
+            self._await(
+                lambda: channel.credits > 0, WAITS_CREDIT, "credit_ns", lambda: self._collect_credits(None)
+            )
         channel.credits -= 1
         channel.in_unit += 1
         views = [memoryview(HEADER.pack(DATA, unit, len(data)))]

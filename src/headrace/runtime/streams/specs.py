@@ -51,7 +51,7 @@ def make_specs(
                 for number, stream in enumerate(app.streams)
                 if stream.source == copy.filter
             ),
-            options.credits,
+            options.window(app.buffer),
             options.routing,
             options.work_conserving,
             emulation.factors.get((copy.filter, copy.host), 1.0),

@@ -116,6 +116,9 @@ def steady_rate(samples: Sequence[tuple[float, int]], otherwise: float) -> float
 def _use(plan: StreamPlan, number: int, counters: dict[str, Any], seconds: float) -> CopyUse:
     copy = plan.copies[number]
     whole = seconds * 1e9
+    busy, waits_input, waits_credit, waits_send = (
+        min(1.0, counters[key] / whole) for key in ("busy_ns", "input_ns", "credit_ns", "send_ns")
+    )
     return CopyUse(
         copy.name,
         copy.filter,
@@ -124,7 +127,10 @@ def _use(plan: StreamPlan, number: int, counters: dict[str, Any], seconds: float
         counters["buffers_out"],
         counters["bytes_in"],
         counters["bytes_out"],
-        *(min(1.0, counters[key] / whole) for key in ("busy_ns", "input_ns", "credit_ns", "send_ns")),
+        busy,
+        waits_input,
+        waits_credit,
+        waits_send,
         counters["most_backlog"],
     )
 
