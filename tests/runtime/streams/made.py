@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from headrace.runtime.filters import App, Buffer, Filter, Output, Reader, Unit, Work
 
 LIMIT = 2000
@@ -118,4 +120,39 @@ def build(shape: str, filters: int, most: int, units: Sequence[Sequence[int]]) -
     app.filter("collect", Collect)
     for a, b in pairs:
         app.stream(a, b)
+    return app
+
+
+class Arrays(Reader):
+    """Sends numpy arrays, and changes each of them right after sending it."""
+
+    def init(self, work: Work) -> None:
+        self.count = int(work.settings["count"])
+
+    def read(self, out: Output) -> None:
+        block = np.zeros((50, 100))
+        for number in range(self.count):
+            block[:] = number
+            out.send(block)  # type: ignore[arg-type]
+            block[:] = -1
+
+
+class Sums(Filter):
+    """The value of each array, after a pause for the slow ones; fails if an array has two values."""
+
+    def __init__(self, pause: float = 0.0) -> None:
+        self.pause = pause
+
+    def process(self, buffer: Buffer, out: Output) -> None:
+        values = np.frombuffer(buffer.data)
+        if self.pause:
+            time.sleep(self.pause)
+        assert values.min() == values.max()
+        out.send(b"%d" % values[0])
+
+
+def arrays(count: int, pause: float = 0.0) -> App:
+    app = App("arrays", buffer=40_000, units=[Unit("a", {"count": count})])
+    app.filter("read", Arrays)
+    app.filter("sum", partial(Sums, pause), inputs=["read"])
     return app

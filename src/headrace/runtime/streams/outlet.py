@@ -87,9 +87,9 @@ class Outlet:
             self._collect_credits(0)
         channel = channels[router.choose([c.credits for c in channels]) if len(channels) > 1 else 0]
         if not channel.credits:
-            self._await(
-                lambda: channel.credits > 0, WAITS_CREDIT, "credit_ns", lambda: self._collect_credits(None)
-            )
+            # With frames of its own still unsent, it is the network that holds this copy back, not the target.
+            state, spent = (WAITS_SEND, "send_ns") if channel.unsent else (WAITS_CREDIT, "credit_ns")
+            self._await(lambda: channel.credits > 0, state, spent, lambda: self._collect_credits(None))
         channel.credits -= 1
         channel.in_unit += 1
         views = [memoryview(HEADER.pack(DATA, unit, len(data)))]
