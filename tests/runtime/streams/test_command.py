@@ -139,7 +139,9 @@ def test_without_a_deployment_everything_is_done_by_itself(files, capsys):
 
 
 def descendants(pid: int) -> set[int]:
-    found = {int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()}
+    """All processes below this one, whichever thread started them."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    found = {int(child) for path in lists for child in path.read_text().split()}
     return found | {other for child in found for other in descendants(child)}
 
 
