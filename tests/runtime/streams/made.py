@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import signal
@@ -109,7 +110,7 @@ def build(shape: str, filters: int, most: int, units: Sequence[Sequence[int]]) -
     middle = [f"f{i}" for i in range(filters)]
     if shape == "chain":
         names = ["read", *middle, "collect"]
-        pairs = list(zip(names, names[1:], strict=False))
+        pairs = list(itertools.pairwise(names))
     else:
         pairs = [("read", name) for name in middle] + [(name, "collect") for name in middle]
         pairs.append(("read", "collect"))

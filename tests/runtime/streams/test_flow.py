@@ -14,8 +14,8 @@ from headrace.runtime.streams.hosts import LocalHosts
 from headrace.runtime.streams.plan import Place, even_plan, make_plan
 from headrace.runtime.streams.ports import Port
 from headrace.runtime.streams.specs import Emulation
-from headrace.runtime.streams.supervisor import Progress, StreamOptions, Supervisor, UnitResult
 from headrace.runtime.streams.summary import summarize
+from headrace.runtime.streams.supervisor import Progress, StreamOptions, Supervisor, UnitResult
 
 from .apps import carried_out
 from .made import arrays, build

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,7 @@ def test_reader_shares_cover_the_input(counts, hosts):
     readers = [copy for copy in plan.copies if copy.filter == "read"]
     assert readers[0].begin == 0.0
     assert readers[-1].end == 1.0
-    assert all(a.end == b.begin for a, b in zip(readers, readers[1:], strict=False))
+    assert all(a.end == b.begin for a, b in itertools.pairwise(readers))
     assert [copy.copy for copy in plan.copies] == list(range(len(plan.copies)))
 
 

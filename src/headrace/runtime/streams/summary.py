@@ -85,7 +85,7 @@ def summarize(app: App, progress: Progress, emulated: str = "", slower: float = 
     planned = None if plan.throughput is None else plan.throughput / slower
     overall = total / MEGABYTE / seconds
     return StreamSummary(
-        throughput=steady_rate(progress.samples, overall),
+        throughput=steady_rate(_worked_off(progress), overall),
         overall=overall,
         planned=planned,
         seconds=seconds,
@@ -99,7 +99,15 @@ def summarize(app: App, progress: Progress, emulated: str = "", slower: float = 
     )
 
 
-def steady_rate(samples: Sequence[tuple[float, int]], otherwise: float) -> float:
+def _worked_off(progress: Progress) -> list[tuple[float, float]]:
+    """Moments, and the bytes read whose consequences had been received by then: readers are ahead by the credits."""
+    _, sent, received = progress.samples[-1] if progress.samples else (0.0, 0, 0)
+    if not received:
+        return [(moment, float(read)) for moment, read, _ in progress.samples]
+    return [(moment, done * sent / received) for moment, _, done in progress.samples]
+
+
+def steady_rate(samples: Sequence[tuple[float, float]], otherwise: float) -> float:
     """MB/s between two shares of all bytes, without filling and draining.
 
     >>> steady_rate([(i / 2, i * 1_000_000) for i in range(21)], otherwise=0.0)

@@ -78,8 +78,8 @@ class Progress:
     ended: float = 0.0
     copies: dict[int, dict[str, Any]] = field(default_factory=dict)
     """The latest counters of each copy."""
-    samples: list[tuple[float, int]] = field(default_factory=list)
-    """Moments, and the bytes that all readers had sent by then."""
+    samples: list[tuple[float, int, int]] = field(default_factory=list)
+    """Moments, and the bytes that all readers had sent, and all other filters had received, by then."""
     committed: int = 0
     restarts: int = 0
     faults: list[str] = field(default_factory=list)
@@ -193,9 +193,13 @@ class Supervisor:
         progress = self.progress
         for copy, counters in event["copies"].items():
             progress.copies[int(copy)] = counters
-        readers = {copy.copy for copy in self.plan.copies if not self.app.into(copy.filter)}
-        sent = sum(progress.copies[copy]["bytes_out"] for copy in readers if copy in progress.copies)
-        progress.samples.append((time.monotonic(), sent))
+        sent = received = 0
+        for copy in self.plan.copies:
+            counters = progress.copies.get(copy.copy)
+            if counters is not None:
+                received += counters["bytes_in"]
+                sent += 0 if self.app.into(copy.filter) else counters["bytes_out"]
+        progress.samples.append((time.monotonic(), sent, received))
         if len(progress.samples) > 20_000:  # a long run: keep every other one
             del progress.samples[1:-1:2]
         self._observe(progress)

@@ -1,0 +1,205 @@
+"""The filter-stream runtime: speed beside a bare TCP loop, and throughput beside the plan: python -m bench.streams."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+import sys
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+from bench.tools import geometric_mean, print_rows
+from headrace.deploying import deploy
+from headrace.model.deployment import Deployment
+from headrace.model.pipeline import FilterProfile, Pipeline, Source
+from headrace.model.platform import Host, Platform, Site
+from headrace.runtime.filters import App, Buffer, Filter, Output, Reader, Unit, Work
+from headrace.runtime.streams.emulation import emulate_platform
+from headrace.runtime.streams.hosts import LocalHosts
+from headrace.runtime.streams.plan import even_plan, plan_of
+from headrace.runtime.streams.routing import Routing
+from headrace.runtime.streams.summary import summarize
+from headrace.runtime.streams.supervisor import StreamOptions, Supervisor, UnitResult
+
+TOTAL = 1_000_000_000
+ROUNDS = 3
+
+
+class Source1(Reader):
+    """Sends the same bytes again and again."""
+
+    def init(self, work: Work) -> None:
+        self.work = work
+
+    def read(self, out: Output) -> None:
+        size = int(self.work.settings["size"])
+        data = bytes(size)
+        for _ in range(int(self.work.settings["count"])):
+            out.send(data)
+
+
+class Sink(Filter):
+    """Its result: bytes/s from the first buffer to the last, and its CPU seconds."""
+
+    def init(self, work: Work) -> None:
+        self.total, self.first, self.cpu = 0, 0.0, time.process_time()
+
+    def process(self, buffer: Buffer, out: Output) -> None:
+        if not self.first:
+            self.first = time.perf_counter()
+        self.total += len(buffer.data)
+        self.last = time.perf_counter()
+
+    def finalize(self, out: Output) -> None:
+        rate = self.total / (self.last - self.first)
+        out.send(f"{rate} {time.process_time() - self.cpu}".encode())
+
+
+def bare_tcp(size: int, total: int = TOTAL) -> float:
+    """Bytes/s of a loop that sends and receives on one connection between two processes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        child = os.fork()
+        if child == 0:
+            with socket.create_connection(server.getsockname()) as out:
+                data = bytes(size)
+                for _ in range(total // size):
+                    out.sendall(data)
+            os._exit(0)
+        link, _ = server.accept()
+        with link:
+            view = memoryview(bytearray(size))
+            began, got = time.perf_counter(), 0
+            while count := link.recv_into(view):
+                got += count
+            rate = got / (time.perf_counter() - began)
+        os.waitpid(child, 0)
+    return rate
+
+
+def one_stream(size: int, hosts: LocalHosts, total: int = TOTAL) -> tuple[float, float]:
+    """Bytes/s of one producer and one consumer, and the consumer's CPU seconds for each buffer."""
+    count = total // size
+    app = App("speed", buffer=size, units=[Unit("all", {"size": size, "count": count})])
+    app.filter("source", Source1)
+    app.filter("sink", Sink, inputs=["source"])
+    units: list[UnitResult] = []
+    plan = even_plan(app, {}, hosts.names)
+    Supervisor(app, plan, hosts, StreamOptions(), commit=units.append).run()
+    rate, cpu = map(float, units[0].results["sink"][0].split())
+    return rate, cpu / count
+
+
+def speed() -> None:
+    """One stream against a bare TCP loop, alternating, best of some rounds."""
+    rows: list[list[object]] = []
+    with LocalHosts(["h"]) as hosts:
+        for size in (1_000_000, 64_000, 4_000):
+            total = TOTAL if size > 10_000 else TOTAL // 10
+            bare, ours = [], []
+            for _ in range(ROUNDS):
+                bare.append(bare_tcp(size, total))
+                ours.append(one_stream(size, hosts, total))
+            rate, cpu = max(ours)
+            rows.append([f"{size:,}", max(bare) / 1e6, rate / 1e6, rate / max(bare), rate / size, cpu * 1e6])
+    print_rows(
+        ["buffer, B", "bare TCP, MB/s", "stream, MB/s", "ratio", "buffers/s", "consumer CPU, µs/buffer"], rows
+    )
+
+
+class Sleeper(Filter):
+    """Takes its time for each buffer and passes a part of it on."""
+
+    def __init__(self, seconds: float, keep: float) -> None:
+        self.seconds, self.keep = seconds, keep
+
+    def process(self, buffer: Buffer, out: Output) -> None:
+        time.sleep(self.seconds)
+        if self.keep:
+            out.send(buffer.data[: int(len(buffer.data) * self.keep)])
+
+
+class SleepingReader(Reader):
+    """Sends a buffer after each pause."""
+
+    def __init__(self, seconds: float, count: int) -> None:
+        self.seconds, self.count = seconds, count
+
+    def init(self, work: Work) -> None:
+        self.mine = range(round(self.count * work.begin), round(self.count * work.end))
+
+    def read(self, out: Output) -> None:
+        data = bytes(BUFFER)
+        for _ in self.mine:
+            time.sleep(self.seconds)
+            out.send(data)
+
+
+BUFFER = 20_000
+
+
+def seeded(seed: int, count: int) -> tuple[App, Deployment]:
+    """An application of sleeping filters and its deployment on hosts of unequal power."""
+    rng = random.Random(seed)
+    times = [rng.uniform(0.008, 0.02), rng.uniform(0.03, 0.1), rng.uniform(0.005, 0.02)]
+    app = App(f"seed {seed}", buffer=BUFFER, units=[Unit("all", {})])
+    app.filter("read", partial(SleepingReader, times[0], count))
+    app.filter("work", partial(Sleeper, times[1], 0.1), inputs=["read"])
+    app.filter("show", partial(Sleeper, times[2], 0.0), inputs=["work"])
+    megabytes = count * BUFFER / 1e6
+    filters = [
+        FilterProfile("read", times[0] * count, megabytes, 4.0),
+        FilterProfile("work", times[1] * count, megabytes * 0.1, 4.0),
+        FilterProfile("show", times[2] * count, 0.0, 4.0),
+    ]
+    hosts = (
+        Host("n0", 4.0),
+        *(Host(f"n{i}", rng.choice([4.0, 2.0, 1.0])) for i in range(1, rng.randrange(5, 8))),
+    )
+    lab = Platform((Site("lab", hosts, bandwidth=rng.choice([2e6, 12.5e6])),), name="lab")
+    pipeline = Pipeline(app.name, filters, sources=[Source("n0", {"n0": 1.0})])
+    return app, deploy(pipeline, lab)
+
+
+def carried_out(app: App, made: Deployment, routing: Routing) -> float:
+    """Measured MB/s on emulated hosts."""
+    plan = plan_of(app, made)
+    with tempfile.TemporaryDirectory() as folder, LocalHosts(plan.hosts) as hosts:
+        powers = dict.fromkeys(app.order, 4.0)
+        emulation = emulate_platform(app, plan, made.problem.platform, powers, Path(folder))
+        options = StreamOptions(routing=routing, credits=4)
+        run = Supervisor(app, plan, hosts, options, emulation=emulation, commit=lambda unit: None)
+        return summarize(app, run.run()).throughput
+
+
+def as_planned(seeds: int = 10, count: int = 300) -> None:
+    """Deployments on emulated unequal hosts: measured against planned, and against round-robin."""
+    rows: list[list[object]] = []
+    ratios: list[float] = []
+    gains: list[float] = []
+    for seed in range(seeds):
+        app, made = seeded(seed, count)
+        planned = carried_out(app, made, "planned")
+        turns = carried_out(app, made, "round-robin")
+        speeds = {made.problem.hosts[p.host].speed for p in made.of("work")}
+        ratios.append(planned / made.throughput)
+        if len(speeds) > 1:
+            gains.append(planned / turns)
+        copies = " + ".join(str(made.copies(f.name)) for f in made.problem.pipeline.filters)
+        rows.append(
+            [seed, copies, len(speeds) > 1, made.throughput, planned, ratios[-1], turns, planned / turns]
+        )
+        print(rows[-1], file=sys.stderr, flush=True)
+    print_rows(
+        ["seed", "copies", "unequal", "planned", "measured", "ratio", "round-robin", "over round-robin"], rows
+    )
+    close = sum(abs(ratio - 1) <= 0.08 for ratio in ratios)
+    gain = f"; over round-robin {geometric_mean(gains):.3f} in geometric mean" if gains else ""
+    print(f"within 8 % of the plan: {close} of {seeds}{gain}")
+
+
+if __name__ == "__main__":
+    speed()
+    as_planned()
