@@ -3,8 +3,8 @@
     headrace stream examples/lookup.py:app --speeds 4,4,2,1,4
     headrace stream examples/lookup.py:app --speeds 4,4,2,1,4 --routing round-robin
 
-Records -> Lookup -> Histogram. A lookup takes 20 ms on the fastest host. With the planned proportions every copy of Lookup
-is busy all the time; round-robin is as fast as its slowest copy.
+Records -> Lookup -> Histogram. A lookup takes 20 ms on the fastest host. With the planned proportions every copy of
+Lookup is busy all the time; round-robin is as fast as its slowest copy.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class Arrays(Reader):
         block = np.zeros((50, 100))
         for number in range(self.count):
             block[:] = number
-            out.send(block)  # type: ignore[arg-type]
+            out.send(block)
             block[:] = -1
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from headrace.model.errors import UsageError
 from headrace.model.platform import Host, Platform, Site
+from headrace.runtime.filters_here import run_here
 from headrace.runtime.streams.counters import Counters
 from headrace.runtime.streams.emulation import emulate_platform, emulate_speeds
 from headrace.runtime.streams.hosts import LocalHosts
@@ -16,6 +17,7 @@ from headrace.runtime.streams.ports import Port
 from headrace.runtime.streams.specs import Emulation
 from headrace.runtime.streams.summary import summarize
 from headrace.runtime.streams.supervisor import Progress, StreamOptions, Supervisor, UnitResult
+from headrace.runtime.trial import trial
 
 from .apps import carried_out
 from .made import arrays, build
@@ -24,6 +26,8 @@ from .made import arrays, build
 def test_arrays_arrive_as_they_were_sent(hosts):
     _, units = carried_out(arrays(200), {"sum": 2}, hosts)
     assert sorted(map(int, units[0].results["sum"])) == list(range(200))
+    assert sorted(map(int, run_here(arrays(20))["sum"])) == list(range(20))
+    assert len(trial(arrays(20)).results["sum"]) == 20
 
 
 def test_a_slow_filter_slows_its_source(hosts):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.model.errors import HeadraceError
-from headrace.runtime.filters import App, Buffer, Filter, Reader, Work
+from headrace.runtime.filters import App, Buffer, Filter, Reader, Sendable, Work, flat
 from headrace.runtime.filters import Sender as CheckedSender
 from headrace.runtime.packing import unpack
 from headrace.runtime.spool import SpoolWriter
@@ -108,22 +108,20 @@ class StreamOutput(CheckedSender):
         self.unit = 0
         self.results: SpoolWriter | None = None
 
-    def send(self, data: Any, stream: str = "") -> None:
-        """Send one buffer: bytes, or anything contiguous in memory such as a numpy array."""
+    def send(self, data: Sendable, stream: str = "") -> None:
+        """Send one buffer."""
         self._clock.stop()
-        keep = data if isinstance(data, bytes) else None
-        view = memoryview(data)
-        if view.format != "B" or view.ndim != 1:
-            view = view.cast("B")
-        chosen = self.checked(view, stream)  # type: ignore[arg-type]
+        plain = flat(data)
+        view = memoryview(plain)
+        chosen = self.checked(plain, stream)
         self._integers[_BUFFERS_OUT] += 1
         self._integers[_BYTES_OUT] += len(view)
         if chosen:
-            self._outlet.send(self._number[chosen], view, self.unit, keep)
+            self._outlet.send(self._number[chosen], view, self.unit, isinstance(plain, bytes))
         else:
             assert self.results is not None
             self._integers[_RESULTS] += 1
-            self.results.append(bytes(view))
+            self.results.append(view)
         self._clock.start()
 
 

@@ -78,8 +78,8 @@ class Outlet:
         self._failure: LinkLost | None = None
         self._version = 0
 
-    def send(self, stream: int, data: memoryview, unit: int, keep: bytes | None) -> None:
-        """Send a buffer to the copy that the router chooses; `keep`: the same bytes if nobody can change them."""
+    def send(self, stream: int, data: memoryview, unit: int, stable: bool) -> None:
+        """Send a buffer to the copy that the router chooses; `stable`: nobody can change its bytes."""
         if self._counters.version != self._version:
             self._update_weights()
         router, channels = self._streams[stream]
@@ -96,7 +96,7 @@ class Outlet:
         if len(data):
             views.append(data)
         self._counters.count_target(channel.number, len(data))
-        self._write(channel, views, keep is not None)
+        self._write(channel, views, stable)
 
     def end(self, kind: int, unit: int) -> None:
         """Tell every copy of the next filters that the unit, or the run, has ended, and how many buffers it had."""

@@ -6,6 +6,7 @@ import os
 import ssl
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 Certificates = Mapping[str, str]
 """`ca`, `cert` and `key`: paths of PEM files, or PEM text."""
@@ -42,7 +43,7 @@ def _load(context: ssl.SSLContext, given: Certificates) -> None:
             target.write(f"{given['cert']}\n{given.get('key') or ''}\n")
         context.load_cert_chain(path)
     finally:
-        os.unlink(path)
+        Path(path).unlink()
 
 
 def _is_text(value: str) -> bool:
