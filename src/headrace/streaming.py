@@ -110,6 +110,8 @@ def stream(
     emulate = emulate or Emulated()
     if emulate.speeds is not None and emulate.platform is not None:
         raise UsageError("speeds and a platform to emulate", hint="give one of them")
+    if options is not None and options.adapt and options.routing != "planned":
+        raise UsageError(f"adapt has no effect with {options.routing} routing", hint="use planned routing")
     if on != "local" and emulate != Emulated():
         raise UsageError("only local runs can emulate hosts", where=str(on), hint="use --on local")
     with tempfile.TemporaryDirectory(prefix="headrace-ports-") as folder:

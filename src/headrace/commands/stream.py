@@ -47,6 +47,11 @@ class FlowOptions:
         default_text="each unit once",
     )
     restarts: int = option(0, "--restart", "How often to replay unfinished units after a fault.", min=0)
+    adapt: bool = option(
+        False,
+        "--adapt",
+        "Change the proportions while it runs, when copies are faster or slower than planned.",
+    )
     stall: float = option(
         60.0, "--stall", "Without progress for so long, a link counts as stalled.", metavar="SECONDS"
     )
@@ -184,6 +189,8 @@ def show(done: Streamed, plot: Path | None) -> None:
     ]
     if summary.emulated:
         rows.append(["emulated", summary.emulated])
+    if summary.adaptations:
+        rows.append(["adapted", f"proportions changed {plural(summary.adaptations, 'time')}"])
     if summary.restarts:
         rows.append(["restarts", f"{summary.restarts}: {summary.faults[0].splitlines()[0]}"])
     rows += [["result", str(path)] for path in done.files[:10]]
@@ -204,6 +211,7 @@ def to_json(done: Streamed) -> dict[str, Any]:
         "limit": summary.limit,
         "emulated": summary.emulated,
         "restarts": summary.restarts,
+        "adaptations": summary.adaptations,
         "faults": list(summary.faults),
         "failure": None if done.failure is None else str(done.failure),
         "copies": [use._asdict() for use in summary.copies],

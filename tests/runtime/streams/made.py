@@ -157,3 +157,22 @@ def arrays(count: int, pause: float = 0.0) -> App:
     app.filter("read", Arrays)
     app.filter("sum", partial(Sums, pause), inputs=["read"])
     return app
+
+
+class Changing(Filter):
+    """Takes 10 ms for each buffer; the first copy of it four times as long after its first buffers."""
+
+    def init(self, work: Work) -> None:
+        self.first, self.count = work.begin == 0.0, 0
+
+    def process(self, buffer: Buffer, out: Output) -> None:
+        self.count += 1
+        time.sleep(0.04 if self.first and self.count > 20 else 0.01)
+        out.send(buffer.data[:1])
+
+
+def changing(count: int) -> App:
+    app = App("changing", buffer=40_000, units=[Unit("a", {"count": count})])
+    app.filter("read", Arrays)
+    app.filter("change", Changing, inputs=["read"])
+    return app

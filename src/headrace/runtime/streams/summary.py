@@ -64,6 +64,7 @@ class StreamSummary:
     flows: tuple[FlowUse, ...]
     limit: str
     restarts: int
+    adaptations: int
     faults: tuple[str, ...]
     emulated: str = ""
     """What was emulated, in words; "" if nothing was."""
@@ -94,6 +95,7 @@ def summarize(app: App, progress: Progress, emulated: str = "", slower: float = 
         flows=_flows(app, progress, seconds, slower),
         limit=_limit(copies),
         restarts=progress.restarts,
+        adaptations=progress.adaptations,
         faults=tuple(progress.faults),
         emulated=emulated,
     )

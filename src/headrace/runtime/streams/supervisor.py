@@ -17,6 +17,7 @@ from typing import Any
 from headrace.model.errors import TaskFailed
 from headrace.runtime.filters import App
 from headrace.runtime.packing import packer
+from headrace.runtime.streams.adapt import Adapter
 from headrace.runtime.streams.counters import COMPUTING, STATES
 from headrace.runtime.streams.hosts import Event, Hosts
 from headrace.runtime.streams.plan import StreamPlan
@@ -46,6 +47,8 @@ class StreamOptions:
     """Repeat the units of work for so many seconds; None: each unit once."""
     restarts: int = 0
     """How often units are replayed after a fault."""
+    adapt: bool = False
+    """Change the proportions while it runs, when copies turn out faster or slower than planned."""
     stall: float = 60.0
     """Seconds without any progress after which a link counts as stalled."""
 
@@ -82,6 +85,8 @@ class Progress:
     """Moments, and the bytes that all readers had sent, and all other filters had received, by then."""
     committed: int = 0
     restarts: int = 0
+    adaptations: int = 0
+    """How often routing weights were changed."""
     faults: list[str] = field(default_factory=list)
 
 
@@ -232,6 +237,7 @@ class _Attempt:
         self._granted = 0
         self._last_total = -1
         self._last_change = time.monotonic()
+        self._adapter = Adapter(supervisor.app, self._plan) if supervisor.options.adapt else None
 
     def start(self) -> None:
         """Start, connect, and let the readers begin."""
@@ -279,12 +285,23 @@ class _Attempt:
         kind = event["event"]
         if kind == "progress":
             self._up.note(event)
+            self._adapt()
         elif kind == "unit":
             self._note_unit(event)
         elif kind == "finished":
             self._finished.add(event["copy"])
         elif kind in ("failed", "died", "lost"):
             raise self._root_cause(self._fault(event))
+
+    def _adapt(self) -> None:
+        """Change the proportions if it pays."""
+        if self._adapter is None:
+            return
+        weights = self._adapter.observe(time.monotonic(), self._up.progress.copies)
+        if weights is not None:
+            self._up.progress.adaptations += 1
+            for host in self._plan.hosts:
+                self._up.hosts.send(host, {"do": "weights", "weights": weights})
 
     def _note_unit(self, event: Event) -> None:
         files = self._done.setdefault(event["unit"], {})
