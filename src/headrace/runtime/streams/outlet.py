@@ -1,8 +1,8 @@
-"""What a copy sends: channels to the copies of the next filters, with credits, and a bounded backlog.
+"""What a copy sends: channels to the copies of the next filters, with credits.
 
-A buffer goes straight from the filter's memory into the socket if the socket takes it. The rest, and everything
-that passes an emulated port, is sent by a thread of the channel while the filter goes on. At most `credits`
-buffers wait there; then `send` blocks.
+A buffer goes straight from the filter's memory into the socket; if the socket is full, `send` waits. Only what
+passes an emulated port is sent by a thread of the channel while the filter goes on, as a socket would do it behind a
+real port. At most `credits` buffers wait there; then `send` blocks.
 """
 
 from __future__ import annotations
@@ -35,8 +35,10 @@ class Channel:
         self.name = name
         self.credits = credits
         self.ports = tuple(ports)
+        self.writable = select.poll()
+        self.writable.register(connection.fileno(), select.POLLOUT)
         self.unsent = 0
-        """Frames that the thread has yet to send; only with 0 may others write to the connection."""
+        """Frames that the thread has yet to send."""
         self.in_unit = 0
         self.items: SimpleQueue[tuple[list[memoryview], bool]] = SimpleQueue()
         self.thread: threading.Thread | None = None
@@ -111,12 +113,19 @@ class Outlet:
             self._check()
 
     def _write(self, channel: Channel, views: list[memoryview], stable: bool, marker: bool = False) -> None:
-        if not channel.unsent and not channel.ports:
-            self._guarded(channel, views)
-            if not views:
-                return
-        if not stable:
-            views = [memoryview(bytes(view)) for view in views]
+        if channel.ports:
+            self._enqueue(channel, views if stable else [memoryview(bytes(view)) for view in views], marker)
+            return
+        self._guarded(channel, views)
+        if views:  # the socket is full: what it holds is sent while we wait
+            self._await(lambda: not views, WAITS_SEND, "send_ns", lambda: self._push_on(channel, views))
+
+    def _push_on(self, channel: Channel, views: list[memoryview]) -> None:
+        channel.writable.poll()
+        self._guarded(channel, views)
+
+    def _enqueue(self, channel: Channel, views: list[memoryview], marker: bool) -> None:
+        """Leave a frame to the thread of the channel."""
         if not marker and self._backlog >= self._limit:
             self._await(lambda: self._backlog < self._limit, WAITS_SEND, "send_ns", self._wait_backlog)
         with self._changed:
@@ -131,19 +140,15 @@ class Outlet:
             channel.thread.start()
 
     def _drain(self, channel: Channel) -> None:
-        """The thread of a channel: send what is queued, in order."""
-        writable = select.poll()
-        writable.register(channel.connection.fileno(), select.POLLOUT)
+        """The thread of a channel: send what is queued, in order, as the ports permit."""
         try:
             while True:
                 views, marker = channel.items.get()
-                for piece in _pieces(views) if channel.ports else [views]:
-                    if channel.ports:
-                        pass_through(channel.ports, sum(map(len, piece)))
+                for piece in _pieces(views):
+                    pass_through(channel.ports, len(piece[0]))
                     self._guarded(channel, piece)
                     while piece:
-                        writable.poll()
-                        self._guarded(channel, piece)
+                        self._push_on(channel, piece)
                 with self._changed:
                     channel.unsent -= 1
                     self._backlog -= not marker
