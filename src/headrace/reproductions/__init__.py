@@ -89,14 +89,20 @@ FIGURES: dict[str, tuple[str, str]] = {
 """Name -> (module in this folder, one-line description)."""
 
 
-def reproduce(name: str, ask: Ask | None = None) -> Reproduction:
-    """Run one of the papers' experiments."""
+REAL = {"lpsched": "lpsched_real"}
+"""Figures that can also run on real processes: name -> module."""
+
+
+def reproduce(name: str, ask: Ask | None = None, real: bool = False) -> Reproduction:
+    """Run one of the papers' experiments; `real`: on real processes with emulated hosts."""
     if name not in FIGURES:
         raise UsageError(
             f"there is no figure {name!r}",
             where="reproduce",
             hint=f"one of: {', '.join(FIGURES)}",
         )
-    module = import_module(f"headrace.reproductions.{FIGURES[name][0]}")
+    if real and name not in REAL:
+        raise UsageError(f"{name!r} has no real runs", where="reproduce", hint=f"one of: {', '.join(REAL)}")
+    module = import_module(f"headrace.reproductions.{REAL[name] if real else FIGURES[name][0]}")
     made: Reproduction = module.reproduce(ask or Ask())
     return made
