@@ -21,6 +21,7 @@ from headrace.runtime.streams.emulation import emulate_platform
 from headrace.runtime.streams.hosts import LocalHosts
 from headrace.runtime.streams.plan import even_plan, plan_of
 from headrace.runtime.streams.routing import Routing
+from headrace.runtime.streams.shared_host import SharedAgent
 from headrace.runtime.streams.summary import summarize
 from headrace.runtime.streams.supervisor import StreamOptions, Supervisor, UnitResult
 
@@ -182,7 +183,7 @@ def seeded(seed: int, count: int) -> tuple[App, Deployment]:
 def carried_out(app: App, made: Deployment, routing: Routing) -> float:
     """Measured MB/s on emulated hosts."""
     plan = plan_of(app, made)
-    with tempfile.TemporaryDirectory() as folder, LocalHosts(plan.hosts) as hosts:
+    with tempfile.TemporaryDirectory() as folder, SharedAgent(plan.hosts) as hosts:
         powers = dict.fromkeys(app.order, 4.0)
         emulation = emulate_platform(app, plan, made.problem.platform, powers, Path(folder))
         options = StreamOptions(routing=routing, credits=4)

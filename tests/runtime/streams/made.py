@@ -176,3 +176,31 @@ def changing(count: int) -> App:
     app.filter("read", Arrays)
     app.filter("change", Changing, inputs=["read"])
     return app
+
+
+class Flood(Reader):
+    """Sends many buffers of 20 kB."""
+
+    def init(self, work: Work) -> None:
+        self.count = int(work.settings["count"])
+
+    def read(self, out: Output) -> None:
+        for number in range(self.count):
+            out.send(number.to_bytes(4, "big") * 5_000)
+
+
+class Pass(Filter):
+    def process(self, buffer: Buffer, out: Output) -> None:
+        out.send(bytes(buffer.data))
+
+
+class Drop(Filter):
+    """Has no results."""
+
+
+def flood(count: int) -> App:
+    app = App("flood", buffer=20_000, units=[Unit("a", {"count": count})])
+    app.filter("read", Flood)
+    app.filter("pass", Pass, inputs=["read"])
+    app.filter("drop", Drop, inputs=["pass"])
+    return app

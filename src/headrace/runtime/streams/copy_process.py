@@ -184,9 +184,9 @@ class Copy:
         spool = self._around.folder / f"{self.spec.copy}.{number}"
         if not self.spec.outputs:
             out.results = SpoolWriter(spool, self.spec.limit, self.spec.name)
+        self._counters.put("state", COMPUTING)
         if isinstance(self._filter, Reader):
             self._filter.prepare(work)
-        self._counters.put("state", COMPUTING)
         clock.start()
         self._filter.init(work)
         if isinstance(self._filter, Reader):
