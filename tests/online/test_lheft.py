@@ -3,6 +3,8 @@
 import numba
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.core.execution_policy import ExecutionPolicy
@@ -10,7 +12,7 @@ from headrace.core.initial_state import make_state, make_static_problem
 from headrace.core.records import RunRecords
 from headrace.core.scheduler import WakeConditions
 from headrace.core.state import CoordinatorState, StaticProblem
-from headrace.core.transitions.balance import queues_left
+from headrace.core.transitions.balance import least_queues_left, queues_left
 from headrace.core.transitions.wake import compiled_wake, is_asked_for
 from headrace.experiment.dataflow import jacobi
 from headrace.model.behaviour import Change
@@ -152,12 +154,57 @@ def two_tasks_foreseen() -> tuple[StaticProblem, CoordinatorState]:
 
 @numba.njit
 def called(problem, state, now, starts_known, late_weight):
-    return queues_left(problem, state, now, starts_known, late_weight)
+    left = np.empty(len(state.host_up))
+    queues_left(problem, state, now, starts_known, late_weight, left)
+    return left
 
 
 def left(problem: StaticProblem, state: CoordinatorState, *more: object) -> np.ndarray:
     records = RunRecords(problem, state)
     return called(records.problem_ref, records.state_ref, *more)
+
+
+@numba.njit
+def bound(problem, state, now):
+    least = np.empty(len(state.host_up))
+    least_queues_left(problem, state, now, least)
+    return least
+
+
+@given(
+    st.lists(st.floats(0.0, 1e6), min_size=4, max_size=4),
+    st.lists(st.floats(0.0, 1e3), min_size=4, max_size=4),
+    st.floats(0.0, 1e5),
+)
+@settings(max_examples=100, deadline=None)
+def test_the_bound_of_a_backlog_is_never_above_it_and_close_to_it_if_nothing_is_overdue(
+    starts, predicted, waited
+):
+    """On a host with two cores and one with three, of which two tasks each run; the first host has a queue, too."""
+    program = hr.Program()
+    for _ in range(4):
+        program.task(None, work=1.0)
+    hosts = (hr.Host("a", cores=2), hr.Host("b", cores=3))
+    platform = hr.Platform((hr.Site("lab", hosts, bandwidth=1e6),))
+    problem = make_static_problem(program.graph, platform, ExecutionPolicy())
+    state = make_state(program.graph, platform, problem)
+    state.predicted[:], state.run_start[:] = predicted, starts
+    for task, core in enumerate((0, 1, 2, 4)):
+        host = task // 2
+        state.core_task[core], state.run_host[task] = task, host
+        state.running[host] += 1
+        state.start_sum[host] += starts[task]
+        state.backlog[host] += predicted[task]
+    state.backlog[0] += 500.0
+    now = max(starts) + waited
+    records = RunRecords(problem, state)
+    least = bound(records.problem_ref, records.state_ref, now)
+    exact = left(problem, state, now, True, 0.0)
+    assert (least <= exact).all()
+    for host in (0, 1):
+        on_time = all(now <= starts[t] + predicted[t] for t in (2 * host, 2 * host + 1))
+        if on_time:
+            assert least[host] == pytest.approx(exact[host], abs=1e-2)
 
 
 def test_only_the_running_task_has_had_time():

@@ -94,6 +94,47 @@ def test_orders_deadlines_and_limits(text: str, names: list[str]) -> None:
     require_minimal(clash, rules, space)
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (
+            '(select task-assigned-proc-name from task where task-name = "FFT") in ("oddvar", "norge")',
+            "FFT.3 must run on oddvar or norge",
+        ),
+        (
+            '(select task-assigned-proc-id from task where task-name = "FFT") in (1, 2)',
+            "FFT.3 must run on oddvar or norge",
+        ),
+        (
+            '(select task-assigned-proc-name from task where task-name = "FFT") not in ("lillith")',
+            "FFT.3 must not run on lillith",
+        ),
+        (
+            '(select task-site from task where task-name = "FFT") in ("moon", "mars")',
+            "FFT.3 must run at site moon or mars",
+        ),
+        (
+            '(select task-start-time from task where task-name = "FFT") in (7, 8)',
+            "task-start-time must be 7 or 8 for FFT.3 (other)",
+        ),
+        (
+            '(select task-start-time from task where task-name = "FFT") between 7 and 8',
+            "task-start-time must be between 7 and 8 for FFT.3 (other)",
+        ),
+    ],
+)
+def test_lists_are_said_in_words(body: str, words: str) -> None:
+    first = (
+        LAB.split("quiet")[0]
+        + 'fft-first: assert relationship requirement ((select task-start-time from task where task-name = "FFT") = 0)'
+    )
+    rules = parse_rules(f"{first}\nother: assert relationship requirement ({body})")
+    clash = find_clash(rules, lab())
+    assert clash is not None
+    assert words in clash.text
+    assert " in (" not in clash.text
+
+
 def test_no_clash() -> None:
     assert find_clash(parse_rules(LAB).without("quiet-machines"), lab()) is None
 

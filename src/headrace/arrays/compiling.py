@@ -68,10 +68,11 @@ def _inner(function: Function, **options: bool) -> Function:
 
 
 def leaf(function: Function) -> Function:
-    """Compile a function that only compiled code calls, that allocates nothing and takes no structref.
+    """Compile a function that only compiled code calls and that allocates nothing, nor does any that it calls.
 
     It counts no references to arrays. Other compiled functions do that whenever an array is passed on or taken out of
-    a record, which in short functions costs more than all the rest. Integers are passed as in `inner`.
+    a record, which in short functions costs more than all the rest. Of structrefs it takes those of `references`.
+    Integers are passed as in `inner`.
     """
     return _inner(function, _nrt=False)
 

@@ -2,10 +2,10 @@
 
 A record is a NamedTuple of arrays, some of them structured: fields that are read together are a row, one line of the
 processor's cache. A NamedTuple is what Python holds and what an `entry` takes; it knows the types of its fields.
-Functions inside loops get the arrays themselves: numba counts references whenever a field is taken out of a
-NamedTuple or a structref, which made the replay of a plan four times slower.
-Only a record of dozens of arrays that Python hands over many times is made a structref, once: passing a NamedTuple
-from Python costs about 0.2 us for each array, on every call.
+Functions inside loops get the arrays themselves, or are compiled as a `leaf`: elsewhere numba counts references
+whenever a field is taken out of a record, which made the replay of a plan four times slower.
+Only a record of dozens of arrays that Python hands over many times is made a reference (`references`), once: passing a
+NamedTuple from Python costs about 0.2 us for each array, on every call.
 """
 
 from __future__ import annotations

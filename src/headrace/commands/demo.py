@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 PLANNING_SECONDS = 2.0
 SPEEDS = (4.0, 2.0, 1.0, 1.0)
-STRETCH = 32.0
+STRETCH = 20.0
 """A worker of speed s makes each task last STRETCH / s times its CPU time: four of them fit on two cores."""
 
 

@@ -33,7 +33,7 @@ from headrace.core.scheduler import (
     WakeConditions,
 )
 from headrace.core.transitions.data import remove_copy, unblock
-from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, imbalanced, task_finished
+from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
 from headrace.core.transitions.losses import (
     cancel,
     host_joined,
@@ -334,7 +334,7 @@ class Coordinator:
     def ask(self, events: Sequence[Event]) -> Sequence[Command]:
         """Call the scheduler and apply its commands. While no host is up, the call is postponed."""
         self._untold.extend(events)
-        if not self.records.state.host_up.any():
+        if not self.records.state.counters[s.HOSTS_UP]:
             return ()
         events, self._untold = self._untold, []
         commands = self.scheduler.react(self.view, events)
@@ -366,7 +366,8 @@ class Coordinator:
         waiting = self.view.ready_count
         commands = self.ask(events)
         placed = bool(commands) and waiting > 0 and self.scheduler.wake.imbalance
-        return commands, placed and bool(imbalanced(*self.refs))
+        counters = self.records.state.counters
+        return commands, placed and bool(counters[s.IDLE_HOSTS] > 0 and counters[s.CROWDED_HOSTS] > 0)
 
     def apply(self, commands: Sequence[Command]) -> None:
         """Apply the scheduler's commands: cancellations first, then assignments, then data."""
@@ -402,10 +403,13 @@ class Coordinator:
             self._enqueue(tasks, hosts, np.array([a.rank for a in chosen], np.float64), in_order)
 
     def _enqueue(self, tasks: Ints, hosts: Ints, ranks: Floats, in_order: bool) -> None:
-        graph = self.view.graph
-        self.records.reserve(int((graph.read_ptr[tasks + 1] - graph.read_ptr[tasks]).sum()))
-        expected = self.estimates.seconds(self.view.time, tasks, hosts)
-        assign_all(*self.refs, tasks, hosts, np.asarray(ranks, np.float64), expected, in_order)
+        self.records.reserve_for(tasks)
+        estimates, rates = (
+            self.estimates,
+            self.view.rates(),
+        )  # rates first: learning also updates the run times
+        run_times = estimates.work, estimates.graph.speed_class, rates
+        assign_all(*self.refs, tasks, hosts, np.asarray(ranks, np.float64), *run_times, in_order)
 
     def _fetch(self, fetches: Sequence[Fetch]) -> None:
         """Request planned transfers. Without fixed routes, only fifo links need future transfers in their queues."""

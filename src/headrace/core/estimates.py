@@ -35,7 +35,10 @@ class Estimates:
         """Record that a "host" or "link" behaves differently from now on; only measuring estimates use this."""
 
     def rates(self, now: float) -> Floats:
-        """Believed speed for each speed class of tasks on each host: [classes, hosts]."""
+        """Believed speed for each speed class of tasks on each host: [classes, hosts].
+
+        In learning estimates this call also updates `work` and `graph.speed_class`, so it comes before reading them.
+        """
         return self._rates
 
     def platform(self, now: float) -> Platform:

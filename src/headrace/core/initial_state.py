@@ -15,6 +15,9 @@ from headrace.core.state import (
     CONTENTION_CODES,
     COPIES,
     DUPLICATE,
+    HOSTS_UP,
+    IDLE,
+    IDLE_HOSTS,
     LIMITED,
     LINK_ORDER,
     LOOK,
@@ -276,7 +279,13 @@ def make_state(
         startable_head=_ints(hosts),
         startable_tail=_ints(hosts),
         busy_cores=_ints(hosts, 0),
+        load=np.full(hosts, IDLE, np.uint8),
+        idle_hosts=np.arange(hosts, dtype=np.int32),
+        crowded_hosts=_ints(hosts),
+        load_position=np.arange(hosts, dtype=np.int32),
         backlog=np.zeros(hosts),
+        running=_ints(hosts, 0),
+        start_sum=np.zeros(hosts),
         last_completion=np.zeros(hosts),
         core_task=_ints(cores),
         dirty_host=_flags(hosts),
@@ -304,6 +313,7 @@ def make_state(
         stack=_ints(len(graph.reads) + m + 2),
         counters=np.zeros(N_COUNTS, np.int64),
     )
+    state.counters[IDLE_HOSTS] = state.counters[HOSTS_UP] = hosts
     _add_initial_records(state, first)
     _fill_pool(state, hosts, np.flatnonzero(missing == 0).astype(np.int32))
     return state

@@ -10,28 +10,24 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import numpy as np
-from numba import config, types
+from numba import config
 from numba.experimental import structref
 
 from headrace.arrays.compiling import entry
+from headrace.arrays.references import Reference, register
 from headrace.core.initial_state import with_more_copy_records
 from headrace.core.state import COPIES, CoordinatorState, StaticProblem
+from headrace.model.graph import Ints
 
 
-def _plain(fields: Any) -> Any:
-    return tuple((name, types.unliteral(kind)) for name, kind in fields)
+@register
+class ProblemType(Reference):
+    pass
 
 
-@structref.register
-class ProblemType(types.StructRef):  # type: ignore[misc]
-    def preprocess_fields(self, fields: Any) -> Any:
-        return _plain(fields)
-
-
-@structref.register
-class StateType(types.StructRef):  # type: ignore[misc]
-    def preprocess_fields(self, fields: Any) -> Any:
-        return _plain(fields)
+@register
+class StateType(Reference):
+    pass
 
 
 class ProblemRef(structref.StructRefProxy):  # type: ignore[misc]
@@ -82,6 +78,7 @@ class RunRecords:
     def __init__(self, problem: StaticProblem, state: CoordinatorState) -> None:
         self._take_problem(problem)
         self._take(state)
+        self._most_reads = int(np.diff(problem.read_ptr).max(initial=0))
 
     def change(self, problem: StaticProblem, state: CoordinatorState) -> None:
         """Replace arrays of the problem and of the state."""
@@ -108,3 +105,10 @@ class RunRecords:
         """Ensure that this many copy records can be added."""
         if int(self.state.counters[COPIES]) + copies > len(self.state.copy_item):
             self._take(with_more_copy_records(self.state, copies))
+
+    def reserve_for(self, tasks: Ints) -> None:
+        """Ensure that a copy record can be added for each input of these tasks."""
+        most = len(tasks) * self._most_reads
+        if int(self.state.counters[COPIES]) + most > len(self.state.copy_item):
+            read_ptr = self.problem.read_ptr
+            self.reserve(int((read_ptr[tasks + 1] - read_ptr[tasks]).sum()))

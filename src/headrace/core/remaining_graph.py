@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints, SpeedClasses, make_graph
+from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints, LabelColumn, SpeedClasses, make_graph
 
 
 def remaining_graph(
@@ -45,5 +45,14 @@ def remaining_graph(
         initial_locations=graph.initial_locations,
         destinations=graph.destinations,
         classes=SpeedClasses(graph.speed_class[old], graph.class_kind, graph.arch_speeds),
+        labels={name: _renumbered(column, renumber) for name, column in graph.labels.items()},
     )
     return rest, old
+
+
+def _renumbered(column: LabelColumn, renumber: Ints) -> LabelColumn:
+    """A label of the tasks that are kept."""
+    kept = renumber[column.tasks] >= 0
+    return LabelColumn(
+        renumber[column.tasks[kept]], tuple(v for v, k in zip(column.values, kept, strict=True) if k)
+    )

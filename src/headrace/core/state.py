@@ -24,6 +24,9 @@ Longs = NDArray[np.int64]
 # Status of a copy record.
 ABSENT, REQUESTED, IN_TRANSIT, PRESENT = 0, 1, 2, 3
 
+# Load of a host; see `core.transitions.load`.
+BALANCED, IDLE, CROWDED = 0, 1, 2
+
 # Commands to the back end.
 START, SEND, STOP, ABORT, DROP = 0, 1, 2, 3, 4
 
@@ -42,8 +45,8 @@ START, SEND, STOP, ABORT, DROP = 0, 1, 2, 3, 4
     MISPREDICTED,
     COPIES,
 ) = range(12)
-RUNNING_WRITES = 12
-N_COUNTS = 13
+RUNNING_WRITES, IDLE_HOSTS, CROWDED_HOSTS, HOSTS_UP, PLANNED_REQUESTS = range(12, 17)
+N_COUNTS = 17
 
 # Positions of settings in `StaticProblem.policy`.
 CONTENTION, LINK_ORDER, STRICT, PREFETCH, STEAL, DUPLICATE, REPLICATE, LOOK, LIMITED, RELAY = range(10)
@@ -170,8 +173,20 @@ class CoordinatorState(NamedTuple):
     """Tasks in each host's queue whose inputs are all present, in rank order."""
     startable_tail: Ints
     busy_cores: Ints
+    load: Bytes
+    """IDLE, CROWDED or BALANCED."""
+    idle_hosts: Ints
+    """Hosts with an empty queue and a free core, in no order; counters[IDLE_HOSTS] of them."""
+    crowded_hosts: Ints
+    """Hosts with more tasks than cores, in no order; counters[CROWDED_HOSTS] of them."""
+    load_position: Ints
+    """The position of each host in its list."""
     backlog: Floats
     """Sum of the predicted run times of all tasks that are running or queued on each host, in seconds."""
+    running: Ints
+    """Running tasks of each host, without duplicates."""
+    start_sum: Floats
+    """Sum of their start times."""
     last_completion: Floats
     core_task: Ints
     dirty_host: Bytes

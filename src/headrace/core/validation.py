@@ -15,6 +15,7 @@ def validate(problem: StaticProblem, state: CoordinatorState) -> None:
     """Raise AssertionError, naming the first inconsistency found: O(tasks + copies + requests)."""
     _tasks(problem, state)
     _queues(problem, state)
+    _loads(problem, state)
     _copies(problem, state)
     _transfers(problem, state)
     _requests(problem, state)
@@ -70,6 +71,25 @@ def _queues(problem: StaticProblem, state: CoordinatorState) -> None:
     _require(len(pool) == state.counters[s.READY], "wrong count of ready tasks")
 
 
+def _loads(problem: StaticProblem, state: CoordinatorState) -> None:
+    up, queued = state.host_up == 1, state.queue_length[:-1]
+    free = np.diff(problem.core_ptr) - state.busy_cores
+    running = state.run_host[state.run_host >= 0]
+    _require((np.bincount(running, minlength=len(up)) == state.running).all(), "wrong count of running tasks")
+    starts = np.bincount(running, state.run_start[state.run_host >= 0], len(up))
+    _require(np.allclose(starts, state.start_sum, 1e-9, 1e-9), "wrong sum of starts")
+    _require(int(up.sum()) == state.counters[s.HOSTS_UP], "wrong count of hosts that are up")
+    for hosts, counter, mask, what in (
+        (state.idle_hosts, s.IDLE_HOSTS, up & (queued == 0) & (free > 0), "idle"),
+        (state.crowded_hosts, s.CROWDED_HOSTS, up & (queued > free), "crowded"),
+    ):
+        listed = hosts[: int(state.counters[counter])]
+        _require(sorted(listed.tolist()) == np.flatnonzero(mask).tolist(), f"wrong list of {what} hosts")
+        _require(
+            (state.load_position[listed] == np.arange(len(listed))).all(), f"wrong position of {what} hosts"
+        )
+
+
 def _copies(problem: StaticProblem, state: CoordinatorState) -> None:
     used = int(state.counters[s.COPIES])
     pairs = list(zip(state.copy_item[:used].tolist(), state.copy_place[:used].tolist(), strict=True))
@@ -107,6 +127,9 @@ def _requests(problem: StaticProblem, state: CoordinatorState) -> None:
         for r in chain(state.request_next, int(state.request_head[q]))
     ]
     planned = state.copy_request[: int(state.counters[s.COPIES])]
+    _require(
+        int((planned >= 0).sum()) == state.counters[s.PLANNED_REQUESTS], "wrong count of planned requests"
+    )
     waiting = [
         r for r in planned[planned >= 0].tolist() if state.request_mode[r] in (s.WAITING, s.ORDERED, s.HELD)
     ]

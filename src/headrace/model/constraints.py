@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.model.graph import Bools, Floats, Graph, Ints, SpeedClasses, make_graph
+from headrace.model.graph import Bools, Floats, Graph, Ints, with_levels
 from headrace.model.sited import SiteLists
 
 ALL = "the constraints"
@@ -139,7 +139,9 @@ class Constraints:
 
 
 def with_order(graph: Graph, before: Ints) -> Graph:
-    """The graph in which the second task of each pair also waits for the first: O(tasks + items + reads + pairs).
+    """The graph in which the second task of each pair also waits for the first.
+
+    O(tasks + items + reads + pairs log pairs); levels are derived again only for the tasks whose level changes.
 
     Each first task writes one more item, a signal of 0 bytes, which its second tasks read. Tasks and items of the given
     graph keep their numbers, so that a plan for one graph is a plan for the other.
@@ -158,28 +160,42 @@ def with_order(graph: Graph, before: Ints) -> Graph:
         return graph
     first, signal = np.unique(pairs[:, 0], return_inverse=True)
     n, m, more = graph.n_tasks, graph.n_items, len(first)
-    reader = np.concatenate((np.repeat(np.arange(n), np.diff(graph.read_ptr)), pairs[:, 1]))
-    item = np.concatenate((graph.reads, m + signal.reshape(-1)))
-    names = _Names(graph.item_names, tuple(f"order after {graph.task_names[t]}" for t in first.tolist()))
-    return make_graph(
-        work=graph.work,
-        size=np.concatenate((np.where(graph.unknown_size, np.nan, graph.size), np.zeros(more))),
-        producer=np.concatenate((graph.producer, first)),
-        read_ptr=np.concatenate(([0], np.cumsum(np.bincount(reader, minlength=n)))),
-        reads=item[np.argsort(reader, kind="stable")],
-        kind=graph.kind,
-        kinds=graph.kinds,
+    names = tuple(f"order after {graph.task_names[t]}" for t in first.tolist())
+    waiting = np.argsort(pairs[:, 1], kind="stable")
+    into = pairs[waiting, 1]
+    added = graph.with_fields(
+        size=np.concatenate((graph.size, np.zeros(more))),
+        unknown_size=np.concatenate((graph.unknown_size, np.zeros(more, np.bool_))),
         result=np.concatenate((graph.result, np.zeros(more, np.bool_))),
-        task_names=graph.task_names,
-        item_names=names,
-        name=graph.name,
-        cores=graph.cores,
-        release=graph.release,
-        deadline=graph.deadline,
+        producer=_appended(graph.producer, first),
+        reads=_inserted(graph.reads, graph.read_ptr[into + 1], m + signal.reshape(-1)[waiting]),
+        read_ptr=_shifted(graph.read_ptr, into, n),
+        writes=_inserted(graph.writes, graph.write_ptr[first + 1], m + np.arange(more)),
+        write_ptr=_shifted(graph.write_ptr, first, n),
+        readers=_appended(graph.readers, pairs[:, 1]),
+        reader_ptr=_appended(
+            graph.reader_ptr, graph.reader_ptr[-1] + np.cumsum(np.bincount(signal.reshape(-1)))
+        ),
+        item_names=_Names(graph.item_names, names),
         initial_locations=_with_items(graph.initial_locations, more),
         destinations=_with_items(graph.destinations, more),
-        classes=SpeedClasses(graph.speed_class, graph.class_kind, graph.arch_speeds),
     )
+    return with_levels(added, pairs, graph.level)
+
+
+def _appended(values: Ints, more: Any) -> Ints:
+    return np.concatenate((values, np.asarray(more, np.int32)))
+
+
+def _inserted(values: Ints, at: Ints, more: Any) -> Ints:
+    """With more values before these positions of the given ones; those for one position in the order given."""
+    return np.insert(values, at, np.asarray(more, np.int32))
+
+
+def _shifted(pointers: Ints, owners: Ints, count: int) -> Ints:
+    """Where the entries of each owner begin, with one more for each of these owners."""
+    more = np.cumsum(np.bincount(owners, minlength=count))
+    return (pointers + np.concatenate(([0], more))).astype(np.int32)
 
 
 class _Names(Sequence[str]):
@@ -224,9 +240,7 @@ def bound_graph(graph: Graph, constraints: Constraints) -> Graph:
     ordered = with_order(graph, constraints.before)
     release = np.maximum(ordered.release, constraints.release)
     deadline = np.minimum(ordered.deadline, constraints.deadline)
-    if np.array_equal(release, ordered.release) and np.array_equal(deadline, ordered.deadline):
-        return ordered
-    return replace(ordered, release=release, deadline=deadline)
+    return ordered.with_fields(release=release, deadline=deadline)
 
 
 def placement_only(constraints: Constraints) -> Constraints:

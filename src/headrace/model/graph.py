@@ -22,6 +22,10 @@ ASSUMED_SIZE = 1.0
 """Assumed bytes of an item of unknown size until it is measured: it is transferred, but has no influence on plans."""
 
 
+FEW_RAISED = 500
+"""Tasks whose level is derived one by one when pairs of tasks are ordered; beyond it, all levels are derived again."""
+
+
 class LabelColumn(NamedTuple):
     """One label of the tasks that have it."""
 
@@ -120,6 +124,21 @@ class Graph:
 
     def readers_of(self, item: int) -> Ints:
         return self.readers[self.reader_ptr[item] : self.reader_ptr[item + 1]]
+
+    def with_fields(self, **fields: Any) -> Graph:
+        """The same graph with some fields of other values, which the caller answers for: O(fields), nothing is derived.
+
+        For changes whose effect on `order`, `level` and the lists of readers and writers is known.
+
+        >>> g = make_graph(work=[1, 2], size=[8.0], producer=[0], read_ptr=[0, 0, 1], reads=[0])
+        >>> late = g.with_fields(release=np.array([0.0, 5.0]))
+        >>> late.release.tolist(), late.order is g.order
+        ([0.0, 5.0], True)
+        """
+        made: Graph = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made.__dict__.update(fields)
+        return made
 
     def with_work(self, work: Any) -> Graph:
         """The same graph with other run times."""
@@ -330,6 +349,35 @@ def _order_and_level(graph: Graph) -> tuple[Ints, Ints]:
             hint="remove one of these dependencies",
         )
     return order, level
+
+
+def with_levels(graph: Graph, pairs: Ints, level: Ints) -> Graph:
+    """A graph with its `order` and `level`, given the levels that it had before some pairs of tasks were ordered.
+
+    `pairs` are (earlier task, later task). O(pairs) if the levels fit already. Otherwise tasks are raised from level to
+    level, or all levels are derived again if that concerns many tasks.
+
+    Raises:
+        BadProgram: Tasks wait for each other in a circle.
+    """
+    level = level.copy()
+    pending: list[int] = pairs[level[pairs[:, 1]] <= level[pairs[:, 0]], 1].tolist()
+    raised = 0
+    while pending and raised <= FEW_RAISED:
+        task = pending.pop()
+        makers = graph.producer[graph.reads_of(task)]
+        least = int(level[makers[makers >= 0]].max(initial=-1)) + 1
+        if least > level[task]:
+            level[task], raised = least, raised + 1
+            after = [graph.readers_of(item) for item in graph.writes_of(task).tolist()]
+            pending += [t for readers in after for t in readers.tolist() if level[t] <= least]
+    if pending:
+        order, level = _order_and_level(graph)
+    elif raised:
+        order = np.argsort(level, kind="stable").astype(np.int32)
+    else:
+        order = graph.order
+    return graph.with_fields(order=order, level=level)
 
 
 def _a_cycle(graph: Graph, stuck: Bools) -> list[str]:

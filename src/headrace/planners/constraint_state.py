@@ -48,6 +48,16 @@ class ConstraintState(NamedTuple):
     """The row of `allowed` of each unit."""
     allowed: Bools
     """[rows, hosts]"""
+    row_ptr: Int64s
+    row_hosts: Int64s
+    """The allowed hosts of each row,"""
+    row_place_ptr: Int64s
+    row_places: Int64s
+    """and their places."""
+    by_row: Bools
+    """Units whose hosts are those of their row, but for limits on sums."""
+    limited: Int64s
+    """Hosts with a limit on sums."""
     host: Int64s
     """The host that each unit has taken, or -1."""
     site_group: Int64s
@@ -118,9 +128,9 @@ def no_constraints() -> ConstraintState:
     ints, floats, bools = np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.bool_)
     matrix, numbers = np.zeros((0, 0), np.bool_), np.zeros((0, 0), np.int64)
     return ConstraintState(
-        False, ints, ints, ints, bools, ints, matrix, ints, ints, ints, ints, matrix, ints, ints, ints, numbers,
-        ints, ints, ints, ints, ints, matrix, floats, floats, floats, floats, floats, bools,
-        shared_calendar(0, 0), floats, ints, floats, ints, ints, ints,
+        False, ints, ints, ints, bools, ints, matrix, ints, ints, ints, ints, bools, ints, ints, ints, ints, ints,
+        matrix, ints, ints, ints, numbers, ints, ints, ints, ints, ints, matrix, floats, floats, floats, floats,
+        floats, bools, shared_calendar(0, 0), floats, ints, floats, ints, ints, ints,
     )  # fmt: skip
 
 
@@ -130,6 +140,7 @@ def _new_state(problem: Problem) -> ConstraintState:
     units, site = units_of(constraints), host_sites(problem)
     hosts, places = len(problem.platform.hosts), problem.platform.network.n_places
     unit_ptr, unit_tasks = units.tasks()
+    row_ptr, row_hosts, row_place_ptr, row_places = _rows(units.allowed, problem)
     apart_ptr, apart = _apart_lists(units)
     limits = [effective_limit(limit) for limit in constraints.limits]
     sets, member = _task_sets(limits, graph.n_tasks)
@@ -149,6 +160,12 @@ def _new_state(problem: Problem) -> ConstraintState:
         free=_free_units(units, limits),
         allowed_row=units.allowed_row.astype(np.int64),
         allowed=units.allowed,
+        row_ptr=row_ptr,
+        row_hosts=row_hosts,
+        row_place_ptr=row_place_ptr,
+        row_places=row_places,
+        by_row=(units.site_group < 0) & (np.diff(apart_ptr) == 0),
+        limited=np.flatnonzero(np.diff(sum_ptr)),
         host=np.full(units.count, -1),
         site_group=units.site_group.astype(np.int64),
         group_site=np.full(groups, -1),
@@ -178,6 +195,16 @@ def _new_state(problem: Problem) -> ConstraintState:
         places=np.empty(hosts, np.int64),
         stamp=np.full(places, -1),
     )  # fmt: skip
+
+
+def _rows(allowed: Bools, problem: Problem) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """Offsets and hosts of each row of allowed hosts, and offsets and places of these."""
+    place = problem.platform.network.host_place
+    row, host = np.nonzero(allowed)
+    there = np.zeros((len(allowed), problem.platform.network.n_places), np.bool_)
+    there[row, place[host]] = True
+    row_of_place, places = np.nonzero(there)
+    return offsets(row, len(allowed)), host, offsets(row_of_place, len(allowed)), places
 
 
 def _apart_lists(units: Units) -> tuple[Int64s, Int64s]:
@@ -267,14 +294,46 @@ def fits(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int
     for i in range(state.apart_ptr[unit], state.apart_ptr[unit + 1]):
         if state.apart_used[state.apart[i], host] > 0:
             return False
+    return state.sum_ptr[host] == state.sum_ptr[host + 1] or within_sums(state, tasks, hosts, unit, host)
+
+
+@leaf
+def within_sums(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int, host: int) -> bool:
+    """Whether the limits on sums of a host leave room for a unit: O(limits of the host * tasks)."""
     for i in range(state.sum_ptr[host], state.sum_ptr[host + 1]):
         limit = state.sums[i]
+        room = state.most_tasks[limit] - state.count_used[limit]
+        if state.unit_ptr[unit + 1] - state.unit_ptr[unit] <= room and state.most_seconds[limit] == np.inf:
+            continue
         count, seconds = _amounts(state, tasks, hosts, unit, host, limit)
         if count > 0.0 and state.count_used[limit] + count > state.most_tasks[limit]:
             return False
         if seconds > 0.0 and state.seconds_used[limit] + seconds > state.most_seconds[limit]:
             return False
     return True
+
+
+@leaf
+def hosts_within_sums(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int) -> int:
+    """Write the hosts of a unit's row whose limits on sums leave room for it to `state`; returns how many.
+
+    -1: all of them, and nothing is written. O(hosts with limits on sums), and O(hosts) if some leave no room.
+    """
+    row = state.allowed_row[unit]
+    at, end, count, all_fit = state.row_ptr[row], state.row_ptr[row + 1], 0, True
+    for host in state.limited:
+        if state.allowed[row, host] and not within_sums(state, tasks, hosts, unit, host):
+            all_fit = False
+            while state.row_hosts[at] != host:
+                state.hosts[count] = state.row_hosts[at]
+                at, count = at + 1, count + 1
+            at += 1
+    if all_fit:
+        return -1
+    for rest in range(at, end):
+        state.hosts[count] = state.row_hosts[rest]
+        count += 1
+    return count
 
 
 @leaf

@@ -32,18 +32,19 @@ class Units:
 
 
 def units_of(constraints: Constraints) -> Units:
-    """Group tasks that run together: O(tasks log tasks + groups * hosts)."""
+    """Group tasks that run together: O(tasks + grouped tasks * log + groups * (tasks + hosts))."""
     n = len(constraints.together)
-    alone = constraints.together < 0
-    # Numbered by first task, so that the order does not depend on the numbers of groups.
-    key = np.where(alone, np.arange(n), n + constraints.together.astype(np.int64))
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), np.int32)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(first), dtype=np.int32)
-    of_task = rank[inverse.reshape(-1)]
-    row = np.zeros(len(first), np.int32)
+    # Each task follows the first of its group, so that the order does not depend on the numbers of groups.
+    leader = np.arange(n)
+    grouped = np.flatnonzero(constraints.together >= 0)
+    _, first, inverse = np.unique(constraints.together[grouped], return_index=True, return_inverse=True)
+    leader[grouped] = grouped[first][inverse.reshape(-1)]
+    leads = leader == np.arange(n)
+    of_task = (np.cumsum(leads) - 1)[leader].astype(np.int32)
+    count = int(leads.sum())
+    row = np.zeros(count, np.int32)
     row[of_task] = constraints.allowed_class
-    site_group = np.full(len(first), -1, np.int32)
+    site_group = np.full(count, -1, np.int32)
     rows, merged = list(constraints.allowed), np.flatnonzero(np.bincount(of_task) > 1)
     number = _joined_site_groups(constraints.together_at_site, of_task)
     site_group[of_task] = np.where(number >= 0, number, site_group[of_task])
@@ -53,7 +54,7 @@ def units_of(constraints: Constraints) -> Units:
             rows.append(constraints.allowed[classes].all(axis=0))
             row[unit] = len(rows) - 1
     apart = tuple(of_task[group] for group in constraints.apart)
-    return Units(of_task, len(first), row, np.array(rows, np.bool_), site_group, apart)
+    return Units(of_task, count, row, np.array(rows, np.bool_), site_group, apart)
 
 
 def _joined_site_groups(group: Ints, of_task: Ints) -> Ints:

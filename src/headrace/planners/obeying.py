@@ -12,16 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from heapq import heappush, heapreplace
 
 import numpy as np
 
 from headrace.core.scheduler import Problem
-from headrace.model.constraints import Constraints, Limit, bound_graph, placement_only
+from headrace.model.constraints import Constraints, Limit, bound_graph, placement_only, with_order
 from headrace.model.errors import BadProgram, NoPlan
 from headrace.model.graph import Bools, Ints
 from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import DeadEnd, failures
 from headrace.planners.constraint_units import units_of
+
+_OTHERS = ("cpop", "peft", "locality", "single-host")
+"""Planners besides HEFT whose plans can decide on groups and limits,"""
+_MOST_TRIED = 2e6
+"""for so many tasks times hosts."""
 
 
 def plan_obeying(plan: Callable[[Problem], Plan], problem: Problem, name: str) -> Plan:
@@ -109,29 +115,25 @@ def narrowed(problem: Problem, host: Ints) -> Problem:
     )
 
 
-def with_groups_placed(problem: Problem, name: str) -> Problem:
+def with_groups_placed(problem: Problem) -> Problem:
     """The problem in which each task has its own allowed hosts and depends on no other task for them.
 
-    Groups and limits are replaced by the hosts of HEFT's plan: tasks of groups, and tasks that a limit counts, stay on
-    their hosts, and other tasks keep off the hosts of the limits. For planners that know allowed hosts only.
+    Groups and limits are replaced by the decisions of a list plan: tasks of groups, and tasks that a limit counts, stay
+    on their hosts, other tasks keep off the hosts of the limits, and tasks of a limit on tasks at once run in the turns
+    of that plan. For planners that know allowed hosts and order only.
 
     Raises:
-        NoPlan: There is a limit on tasks at once, or HEFT finds no plan.
+        NoPlan: No list plan satisfies the constraints.
     """
-    from headrace.planners.list.heft import Heft
-
     constraints = problem.constraints
     assert constraints is not None
-    for limit in constraints.limits:
-        if np.isfinite(limit.at_once):
-            raise _refused(problem, name, f"it does not know limits on tasks at once{_rule(limit)}")
     grouped = (constraints.together >= 0) | (constraints.together_at_site >= 0)
     for members in constraints.apart:
         grouped[members] = True
     if not grouped.any() and not constraints.limits:
         return problem
-    without = replace(problem.graph, deadline=np.full(problem.graph.n_tasks, np.inf))
-    host = Heft().plan(replace(problem, graph=without)).host
+    plan = _shortest_list_plan(problem)
+    host = plan.host
     allowed = constraints.allowed[constraints.allowed_class]
     for limit in constraints.limits:
         grouped |= limit.tasks & limit.hosts[host]
@@ -140,11 +142,50 @@ def with_groups_placed(problem: Problem, name: str) -> Problem:
     rows, number = np.unique(allowed, axis=0, return_inverse=True)
     none = Constraints.none(problem.graph.n_tasks, allowed.shape[1])
     own = replace(none, allowed=rows, allowed_class=number.reshape(-1).astype(np.int32))
-    return replace(problem, constraints=own)
+    turns = [turns_of(limit, plan) for limit in constraints.limits if np.isfinite(limit.at_once)]
+    graph = with_order(problem.graph, np.concatenate([none.before, *turns]))
+    return replace(problem, graph=graph, constraints=own)
 
 
-def _rule(limit: Limit) -> str:
-    return f" ({limit.rule})" if limit.rule else ""
+def _shortest_list_plan(problem: Problem) -> Plan:
+    """The shortest plan of some list planners, without regard to deadlines; of HEFT alone for large problems."""
+    from headrace.planners.list.heft import Heft
+    from headrace.planners.registry import make
+
+    graph = problem.graph.with_fields(deadline=np.full(problem.graph.n_tasks, np.inf))
+    free = replace(problem, graph=graph)
+    best = Heft().plan(free)
+    for name in _OTHERS if graph.n_tasks * len(problem.platform.hosts) <= _MOST_TRIED else ():
+        try:
+            other = make(name).plan(free)
+        except NoPlan:
+            continue
+        best = other if other.makespan < best.makespan * (1 - 1e-12) else best
+    return best
+
+
+def turns_of(limit: Limit, plan: Plan) -> Ints:
+    """[pairs, 2] an order of the tasks that a limit counts in which no more of them run at once than it permits.
+
+    Each task comes after the one that leaves its place to it in a plan that satisfies the limit: O(tasks log tasks).
+
+    >>> from headrace.planners.list.heft import Heft
+    >>> from headrace.testing import random_platform, random_program
+    >>> plan = Heft().plan(Problem(random_program(1, tasks=6).graph, random_platform(1)))
+    >>> everything = Limit(np.ones(6, np.bool_), np.ones(len(plan.platform.hosts), np.bool_), at_once=6.0)
+    >>> turns_of(everything, plan).shape
+    (0, 2)
+    """
+    counted = np.flatnonzero(limit.tasks & limit.hosts[plan.host] & (plan.finish > plan.start))
+    counted = counted[np.argsort(plan.start[counted], kind="stable")]
+    places: list[tuple[float, int]] = []
+    pairs = []
+    for task in counted.tolist():
+        if len(places) + 1 <= limit.at_once:
+            heappush(places, (float(plan.finish[task]), task))
+        else:
+            pairs.append((heapreplace(places, (float(plan.finish[task]), task))[1], task))
+    return np.array(pairs, np.int32).reshape(-1, 2)
 
 
 def _refused(problem: Problem, name: str, what: str) -> NoPlan:

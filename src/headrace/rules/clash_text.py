@@ -10,10 +10,14 @@ from headrace.rules.relations import Relations
 from headrace.rules.semi_active import ScheduleSpace
 from headrace.rules.show import show_condition
 from headrace.rules.tree import (
+    Between,
     Column,
     Compare,
+    Condition,
     Expression,
+    In,
     IsUnknown,
+    Like,
     Number,
     Ordering,
     Relationship,
@@ -52,8 +56,8 @@ def describe(
     return f"{_listed(names)} clash: {_listed(reasons)}; {leave}"
 
 
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+def _listed(parts: Sequence[str], last: str = "and") -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
 
 
 def _facts(rule: Rule, rows: tuple[tuple[Env, ...], ...], space: ScheduleSpace) -> list[str]:
@@ -89,12 +93,7 @@ def words_of_test(rule: Rule, rows: tuple[Env, ...], space: ScheduleSpace) -> st
         short = _placed(body, rows, relations) or _unused(body, rows, relations)
         if short:
             return short
-        condition = body.condition
-        if isinstance(condition, Compare):
-            sides = f"{_side(condition.left)} {condition.op} {_side(condition.right)}"
-        else:
-            sides = show_condition(condition)
-        return f"{sides}{_about(named)} ({rule.name})"
+        return f"{_in_words(body.condition)}{_about(named)} ({rule.name})"
     if isinstance(body, Value):
         function = body.function
         what = "failed tests" if isinstance(function, Relationship | Ordering) else _side(function)
@@ -108,6 +107,25 @@ def words_of_test(rule: Rule, rows: tuple[Env, ...], space: ScheduleSpace) -> st
     )
 
 
+def _in_words(condition: Condition) -> str:
+    """A condition that is about no task on a host."""
+    match condition:
+        case Compare(op=op, left=left, right=right):
+            return f"{_side(left)} {op} {_side(right)}"
+        case In(operand=operand, options=tuple(options), negated=negated):
+            listed = _listed([_side(option) for option in options], "or")
+            return f"{_side(operand)} must {'not ' if negated else ''}be {listed}"
+        case In(operand=operand, options=Select() as options, negated=negated):
+            return f"{_side(operand)} must {'not ' if negated else ''}be one of {_side(options)}"
+        case Between(operand=operand, low=low, high=high, negated=negated):
+            return (
+                f"{_side(operand)} must {'not ' if negated else ''}be between {_side(low)} and {_side(high)}"
+            )
+        case Like(operand=operand, pattern=pattern, negated=negated):
+            return f"{_side(operand)} must {'not ' if negated else ''}be like {pattern!r}"
+    return show_condition(condition)
+
+
 def _about(named: Sequence[str]) -> str:
     return f" for {_listed(list(dict.fromkeys(named)))}" if named else ""
 
@@ -117,24 +135,46 @@ def _side(expression: Expression) -> str:
 
 
 def _placed(body: Relationship, rows: tuple[Env, ...], relations: Relations) -> str:
-    """A test that a task runs on a host, or not there."""
+    """A test that a task runs on a host or at a site, or not there."""
     condition = body.condition
-    if not isinstance(condition, Compare) or condition.op not in ("=", "<>"):
+    match condition:
+        case Compare(op="=" | "<>" as op, left=left):
+            negated = op == "<>"
+        case In(operand=left, negated=negated):
+            pass
+        case _:
+            return ""
+    if not (_column(left, *_PLACE, "task-site") and rows and len(rows[0]) == 1):
         return ""
-    verb = "must run on" if condition.op == "=" else "must not run on"
-    left, right = condition.left, condition.right
-    if not (_column(left, *_PLACE) and rows and len(rows[0]) == 1):
-        return ""
-    task = next(iter(rows[0].values()))
-    name = relations.name(*task)
-    if _column(right, "proc-id", "proc-name") and len(rows) == 2 and len(rows[1]) == 1:
-        return f"{name} {verb} {relations.name(*next(iter(rows[1].values())))}"
+    where = "at site" if _column(left, "task-site") else "on"
+    verb = f"{relations.name(*next(iter(rows[0].values())))} must {'not ' if negated else ''}run {where}"
+    if isinstance(condition, In):
+        return _on_one_of(condition, verb, relations)
+    right, others = condition.right, [next(iter(row.values())) for row in rows[1:] if len(row) == 1]
     if isinstance(right, Text):
-        return f"{name} {verb} {right.value}"
-    if _column(right, *_PLACE) and len(rows) == 2 and len(rows[1]) == 1:
-        other = relations.name(*next(iter(rows[1].values())))
-        return f"{name} {verb} the host of {other}"
+        return f"{verb} {right.value}"
+    if len(rows) != 2 or not others:
+        return ""
+    if where == "on" and _column(right, "proc-id", "proc-name"):
+        return f"{verb} {relations.name(*others[0])}"
+    if where == "on" and _column(right, *_PLACE):
+        return f"{verb} the host of {relations.name(*others[0])}"
     return ""
+
+
+def _on_one_of(condition: In, verb: str, relations: Relations) -> str:
+    """A list of hosts by name or number, or of sites."""
+    if not isinstance(condition.options, tuple) or not condition.options:
+        return ""
+    hosts, names = relations.platform.hosts, []
+    for option in condition.options:
+        if isinstance(option, Text):
+            names.append(option.value)
+        elif isinstance(option, Number) and option.value in range(len(hosts)):
+            names.append(hosts[int(option.value)].name)
+        else:
+            return ""
+    return f"{verb} {_listed(names, 'or')}"
 
 
 def _unused(body: Relationship, rows: tuple[Env, ...], relations: Relations) -> str:

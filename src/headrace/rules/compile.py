@@ -182,6 +182,8 @@ def _relationship(body: Relationship, reader: Reader, name: str) -> tuple[list[F
 
 def _positive(condition: Condition, negate: bool) -> Condition:
     """The same condition without `not` and `between`."""
+    if not negate and isinstance(condition, Compare | In | Like | IsUnknown):
+        return condition  # the same object, of which other functions may know something already
     match condition:
         case Not(part=part):
             return _positive(part, not negate)

@@ -19,8 +19,8 @@ from headrace.rules.compile_reading import (
 )
 from headrace.rules.frames import Frame
 from headrace.rules.membership import member
-from headrace.rules.select import Context, like
-from headrace.rules.tree import Column, Compare, Comparison, Condition, Expression, In, Like, Select
+from headrace.rules.select import Context, like, one_of
+from headrace.rules.tree import Column, Compare, Comparison, Condition, Expression, In, Like, Select, Text
 from headrace.rules.vectors import Codes, Vector, compare, disjunction, is_tolerant, tests_per_row
 from headrace.rules.walk import all_columns
 
@@ -101,6 +101,8 @@ def _false(condition: Condition, select: Select, x: Vector, reader: Reader) -> B
             found = member(x, np.zeros(1, np.int64), rows.owner, rows.value, is_tolerant(select, options))
             return found.negated(negated).false
         case In(options=tuple(options), negated=negated):
+            if x.words is not None and all(isinstance(option, Text) for option in options):
+                return one_of(x, [o.value for o in options if isinstance(o, Text)]).negated(negated).false
             tests = [compare("=", x, reader.fixed_value(o), is_tolerant(select, o)) for o in options]
             return disjunction(tests).negated(negated).false
         case Like():

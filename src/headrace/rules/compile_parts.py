@@ -136,16 +136,22 @@ def _allowed(parts: list[Allow], tasks: int, hosts: int) -> tuple[Ints, Bools]:
         else:
             listed, inverse = np.unique(part.hosts, axis=0, return_inverse=True)
             own = inverse.reshape(-1).astype(np.int64)
-        both, new = np.unique(number[part.tasks] * len(listed) + own, return_inverse=True)
-        number[part.tasks] = len(rows) + new.reshape(-1)
+        combined = number[part.tasks] * len(listed) + own
+        there = np.zeros(len(rows) * len(listed), np.bool_)
+        there[combined] = True
+        both = np.flatnonzero(there)
+        number[part.tasks] = len(rows) - 1 + np.cumsum(there)[combined]
         rows = np.concatenate((rows, rows[both // len(listed)] & listed[both % len(listed)]))
-    distinct, again = np.unique(rows, axis=0, return_inverse=True)
-    return again.reshape(-1)[number].astype(np.int32), distinct
+    told = [row.tobytes() for row in rows]
+    place = {row: k for k, row in enumerate(sorted(set(told)))}
+    again = np.array([place[row] for row in told], np.int32)
+    distinct = np.frombuffer(b"".join(place), np.bool_).reshape(-1, hosts)
+    return again[number], distinct
 
 
 def _groups(groups: list[Codes], tasks: int) -> Ints:
-    """Groups that share a task are one; numbered by their first task."""
-    root = list(range(tasks))
+    """Groups that share a task are one; numbered by their first task. O(members)."""
+    root: dict[int, int] = {}
 
     def find(task: int) -> int:
         while root[task] != task:
@@ -153,13 +159,13 @@ def _groups(groups: list[Codes], tasks: int) -> Ints:
             task = root[task]
         return task
 
-    grouped = np.full(tasks, -1, np.int32)
     for group in groups:
         members = group.tolist()
-        for task in members[1:]:
+        for task in members:
+            root.setdefault(task, task)
             a, b = sorted((find(members[0]), find(task)))
             root[b] = a
-        grouped[group] = 0
-    for task in np.flatnonzero(grouped >= 0).tolist():
+    grouped = np.full(tasks, -1, np.int32)
+    for task in root:
         grouped[task] = find(task)
     return grouped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from headrace.rules.tree import (
     Select,
     Value,
 )
+from headrace.rules.types import part_names
 from headrace.rules.vectors import Codes, Vector
 from headrace.rules.walk import Node, all_columns, children, conjuncts
 
@@ -76,16 +77,14 @@ def mapped(node: Any, new: Callable[[Any], Any]) -> Any:
     if found is not None:
         return found
     if isinstance(node, tuple):
-        return tuple(mapped(part, new) for part in node)
-    if not is_dataclass(node) or isinstance(node, type):
-        return node
+        parts = tuple(mapped(part, new) for part in node)
+        return node if all(a is b for a, b in zip(parts, node, strict=True)) else parts
     changed = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
-        if isinstance(value, tuple) or is_dataclass(value):
-            other = mapped(value, new)
-            if other != value:
-                changed[field.name] = other
+    for name in part_names(type(node)):
+        value = getattr(node, name)
+        other = mapped(value, new)
+        if other is not value:
+            changed[name] = other
     return replace(node, **changed) if changed else node
 
 
@@ -96,7 +95,7 @@ def scheduled(node: Node) -> list[Column]:
 
 def is_static(node: Node) -> bool:
     """Whether its value is known before planning."""
-    return not scheduled(node)
+    return not any(column.attribute in _SCHEDULED for column in all_columns(node))
 
 
 def direct_columns(node: Node) -> list[Column]:
@@ -140,6 +139,8 @@ class Reader:
     evaluator: Evaluator
     everywhere: Bools
     """[hosts] all of them."""
+    _frames: dict[tuple[int, ...], tuple[Select, list[Condition], Frame]] = field(default_factory=dict)
+    """Rows that have been looked for, by the identity of select and conditions, which are kept alive."""
 
     @staticmethod
     def of(relations: Relations, source: str) -> Reader:
@@ -148,9 +149,14 @@ class Reader:
 
     def rows(self, select: Select, where: list[Condition]) -> Frame:
         """The rows of the select's sources for which conditions known before planning are TRUE."""
-        condition = And(tuple(where), select.at) if where else None
-        frame, _ = join(self.evaluator, replace(select, where=condition), one_row(self.evaluator.relations))
-        return frame
+        key = (id(select), *map(id, where))
+        if key not in self._frames:
+            condition = And(tuple(where), select.at) if where else None
+            frame, _ = join(
+                self.evaluator, replace(select, where=condition), one_row(self.evaluator.relations)
+            )
+            self._frames[key] = select, where, frame
+        return self._frames[key][2]
 
     def fixed_value(self, expression: Expression) -> Vector:
         """The values of an expression that is known before planning."""
@@ -178,6 +184,8 @@ class Reader:
         self, expression: Expression, target: Expression, frame: Frame
     ) -> tuple[Floats, Floats, Bools]:
         """a and b of `a * target + b` for each row of a frame, and where they are known."""
+        if expression is target:
+            return np.ones(frame.length), np.zeros(frame.length), np.ones(frame.length, np.bool_)
         zero, one = (
             self.evaluator.value(at_number(expression, target, x), Context(frame)).spread(frame.length)
             for x in (0.0, 1.0)

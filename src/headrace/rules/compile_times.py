@@ -95,6 +95,8 @@ def _inner_select(expression: Expression) -> Select | None:
 
 def _outer(expression: Expression, select: Select, reader: Reader) -> tuple[float, float] | None:
     """c and d of `c * select + d`; None if they are not single known numbers."""
+    if expression is select:
+        return 1.0, 0.0
     zero, one = (reader.fixed_value(at_number(expression, select, x)) for x in (0.0, 1.0))
     if zero.length != 1 or not (zero.known[0] and one.known[0]):
         return None
@@ -188,23 +190,18 @@ def order_of_pairs(
         exact = room == 0 and uniform
     else:
         exact = False  # tasks need not run one after the other for this
-    pairs = np.unique(np.stack((first, second), axis=1)[~same], axis=0)
-    if _both_ways(pairs, reader.graph.n_tasks):
+    n = reader.graph.n_tasks
+    there = np.unique((first.astype(np.int64) * n + second)[~same])
+    first, second = np.divmod(there, max(1, n))
+    if len(np.intersect1d(there, second * n + first)):  # some pair is there in both orders
         return None
-    return Found((Before(pairs),), exact or not len(pairs))
+    return Found((Before(np.stack((first, second), axis=1)),), exact or not len(there))
 
 
 def _long(tasks: Codes, reader: Reader) -> bool:
     """Whether no host is so fast that one of these tasks takes no time."""
     fastest = reader.platform.rates(reader.graph).max(axis=1)[reader.graph.speed_class]
     return bool((reader.graph.work[tasks] > _SHORT * fastest[tasks]).all())
-
-
-def _both_ways(pairs: Codes, tasks: int) -> bool:
-    """Whether some pair is there in both orders."""
-    there = pairs[:, 0].astype(np.int64) * tasks + pairs[:, 1]
-    back = pairs[:, 1].astype(np.int64) * tasks + pairs[:, 0]
-    return bool(np.isin(there, back).any())
 
 
 def order_rule(body: Ordering, reader: Reader) -> Found | None:

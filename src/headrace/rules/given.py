@@ -11,6 +11,9 @@ from headrace.rules.tree import RuleSet
 
 Rules: TypeAlias = RuleSet | str | Path | Sequence[str]
 """Parsed rules; a text of rules, or the name of a file; or several texts, as the functions of `headrace.rules` make."""
+MOST_PARSED = 8
+_parsed: dict[str, RuleSet] = {}
+"""The last texts, parsed: programs are planned again and again under the same rules."""
 _TEXT = re.compile(r"\bassert\b|\n|--|^\s*$", re.IGNORECASE)
 
 
@@ -34,6 +37,11 @@ def as_rules(given: Rules) -> RuleSet:
         return given
     if isinstance(given, Path):
         return read_rules(given)
-    if isinstance(given, str):
-        return parse_rules(given) if _TEXT.search(given) else read_rules(given)
-    return parse_rules("\n".join(given))
+    if isinstance(given, str) and not _TEXT.search(given):
+        return read_rules(given)
+    text = given if isinstance(given, str) else "\n".join(given)
+    if text not in _parsed:
+        if len(_parsed) >= MOST_PARSED:
+            _parsed.pop(next(iter(_parsed)), None)
+        _parsed[text] = parse_rules(text)
+    return _parsed[text]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from headrace.model.graph import Bools
 from headrace.rules.frames import Frame, cross, equal_pairs, expand, one_key, require_rows
 from headrace.rules.relations import SCHEDULED
+from headrace.rules.task_names import tasks_named
 from headrace.rules.tree import Compare, Condition, Select, Source
 from headrace.rules.vectors import Codes, Vector, is_tolerant
 from headrace.rules.walk import all_columns, conjuncts, sources_of
@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Test:
-    """A condition that must be TRUE for a row to stay."""
+    """A condition that must be TRUE for a row to stay, and what no schedule changes of it."""
 
     condition: Condition
     sources: set[str]
+    fixed: bool
+    """No schedule changes it."""
+    rows: Codes | None = None
+    """The rows of its only source for which it is TRUE, in order, if it is fixed and they have been looked for."""
 
 
 @dataclass
@@ -49,9 +53,16 @@ def join(evaluator: Evaluator, select: Select, outer: Frame, *, ordered: bool = 
     """
     hidden = {source.alias for source in select.sources}
     outer = outer.keep(set(outer.rows) - hidden)
-    tests = [_Test(part, sources_of(part)) for part in conjuncts(select.where)]
+    tests = [_test(evaluator, part) for part in conjuncts(select.where)]
     state = _Joining(evaluator, outer, np.arange(outer.length), tests)
     _apply(state)
+    if (
+        len(select.sources) == 1 and state.frame.length == 1 and not outer.rows
+    ):  # stands alone: nothing to join
+        state.frame = _filtered(state, select.sources[0])
+        state.owner = np.zeros(state.frame.length, np.int64)
+        _apply(state)
+        return state.frame, state.owner
     alone = {source.alias: _filtered(state, source) for source in select.sources}
     waiting = [source.alias for source in select.sources]
     while waiting:
@@ -68,35 +79,43 @@ def join(evaluator: Evaluator, select: Select, outer: Frame, *, ordered: bool = 
 
 def _filtered(state: _Joining, source: Source) -> Frame:
     """The rows of one source that pass the tests of that source alone."""
-    relations = state.evaluator.relations
-    every = np.arange(relations.length(source.relation))
-    frame = Frame(relations, {source.alias: every}, {source.alias: source.relation}, len(every))
-    own = [test.condition for test in state.tests if test.sources == {source.alias}]
-    state.tests[:] = [test for test in state.tests if test.sources != {source.alias}]
-    fixed = [_fixed_filter(state.evaluator, condition, frame) for condition in own if _is_fixed(condition)]
-    if fixed:
-        passes = np.logical_and.reduce(fixed)
-        frame = frame if passes.all() else frame.take(np.flatnonzero(passes))
-    for condition in own:
-        if not _is_fixed(condition):
-            frame = _passing(state.evaluator, condition, frame)[0]
+    relations, alias = state.evaluator.relations, source.alias
+    own = [test for test in state.tests if test.sources == {alias}]
+    state.tests[:] = [test for test in state.tests if test.sources != {alias}]
+    rows = [_fixed_rows(state.evaluator, test, source) for test in own if test.fixed]
+    chosen = min(rows, key=len) if rows else np.arange(relations.length(source.relation))
+    for others in rows:
+        if others is not chosen:
+            chosen = np.intersect1d(chosen, others, assume_unique=True)
+    frame = Frame(relations, {alias: chosen}, {alias: source.relation}, len(chosen))
+    for test in own:
+        if not test.fixed:
+            frame = _passing(state.evaluator, test.condition, frame)[0]
     return frame
 
 
-def _is_fixed(condition: Condition) -> bool:
-    """Whether no schedule changes the condition."""
-    return all(column.attribute not in SCHEDULED for column in all_columns(condition))
+def _test(evaluator: Evaluator, condition: Condition) -> _Test:
+    """The same object for the same condition, which it keeps alive."""
+    known = evaluator.relations.conditions
+    if id(condition) not in known:
+        fixed = all(column.attribute not in SCHEDULED for column in all_columns(condition))
+        known[id(condition)] = _Test(condition, sources_of(condition), fixed)
+    found: _Test = known[id(condition)]
+    return found
 
 
-def _fixed_filter(evaluator: Evaluator, condition: Condition, frame: Frame) -> Bools:
-    """The rows of a whole relation for which a condition is TRUE; evaluated once for all schedules."""
+def _fixed_rows(evaluator: Evaluator, test: _Test, source: Source) -> Codes:
+    """The rows of a whole relation for which a condition is TRUE, in order; found once for all schedules."""
     from headrace.rules.select import Context
 
-    filters = evaluator.relations.filters
-    if id(condition) not in filters:
-        passes = evaluator.truth(condition, Context(frame)).spread(frame.length).true
-        filters[id(condition)] = condition, passes
-    return filters[id(condition)][1]
+    relations = evaluator.relations
+    if test.rows is None and source.relation == "task":
+        test.rows = tasks_named(relations.task_names, test.condition)
+    if test.rows is None:
+        every = np.arange(relations.length(source.relation))
+        whole = Frame(relations, {source.alias: every}, {source.alias: source.relation}, len(every))
+        test.rows = np.flatnonzero(evaluator.truth(test.condition, Context(whole)).spread(len(every)).true)
+    return test.rows
 
 
 def _passing(evaluator: Evaluator, condition: Condition, frame: Frame) -> tuple[Frame, Codes]:

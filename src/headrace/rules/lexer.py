@@ -119,6 +119,14 @@ def span_of(token: Token) -> Span:
     return Span(token.line or 0, token.column or 0, max(1, (token.end_pos or 0) - (token.start_pos or 0)))
 
 
+def _token(kind: str, value: str, start: int, line: int, column: int, end: int) -> Token:
+    """A token of the parser, made without looking at how its arguments are called: half the time of lexing."""
+    token: Token = str.__new__(Token, value)
+    token.type, token.value, token.start_pos, token.end_pos = kind, value, start, end
+    token.line, token.column, token.end_line, token.end_column = line, column, None, None
+    return token
+
+
 class _Lexer:
     """One pass over a text.
 
@@ -164,7 +172,7 @@ class _Lexer:
         self._follow(kind)
         column = start - self.line_start + 1
         newlines = value.count("\n") if kind in ("LABEL", LONG_NAME) else 0
-        token = Token(kind, value, start, self.line, column, end_pos=end)
+        token = _token(kind, value, start, self.line, column, end)
         if newlines:
             self.line += newlines
             self.line_start = start + value.rindex("\n") + 1

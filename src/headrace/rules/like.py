@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+
+_LAST = chr(0x10FFFF)
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
@@ -21,6 +24,8 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         return lambda text: len(text) == len(first) and whole.match(text) is not None
     *middle, last = rest
     begins, ends = _fixed(first), _fixed(last)
+    if not any(rest):
+        return lambda text: begins.match(text) is not None
     inner = [(_fixed(part), len(part)) for part in middle if part]
 
     def matches(text: str) -> bool:
@@ -36,6 +41,22 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         return True
 
     return matches
+
+
+def matching(words: Sequence[str], pattern: str) -> list[int]:
+    """The positions of the words that match, in sorted words: only those that begin as the pattern does are looked at.
+
+    >>> matching(("FFT.1", "FFT.2", "FFTs", "sort"), "FFT.%"), matching(("FFT.1", "sort"), "%t")
+    ([0, 1], [1])
+    """
+    prefix = re.split("[%_]", pattern, maxsplit=1)[0]
+    low, high = bisect_left(words, prefix), len(words)
+    if prefix and prefix[-1] < _LAST:
+        high = bisect_left(words, prefix[:-1] + chr(ord(prefix[-1]) + 1), low)
+    if pattern == f"{prefix}%" and (not prefix or prefix[-1] < _LAST):
+        return list(range(low, high))
+    matches = matcher(pattern)
+    return [at for at in range(low, high) if matches(words[at])]
 
 
 def _fixed(part: str) -> re.Pattern[str]:

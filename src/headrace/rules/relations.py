@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,10 +19,9 @@ from headrace.model.platform import Platform
 from headrace.model.usage import HOUR, prices
 from headrace.rules.attributes import LABEL, RELATIONS
 from headrace.rules.mean_costs import MeanTransfer, mean_run_seconds, mean_transfer, path_lengths
+from headrace.rules.task_names import TaskNames, name_without_number
 from headrace.rules.tree import RelationName, Type
 from headrace.rules.vectors import Codes, Vector, numbers, texts
-
-DIGITS = "0123456789"
 
 
 class Placed(Protocol):
@@ -36,20 +35,6 @@ class Placed(Protocol):
     def start(self) -> Floats: ...
     @property
     def finish(self) -> Floats: ...
-
-
-def name_without_number(name: str) -> str:
-    """
-    >>> [name_without_number(name) for name in ("FFT.3", "FFT_3", "FFT 03", "sort_ID0000012", "42", "preview")]
-    ['FFT', 'FFT', 'FFT', 'sort', '42', 'preview']
-    """
-    stem = name.rstrip(DIGITS)
-    if stem != name:
-        for ending in ("_ID", ".", "_", "-", " "):
-            if stem.endswith(ending):
-                stem = stem.removesuffix(ending)
-                break
-    return stem or name
 
 
 class Relations:
@@ -70,8 +55,8 @@ class Relations:
         self.finish: Floats = np.zeros(n) if schedule is None else schedule.finish
         self.placed: Bools = self.host >= 0
         self._columns: dict[tuple[str, Type], Vector] = {}
-        self.filters: dict[int, tuple[object, Bools]] = {}
-        """The rows that pass a condition which no schedule changes, by its identity; the condition is kept alive."""
+        self.conditions: dict[int, Any] = {}
+        """What `joins` knows of conditions whatever the schedule, by their identity."""
 
     def with_schedule(self, schedule: Placed) -> Relations:
         """The relations of another schedule, with the columns and means that no schedule changes.
@@ -87,7 +72,7 @@ class Relations:
         other._columns = {key: column for key, column in self._columns.items() if key[0] not in SCHEDULED}
         shared = {name: self.__dict__[name] for name in _SHARED if name in self.__dict__}
         other.__dict__.update(shared)
-        other.filters = self.filters
+        other.conditions = self.conditions
         return other
 
     def length(self, relation: RelationName) -> int:
@@ -117,6 +102,10 @@ class Relations:
     @cached_property
     def complete(self) -> bool:
         return bool(self.placed.all())
+
+    @cached_property
+    def task_names(self) -> TaskNames:
+        return TaskNames(self.graph.task_names)
 
     @cached_property
     def host_or_0(self) -> Ints:
@@ -263,7 +252,7 @@ def _kinds(relations: Relations) -> Vector:
 
 
 SCHEDULED = {a.name for attributes in RELATIONS.values() for a in attributes.values() if a.scheduled}
-_SHARED = ("mean_run_seconds", "mean_transfer", "site_of_host", "_dep_item", "_dep_reader")
+_SHARED = ("task_names", "mean_run_seconds", "mean_transfer", "site_of_host", "_dep_item", "_dep_reader")
 
 _COLUMNS: dict[str, Callable[[Relations], Vector]] = {
     "task-id": lambda r: numbers(np.arange(r.graph.n_tasks)),

@@ -16,7 +16,7 @@ from headrace.model.graph import Bools, Floats
 from headrace.rules.frames import Frame, one_row
 from headrace.rules.grouping import Groups, aggregate, groups_of
 from headrace.rules.joins import join
-from headrace.rules.like import matcher
+from headrace.rules.like import matching
 from headrace.rules.membership import member
 from headrace.rules.relations import Relations
 from headrace.rules.tree import (
@@ -246,10 +246,11 @@ def one_of(x: Vector, options: list[str]) -> Truth:
 
 
 def like(test: Like, x: Vector) -> Truth:
-    """A pattern is matched with each different word once."""
-    matches = matcher(test.pattern)
-    hit = np.array([matches(word) for word in x.words or ("",)], np.bool_)
-    holds = hit[x.values.astype(np.intp)] if len(hit) else np.zeros(len(x.values), np.bool_)
+    """A pattern is matched with each different word once, and only with those that begin as it does."""
+    words = x.words or ()
+    hit = np.zeros(len(words) + 1, np.bool_)
+    hit[matching(words, test.pattern)] = True
+    holds = hit[x.values.astype(np.intp)]
     return Truth(x.known & holds, x.known & ~holds).negated(test.negated)
 
 

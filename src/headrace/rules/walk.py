@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
 
 from headrace.rules.tree import (
     Absolute,
@@ -21,52 +21,41 @@ from headrace.rules.tree import (
     Like,
     Negative,
     Not,
-    Number,
     Or,
     Ordering,
     Relationship,
     Select,
-    Text,
 )
 
 Node: TypeAlias = "Expression | Condition"
 
 
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly below, in order; those of a select are all its clauses."""
-    match node:
-        case Arithmetic(left=left, right=right) | Compare(left=left, right=right):
-            yield from (left, right)
-        case Negative(operand=operand) | Absolute(operand=operand):
-            yield operand
-        case Like(operand=operand) | IsUnknown(operand=operand):
-            yield operand
-        case Aggregate(operand=inner):
-            if inner is not None:
-                yield inner
-        case In(operand=operand, options=options):
-            yield operand
-            yield from (options,) if isinstance(options, Select) else options
-        case Between(operand=operand, low=low, high=high):
-            yield from (operand, low, high)
-        case And(parts=parts) | Or(parts=parts):
-            yield from parts
-        case Not(part=part):
-            yield part
-        case Select():
-            yield from _clauses(node)
-        case _:
-            pass
+    return _CHILDREN[type(node)](node) if type(node) in _CHILDREN else ()
 
 
-def _clauses(select: Select) -> Iterator[Node]:
-    yield from select.columns
-    if select.where is not None:
-        yield select.where
-    yield from select.group_by
-    if select.having is not None:
-        yield select.having
-    yield from (order.key for order in select.order_by)
+def _clauses(select: Select) -> tuple[Node, ...]:
+    where = () if select.where is None else (select.where,)
+    having = () if select.having is None else (select.having,)
+    return (*select.columns, *where, *select.group_by, *having, *(order.key for order in select.order_by))
+
+
+_CHILDREN: dict[type, Callable[[Any], tuple[Node, ...]]] = {
+    Arithmetic: lambda node: (node.left, node.right),
+    Compare: lambda node: (node.left, node.right),
+    Negative: lambda node: (node.operand,),
+    Absolute: lambda node: (node.operand,),
+    Like: lambda node: (node.operand,),
+    IsUnknown: lambda node: (node.operand,),
+    Aggregate: lambda node: () if node.operand is None else (node.operand,),
+    In: lambda node: (node.operand, *(node.options if isinstance(node.options, tuple) else (node.options,))),
+    Between: lambda node: (node.operand, node.low, node.high),
+    And: lambda node: node.parts,
+    Or: lambda node: node.parts,
+    Not: lambda node: (node.part,),
+    Select: _clauses,
+}
 
 
 def references(node: Node) -> dict[tuple[str, str], Column]:
@@ -92,13 +81,32 @@ def sources_of(node: Node) -> set[str]:
     return {source for source, _ in references(node)}
 
 
-def all_columns(node: Node) -> Iterator[Column]:
-    """Every column in the node, also in its selects."""
+def all_columns(node: Node) -> tuple[Column, ...]:
+    """Every column in the node, also in its selects, in order."""
     if isinstance(node, Column):
-        yield node
-    for child in children(node):
-        if not isinstance(child, Text | Number):  # lists of values can be long
-            yield from all_columns(child)
+        return (node,)
+    known = _columns.get(id(node))
+    if known is not None:
+        return known[1]
+    found: list[Column] = []
+    pending: list[Node] = [node]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Column):
+            found.append(part)
+        elif type(part) in _CHILDREN:
+            pending += _CHILDREN[type(part)](part)[::-1]
+    if len(_columns) >= MOST_KNOWN:
+        _columns.clear()
+    columns = tuple(found)
+    _columns[id(node)] = node, columns
+    return columns
+
+
+MOST_KNOWN = 5_000
+_columns: dict[int, tuple[Node, tuple[Column, ...]]] = {}
+"""The columns of nodes that were asked for lately, by the node's identity; the node is kept alive, so that no other has
+it. Compilers ask for those of the same node many times."""
 
 
 def has_aggregate(node: Node) -> bool:

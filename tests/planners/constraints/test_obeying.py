@@ -38,9 +38,8 @@ def random_problem(program, platform, seed: int, kinds=EVERY) -> Problem:  # typ
 @pytest.mark.parametrize("name", PLANNERS)
 def test_constraints_are_kept(name: str) -> None:
     timed = name in TIMED
-    kinds = tuple(kind for kind in EVERY if not (name == "coschedule" and kind == "at_once"))
     for i, (program, platform) in enumerate(cases(15 if timed else 45, seed=11, tasks=14)):
-        problem = random_problem(program, platform, i, kinds)
+        problem = random_problem(program, platform, i)
         plan = plan_with_bound(make(name, **({"time": 0.05} if timed else {})), problem)
         assert check(program.graph, platform, plan) == [], (i, name)
         assert check_constraints(problem.constraints, plan) == [], (i, name)

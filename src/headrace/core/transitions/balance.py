@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.arrays.compiling import entry, inner
-from headrace.core.state import PRESENT, RELAY
-from headrace.core.transitions.dispatch import cores_of, may_move
+from headrace.arrays.compiling import entry, leaf
+from headrace.core.state import CROWDED_HOSTS, IDLE_HOSTS, PRESENT, RELAY
+from headrace.core.transitions.copies import is_present
+from headrace.core.transitions.dispatch import may_move
+from headrace.core.transitions.load import cores_of
 
 BUSY_ROUTE = 2.0
 """A task is moved from the tail of a queue only if it still finishes sooner when its transfers take this many times as
 long as over idle links."""
+ROUNDING = 1e-9
+"""An upper bound of the relative error of a sum of times."""
 
 
-@inner
+@leaf
 def seconds_to_send(problem, state, item, source, target, places):
     """Expected seconds for an item between two places, over idle links."""
     at = source * places + target
@@ -22,32 +26,57 @@ def seconds_to_send(problem, state, item, source, target, places):
     return problem.route_latency[at] + state.size[item] * problem.route_seconds_per_byte[at]
 
 
-@inner
-def arrivals(problem, state, task, seconds, mark, stamp):
+@leaf
+def arrivals(problem, state, task, seconds, kept):
     """Seconds to transfer the missing inputs of a task to each place, one after another, from their present places.
 
-    O(reads * places). `mark` and `stamp` are scratch space.
+    O(reads * places). `kept` is scratch space.
     """
-    places = len(state.place_up)
     seconds[:] = 0.0
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
         item = problem.reads[k]
-        source = state.holder[item]
-        if problem.no_transfer[item] or source < 0:
+        if problem.no_transfer[item] or state.holder[item] < 0:
             continue
-        stamp += 1
+        record = state.item_copies[item]
+        while record >= 0:
+            kept[state.copy_place[record]] = seconds[state.copy_place[record]]
+            record = state.copy_next[record]
+        add_seconds(problem, state, item, seconds)
         record = state.item_copies[item]
         while record >= 0:
             if state.copy_status[record] == PRESENT:
-                mark[state.copy_place[record]] = stamp
+                seconds[state.copy_place[record]] = kept[state.copy_place[record]]
             record = state.copy_next[record]
+
+
+@leaf
+def add_seconds(problem, state, item, seconds):
+    """Add the seconds that an item takes to each place; without branches, so that the loop is vectorized."""
+    places, size = len(seconds), state.size[item]
+    first = state.holder[item] * places
+    if problem.policy[RELAY]:
         for place in range(places):
-            if mark[place] != stamp:
-                seconds[place] += seconds_to_send(problem, state, item, source, place, places)
-    return stamp
+            seconds[place] += seconds_to_send(problem, state, item, state.holder[item], place, places)
+        return
+    latency = problem.route_latency[first : first + places]
+    per_byte = problem.route_seconds_per_byte[first : first + places]
+    for place in range(places):
+        seconds[place] += latency[place] + size * per_byte[place]
 
 
-@inner
+@leaf
+def arrival_at(problem, state, task, place):
+    """As `arrivals`, for one place: O(reads)."""
+    seconds = 0.0
+    for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
+        item = problem.reads[k]
+        source = state.holder[item]
+        if not problem.no_transfer[item] and source >= 0 and not is_present(state, item, place):
+            seconds += seconds_to_send(problem, state, item, source, place, len(state.place_up))
+    return seconds
+
+
+@leaf
 def queue_left(problem, state, host, now, starts_known, late_weight):
     """Seconds until a host has worked off its backlog: predicted run times less the elapsed time of running tasks.
 
@@ -67,16 +96,27 @@ def queue_left(problem, state, host, now, starts_known, late_weight):
     return max(0.0, state.backlog[host] - had) / cores_of(problem, host)
 
 
-@inner
-def queues_left(problem, state, now, starts_known, late_weight):
+@leaf
+def least_queues_left(problem, state, now, least):
+    """A lower bound of `queue_left` for each host, from sums over its tasks: O(hosts).
+
+    It holds if starts are known. Unless a task is overdue, it differs from `queue_left` only by rounding.
+    """
+    for host in range(len(least)):
+        started = state.start_sum[host] - state.running[host] * now
+        left = state.backlog[host] + started
+        rounding = ROUNDING * (state.backlog[host] + abs(state.start_sum[host]) + state.running[host] * now)
+        least[host] = (left - rounding) / cores_of(problem, host)
+
+
+@leaf
+def queues_left(problem, state, now, starts_known, late_weight, left):
     """As `queue_left`, for all hosts: O(hosts + cores)."""
-    left = np.zeros(len(state.host_up))
     for host in range(len(state.host_up)):
         left[host] = queue_left(problem, state, host, now, starts_known, late_weight)
-    return left
 
 
-@inner
+@leaf
 def longest_queue(problem, state, waiting, left):
     """The host with the largest backlog among those with more tasks than cores; -1: none."""
     longest = -1
@@ -87,43 +127,32 @@ def longest_queue(problem, state, waiting, left):
     return longest
 
 
-@inner
-def has_idle_core(problem, state, host, cores):
-    """Whether a host has an empty queue and this many free cores."""
-    if not state.host_up[host] or state.queue_length[host] > 0:
-        return False
-    return cores_of(problem, host) - state.busy_cores[host] >= cores
-
-
-@inner
-def a_move_pays(problem, state, work, speed_class, rates, now, late_weight):
-    """Whether `moves_from_tails` would move anything: O(hosts + reads * places)."""
+@leaf
+def most_crowded(problem, state, now, late_weight):
+    """The host with the largest backlog among those with more tasks than cores, and its seconds; -1: none."""
     longest, most = -1, 0.0
-    for host in range(len(state.host_up)):
-        waiting = state.queue_length[host]
-        if waiting > 0 and state.host_up[host] and waiting + state.busy_cores[host] > cores_of(problem, host):
-            left = queue_left(problem, state, host, now, True, late_weight)
-            if longest < 0 or left > most:
-                longest, most = host, left
+    for k in range(state.counters[CROWDED_HOSTS]):
+        host = state.crowded_hosts[k]
+        left = queue_left(problem, state, host, now, True, late_weight)
+        if longest < 0 or left > most or (left == most and host < longest):
+            longest, most = host, left
+    return longest, most
+
+
+@leaf
+def a_move_pays(problem, state, work, speed_class, rates, now, late_weight):
+    """Whether `moves_from_tails` would move anything: O(crowded hosts + idle hosts * reads)."""
+    longest, most = most_crowded(problem, state, now, late_weight)
     if longest < 0:
         return False
     task = state.queue_tail[longest]
-    rate, cores = rates[speed_class[task]], problem.cores[task]
-    candidates = False
-    for host in range(len(state.host_up)):
-        pays = work[task] / rate[host] < most
-        if has_idle_core(problem, state, host, cores) and pays and may_move(problem, task, host):
-            candidates = True
-            break
-    if not candidates:
-        return False
-    places = len(state.place_up)
-    arrive, mark = np.zeros(places), np.zeros(places, np.int64)
-    arrivals(problem, state, task, arrive, mark, 0)
-    for host in range(len(state.host_up)):
-        if has_idle_core(problem, state, host, cores) and may_move(problem, task, host):
-            sent = BUSY_ROUTE * arrive[problem.host_place[host]]
-            if sent + work[task] / rate[host] < most:
+    for k in range(state.counters[IDLE_HOSTS]):
+        host = state.idle_hosts[k]
+        runs = work[task] / rates[speed_class[task], host]
+        fits = cores_of(problem, host) - state.busy_cores[host] >= problem.cores[task]
+        if runs < most and fits and may_move(problem, task, host):
+            sent = BUSY_ROUTE * arrival_at(problem, state, task, problem.host_place[host])
+            if sent + runs < most:
                 return True
     return False
 
@@ -138,9 +167,10 @@ def moves_from_tails(problem, state, work, speed_class, rates, now, starts_known
     room, places = len(state.core_task), len(state.place_up)
     tasks, hosts = np.empty(room, np.int32), np.empty(room, np.int32)
     moved = 0
-    left = queues_left(problem, state, now, starts_known, late_weight)
+    left = np.empty(len(state.host_up))
+    queues_left(problem, state, now, starts_known, late_weight, left)
     waiting, tail = state.queue_length.copy(), state.queue_tail.copy()
-    arrive, mark, stamp, known = np.zeros(places), np.zeros(places, np.int64), 0, -1
+    arrive, kept, known = np.empty(places), np.empty(places), -1
     longest = longest_queue(problem, state, waiting, left)
     for host in range(len(state.host_up)):
         if not state.host_up[host] or state.queue_length[host] > 0:
@@ -151,7 +181,7 @@ def moves_from_tails(problem, state, work, speed_class, rates, now, starts_known
                 return tasks[:moved], hosts[:moved]
             task = tail[longest]
             if task != known:
-                stamp = arrivals(problem, state, task, arrive, mark, stamp)
+                arrivals(problem, state, task, arrive, kept)
                 known = task
             sent = BUSY_ROUTE * arrive[problem.host_place[host]]
             if (

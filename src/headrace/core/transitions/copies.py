@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, leaf
 from headrace.core.state import ABSENT, COPIES, PRESENT
 
 
-@inner
+@leaf
 def slot_of(table, item, place):
     """Where the search for a record begins in the hash table."""
     mixed = int(item) * 40503 + int(place) * 2654435
     return (mixed ^ (mixed >> 13)) & (len(table) - 1)
 
 
-@inner
+@leaf
 def link_record(item_copies, copy_item, copy_place, copy_next, table, record):
     """Insert a record into the hash table and the list of its item."""
     item = copy_item[record]
@@ -42,7 +42,7 @@ def add_records(item_copies, copy_item, copy_place, copy_status, copy_next, tabl
         link_record(item_copies, copy_item, copy_place, copy_next, table, record)
 
 
-@inner
+@leaf
 def find_copy(state, item, place):
     """The record of an item at a place; -1 if there is none."""
     table = state.copy_table
@@ -54,7 +54,7 @@ def find_copy(state, item, place):
         slot = (slot + 1) & (len(table) - 1)
 
 
-@inner
+@leaf
 def copy_at(state, item, place):
     """The record of an item at a place, created if necessary; `reserve` has ensured that there is room."""
     record = find_copy(state, item, place)
@@ -75,26 +75,26 @@ def copy_at(state, item, place):
     return record
 
 
-@inner
+@leaf
 def status_of(state, item, place):
     """ABSENT, REQUESTED, IN_TRANSIT or PRESENT."""
     record = find_copy(state, item, place)
     return ABSENT if record < 0 else state.copy_status[record]
 
 
-@inner
+@leaf
 def is_present(state, item, place):
     return status_of(state, item, place) == PRESENT
 
 
-@inner
+@leaf
 def is_needed(state, item, place):
     """Whether a task that is assigned to this place, or runs there, reads the item."""
     record = find_copy(state, item, place)
     return record >= 0 and state.copy_needed[record] > 0
 
 
-@inner
+@leaf
 def find_holder(state, item):
     """Set `holder` to the lowest-numbered reachable place that has a copy."""
     lowest = -1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, leaf
 from headrace.core.state import (
     ABSENT,
     COMMANDS,
@@ -54,7 +54,7 @@ from headrace.core.transitions.requests import (
 )
 
 
-@inner
+@leaf
 def command(state, kind, subject, origin, target):
     """Append a command for the back end."""
     k = state.counters[COMMANDS]
@@ -65,7 +65,7 @@ def command(state, kind, subject, origin, target):
     state.counters[COMMANDS] = k + 1
 
 
-@inner
+@leaf
 def still_needed(problem, state, item):
     """Whether a task that has not started reads the item, or the item is a result that has not been delivered."""
     if problem.result_anywhere[item] or (problem.destination[item] >= 0 and not state.delivered[item]):
@@ -80,7 +80,7 @@ def still_needed(problem, state, item):
 # Storage.
 
 
-@inner
+@leaf
 def fits(problem, state, place, size):
     """Whether a site has room, possibly after dropping copies that are not needed there."""
     if not problem.policy[LIMITED]:
@@ -94,7 +94,7 @@ def fits(problem, state, place, size):
     return state.storage_used[site] + size <= problem.storage[site]
 
 
-@inner
+@leaf
 def make_room(problem, state, place, most):
     """Drop copies at a place until its site holds at most `most` bytes, or there is no room for more commands."""
     site = problem.place_site[place]
@@ -115,7 +115,7 @@ def make_room(problem, state, place, most):
                 drop_copy(problem, state, item, place)
 
 
-@inner
+@leaf
 def is_being_sent(state, item, place):
     for k in range(state.counters[TRANSFERS]):
         transfer = state.live_transfers[k]
@@ -124,7 +124,7 @@ def is_being_sent(state, item, place):
     return False
 
 
-@inner
+@leaf
 def drop_copy(problem, state, item, place):
     """Remove a copy; if it was the last one, the item no longer exists."""
     record = find_copy(state, item, place)
@@ -159,7 +159,7 @@ def remove_copy(problem, state, item, place):
 # Transfers.
 
 
-@inner
+@leaf
 def start_transfer(problem, state, request, source, now):
     """Start the transfer of a request and remove the request from its queue."""
     item, target = state.request_item[request], state.request_target[request]
@@ -184,7 +184,7 @@ def start_transfer(problem, state, request, source, now):
     command(state, SEND, transfer, source, target)
 
 
-@inner
+@leaf
 def end_transfer(problem, state, transfer):
     """Release the links of a transfer; its number may be reused."""
     at = state.transfer_source[transfer] * len(state.place_up) + state.transfer_target[transfer]
@@ -202,7 +202,7 @@ def end_transfer(problem, state, transfer):
     state.free_transfers[len(state.free_transfers) - 1 - live] = transfer
 
 
-@inner
+@leaf
 def transfer_done(problem, state, transfer):
     """Record that a transfer has arrived."""
     item, target = state.transfer_item[transfer], state.transfer_target[transfer]
@@ -213,7 +213,7 @@ def transfer_done(problem, state, transfer):
         add_copy(problem, state, item, target)
 
 
-@inner
+@leaf
 def worth_waiting(problem, state, item, candidate, now):
     """Hybrid queues: whether an output that is not ready is expected before the candidate's transfer would finish.
 
@@ -230,7 +230,7 @@ def worth_waiting(problem, state, item, candidate, now):
     return due < problem.route_latency[at] + size * problem.route_seconds_per_byte[at]
 
 
-@inner
+@leaf
 def relay(problem, state, item, target):
     """If no neighbour has the item, request it for the next hop on the relay path from the nearest holder."""
     places = len(state.place_up)
@@ -251,7 +251,7 @@ def relay(problem, state, item, target):
         request_item(problem, state, item, best, following, np.nan)
 
 
-@inner
+@leaf
 def serve_order(problem, state, link, now):
     """Start the planned transfers in this link's queue that are first in their order; returns whether any started."""
     started = False
@@ -274,7 +274,7 @@ def serve_order(problem, state, link, now):
     return started
 
 
-@inner
+@leaf
 def serve_queue(problem, state, queue, now):
     """Start transfers of a link's queue: in order, out of order, or by the hybrid rule."""
     fifo = problem.policy[CONTENTION] == FIFO
@@ -310,7 +310,7 @@ def serve_queue(problem, state, queue, now):
         request = following
 
 
-@inner
+@leaf
 def try_to_send(problem, state, request, now):
     """Start the transfer of a queued request if its links and the target's storage allow it."""
     item, target = state.request_item[request], state.request_target[request]
@@ -329,7 +329,7 @@ def try_to_send(problem, state, request, now):
 # Copies.
 
 
-@inner
+@leaf
 def arrive(problem, state, item, place):
     """Record a copy that has become present at a place: tasks waiting for it there may start."""
     for k in range(problem.reader_ptr[item], problem.reader_ptr[item + 1]):
@@ -341,7 +341,7 @@ def arrive(problem, state, item, place):
                 make_startable(state, host, task)
 
 
-@inner
+@leaf
 def add_copy(problem, state, item, place):
     """Add a copy of an item at a place; with the first copy the item exists."""
     record = copy_at(state, item, place)
@@ -359,7 +359,7 @@ def add_copy(problem, state, item, place):
     activate_outgoing(state, record)
 
 
-@inner
+@leaf
 def come_to_exist(problem, state, item):
     """Record that an item exists: its readers miss one input less, and readers that prefetch request it."""
     state.exists[item] = 1
@@ -386,7 +386,7 @@ def come_to_exist(problem, state, item):
     abandon_absent_sources(problem, state, item)
 
 
-@inner
+@leaf
 def abandon_absent_sources(problem, state, item):
     """The item was not produced where planned: serve planned transfers from there by other copies."""
     record = state.item_copies[item]
@@ -422,7 +422,7 @@ def unblock(problem, state):
     return changed
 
 
-@inner
+@leaf
 def let_first_startable_go(problem, state, host):
     """Move the first startable task to the head of a queue that is processed in order."""
     first, head = state.startable_head[host], state.queue_head[host]

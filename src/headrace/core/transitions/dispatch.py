@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, leaf
 from headrace.core.state import (
     ABSENT,
     BLOCK,
@@ -40,6 +40,7 @@ from headrace.core.transitions.data import (
     still_needed,
     transfer_done,
 )
+from headrace.core.transitions.load import cores_of, count_running, note_load
 from headrace.core.transitions.losses import count_at_gates, leave_core, output_size
 from headrace.core.transitions.queues import (
     change_needed,
@@ -53,17 +54,12 @@ from headrace.core.transitions.queues import (
 from headrace.core.transitions.requests import prefetch, request_item
 
 
-@inner
-def cores_of(problem, host):
-    return problem.core_ptr[host + 1] - problem.core_ptr[host]
-
-
-@inner
+@leaf
 def has_room(problem, state, task, host):
     return state.busy_cores[host] + problem.cores[task] <= cores_of(problem, host)
 
 
-@inner
+@leaf
 def take_cores(problem, state, task, host):
     """Occupy as many free cores of a host as a task needs; returns the first of them."""
     first, left = -1, problem.cores[task]
@@ -74,6 +70,7 @@ def take_cores(problem, state, task, host):
             if first < 0:
                 first = core - problem.core_ptr[host]
     state.busy_cores[host] += problem.cores[task]
+    note_load(problem, state, host)
     if state.run_host[task] < 0:  # a duplicate keeps as much free
         state.reserved[task] = output_size(problem, state, task)
     state.storage_used[problem.place_site[problem.host_place[host]]] += state.reserved[task]
@@ -82,25 +79,26 @@ def take_cores(problem, state, task, host):
     return first
 
 
-@inner
+@leaf
 def start_task(problem, state, task, host, now):
     """Start a queued task on free cores of its host."""
     take_off_queue(problem, state, task)
     state.run_core[task] = take_cores(problem, state, task, host)
     state.run_host[task] = host
     state.run_start[task] = now
+    count_running(state, task, host, 1)
     count_at_gates(problem, state, task, host, 1)
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
         state.pending_readers[problem.reads[k]] -= 1
 
 
-@inner
+@leaf
 def may_move(problem, task, host):
     """Whether constraints let the coordinator move or duplicate a task to a host."""
     return len(problem.move_class) == 0 or problem.may_move[problem.move_class[task], host]
 
 
-@inner
+@leaf
 def passes_gates(problem, state, task, host):
     """Whether one more task like this may run on a host under the limits on tasks at once."""
     if not problem.policy[GATED]:
@@ -112,7 +110,7 @@ def passes_gates(problem, state, task, host):
     return True
 
 
-@inner
+@leaf
 def next_startable(problem, state, host):
     """The first startable task of a host that no limit on tasks at once holds back; -1: none."""
     task = state.startable_head[host]
@@ -121,14 +119,14 @@ def next_startable(problem, state, host):
     return task
 
 
-@inner
+@leaf
 def must_wait(problem, state, task, host):
     """Whether a startable task must wait for its turn in a queue that is processed in order."""
     head = state.queue_head[host]
     return task != head and (problem.policy[STRICT] or state.in_order[head])
 
 
-@inner
+@leaf
 def serve_host(problem, state, host, now):
     """Start all tasks that can start, by rank, and prefetch inputs."""
     while state.busy_cores[host] < cores_of(problem, host):
@@ -141,7 +139,7 @@ def serve_host(problem, state, host, now):
     prefetch(problem, state, host)
 
 
-@inner
+@leaf
 def last_movable(problem, state, victim, host):
     """The last startable task of a host that may move to another; -1: none."""
     task = state.startable_tail[victim]
@@ -150,7 +148,7 @@ def last_movable(problem, state, victim, host):
     return task
 
 
-@inner
+@leaf
 def victim_of(problem, state, host):
     """The host to steal from: same storage, startable tasks, no free core, and the longest queue of those; -1: none."""
     victim = -1
@@ -163,7 +161,7 @@ def victim_of(problem, state, host):
     return victim
 
 
-@inner
+@leaf
 def steal(problem, state, host, now):
     """An idle host takes the last startable task from the longest queue with the same storage."""
     victim = victim_of(problem, state, host)
@@ -178,14 +176,14 @@ def steal(problem, state, host, now):
     state.backlog[victim] -= state.predicted[task]
     state.backlog[host] += state.predicted[task]
     take_off_queue(problem, state, task)
-    put_in_front(state, task, host)
+    put_in_front(problem, state, task, host)
     start_task(problem, state, task, host, now)
     state.counters[STOLEN] += 1
     return True
 
 
-@inner
-def put_in_front(state, task, host):
+@leaf
+def put_in_front(problem, state, task, host):
     """Insert a stolen task at the head of the thief's queue, from which it starts like any other."""
     state.assigned[task] = host
     head = state.queue_head[host]
@@ -197,10 +195,11 @@ def put_in_front(state, task, host):
         state.queue_tail[host] = task
     state.queue_head[host] = task
     state.queue_length[host] += 1
+    note_load(problem, state, host)
     make_startable(state, host, task)
 
 
-@inner
+@leaf
 def latest_task(problem, state, host, now):
     """The most overdue task on another host that has run more than twice its predicted time and whose inputs are all at
     this host; -1: none."""
@@ -219,7 +218,7 @@ def latest_task(problem, state, host, now):
     return chosen
 
 
-@inner
+@leaf
 def duplicate(problem, state, host, now):
     """Start a duplicate of the most overdue task on an idle host; whichever execution finishes first counts."""
     chosen = latest_task(problem, state, host, now)
@@ -237,7 +236,7 @@ def duplicate(problem, state, host, now):
     state.counters[DUPLICATES] += 1
 
 
-@inner
+@leaf
 def replicate(problem, state):
     """Replicate waiting items to idle hosts, one transfer per host at a time."""
     for _ in range(state.to_replicate_at[1] - state.to_replicate_at[0]):
@@ -255,7 +254,7 @@ def replicate(problem, state):
             request_item(problem, state, item, state.holder[item], target, np.inf)
 
 
-@inner
+@leaf
 def idle_place(problem, state, item):
     """The place of an idle host with idle links, other than the item's holder."""
     holder = state.holder[item]
@@ -278,7 +277,7 @@ def idle_place(problem, state, item):
     return -1
 
 
-@inner
+@leaf
 def look_at_host(problem, state, host, now):
     """Start tasks on a host; if it stays idle, let it steal or duplicate a task."""
     unmark(state.dirty_host, state.dirty_host_block, host)
@@ -295,7 +294,7 @@ def look_at_host(problem, state, host, now):
         duplicate(problem, state, host, now)
 
 
-@inner
+@leaf
 def look_at_queue(problem, state, queue, now):
     """Start transfers from a queue; it stays marked if the remaining requests wait for more than its own link.
 
@@ -311,7 +310,7 @@ def look_at_queue(problem, state, queue, now):
     return started
 
 
-@inner
+@leaf
 def serve_hosts(problem, state, now):
     """Start tasks on all marked hosts, by number."""
     everybody = problem.policy[STEAL] or problem.policy[DUPLICATE] or problem.policy[LIMITED]
@@ -324,7 +323,7 @@ def serve_hosts(problem, state, now):
                 look_at_host(problem, state, host, now)
 
 
-@inner
+@leaf
 def serve_queues(problem, state, now):
     """Start transfers from all marked queues, by number; repeats while planned transfers start."""
     everything = problem.policy[LIMITED] or problem.policy[LINK_ORDER] == HYBRID
@@ -339,7 +338,7 @@ def serve_queues(problem, state, now):
                     started = look_at_queue(problem, state, queue, now) or started
 
 
-@inner
+@leaf
 def dispatch(problem, state, now):
     """Start every task and transfer that can start now: O(marked hosts and queues + starts)."""
     serve_hosts(problem, state, now)
@@ -350,7 +349,7 @@ def dispatch(problem, state, now):
     serve_queues(problem, state, now)
 
 
-@inner
+@leaf
 def task_done(problem, state, task, host, now):
     """Record that a task has finished on a host: add its outputs there and stop a duplicate elsewhere."""
     is_duplicate = state.run_host[task] != host
@@ -364,7 +363,7 @@ def task_done(problem, state, task, host, now):
     complete(problem, state, task, host, now)
 
 
-@inner
+@leaf
 def complete(problem, state, task, host, now):
     """Mark a task as done and add its outputs where it ran."""
     state.done[task] = 1
@@ -386,20 +385,6 @@ def complete(problem, state, task, host, now):
             state.to_replicate_at[1] += 1
 
 
-@inner
-def is_imbalanced(problem, state):
-    """Whether a host is idle while another has more tasks than cores: O(hosts)."""
-    idle = queued = False
-    for host in range(len(state.host_up)):
-        if state.host_up[host]:
-            held = state.queue_length[host] + state.busy_cores[host]
-            queued = queued or held > cores_of(problem, host)
-            idle = idle or (
-                state.queue_length[host] == 0 and state.busy_cores[host] < cores_of(problem, host)
-            )
-    return idle and queued
-
-
 # Reports of back ends.
 
 
@@ -407,12 +392,6 @@ def is_imbalanced(problem, state):
 def dispatch_all(problem, state, now):
     """As `dispatch`, called from Python."""
     dispatch(problem, state, now)
-
-
-@entry
-def imbalanced(problem, state):
-    """As `is_imbalanced`, called from Python."""
-    return is_imbalanced(problem, state)
 
 
 @entry

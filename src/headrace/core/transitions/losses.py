@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, inner, leaf
 from headrace.core.state import (
     ABORT,
     ABSENT,
@@ -12,6 +12,7 @@ from headrace.core.state import (
     DELIVERED,
     DONE,
     GATED,
+    HOSTS_UP,
     PRESENT,
     REDONE,
     REQUESTED,
@@ -21,6 +22,7 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.copies import copy_at, find_copy, find_holder, is_present
 from headrace.core.transitions.data import come_to_exist, command, end_transfer, still_needed
+from headrace.core.transitions.load import count_running, note_load
 from headrace.core.transitions.queues import (
     change_needed,
     into_pool,
@@ -41,7 +43,7 @@ from headrace.core.transitions.requests import (
 )
 
 
-@inner
+@leaf
 def output_size(problem, state, task):
     total = 0.0
     for k in range(problem.write_ptr[task], problem.write_ptr[task + 1]):
@@ -49,7 +51,7 @@ def output_size(problem, state, task):
     return total
 
 
-@inner
+@leaf
 def count_at_gates(problem, state, task, host, change):
     """Count a task that starts or stops running on a host in the limits on tasks at once."""
     if problem.policy[GATED]:
@@ -58,7 +60,7 @@ def count_at_gates(problem, state, task, host, change):
                 state.gate_running[problem.gates[k]] += change
 
 
-@inner
+@leaf
 def leave_core(problem, state, task, duplicate):
     """Release the cores of a task or its duplicate."""
     host = state.duplicate_host[task] if duplicate else state.run_host[task]
@@ -66,6 +68,7 @@ def leave_core(problem, state, task, duplicate):
         if state.core_task[core] == task:
             state.core_task[core] = -1
     state.busy_cores[host] -= problem.cores[task]
+    note_load(problem, state, host)
     state.counters[RUNNING_WRITES] -= problem.write_ptr[task + 1] - problem.write_ptr[task]
     change_needed(problem, state, task, problem.host_place[host], -1)
     state.storage_used[problem.place_site[problem.host_place[host]]] -= state.reserved[task]
@@ -74,6 +77,7 @@ def leave_core(problem, state, task, duplicate):
         state.duplicate_host[task] = -1
         return
     state.backlog[host] -= state.predicted[task]
+    count_running(state, task, host, -1)
     count_at_gates(problem, state, task, host, -1)
     if state.duplicate_host[task] >= 0:
         state.run_host[task] = state.duplicate_host[task]
@@ -81,11 +85,12 @@ def leave_core(problem, state, task, duplicate):
         state.run_start[task] = state.duplicate_start[task]
         state.duplicate_host[task] = -1
         state.backlog[state.run_host[task]] += state.predicted[task]
+        count_running(state, task, state.run_host[task], 1)
     else:
         state.run_host[task] = -1
 
 
-@inner
+@leaf
 def stop_task(problem, state, task, host):
     """Stop a running task; a duplicate elsewhere continues."""
     duplicate = state.duplicate_host[task] == host and state.run_host[task] != host
@@ -96,7 +101,7 @@ def stop_task(problem, state, task, host):
         wait_again(problem, state, task)
 
 
-@inner
+@leaf
 def wait_again(problem, state, task):
     """Return a stopped task to the pool; inputs that were lost in the meantime are recomputed."""
     missing = 0
@@ -123,7 +128,7 @@ def cancel(problem, state, task):
         stop_task(problem, state, task, state.run_host[task])
 
 
-@inner
+@leaf
 def abort_transfer(problem, state, transfer):
     """Abort a transfer; it is requested again if it is still needed."""
     item, target = state.transfer_item[transfer], state.transfer_target[transfer]
@@ -140,7 +145,7 @@ def abort_transfer(problem, state, transfer):
         abandon_outgoing(problem, state, record)
 
 
-@inner
+@leaf
 def cease_to_exist(problem, state, item):
     """No copy is reachable: the producer runs again if the item is needed.
 
@@ -167,7 +172,7 @@ def cease_to_exist(problem, state, item):
     make_again(problem, state, item)
 
 
-@inner
+@leaf
 def make_again(problem, state, item):
     """Run the producer of a lost item again, and recursively the producers of its missing inputs."""
     state.stack[0] = item
@@ -194,7 +199,7 @@ def make_again(problem, state, item):
             into_pool(state, producer)
 
 
-@inner
+@leaf
 def come_back(problem, state, item):
     """An item is reachable again: its producer need not run again unless it has already started."""
     find_holder(state, item)
@@ -260,7 +265,7 @@ def lose_place(problem, state, place, wiped):
             cease_to_exist(problem, state, item)
 
 
-@inner
+@leaf
 def regain_place(problem, state, place):
     """Mark a place as reachable again, with the data it still holds."""
     if state.place_up[place]:
@@ -279,7 +284,7 @@ def regain_place(problem, state, place):
             request_item(problem, state, item, state.holder[item], place, np.nan)
 
 
-@inner
+@leaf
 def mark_all_queues(state):
     for queue in range(len(state.request_head)):
         mark_queue(state, queue)
@@ -291,6 +296,8 @@ def host_left(problem, state, host, wiped):
     if not state.host_up[host]:
         return
     state.host_up[host] = 0
+    state.counters[HOSTS_UP] -= 1
+    note_load(problem, state, host)
     place = problem.host_place[host]
     while state.queue_head[host] >= 0:
         requeue(problem, state, state.queue_head[host])
@@ -308,6 +315,8 @@ def host_joined(problem, state, host, now):
     if state.host_up[host]:
         return
     state.host_up[host] = 1
+    state.counters[HOSTS_UP] += 1
+    note_load(problem, state, host)
     state.last_completion[host] = now
     state.backlog[host] = 0.0
     mark_host(state, host)
@@ -332,7 +341,7 @@ def storage_joined(problem, state, place):
     return True
 
 
-@inner
+@leaf
 def uses_link(problem, state, source, target, link):
     at = source * len(state.place_up) + target
     used = False

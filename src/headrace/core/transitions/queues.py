@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, leaf
 from headrace.core.state import BLOCK, READY
 from headrace.core.transitions.copies import copy_at, is_present
+from headrace.core.transitions.load import note_load
 
 
-@inner
+@leaf
 def mark(flags, blocks, number):
     """Mark a host or a queue for the next dispatch."""
     if not flags[number]:
@@ -15,30 +16,30 @@ def mark(flags, blocks, number):
         blocks[number // BLOCK] += 1
 
 
-@inner
+@leaf
 def unmark(flags, blocks, number):
     if flags[number]:
         flags[number] = 0
         blocks[number // BLOCK] -= 1
 
 
-@inner
+@leaf
 def mark_host(state, host):
     mark(state.dirty_host, state.dirty_host_block, host)
 
 
-@inner
+@leaf
 def mark_queue(state, queue):
     mark(state.dirty_queue, state.dirty_queue_block, queue)
 
 
-@inner
+@leaf
 def goes_after(rank, first, second):
     """Whether `first` belongs behind `second`: by rank, ties by number."""
     return rank[first] > rank[second] or (rank[first] == rank[second] and first > second)
 
 
-@inner
+@leaf
 def insert(state, host, task):
     """Enqueue a task by rank, searching from the tail: O(1) when tasks arrive in order."""
     at = state.queue_tail[host]
@@ -48,7 +49,7 @@ def insert(state, host, task):
     state.queue_length[host] += 1
 
 
-@inner
+@leaf
 def link_in(following, previous, head, tail, queue, entry, at):
     """Insert an entry into a doubly linked list behind `at`; -1: at the front."""
     previous[entry] = at
@@ -64,7 +65,7 @@ def link_in(following, previous, head, tail, queue, entry, at):
         previous[after] = entry
 
 
-@inner
+@leaf
 def link_out(following, previous, head, tail, queue, entry):
     """Remove an entry from a doubly linked list."""
     before, after = previous[entry], following[entry]
@@ -80,13 +81,13 @@ def link_out(following, previous, head, tail, queue, entry):
     previous[entry] = -1
 
 
-@inner
+@leaf
 def remove(state, queue, task):
     link_out(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, queue, task)
     state.queue_length[queue] -= 1
 
 
-@inner
+@leaf
 def into_pool(state, task):
     """Append a ready task without a host to the pool."""
     pool = len(state.host_up)
@@ -96,13 +97,13 @@ def into_pool(state, task):
     state.counters[READY] += 1
 
 
-@inner
+@leaf
 def out_of_pool(state, task):
     remove(state, len(state.host_up), task)
     state.counters[READY] -= 1
 
 
-@inner
+@leaf
 def make_startable(state, host, task):
     """Mark a queued task as startable: all its inputs are at its host."""
     if state.startable[task]:
@@ -123,7 +124,7 @@ def make_startable(state, host, task):
     mark_host(state, host)
 
 
-@inner
+@leaf
 def not_startable(state, host, task):
     if state.startable[task]:
         state.startable[task] = 0
@@ -137,7 +138,7 @@ def not_startable(state, host, task):
         )
 
 
-@inner
+@leaf
 def count_absent(problem, state, task, place):
     """Number of a task's inputs that are not at a place."""
     absent = 0
@@ -148,7 +149,7 @@ def count_absent(problem, state, task, place):
     return absent
 
 
-@inner
+@leaf
 def change_needed(problem, state, task, place, by):
     """Add `by` to the number of tasks that need each of the task's inputs at this place."""
     for k in range(problem.read_ptr[task], problem.read_ptr[task + 1]):
@@ -157,11 +158,11 @@ def change_needed(problem, state, task, place, by):
             state.copy_needed[copy_at(state, item, place)] += by
 
 
-@inner
+@leaf
 def assign(problem, state, task, host, rank, predicted, in_order):
     """Move a task to a host's queue, unless it is running or done or the host is down."""
     if state.done[task] or state.run_host[task] >= 0 or not state.host_up[host]:
-        return False
+        return
     if state.assigned[task] >= 0:
         requeue(problem, state, task)
     if state.missing_inputs[task] == 0:
@@ -173,26 +174,27 @@ def assign(problem, state, task, host, rank, predicted, in_order):
     state.predicted[task] = predicted
     state.backlog[host] += predicted
     insert(state, host, task)
+    note_load(problem, state, host)
     change_needed(problem, state, task, place, 1)
     state.absent_inputs[task] = count_absent(problem, state, task, place)
     if state.missing_inputs[task] == 0 and state.absent_inputs[task] == 0:
         make_startable(state, host, task)
     mark_host(state, host)
-    return True
 
 
-@inner
+@leaf
 def take_off_queue(problem, state, task):
     """Remove a task from its host's queue, because it starts or moves to another queue."""
     host = state.assigned[task]
     not_startable(state, host, task)
     remove(state, host, task)
+    note_load(problem, state, host)
     state.assigned[task] = -1
     state.inputs_requested[task] = 0
     mark_host(state, host)
 
 
-@inner
+@leaf
 def requeue(problem, state, task):
     """Return a queued task to the pool, or let it wait until its inputs exist."""
     host = state.assigned[task]
@@ -204,13 +206,11 @@ def requeue(problem, state, task):
 
 
 @entry
-def assign_all(problem, state, tasks, hosts, ranks, predicted, in_order):
-    """Assign many tasks; returns the number of tasks that were assigned."""
-    taken = 0
+def assign_all(problem, state, tasks, hosts, ranks, work, speed_class, rates, in_order):
+    """Assign many tasks; their run times are predicted from the work and the speeds of the hosts."""
     for k in range(len(tasks)):
-        if assign(problem, state, tasks[k], hosts[k], ranks[k], predicted[k], in_order):
-            taken += 1
-    return taken
+        predicted = work[tasks[k]] / rates[speed_class[tasks[k]], hosts[k]]
+        assign(problem, state, tasks[k], hosts[k], ranks[k], predicted, in_order)
 
 
 @entry

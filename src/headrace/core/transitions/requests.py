@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, inner, leaf
 from headrace.core.state import (
     ABSENT,
     CONTENTION,
@@ -30,6 +30,7 @@ from headrace.core.state import (
     NEAREST,
     ORDERED,
     PLANNED,
+    PLANNED_REQUESTS,
     PREFETCH,
     PRESENT,
     REQUESTED,
@@ -40,7 +41,7 @@ from headrace.core.transitions.copies import copy_at, find_copy, is_needed, is_p
 from headrace.core.transitions.queues import link_in, link_out, mark_queue
 
 
-@inner
+@leaf
 def new_request(problem, state, item, source, target):
     """Create a request for the queue of its route's narrowest link; the target's copy is marked as requested."""
     if state.counters[REQUESTS] == len(state.free_requests):
@@ -56,13 +57,13 @@ def new_request(problem, state, item, source, target):
     return request
 
 
-@inner
+@leaf
 def queue_of(problem, state, source, target):
     bottleneck = problem.route_bottleneck[source * len(state.place_up) + target]
     return len(state.link_up) if bottleneck < 0 else bottleneck
 
 
-@inner
+@leaf
 def request_item(problem, state, item, source, target, rank):
     """Request a copy from any holder, queued by rank; NaN: at the end. `source` is where the item is or will be."""
     if status_of(state, item, target) != ABSENT or not state.place_up[target]:
@@ -70,7 +71,7 @@ def request_item(problem, state, item, source, target, rank):
     enqueue(state, new_request(problem, state, item, source, target), rank, NEAREST)
 
 
-@inner
+@leaf
 def enqueue(state, request, rank, mode):
     """Enqueue a request on its link by rank; NaN: at the end."""
     queue = state.request_queue[request]
@@ -88,7 +89,7 @@ def enqueue(state, request, rank, mode):
     mark_queue(state, queue)
 
 
-@inner
+@leaf
 def request_planned(problem, state, item, source, target, rank, hold):
     """Request a copy from its planned source, in planned order. `hold`: on fair links, only when it is prefetched."""
     if not state.place_up[target]:
@@ -106,6 +107,7 @@ def request_planned(problem, state, item, source, target, rank, hold):
         enqueue(state, request, rank, NEAREST)
         return
     state.copy_request[record] = request
+    state.counters[PLANNED_REQUESTS] += 1
     add_outgoing(state, sender, request)
     at = source * len(state.place_up) + target
     has_links = problem.route_ptr[at + 1] > problem.route_ptr[at]
@@ -118,7 +120,7 @@ def request_planned(problem, state, item, source, target, rank, hold):
         release_request(state, request, held)
 
 
-@inner
+@leaf
 def release_request(state, request, held):
     """Let a planned request start as soon as its source has the item; `held`: it has it now."""
     if held:
@@ -127,7 +129,7 @@ def release_request(state, request, held):
         state.request_mode[request] = WAITING
 
 
-@inner
+@leaf
 def release_path(state, item, target):
     """Release the planned request for a copy at a place, and those for the relays on its path."""
     record = find_copy(state, item, target)
@@ -140,7 +142,7 @@ def release_path(state, item, target):
         release_request(state, request, state.copy_status[record] == PRESENT and state.place_up[source])
 
 
-@inner
+@leaf
 def add_outgoing(state, sender, request):
     first = state.copy_outgoing[sender]
     state.outgoing_next[request] = first
@@ -150,7 +152,7 @@ def add_outgoing(state, sender, request):
     state.copy_outgoing[sender] = request
 
 
-@inner
+@leaf
 def remove_outgoing(state, request):
     before, after = state.outgoing_previous[request], state.outgoing_next[request]
     if before >= 0:
@@ -162,7 +164,7 @@ def remove_outgoing(state, request):
         state.outgoing_previous[after] = before
 
 
-@inner
+@leaf
 def put_in_order(problem, state, request, rank):
     """Insert a request into the planned order of every link of its route, searching from the end.
 
@@ -183,7 +185,7 @@ def put_in_order(problem, state, request, rank):
     mark_queue(state, state.request_queue[request])
 
 
-@inner
+@leaf
 def take_out_of_order(problem, state, request):
     """Remove a request from the planned order of its links; the requests that are first now may be able to start."""
     at = state.request_source[request] * len(state.place_up) + state.request_target[request]
@@ -194,14 +196,14 @@ def take_out_of_order(problem, state, request):
         mark_first_in_order(problem, state, link)
 
 
-@inner
+@leaf
 def mark_first_in_order(problem, state, link):
     first = state.order_head[link]
     if first >= 0:
         mark_queue(state, state.request_queue[first // problem.longest_route])
 
 
-@inner
+@leaf
 def is_first_everywhere(problem, state, request):
     """Whether a request is first in the planned order of every link of its route."""
     at = state.request_source[request] * len(state.place_up) + state.request_target[request]
@@ -212,17 +214,18 @@ def is_first_everywhere(problem, state, request):
     return True
 
 
-@inner
+@leaf
 def leave_plan(problem, state, request):
     """Remove a planned request from all lists of planned requests."""
     record = find_copy(state, state.request_item[request], state.request_target[request])
     state.copy_request[record] = -1
+    state.counters[PLANNED_REQUESTS] -= 1
     remove_outgoing(state, request)
     if state.request_mode[request] == ORDERED:
         take_out_of_order(problem, state, request)
 
 
-@inner
+@leaf
 def drop_request(problem, state, request):
     """Delete a request that has been served or is no longer needed."""
     mode = state.request_mode[request]
@@ -235,7 +238,7 @@ def drop_request(problem, state, request):
     state.free_requests[len(state.free_requests) - 1 - used] = request
 
 
-@inner
+@leaf
 def unqueue(state, request):
     link_out(
         state.request_next,
@@ -247,7 +250,7 @@ def unqueue(state, request):
     )
 
 
-@inner
+@leaf
 def abandon_source(problem, state, request):
     """Serve a planned request from the nearest copy instead."""
     leave_plan(problem, state, request)
@@ -260,14 +263,14 @@ def abandon_source(problem, state, request):
     enqueue(state, request, state.request_rank[request], NEAREST)
 
 
-@inner
+@leaf
 def abandon_outgoing(problem, state, record):
     """The item will not be at this place as planned: serve requests that named it as source from other copies."""
     while state.copy_outgoing[record] >= 0:
         abandon_source(problem, state, state.copy_outgoing[record])
 
 
-@inner
+@leaf
 def activate_outgoing(state, record):
     """Activate the planned requests whose source is this place, where the item has arrived."""
     request = state.copy_outgoing[record]
@@ -279,13 +282,13 @@ def activate_outgoing(state, record):
         request = state.outgoing_next[request]
 
 
-@inner
+@leaf
 def is_open(state, request):
     """Whether the requested copy is neither present nor in transit."""
     return status_of(state, state.request_item[request], state.request_target[request]) == REQUESTED
 
 
-@inner
+@leaf
 def take_back(problem, state, request):
     """Withdraw a request that is no longer needed."""
     record = find_copy(state, state.request_item[request], state.request_target[request])
@@ -297,7 +300,7 @@ def take_back(problem, state, request):
         abandon_outgoing(problem, state, record)
 
 
-@inner
+@leaf
 def purge(problem, state):
     """Make room by dropping queued requests that are already satisfied or that no task needs."""
     for queue in range(len(state.request_head)):
@@ -311,7 +314,7 @@ def purge(problem, state):
             request = following
 
 
-@inner
+@leaf
 def wanted(problem, state, item, target):
     """Whether a copy at this place is still needed."""
     if target == problem.destination[item] or state.replica[item] == target:
@@ -320,7 +323,7 @@ def wanted(problem, state, item, target):
     return record >= 0 and (state.copy_needed[record] > 0 or state.copy_relayed[record] > 0)
 
 
-@inner
+@leaf
 def request_inputs(problem, state, task):
     """Request the existing inputs of an assigned task that are neither present nor requested, most used first, and
     release planned requests for its inputs."""
@@ -345,7 +348,7 @@ def request_inputs(problem, state, task):
         request_item(problem, state, best, state.holder[best], place, np.nan)
 
 
-@inner
+@leaf
 def prefetch(problem, state, host):
     """Prefetch the inputs of the first tasks in a host's queue."""
     task = state.queue_head[host]
@@ -384,14 +387,15 @@ def replicate_all(problem, state, items, targets):
 
 @inner
 def planned_requests(state):
-    """All requests with a planned source: O(copy records)."""
-    found = np.empty(state.counters[REQUESTS], np.int32)
+    """All requests with a planned source: O(copy records), if there are any."""
+    found = np.empty(state.counters[PLANNED_REQUESTS], np.int32)
     n = 0
-    for record in range(state.counters[COPIES]):
-        if state.copy_request[record] >= 0:
-            found[n] = state.copy_request[record]
-            n += 1
-    return found[:n]
+    if len(found) > 0:
+        for record in range(state.counters[COPIES]):
+            if state.copy_request[record] >= 0:
+                found[n] = state.copy_request[record]
+                n += 1
+    return found
 
 
 @entry
@@ -411,7 +415,7 @@ def withdraw_all(problem, state):
             request = following
 
 
-@inner
+@leaf
 def withdraw(problem, state, request):
     """Withdraw a request unless a queued task needs it or it delivers an existing result."""
     item, target = state.request_item[request], state.request_target[request]
@@ -429,7 +433,7 @@ def release_from_plan(problem, state):
     return len(found) > 0
 
 
-@inner
+@leaf
 def links_are_free(problem, state, source, target):
     """Whether a transfer could start now: every link up, and under fifo not in use."""
     at = source * len(state.place_up) + target
@@ -441,7 +445,7 @@ def links_are_free(problem, state, source, target):
     return problem.route_seconds_per_byte[at] < np.inf
 
 
-@inner
+@leaf
 def nearest_source(problem, state, item, target):
     """The place with the fastest transfer of an item over free links, ties to the fewest links; -1: none now."""
     places = len(state.place_up)
@@ -463,7 +467,7 @@ def nearest_source(problem, state, item, target):
     return best
 
 
-@inner
+@leaf
 def source_of(problem, state, request):
     """Where a queued request can be served from now; -1: nowhere."""
     item, target = state.request_item[request], state.request_target[request]
@@ -473,7 +477,7 @@ def source_of(problem, state, request):
     return nearest_source(problem, state, item, target)
 
 
-@inner
+@leaf
 def can_send(state, request):
     """Whether the planned source of a request has the item."""
     source = state.request_source[request]

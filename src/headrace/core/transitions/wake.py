@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, leaf
 from headrace.core.scheduler import WakeConditions
-from headrace.core.state import MISPREDICTED, READY
+from headrace.core.state import IDLE_HOSTS, MISPREDICTED, READY
 from headrace.core.transitions.balance import a_move_pays
-from headrace.core.transitions.dispatch import is_imbalanced
+from headrace.core.transitions.load import is_imbalanced
 from headrace.model.graph import Floats, Ints
 
 
@@ -50,23 +50,28 @@ def compiled_wake(
     )
 
 
-@inner
+@leaf
 def soon_idle(problem, state, now, within):
-    """Whether a host with an empty queue has a free core, or is expected to have one within some seconds."""
+    """Whether a host with an empty queue has a free core, or is expected to have one within some seconds.
+
+    O(1) if no seconds are given, else O(hosts + cores).
+    """
+    if state.counters[IDLE_HOSTS] > 0:
+        return True
+    if within <= 0.0:
+        return False
     for host in range(len(state.host_up)):
         if not state.host_up[host] or state.queue_length[host] > 0:
             continue
         for core in range(problem.core_ptr[host], problem.core_ptr[host + 1]):
             task = state.core_task[core]
-            if task < 0:
-                return True
             began = state.run_start[task] if state.run_host[task] == host else state.duplicate_start[task]
-            if within > 0.0 and began + state.predicted[task] - now <= within:
+            if began + state.predicted[task] - now <= within:
                 return True
     return False
 
 
-@inner
+@leaf
 def asks_for_work(problem, state, now, wake):
     """Whether there are enough ready tasks without a host, or at least one and an idle host."""
     waiting = state.counters[READY]
@@ -77,17 +82,17 @@ def asks_for_work(problem, state, now, wake):
     )
 
 
-@inner
+@leaf
 def asks_for_balance(problem, state, now, wake):
     """Whether queued tasks should move to idle hosts. With learning estimates the scheduler itself has to check."""
-    if not wake.imbalance or not is_imbalanced(problem, state):
+    if not wake.imbalance or not is_imbalanced(state):
         return False
     if state.counters[READY] > 0 or not wake.estimates_fixed:
         return True
     return a_move_pays(problem, state, wake.work, wake.speed_class, wake.rates, now, wake.late_weight)
 
 
-@inner
+@leaf
 def wants_to_be_asked(problem, state, now, wake, happened, muted):
     """Whether a wake condition holds. `happened`: an event has occurred since the last call of the scheduler; `muted`:
     the scheduler has just been called and nothing has happened since."""

@@ -44,7 +44,8 @@ class Coschedule:
     how long resources stay idle, and the program is solved again with these idle times. A late-acceptance search
     follows, and an exact model if the problem is small. The sequence of steps depends only on the problem and its seed,
     and `time` only limits their number: more time never gives a worse plan. On a very slow machine it stops after twice
-    the time. Under constraints, tasks in groups and limits get their hosts from HEFT first.
+    the time. Under constraints, tasks in groups and limits get their hosts, and tasks of limits on tasks at once their
+    turns, from the shortest plan of some list planners first.
 
     Args:
         time: Seconds of work, as estimated for a machine of ordinary speed.
@@ -79,7 +80,7 @@ class Coschedule:
         began = work_clock()
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)
-        chosen = problem if problem.constraints is None else with_groups_placed(problem, self.name)
+        chosen = problem if problem.constraints is None else with_groups_placed(problem)
         instance = instance_of(chosen)
         improving = Improving(instance, began, self.time, self.tell)
         chunk = self.chunk or (LARGE if instance.n > LARGE else None)
@@ -94,7 +95,9 @@ class Coschedule:
         else:
             improving.run()
         plan = improving.finished(self.name)
-        return plan if chosen is problem else replace(plan, bound=0.0)  # proven for the chosen hosts alone
+        if chosen is problem:
+            return plan
+        return replace(plan, graph=problem.graph, bound=0.0)  # the bound is proven for the chosen hosts alone
 
 
 class Improving:

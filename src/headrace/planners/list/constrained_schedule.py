@@ -17,6 +17,7 @@ from headrace.planners.constraint_state import (
     earliest_with_limits,
     fits,
     fitting_hosts,
+    hosts_within_sums,
     note_running,
     take,
     unit_seconds,
@@ -67,12 +68,24 @@ def constrained_list_schedule(
     cores, links, copies = schedule.cores, schedule.links, schedule.copies
     transfers, placement = schedule.transfers, schedule.placement
     unit_of, free, timed, release = state.unit, state.free, state.timed, state.release
+    unit_host, unit_ptr, by_row, some_of_row = state.host, state.unit_ptr, state.by_row, state.hosts
+    row_of, row_ptr, row_hosts = state.allowed_row, state.row_ptr, state.row_hosts
+    row_place_ptr, row_places = state.row_place_ptr, state.row_places
     everyone = np.arange(len(hosts.place))
+    anywhere = len(constraints.hosts) == len(everyone)
     for position in range(len(order)):
         task = order[position]
         unit = unit_of[task]
         candidates, places = constraints.hosts, constraints.places
-        if not free[unit] or constraints.fixed[task] >= 0 or constraints.stay[task]:
+        wished = constraints.fixed[task] >= 0 or constraints.stay[task]
+        if anywhere and not wished and not free[unit] and by_row[unit] and unit_host[unit] < 0:
+            row = row_of[unit]
+            places = row_places[row_place_ptr[row] : row_place_ptr[row + 1]]
+            count = hosts_within_sums(state, tasks, hosts, unit)
+            candidates = row_hosts[row_ptr[row] : row_ptr[row + 1]] if count < 0 else some_of_row[:count]
+            if len(candidates) == 0:
+                return NO_HOST, position
+        elif wished or not free[unit]:
             count, n_places = _candidates(tasks, hosts, copies, constraints, state, task, everyone, work)
             if count == 0:
                 return NO_HOST, position
@@ -83,7 +96,7 @@ def constrained_list_schedule(
                 work.arrival[p] = max(work.arrival[p], release[task])
         _return_seconds(tasks, network, task, places, work.return_seconds)
         inputs = work.inputs[: _inputs_by_time(tasks, copies, task, work)]
-        leads = state.host[unit] < 0 and state.unit_ptr[unit + 1] - state.unit_ptr[unit] > 1
+        leads = unit_host[unit] < 0 and unit_ptr[unit + 1] - unit_ptr[unit] > 1
         if timed[task] or leads:
             host = _best_by_trial(
                 tasks, hosts, network, cores, links, copies, transfers, constraints, state, task, candidates,
@@ -102,7 +115,9 @@ def constrained_list_schedule(
         arrival = book_inputs(network, links, copies, transfers, inputs, tasks.size, place)
         ready = max(arrival, work.arrival[place])
         duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-        core, start = _start_on(hosts, cores, state, task, host, ready, duration)
+        core, start = _earliest_core(hosts, cores, host, ready, duration)
+        if timed[task]:
+            core, start = _start_on(hosts, cores, state, task, host, ready, duration)
         book_results(tasks, network, links, transfers, task, place, start + duration)
         if full(links):
             undo(links, transfers, first)

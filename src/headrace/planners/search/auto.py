@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan
 from headrace.model.plan import Plan
+
+if TYPE_CHECKING:
+    from headrace.planners.ruled import Judge, Key
 
 TRIVIAL = ("single-host", "round-robin")
 """Always among the candidates, because they are hard to beat on slow links."""
@@ -88,33 +92,43 @@ class Auto:
     def _by_rules(self, problem: Problem) -> Plan:
         """The best candidate; if all break a requirement, it is repaired, at last by search over partial schedules."""
         from headrace.planners.ruled import Judge
-        from headrace.planners.search.ruled_search import (
-            any_start,
-            best_start,
-            repaired,
-            searched,
-            searched_best_first,
-        )
+        from headrace.planners.search.ruled_search import searched_best_first
 
         judge = Judge.of(problem)
-        began = work_clock()
-        try:
-            starts = best_start(judge, candidates(problem), began + REPAIR)
-            key, best = repaired(judge, starts, 0.4 * REPAIR)
-        except NoPlan:
-            key, best = any_start(judge)  # raises if the rules clash
-        note = f"auto chose {best.scheduler}"
-        if key[0]:
-            until = work_clock() + 1.5 * REPAIR
-            key, best = searched(judge, (key, best), REPAIR, until, lambda plan, key: None, repair=True)
-            note = f"{note} and repaired its plan by local search"
-        if not key[0] and (key[1] > 0 or not judge.covered):
-            until = work_clock() + 2 * IMPROVE
-            key, best = searched(judge, (key, best), IMPROVE, until, lambda plan, key: None)
-            told = f"score {key[1]:.6g}" if judge.rules.preferences else "improved"
-            note = f"{note}; {told} after a short local search (best searches longer)"
+        key, best, note = short_search(judge, REPAIR, IMPROVE)
         if key[0]:
             found = searched_best_first(judge, REPAIR)
             if found is not None and found[0][0] == 0:
                 best, note = found[1], "auto chose search, after all others broke a requirement"
         return replace(best, scheduler=self.name, notes=(*best.notes, note))
+
+
+def short_search(judge: Judge, seconds: float, improve: float) -> tuple[Key, Plan, str]:
+    """The best candidate under rules, repaired if it breaks a requirement, then improved; and a note.
+
+    Args:
+        judge: The problem and its rules.
+        seconds: Time for the candidates, and for repairing the best one.
+        improve: Time for improving it.
+
+    Raises:
+        Clashing: The rules clash.
+    """
+    from headrace.planners.search.ruled_search import any_start, best_start, repaired, searched
+
+    try:
+        starts = best_start(judge, candidates(judge.problem), work_clock() + seconds)
+        key, best = repaired(judge, starts, 0.4 * seconds)
+    except NoPlan:
+        key, best = any_start(judge)
+    note = f"auto chose {best.scheduler}"
+    if key[0]:
+        until = work_clock() + 1.5 * seconds
+        key, best = searched(judge, (key, best), seconds, until, lambda plan, key: None, repair=True)
+        note = f"{note} and repaired its plan by local search"
+    if not key[0] and (key[1] > 0 or not judge.covered):
+        until = work_clock() + 2 * improve
+        key, best = searched(judge, (key, best), improve, until, lambda plan, key: None)
+        told = f"score {key[1]:.6g}" if judge.rules.preferences else "improved"
+        note = f"{note}; {told} after a short local search (best searches longer)"
+    return key, best, note

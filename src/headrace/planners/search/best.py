@@ -19,9 +19,9 @@ from headrace.planners.constraint_failures import lateness
 from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
 from headrace.planners.ruled import Judge, Key, better
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
-from headrace.planners.search.auto import best_of_candidates, candidates
+from headrace.planners.search.auto import IMPROVE, REPAIR, best_of_candidates, candidates, short_search
 from headrace.planners.search.critical_chain import critical_tasks
-from headrace.planners.search.ruled_search import any_start, best_start, repaired, searched, solved
+from headrace.planners.search.ruled_search import best_start, repaired, searched, searched_best_first, solved
 
 Report = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound whenever the plan improves."""
@@ -48,9 +48,10 @@ class Best:
     contention model. The length of the search is counted work, not measured time, and moves depend only on the seed, so
     the same call gives the same plan. On a slow machine the clock ends the search soon after the time limit.
 
-    Under rules it starts from the best plan of all planners, by failed tests of requirements, score of the preferences
-    and makespan in this order, and moves are accepted by the same. Small problems without contention are also given to
-    an exact solver. Without preferences the makespan alone is improved, under constraints that keep the requirements.
+    Under rules it starts from the plan of `auto` or of another planner, by failed tests of requirements, score of the
+    preferences and makespan in this order, and moves are accepted by the same. Small problems without contention are
+    also given to an exact solver. Without preferences the makespan alone is improved, under constraints that keep the
+    requirements.
 
     Args:
         time: Time limit in seconds.
@@ -98,13 +99,7 @@ class Best:
         judge = Judge.of(problem)
         began = work_clock()
         bound = lower_bound(problem)
-        fast = problem.graph.n_tasks <= _BATCH_TASKS or problem.platform.contention == "none"
-        names = tuple(dict.fromkeys((*candidates(problem), *_OTHERS, *(_BATCH if fast else ()))))
-        try:
-            starts = best_start(judge, names, began + _STARTS * self.time)
-            key, plan = repaired(judge, starts, _STARTS * self.time)
-        except NoPlan:
-            key, plan = any_start(judge)
+        key, plan = self._start(judge, began)
         notes = [f"improved from the plan of {plan.scheduler}"]
         self.tell(work_clock() - began, plan.makespan, bound)
 
@@ -127,6 +122,22 @@ class Best:
             proven = proven or key[1] <= _PROVEN  # no score is below 0
             notes.append(f"score {key[1]:.6g}, {'proven best' if proven else 'not proven best'}")
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, *notes))
+
+    def _start(self, judge: Judge, began: float) -> tuple[Key, Plan]:
+        """The best of what `auto` finds and of the plans of further planners."""
+        problem = judge.problem
+        key, plan, _ = short_search(judge, min(REPAIR, 0.5 * self.time), min(IMPROVE, 0.4 * self.time))
+        if key[0] and (found := searched_best_first(judge, min(REPAIR, _STARTS * self.time))) is not None:
+            key, plan = found if better(found[0], key) else (key, plan)
+        fast = problem.graph.n_tasks <= _BATCH_TASKS or problem.platform.contention == "none"
+        tried = candidates(problem)
+        names = [name for name in (*_OTHERS, *(_BATCH if fast else ())) if name not in tried]
+        try:
+            starts = best_start(judge, names, max(work_clock(), began + _STARTS * self.time))
+            other = repaired(judge, starts, 0.5 * _STARTS * self.time)
+        except NoPlan:
+            return key, plan
+        return other if better(other[0], key) else (key, plan)
 
     def _shortened(self, judge: Judge, key: Key, plan: Plan, seconds: float) -> tuple[Key, Plan]:
         """The same search as without rules, under constraints that keep all requirements."""

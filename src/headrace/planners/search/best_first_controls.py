@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import signal
 import sys
@@ -65,7 +66,6 @@ def _keys() -> Iterator[Callable[[], str]]:
 def _terminal() -> Any:
     """The settings of the terminal that this process reads in the foreground, None without one."""
     try:
-        import os
         import termios
 
         if not sys.stdin.isatty() or os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp():
@@ -76,10 +76,11 @@ def _terminal() -> Any:
 
 
 def _pressed() -> str:
-    keys = ""
-    while select.select([sys.stdin], [], [], 0.0)[0]:
-        key = sys.stdin.read(1)
-        if not key:
+    """Read from the terminal itself: what Python's own buffer had read ahead would not be seen as waiting."""
+    keys = b""
+    while select.select([sys.stdin.fileno()], [], [], 0.0)[0]:
+        some = os.read(sys.stdin.fileno(), 64)
+        if not some:
             break
-        keys += key
-    return keys
+        keys += some
+    return keys.decode("ascii", "ignore")

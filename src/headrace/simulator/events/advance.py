@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, leaf
 from headrace.arrays.fair_share import take_finished
 from headrace.arrays.heap import NONE, contains
 from headrace.core.state import (
@@ -26,7 +26,7 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.data import transfer_done
 from headrace.core.transitions.dispatch import dispatch, task_done
-from headrace.core.transitions.wake import wants_to_be_asked
+from headrace.core.transitions.wake import asks_for_balance, wants_to_be_asked
 from headrace.simulator.events.event_queue import first_end, put, take_due, take_out
 from headrace.simulator.events.flows import (
     alone_until,
@@ -43,10 +43,16 @@ from headrace.simulator.events.flows import (
 from headrace.simulator.events.grid_state import (
     COPY_DROPPED,
     FLOWING,
+    HAPPENED,
+    IN_VAIN,
     LATENCY,
+    LOOK_AGAIN,
     MOVE_CUT,
     MOVE_ENDED,
     MOVE_STARTED,
+    MUTED,
+    QUIET,
+    STOP_LENGTH,
     TASK_ENDED,
     TASK_STARTED,
     TASK_STOPPED,
@@ -54,10 +60,10 @@ from headrace.simulator.events.grid_state import (
 from headrace.simulator.events.traces import done_between, finish
 
 # Why the loop stopped.
-FINISHED, TIME, WAKE, STUCK, LOG_FULL, NO_ROOM = 0, 1, 2, 3, 4, 5
+FINISHED, TIME, WAKE, STUCK, LOG_FULL, NO_ROOM, GO_ON = 0, 1, 2, 3, 4, 5, 6
 
 
-@inner
+@leaf
 def write(grid, kind, subject, origin, target):
     k = grid.log_length[0]
     grid.log_time[k] = grid.now[0]
@@ -68,7 +74,7 @@ def write(grid, kind, subject, origin, target):
     grid.log_length[0] = k + 1
 
 
-@inner
+@leaf
 def core_end(grid, core, task):
     """When the remaining work on a core will be done, given the speed of its host from now on."""
     host = grid.core_host[core]
@@ -77,7 +83,7 @@ def core_end(grid, core, task):
     return grid.now[0] + left if trace < 0 else finish(grid.table, trace, grid.now[0], left)
 
 
-@inner
+@leaf
 def start_move(problem, state, grid, move, source, target):
     pair = source * len(state.place_up) + target
     write(grid, MOVE_STARTED, state.transfer_item[move], source, target)
@@ -94,7 +100,7 @@ def start_move(problem, state, grid, move, source, target):
         put(grid, cores + move, alone_until(problem, grid, pair, now + latency, grid.transfer_left[move]))
 
 
-@inner
+@leaf
 def carry_out(problem, state, grid):
     """Execute the coordinator's commands; returns whether bandwidth shares have changed."""
     changed = False
@@ -126,7 +132,7 @@ def carry_out(problem, state, grid):
     return changed
 
 
-@inner
+@leaf
 def end_task(problem, state, grid, core, factor):
     task = state.core_task[core]
     host = grid.core_host[core]
@@ -142,7 +148,7 @@ def end_task(problem, state, grid, core, factor):
     task_done(problem, state, task, host, grid.now[0])
 
 
-@inner
+@leaf
 def finish_move(problem, state, grid, move):
     write(
         grid, MOVE_ENDED, state.transfer_item[move], state.transfer_source[move], state.transfer_target[move]
@@ -205,21 +211,21 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
             put(grid, cores + move, alone_until(problem, grid, pair, begins, grid.transfer_left[move]))
 
 
-@inner
+@leaf
 def log_is_full(state, grid):
     """Whether the next step could write more entries than the log has room for."""
     need = state.counters[COMMANDS] + 3 * state.counters[TRANSFERS] + 2 * len(grid.core_host) + 16
     return len(grid.log_time) - grid.log_length[0] < need
 
 
-@inner
+@leaf
 def copies_are_full(state):
     """Whether the next step could add more copy records than there is room for."""
     need = 64 + state.counters[REQUESTS] + len(state.host_up) + 2 * state.counters[RUNNING_WRITES]
     return len(state.copy_item) - state.counters[COPIES] < need
 
 
-@inner
+@leaf
 def end_flows(problem, state, grid):
     """Transfers on shared links that have all their bytes by now are over."""
     share = grid.share
@@ -230,7 +236,7 @@ def end_flows(problem, state, grid):
         move = take_finished(share, grid.now[0])
 
 
-@inner
+@leaf
 def end_what_is_due(problem, state, grid, factor):
     """Process everything that finishes now; returns whether bandwidth shares change."""
     cores = len(grid.core_host)
@@ -249,7 +255,7 @@ def end_what_is_due(problem, state, grid, factor):
     return changed
 
 
-@inner
+@leaf
 def end_delay(problem, state, grid, move):
     """A transfer is over or, on shared links, its latency is; returns whether shares of links change."""
     fair = problem.policy[CONTENTION] == FAIR
@@ -262,37 +268,74 @@ def end_delay(problem, state, grid, move):
     return False
 
 
+@leaf
+def note_stop(grid, reason, script_over):
+    """Note whether anything has started since the last stop for the scheduler, and whether it ever will."""
+    same = grid.log_length[0] == grid.stops[STOP_LENGTH]
+    for_ever = script_over and min(first_end(grid), grid.flow_change[0]) == np.inf
+    stands = reason == TIME and grid.now[0] == grid.stopped_at[0]
+    grid.flags[QUIET] = same and (for_ever or stands)
+    grid.stopped_at[0] = grid.now[0]
+    grid.stops[STOP_LENGTH] = grid.log_length[0]
+    if not same:
+        grid.stops[IN_VAIN] = 0
+
+
+@leaf
+def step(problem, state, grid, until, results, wake, script_over):
+    """Start what can start, and process what finishes next; returns why the loop must stop, or GO_ON."""
+    if copies_are_full(state):
+        return NO_ROOM
+    dispatch(problem, state, grid.now[0])
+    if log_is_full(state, grid):
+        return LOG_FULL
+    if carry_out(problem, state, grid):
+        update_flows(grid)
+    if state.counters[DONE] == len(state.done) and state.counters[DELIVERED] == results:
+        return FINISHED
+    muted = grid.flags[MUTED] and not wake.every_event
+    if wants_to_be_asked(problem, state, grid.now[0], wake, grid.flags[HAPPENED], muted):
+        note_stop(grid, WAKE, script_over)
+        return WAKE
+    following = min(first_end(grid), grid.flow_change[0])
+    limit = min(until, grid.now[0]) if grid.flags[LOOK_AGAIN] else until
+    if following > limit:
+        return reach(problem, state, grid, until, limit, wake, script_over)
+    if following == np.inf:
+        return STUCK
+    grid.flags[MUTED] = False
+    grid.flags[HAPPENED] = True
+    grid.now[0] = max(grid.now[0], following)
+    changed = end_what_is_due(problem, state, grid, wake.misprediction)
+    if carry_out(problem, state, grid) or changed:
+        update_flows(grid)
+    return GO_ON
+
+
+@leaf
+def reach(problem, state, grid, until, limit, wake, script_over):
+    """Nothing finishes by `limit`: stop there, unless it was only to check idle hosts again and none can be helped."""
+    grid.now[0] = limit
+    note_stop(grid, TIME, script_over)
+    if not grid.flags[LOOK_AGAIN] or grid.flags[QUIET] or until <= limit:
+        return TIME
+    if asks_for_balance(problem, state, limit, wake):
+        return TIME
+    grid.flags[LOOK_AGAIN] = False
+    grid.flags[MUTED] = True
+    grid.flags[HAPPENED] = False
+    return GO_ON
+
+
 @entry
-def advance(problem, state, grid, until, results, wake, muted):
+def advance(problem, state, grid, until, results, wake, script_over):
     """Run until all is done, a time is reached, the scheduler must be called, or nothing more can happen.
 
-    See `core.transitions.wake` for `wake`. With `muted`, the scheduler is not called again before an event occurs.
-    O(log of what is active) for each completion, plus the cost of what it changes.
+    See `core.transitions.wake` for `wake`, and `GridState.flags` for what else stops the loop. `script_over`: the grid
+    will not change any more, and no task will be released. O(log of what is active) for each completion, plus the
+    cost of what it changes.
     """
-    tasks = len(state.done)
-    while True:
-        if copies_are_full(state):
-            return NO_ROOM
-        dispatch(problem, state, grid.now[0])
-        if log_is_full(state, grid):
-            return LOG_FULL
-        if carry_out(problem, state, grid):
-            update_flows(grid)
-        if state.counters[DONE] == tasks and state.counters[DELIVERED] == results:
-            return FINISHED
-        if wants_to_be_asked(problem, state, grid.now[0], wake, grid.happened[0], muted):
-            return WAKE
-        following = min(first_end(grid), grid.flow_change[0])
-        if following > until:
-            if until == np.inf:
-                return STUCK
-            grid.now[0] = until
-            return TIME
-        if following == np.inf:
-            return STUCK
-        muted = False
-        grid.happened[0] = True
-        grid.now[0] = max(grid.now[0], following)
-        changed = end_what_is_due(problem, state, grid, wake.misprediction)
-        if carry_out(problem, state, grid) or changed:
-            update_flows(grid)
+    reason = GO_ON
+    while reason == GO_ON:
+        reason = step(problem, state, grid, until, results, wake, script_over)
+    return reason

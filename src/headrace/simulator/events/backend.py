@@ -115,8 +115,6 @@ class _Run:
         late = np.flatnonzero(graph.release > 0)
         self.releases = late[np.argsort(graph.release[late], kind="stable")].tolist()
         self.at_release = 0
-        self.lines = self.in_vain = 0
-        self.last_time = -1.0
         self.read = 0
         self.deciding = 0.0
 
@@ -129,54 +127,59 @@ class _Run:
         self._take_away_what_comes_later()
         self._apply_changes(0.0)
         self.read = int(self.grid.log_length[0])
-        look_again = self._ask([Started(0.0)])[1]
-        muted = True
+        flags = self.grid.flags
+        flags[g.LOOK_AGAIN] = self._ask([Started(0.0)])[1]
+        flags[g.MUTED] = True
         while True:
-            at = self.view.time if look_again else self._next_time()
-            until = min(self._next_change(), self._next_release(), at)
-            wake = self.coordinator.wake()
-            reason = advance(
-                *self.coordinator.refs,
-                self.grid_ref,
-                until,
-                self.results,
-                wake,
-                muted and not wake.every_event,
-            )
-            self.view.time = float(self.grid.now[0])
-            self.tell(self.view.time, int(self.state.counters[s.DONE]))
+            script = self._next_of_script()
+            until = min(script, self._next_time())
+            reason = self._advance(until, script == math.inf)
             if reason == FINISHED:
                 return
             if reason in (NO_ROOM, LOG_FULL):
                 self._make_room() if reason == NO_ROOM else self._lengthen_log()
-                muted = muted and not self.grid.happened[0]
                 continue
-            self.grid.happened[0] = False
+            flags[g.HAPPENED] = False
             if reason == STUCK:
                 if until == math.inf and not self._unstick():
                     raise self._stuck()
-                muted = False
+                flags[g.MUTED] = False
                 continue
-            if self._is_quiet(reason):
+            if flags[g.QUIET]:
                 if unblock(*self.coordinator.refs):
-                    muted = True
+                    flags[g.MUTED] = True
                     continue
-                self.in_vain += 1
-                if self.in_vain > MOST_IN_VAIN:
+                self.grid.stops[g.IN_VAIN] += 1
+                if self.grid.stops[g.IN_VAIN] > MOST_IN_VAIN:
                     raise self._stuck()
-            if look_again and reason == TIME and until == at and not self._is_balance_asked_for():
-                look_again, muted = False, True
+            if flags[g.LOOK_AGAIN] and reason == TIME and not self._is_balance_asked_for(until):
+                flags[g.LOOK_AGAIN], flags[g.MUTED] = False, True
                 continue
-            news = self._release()
-            if reason == TIME and self._next_change() <= self.view.time:
-                news += self._apply_changes(self.view.time)
-            commands, look_again = self._ask([*self._happenings(), *news])
-            muted = reason == WAKE or not commands
+            commands, flags[g.LOOK_AGAIN] = self._ask(self._news(reason, script))
+            flags[g.MUTED] = reason == WAKE or not commands
 
-    def _is_balance_asked_for(self) -> bool:
+    def _advance(self, until: float, script_over: bool) -> int:
+        """Run the compiled loop; returns why it stopped."""
+        coordinator = self.coordinator
+        reason: int = advance(
+            *coordinator.refs, self.grid_ref, until, self.results, coordinator.wake(), script_over
+        )
+        self.view.time = float(self.grid.now[0])
+        self.tell(self.view.time, int(self.state.counters[s.DONE]))
+        return reason
+
+    def _news(self, reason: int, script: float) -> list[Event]:
+        """What has happened since the last scheduler call, after releases and changes that are due."""
+        if script > self.view.time:
+            return self._happenings()
+        news = self._release()
+        if reason == TIME:
+            news += self._apply_changes(self.view.time)
+        return [*self._happenings(), *news]
+
+    def _is_balance_asked_for(self, until: float) -> bool:
         """Whether the scheduler could move queued tasks to hosts that it left idle, or another event is due."""
-        due = min(self._next_change(), self._next_release(), self._next_time()) <= self.view.time
-        return due or bool(
+        return until <= self.view.time or bool(
             is_balance_asked_for(*self.coordinator.refs, self.view.time, self.coordinator.wake())
         )
 
@@ -205,21 +208,6 @@ class _Run:
             elif change.what == "link-up":
                 self._link_change(change._replace(what="link-down"), (-1, -1))
 
-    def _is_quiet(self, reason: int) -> bool:
-        """Whether nothing has started since the scheduler was called and no event is pending."""
-        lines = int(self.grid.log_length[0])
-        quiet = lines == self.lines
-        for_ever = min(self._next_change(), self._next_release()) == math.inf and not self._moves_on()
-        stands = reason == TIME and self.view.time == self.last_time
-        self.lines, self.last_time = lines, self.view.time
-        if not quiet:
-            self.in_vain = 0
-        return quiet and (for_ever or stands)
-
-    def _moves_on(self) -> bool:
-        """Whether anything active will ever finish; hosts and links can be stopped permanently."""
-        return g.next_moment(self.grid) < math.inf
-
     def _next_release(self) -> float:
         if self.at_release == len(self.releases):
             return math.inf
@@ -240,7 +228,11 @@ class _Run:
 
     def _next_time(self) -> float:
         """The scheduler's wake-up time; inf while no host is up."""
-        return self.scheduler.wake.at if self.state.host_up.any() else math.inf
+        return self.scheduler.wake.at if self.state.counters[s.HOSTS_UP] else math.inf
+
+    def _next_of_script(self) -> float:
+        """When the grid changes next, or a task is released."""
+        return min(self._next_change(), self._next_release())
 
     def _ask(self, events: Sequence[Event]) -> tuple[int, bool]:
         """Call the scheduler; return the number of commands and whether it left hosts idle while others have queues."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headrace.arrays.compiling import inner
+from headrace.arrays.compiling import leaf
 from headrace.arrays.heap import NONE, contains, least_key, remove, update
 
 if TYPE_CHECKING:
@@ -14,26 +14,26 @@ ENDS, STEPS = 0, 1
 """In `grid.queued`: the queue of things that end, and the queue of links by their next step."""
 
 
-@inner
+@leaf
 def put(grid: GridState, number: int, time: float) -> None:
     """Set or change when a core or a transfer ends: O(log)."""
     grid.queued[ENDS] = update(grid.ending, grid.queued[ENDS], number, time)
 
 
-@inner
+@leaf
 def take_out(grid: GridState, number: int) -> None:
     """A core or a transfer ends no more."""
     if contains(grid.ending, number):
         grid.queued[ENDS] = remove(grid.ending, grid.queued[ENDS], number)
 
 
-@inner
+@leaf
 def first_end(grid: GridState) -> float:
     """When the first core or transfer ends; inf without any."""
     return least_key(grid.ending, grid.queued[ENDS])
 
 
-@inner
+@leaf
 def take_due(grid: GridState) -> int:
     """A core or transfer that ends now, taken out, or NONE; at one moment in the order of their numbers."""
     if first_end(grid) > grid.now[0]:
@@ -43,19 +43,19 @@ def take_due(grid: GridState) -> int:
     return int(number)
 
 
-@inner
+@leaf
 def first_step(grid: GridState) -> float:
     """When the first link in use changes its bandwidth; inf if none does."""
     return least_key(grid.stepping, grid.queued[STEPS])
 
 
-@inner
+@leaf
 def put_step(grid: GridState, link: int, time: float) -> None:
     """Set or change when a link takes its next step."""
     grid.queued[STEPS] = update(grid.stepping, grid.queued[STEPS], link, time)
 
 
-@inner
+@leaf
 def take_step_out(grid: GridState, link: int) -> None:
     if contains(grid.stepping, link):
         grid.queued[STEPS] = remove(grid.stepping, grid.queued[STEPS], link)

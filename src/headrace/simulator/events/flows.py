@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headrace.arrays.compiling import inner
+from headrace.arrays.compiling import leaf
 from headrace.arrays.fair_share import (
     SAME_MOMENT,
     cut_flow,
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from headrace.simulator.events.grid_state import GridState
 
 
-@inner
+@leaf
 def bandwidth_at(grid: GridState, link: int, now: float) -> float:
     trace = grid.link_trace[link]
     return grid.link_bandwidth[link] if trace < 0 else value_at(grid.table, trace, now)
 
 
-@inner
+@leaf
 def latency_at(problem: StaticProblem, grid: GridState, pair: int, now: float) -> float:
     """Latency of the route, including what the traces of its links add to their means."""
     latency = problem.route_latency[pair]
@@ -41,7 +41,7 @@ def latency_at(problem: StaticProblem, grid: GridState, pair: int, now: float) -
     return float(max(0.0, latency))
 
 
-@inner
+@leaf
 def traced(problem: StaticProblem, grid: GridState, pair: int) -> bool:
     found = False
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
@@ -49,7 +49,7 @@ def traced(problem: StaticProblem, grid: GridState, pair: int) -> bool:
     return found
 
 
-@inner
+@leaf
 def rate_at(problem: StaticProblem, grid: GridState, pair: int, now: float) -> float:
     rate = np.inf
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
@@ -57,7 +57,7 @@ def rate_at(problem: StaticProblem, grid: GridState, pair: int, now: float) -> f
     return rate
 
 
-@inner
+@leaf
 def step_after(problem: StaticProblem, grid: GridState, pair: int, now: float) -> float:
     after = np.inf
     for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
@@ -67,7 +67,7 @@ def step_after(problem: StaticProblem, grid: GridState, pair: int, now: float) -
     return after
 
 
-@inner
+@leaf
 def alone_until(problem: StaticProblem, grid: GridState, pair: int, now: float, size: float) -> float:
     """When a transfer with exclusive links finishes, piece by piece of their traces."""
     if size <= 0.0:
@@ -91,7 +91,7 @@ def alone_until(problem: StaticProblem, grid: GridState, pair: int, now: float, 
         now = after
 
 
-@inner
+@leaf
 def sent_between(problem: StaticProblem, grid: GridState, pair: int, start: float, end: float) -> float:
     """Bytes that a transfer with exclusive links sends in a time span."""
     if not traced(problem, grid, pair):
@@ -104,7 +104,7 @@ def sent_between(problem: StaticProblem, grid: GridState, pair: int, start: floa
     return sent
 
 
-@inner
+@leaf
 def join_flow(grid: GridState, pair: int, move: int) -> None:
     """A transfer begins to share its links. Links that were idle take up their traces where they are by now."""
     share = grid.share
@@ -115,14 +115,14 @@ def join_flow(grid: GridState, pair: int, move: int) -> None:
     start_flow(share, pair, move, grid.transfer_left[move], grid.now[0])
 
 
-@inner
+@leaf
 def leave_flow(grid: GridState, pair: int, move: int) -> None:
     """A transfer is broken off."""
     cut_flow(grid.share, pair, move, grid.now[0])
     rest_links(grid, pair)
 
 
-@inner
+@leaf
 def rest_links(grid: GridState, pair: int) -> None:
     """Links that carry nothing any more do not follow their traces."""
     if grid.queued[STEPS] == NONE:
@@ -134,20 +134,20 @@ def rest_links(grid: GridState, pair: int) -> None:
             take_step_out(grid, link)
 
 
-@inner
+@leaf
 def flows_change(grid: GridState) -> bool:
     """Whether a sharing transfer is over by now, or a link in use takes a step."""
     return bool(grid.flow_change[0] <= grid.now[0] * (1.0 + SAME_MOMENT))
 
 
-@inner
+@leaf
 def take_steps(grid: GridState) -> None:
     """Links whose traces take a step by now have another bandwidth."""
     while first_step(grid) <= grid.now[0]:
         _follow_trace(grid, grid.queued[STEPS])
 
 
-@inner
+@leaf
 def change_trace(grid: GridState, link: int, trace: int) -> None:
     """From now on a link follows another trace."""
     share = grid.share
@@ -159,7 +159,7 @@ def change_trace(grid: GridState, link: int, trace: int) -> None:
         set_capacity(share, link, bandwidth_at(grid, link, grid.now[0]))
 
 
-@inner
+@leaf
 def update_flows(grid: GridState) -> None:
     """Work out the rates of sharing transfers, and when that changes next."""
     share = grid.share
@@ -167,7 +167,7 @@ def update_flows(grid: GridState) -> None:
     grid.flow_change[0] = min(next_end(share), first_step(grid))
 
 
-@inner
+@leaf
 def _follow_trace(grid: GridState, link: int) -> None:
     """Set the bandwidth of a link by its trace, until its next step."""
     now = grid.now[0]

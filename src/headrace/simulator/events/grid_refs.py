@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import config, types
+from numba import config
 from numba.experimental import structref
 
 from headrace.arrays.compiling import entry
+from headrace.arrays.references import Reference, register
 from headrace.simulator.events.grid_state import GridState
 
 
-@structref.register
-class WorldType(types.StructRef):  # type: ignore[misc]
-    def preprocess_fields(self, fields: Any) -> Any:
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+@register
+class WorldType(Reference):
+    pass
 
 
 class WorldRef(structref.StructRefProxy):  # type: ignore[misc]

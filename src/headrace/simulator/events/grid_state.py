@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,6 @@ from headrace.core.state import CoordinatorState, StaticProblem
 from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Platform
 from headrace.model.trace import TraceTable
-from headrace.simulator.events.event_queue import ENDS
 
 # Kinds of log entries; the meaning of subject, origin and target depends on the kind.
 TASK_STARTED, TASK_ENDED, TASK_STOPPED = 0, 1, 2
@@ -24,6 +22,17 @@ HOST_LEFT, HOST_JOINED, LINK_LEFT, LINK_JOINED, CHANGED = 6, 7, 8, 9, 10
 STORAGE_LEFT, STORAGE_JOINED, COPY_DROPPED = 13, 14, 15
 
 LATENCY, FLOWING = 0, 1
+
+HAPPENED, MUTED, LOOK_AGAIN, QUIET = 0, 1, 2, 3
+"""Positions in `GridState.flags`.
+
+HAPPENED: something has finished since the loop last stopped for the scheduler.
+MUTED: the scheduler is not called again before something finishes.
+LOOK_AGAIN: the scheduler has left hosts idle; they are checked again as soon as its decisions have started.
+QUIET: nothing has started since the last stop, and nothing will by itself.
+"""
+STOP_LENGTH, IN_VAIN = 0, 1
+"""Positions in `GridState.stops`: the length of the log at the last stop; successive quiet stops."""
 
 
 class GridState(NamedTuple):
@@ -62,8 +71,12 @@ class GridState(NamedTuple):
     log_from: Ints
     log_to: Ints
     log_length: NDArray[np.int64]
-    happened: Bools
-    """[1] Whether a task or a transfer has finished since the loop last stopped for the scheduler."""
+    flags: Bools
+    """HAPPENED, MUTED, LOOK_AGAIN, QUIET."""
+    stopped_at: Floats
+    """[1] When the loop last stopped for the scheduler."""
+    stops: NDArray[np.int64]
+    """STOP_LENGTH, IN_VAIN."""
 
 
 def make_grid_state(
@@ -118,7 +131,9 @@ def make_grid_state(
         log_from=np.zeros(log, np.int32),
         log_to=np.zeros(log, np.int32),
         log_length=np.zeros(1, np.int64),
-        happened=np.zeros(1, np.bool_),
+        flags=np.zeros(4, np.bool_),
+        stopped_at=np.array([-1.0]),
+        stops=np.zeros(2, np.int64),
     )
 
 
@@ -129,10 +144,3 @@ def with_longer_log(grid: GridState) -> GridState:
         old = getattr(grid, name)
         longer[name] = np.concatenate((old, np.zeros_like(old)))
     return grid._replace(**longer)
-
-
-def next_moment(grid: GridState) -> float:
-    """When something under way ends, or a link in use changes its bandwidth; inf if nothing ever does."""
-    root = grid.queued[ENDS]
-    first = math.inf if root == NONE else float(grid.ending["key"][root])
-    return min(first, float(grid.flow_change[0]))
