@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Literal
 
 from headrace.model.deployment import Deployment
 from headrace.model.errors import UsageError
@@ -44,7 +45,7 @@ def reproduce(ask: Ask) -> Reproduction:
         for planner in () if case in LEFT_OUT else planners:
             ask.tell(f"{case}, {planner}")
             made = PLANNERS[planner](problem)
-            routing: Routing = "planned" if planner == "lpsched" else "round-robin"
+            routing: Literal["planned", "round-robin"] = "planned" if planner == "lpsched" else "round-robin"
             simulated = simulate_deployment(made, routing).throughput
             measured = carried_out(made, routing)
             seconds[case, planner] = problem.pipeline.reader.volume / measured

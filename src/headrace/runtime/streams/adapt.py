@@ -94,10 +94,9 @@ class Adapter:
                     targets[name] = self._shares[name]
                     senders[copy] = []
         for name, copies in self._copies.items():
-            for copy in copies:
-                if copy.copy in senders:
-                    streams = self._app.out_of(name)
-                    senders[copy.copy] = [w for s in streams for w in self._weights[copy.copy][s.target]]
+            streams = self._app.out_of(name)
+            for number in (place.copy for place in copies if place.copy in senders):
+                senders[number] = [w for s in streams for w in self._weights[number][s.target]]
         return senders
 
 
