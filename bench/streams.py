@@ -217,6 +217,10 @@ def as_planned(seeds: int = 10, count: int = 300) -> None:
     print(f"within 8 % of the plan: {close} of {seeds}{gain}")
 
 
-if __name__ == "__main__":
+def main() -> None:
     speed()
     as_planned()
+
+
+if __name__ == "__main__":
+    main()

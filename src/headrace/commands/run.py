@@ -132,10 +132,10 @@ def run_program(
             rules=rules,
             when_impossible=options.when_impossible,
             workers=options.workers,
-            speeds=_speeds(options.speeds),
+            speeds=read_speeds(options.speeds),
             stretch=1.0
             if options.speeds is None or options.emulate
-            else max(_speeds(options.speeds) or [1.0]),
+            else max(read_speeds(options.speeds) or [1.0]),
             tls=options.tls,
             output=options.output,
             learn=not options.emulate,
@@ -180,9 +180,9 @@ def _require_bodies(program: Program, options: RunOptions) -> None:
         )
 
 
-def _speeds(text: str | None) -> list[float] | None:
+def read_speeds(text: str | None) -> list[float] | None:
     """
-    >>> _speeds("4,2,1,1")
+    >>> read_speeds("4,2,1,1")
     [4.0, 2.0, 1.0, 1.0]
     """
     if text is None:
