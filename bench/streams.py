@@ -126,6 +126,53 @@ def speed() -> None:
     )
 
 
+def put_all(name: str, size: int, count: int) -> None:
+    """In a Dask worker: put buffers into a queue."""
+    from distributed import Queue
+
+    queue = Queue(name)
+    for _ in range(count):
+        queue.put(bytes(size))
+
+
+def get_all(name: str, count: int) -> float:
+    """In a Dask worker: bytes/s of taking buffers out of a queue."""
+    from distributed import Queue
+
+    queue, total = Queue(name), len(Queue(name).get())
+    began = time.perf_counter()
+    for _ in range(count - 1):
+        total += len(queue.get())
+    return total / (time.perf_counter() - began)
+
+
+def dask_queue(size: int, count: int) -> float:
+    """Bytes/s of the same pipeline through a Dask Queue of four buffers."""
+    from distributed import Client, Queue
+
+    from headrace.runtime.cluster import open_local
+
+    with open_local(2) as cluster:
+        client: Client = cluster.client
+        Queue("buffers", client=client, maxsize=4)
+        first, second = sorted(client.scheduler_info()["workers"])
+        sent = client.submit(put_all, "buffers", size, count, workers=[first], pure=False)
+        rate: float = client.submit(get_all, "buffers", count, workers=[second], pure=False).result()
+        sent.result()
+    return rate
+
+
+def against_dask() -> None:
+    """One stream and a Dask Queue, in one run."""
+    rows: list[list[object]] = []
+    with LocalHosts(["h"]) as hosts:
+        for size, count in ((1_000_000, 100), (64_000, 500)):
+            ours, _, _ = one_stream(size, hosts, TOTAL)
+            theirs = dask_queue(size, count)
+            rows.append([f"{size:,}", ours / 1e6, theirs / 1e6, ours / theirs])
+    print_rows(["buffer, B", "stream, MB/s", "Dask Queue, MB/s", "ratio"], rows)
+
+
 class Sleeper(Filter):
     """Takes its time for each buffer and passes a part of it on."""
 
@@ -219,6 +266,7 @@ def as_planned(seeds: int = 10, count: int = 300) -> None:
 
 def main() -> None:
     speed()
+    against_dask()
     as_planned()
 
 
