@@ -41,11 +41,11 @@ bench: $(VENV)/dev warmup
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Headrace needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --upgrade "pip>=25.1"
 	$(PIP) --editable .
 	touch $@
 
 $(VENV)/dev: $(VENV)/installed
+	$(PIP) --upgrade "pip>=25.1"
 	$(PIP) --group dev
 	touch $@
 

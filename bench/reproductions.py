@@ -1,8 +1,9 @@
-"""The papers' experiments done again: writes docs/reproductions.md and its pictures, all from one run.
+"""The papers' experiments done again: writes docs/reproductions.md and its pictures.
 
-python -m bench.reproductions [NAME ...]
+python -m bench.reproductions [--update] [NAME ...]
 
-With names only these are computed and printed, and nothing is written.
+With names only these are computed and printed, and nothing is written; with --update their sections of the page are
+replaced.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ gives all numbers, `--seeds N` changes the number of repetitions. This page was 
 
     python -m bench.reproductions
 
+and single sections by `python -m bench.reproductions --update NAME`.
+
 *Agrees* says whether our measurement supports the claim according to the criterion in the column before it. If it does
 not, the text below the table gives the reason, or says that none was found. Seconds of virtual time are
-the same on every machine; scheduling costs in CPU seconds are not.
+the same on every machine; scheduling costs in CPU seconds are not, and neither are the real runs of `lheft-real`.
 
 A dagger (†) marks criteria that were chosen or changed, or that depend on settings chosen, after the first results were
 known. The other criteria were committed together with the first results. The number of claims that agree is therefore
@@ -39,21 +42,40 @@ Error bars in pictures are one standard error of the mean over seeds.
 """
 
 
-def page(names: Sequence[str], write: bool) -> str:
-    """The whole page; draws the pictures beside it if it is to be written."""
-    summary, sections = [], []
+def page(names: Sequence[str], write: bool, before: str = "") -> str:
+    """The whole page; draws the pictures beside it if it is to be written.
+
+    With the text of a page from before, everything on it that has another name stays.
+    """
+    summary, sections = parts_of(before)
     for name in names:
-        began = time.perf_counter()
-        made = reproduce(name, Ask(tell=lambda text: print(f"  {text}", file=sys.stderr)))
-        took = time.perf_counter() - began
-        print(f"{name}: {took:.0f} s", file=sys.stderr)
-        agree = sum(claim.agrees for claim in made.claims)
-        what = FIGURES[name][1]
-        summary.append(f"| [{name}](#{name}) | {what} | {agree} of {len(made.claims)} | {took:.0f} s |")
-        if write and made.pictures:
-            write_curves(DOCS / "pictures" / f"{name}.svg", made.pictures)
-        sections.append(section(name, made))
-    return HEAD + "\n".join(summary) + "\n\n" + "\n".join(sections)
+        summary[name], sections[name] = computed(name, write)
+    shown_names = [name for name in FIGURES if name in sections]
+    rows, texts = [summary[name] for name in shown_names], [sections[name] for name in shown_names]
+    return HEAD + "\n".join(rows) + "\n\n" + "\n".join(texts)
+
+
+def computed(name: str, write: bool) -> tuple[str, str]:
+    """One experiment: its row of the summary and its section."""
+    began = time.perf_counter()
+    made = reproduce(name, Ask(tell=lambda text: print(f"  {text}", file=sys.stderr)))
+    took = time.perf_counter() - began
+    print(f"{name}: {took:.0f} s", file=sys.stderr)
+    agree = sum(claim.agrees for claim in made.claims)
+    if write and made.pictures:
+        write_curves(DOCS / "pictures" / f"{name}.svg", made.pictures)
+    row = f"| [{name}](#{name}) | {FIGURES[name][1]} | {agree} of {len(made.claims)} | {took:.0f} s |"
+    return row, section(name, made)
+
+
+def parts_of(text: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The rows of the summary and the sections of a page, by name."""
+    head, *parts = text.split("\n## ")
+    rows = [line for line in head.splitlines() if line.startswith("| [")]
+    return (
+        {row[3 : row.index("]")]: row for row in rows},
+        {part.split("\n", 1)[0]: f"## {part.rstrip()}\n\n" for part in parts},
+    )
 
 
 def section(name: str, made: Reproduction) -> str:
@@ -95,12 +117,13 @@ def wrapped(text: str, indent: str = "") -> list[str]:
 
 
 def main() -> None:
-    asked = sys.argv[1:]
-    text = page(asked or list(FIGURES), write=not asked)
-    if asked:
+    asked = [name for name in sys.argv[1:] if name != "--update"]
+    file, update = DOCS / "reproductions.md", "--update" in sys.argv[1:]
+    text = page(asked or list(FIGURES), not asked or update, file.read_text() if update else "")
+    if asked and not update:
         print(text)
     else:
-        (DOCS / "reproductions.md").write_text(text)
+        file.write_text(text)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ ORDER = (
 )
 DOWN_INSIDE_FUNCTIONS = {
     ("model/platform.py", "Platform.read"),
+    ("model/platform.py", "Platform.probe"),
     ("model/plan.py", "Plan.gantt"),
     ("simulator/events/run.py", "SimulatedRun.gantt"),
     ("model/pipeline.py", "Pipeline.read"),

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from headrace.model.program import Data as Data
     from headrace.model.program import Program as Program
     from headrace.model.program import Task as Task
+    from headrace.resuming import resume as resume
+    from headrace.runtime.files import File as File
+    from headrace.runtime.files import task_folder as task_folder
     from headrace.simulator.events.config import SimulationConfig as SimulationConfig
     from headrace.streaming import stream as stream
 
@@ -50,6 +53,9 @@ _HOME = {
     "deploy": "headrace.deploying",
     "run": "headrace.execution",
     "stream": "headrace.streaming",
+    "resume": "headrace.resuming",
+    "File": "headrace.runtime.files",
+    "task_folder": "headrace.runtime.files",
     "simulate": "headrace.api",
     "replay": "headrace.api",
     "ReplanPolicy": "headrace.core.replan_policy",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,20 +15,31 @@ from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
 from headrace.core.scheduler import Planner, Problem, Scheduler
 from headrace.model.check import require_valid
+from headrace.model.constraints import Constraints
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
 from headrace.model.events import Event, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
-from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler
+from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler, obeying
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
 from headrace.planners.timed import plan_with_bound
-from headrace.predict.history import predict
+from headrace.predict.functions import function_digests
+from headrace.predict.learning import Learned
+from headrace.predict.learning import learn as learn_figures
+from headrace.predict.overheads import overheads
+from headrace.predict.parameters import task_parameters
+from headrace.report.deviations import Deviations, deviations
+from headrace.run_platform import Sources, given_platform, platform_of_run, with_overheads
+from headrace.runtime.input_files import require_inputs
+from headrace.runtime.run_policy import RunPolicy, with_fields
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
+    from headrace.record.launch import ProgramSource
+    from headrace.record.result_files import ResultFiles
     from headrace.rules.given import Rules
     from headrace.rules.tree import RuleSet
     from headrace.runtime.cluster import Cluster
@@ -58,6 +68,12 @@ class Run:
     platform: Platform
     files: dict[str, Path]
     """The file of each result."""
+    unwritten: dict[str, HeadraceError] = field(default_factory=dict)
+    """Results with a path that could not be written, and why; the others are there."""
+    reused: tuple[str, ...] = ()
+    """Tasks that did not run because what they make was kept by earlier sessions of the run."""
+    sources: Sources | None = None
+    """Where the figures come from with which the run was planned; None if nothing was left to run."""
 
     @cached_property
     def bound(self) -> float | None:
@@ -76,9 +92,22 @@ class Run:
             return None
         return lower_bound(Problem(self.graph.with_work(np.maximum(work, 0.0)), self.platform))
 
+    @cached_property
+    def deviations(self) -> Deviations | None:
+        """The makespan split by cause, beside the plan's; None if no task has finished."""
+        return deviations(self.plan, self.outcome.events, self.graph, self.platform)
+
     @property
     def makespan(self) -> float:
         return self.outcome.makespan
+
+    def report(self) -> dict[str, Any]:
+        """Where the figures came from with which it was planned, and the makespan by cause; for JSON."""
+        split = self.deviations
+        return {
+            "sources": None if self.sources is None else self.sources.facts(),
+            "deviations": None if split is None else split.facts(),
+        }
 
     @property
     def results(self) -> dict[str, Any]:
@@ -86,8 +115,12 @@ class Run:
 
     @property
     def failure(self) -> TaskFailed | None:
-        """Why the run ended early, as an exception that can be raised; None if it completed."""
-        return self.outcome.failure
+        """Why the run is not complete, as an exception that can be raised; None if it is."""
+        if self.outcome.failure is not None or not self.unwritten:
+            return self.outcome.failure
+        first = next(iter(self.unwritten.values()))
+        more = f", and {len(self.unwritten) - 1} more" if len(self.unwritten) > 1 else ""
+        return TaskFailed(first.problem + more, where=first.where, hint=first.hint)
 
 
 def run(
@@ -100,12 +133,17 @@ def run(
     workers: int | None = None,
     speeds: Sequence[float] | None = None,
     stretch: float = 1.0,
+    platform: Platform | str | Path | None = None,
     tls: dict[str, Any] | None = None,
     record: str | Path | None = None,
     output: str | Path = ".",
     learn: bool = True,
     observe: Callable[[Event], None] = lambda event: None,
     planned: Callable[[Plan | None], None] = lambda plan: None,
+    say: Callable[[str], None] = lambda text: None,
+    source: ProgramSource | None = None,
+    policy: RunPolicy | None = None,
+    **more: Any,
 ) -> Run:
     """Run a program on local workers, on a cluster at `tls://host:port`, or on an open `Cluster`.
 
@@ -120,23 +158,34 @@ def run(
         A name listed by `headrace schedulers`, `file.py:Class`, or an object; `dask` leaves placement to the engine.
     rules
         What the run must and should be, as for `plan`. A planner's first plan keeps every requirement; later plans, and
-        schedulers that decide while the program runs, obey the requirements on hosts, order and releases.
+        schedulers that decide while the program runs, obey the requirements on hosts, order and releases. Such
+        schedulers refuse other requirements.
     when_impossible
         When a loss makes it impossible to keep a rule: `stop` the run, or `drop` the rule and go on. For a scheduler
         given by name, and for a planner.
     workers, speeds, stretch
         For local runs: number of workers (default: one per core), emulated relative speeds, and a factor by which
         tasks are slowed down.
+    platform
+        A platform, or its file, that describes the workers and their links: its hosts are matched with workers by
+        name or address. By default links are measured at the first run and once a day, and refined by the
+        transfers of runs.
     tls
         Certificate files for `tls://` addresses: `ca`, `cert` and `key`.
     record
         Folder of the record; by default $HEADRACE_HOME, or .headrace in the current folder.
     learn
-        Estimate run times and sizes from earlier runs.
+        Estimate run times, sizes and links from earlier runs.
     observe
         Called with every event.
     planned
         Called with the initial plan before the run starts.
+    say
+        Called with notes for the user, such as that the disk is full.
+    source
+        Where the program comes from: stored, so that `headrace resume` finds it again.
+    policy
+        What to do about failures, and what to keep; its fields can also be given as keywords, such as `keep="all"`.
 
     Returns
     -------
@@ -153,51 +202,221 @@ def run(
     {'y': 21}
     """
     from headrace.record import Record
-    from headrace.runtime.results import write_results
+    from headrace.record.launch import Launch
 
-    asked = _rules(rules)
-    with (
-        Record.open(None if record is None else Path(record)) as book,
-        _cluster(on, workers, speeds, stretch, tls) as cluster,
-    ):
-        graph, platform = _estimates(program, cluster.platform, book if learn else None)
-        plan, policy, name, obeyed = _policy(scheduler, graph, platform, asked, when_impossible)
-        planned(plan)
-        with book.begin(program.name, graph, platform, name, plan) as entry:
+    wishes = wishes_of(
+        on=on,
+        scheduler=scheduler,
+        rules=rules,
+        when_impossible=when_impossible,
+        workers=workers,
+        speeds=speeds,
+        stretch=stretch,
+        platform=platform,
+        tls=tls,
+        learn=learn,
+        output=output,
+        policy=with_fields(policy, more),
+    )
+    with Record.open(None if record is None else Path(record)) as book:
+        launch = Launch.of(program, source, wishes.stored()).text()
+
+        def begin(graph: Graph, platform: Platform, name: str, plan: Plan | None) -> RunRecord:
+            return book.begin(program.name, graph, platform, name, plan, launch=launch)
+
+        return carry_out(program, wishes, book, begin, Listeners(observe, planned, say))
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """Where and how to run a program: parameters of `run`."""
+
+    on: str | Cluster = "local"
+    scheduler: str | Planner | Scheduler = DEFAULT
+    rules: RuleSet | None = None
+    when_impossible: WhenImpossible = "stop"
+    workers: int | None = None
+    speeds: Sequence[float] | None = None
+    stretch: float = 1.0
+    platform: Platform | str | Path | None = None
+    tls: dict[str, Any] | None = None
+    learn: bool = True
+    output: str | Path = "."
+    policy: RunPolicy = field(default_factory=RunPolicy)
+
+    def stored(self) -> dict[str, Any]:
+        """As JSON values; objects, which cannot be found again, are left out."""
+        return {
+            "on": self.on if isinstance(self.on, str) else "local",
+            "scheduler": self.scheduler if isinstance(self.scheduler, str) else DEFAULT,
+            "rules": None if self.rules is None else self.rules.text,
+            "when_impossible": self.when_impossible,
+            "workers": self.workers,
+            "speeds": None if self.speeds is None else list(self.speeds),
+            "stretch": self.stretch,
+            "platform": str(Path(self.platform).absolute())
+            if isinstance(self.platform, str | Path)
+            else None,
+            "tls": None if self.tls is None else {k: str(v) for k, v in self.tls.items() if v is not None},
+            "learn": self.learn,
+            "output": str(Path(self.output).absolute()),
+            "policy": asdict(self.policy),
+        }
+
+
+def wishes_of(*, rules: Rules | None = None, **given: Any) -> Wishes:
+    """Parameters of `run`, with rules read."""
+    return Wishes(rules=_rules(rules), **given)
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """What the caller wants to know while a program runs."""
+
+    observe: Callable[[Event], None] = lambda event: None
+    planned: Callable[[Plan | None], None] = lambda plan: None
+    say: Callable[[str], None] = lambda text: None
+
+
+Begin: TypeAlias = Callable[[Graph, Platform, str, Plan | None], "RunRecord"]
+
+
+def carry_out(
+    program: Program,
+    wishes: Wishes,
+    book: Record,
+    begin: Begin,
+    listeners: Listeners,
+    base: str | Path = ".",
+) -> Run:
+    """Plan and execute a program, and record it in what `begin` returns."""
+    from headrace.formats.platform_toml import platform_text
+    from headrace.record.committer import Committer
+    from headrace.record.executions import note_figures
+    from headrace.record.probes import save_overheads
+    from headrace.record.run_reports import note_report
+
+    require_inputs(program, base)
+    known = book if wishes.learn else None
+    with _cluster(wishes) as cluster:
+        given = platform_of_run(cluster, wishes.platform, known, listeners.say)
+        learned = _estimates(program, given.platform, known)
+        graph, platform = learned.graph, learned.platform
+        planning = with_overheads(given, learned, known)
+        plan, policy, name, obeyed = _policy(
+            wishes.scheduler,
+            graph,
+            planning.platform,
+            wishes.rules,
+            wishes.when_impossible,
+            _memory(program, platform, cluster),
+        )
+        listeners.planned(plan)
+        with (
+            ExitStack() as stack,
+            begin(graph, planning.platform, name, plan) as entry,
+            Committer(
+                entry,
+                result_files(program, wishes, entry, book, listeners.say),
+                cluster.client,
+                listeners.say,
+            ) as committer,
+        ):
+            stack.enter_context(_resume_hint(entry.id))
+            note_figures(book, entry.id, program.graph, function_digests(program), task_parameters(program))
 
             def both(event: Event) -> None:
                 entry.observe(event)
-                observe(event)
+                listeners.observe(event)
 
-            outcome = cluster.execute(program, policy, both, graph=obeyed, platform=platform)
-            files = write_results(program, outcome.results, output)
-            files |= _keep(program, outcome.results, files, entry.results_folder)
-            _note_locations(program, outcome, files, entry)
-            done = Run(entry.id, name, plan, outcome, graph, platform, files)
-            entry.finish("failed" if outcome.failure else "done", outcome.makespan, done.bound)
+            outcome = cluster.execute(
+                program,
+                policy,
+                both,
+                graph=obeyed,
+                platform=planning.platform,
+                base=base,
+                policy=wishes.policy,
+                hooks=committer.hooks(wishes.policy.keep),
+                logs=book.logs_folder(entry.id),
+            )
+            files = committer.complete(outcome.results)
+            outcome = replace(outcome, results=committer.located(outcome.results))
+            done = Run(
+                entry.id,
+                name,
+                plan,
+                outcome,
+                graph,
+                platform,
+                files.files,
+                files.failures,
+                sources=planning.sources,
+            )
+            finish_run(done, entry, book, wishes.policy)
+            save_overheads(book, entry.id, overheads(graph, platform, outcome.events))
+            note_report(book, entry.id, done.report() | {"platform": platform_text(platform)})
             return done
 
 
 @contextmanager
-def _cluster(
-    on: str | Cluster,
-    workers: int | None,
-    speeds: Sequence[float] | None,
-    stretch: float,
-    tls: dict[str, Any] | None,
-) -> Iterator[Cluster]:
-    """Workers for one run; a cluster passed in stays open."""
-    from headrace.runtime.cluster import connect, open_local
+def _resume_hint(run: str) -> Iterator[None]:
+    """An error that ends a run says how to go on from what is committed."""
+    try:
+        yield
+    except HeadraceError as error:
+        command = f"headrace resume {run}"
+        if command not in error.hint:
+            error.hint = f"{error.hint}; to go on: {command}" if error.hint else command
+        raise
 
+
+def result_files(
+    program: Program, wishes: Wishes, entry: RunRecord, book: Record, say: Callable[[str], None]
+) -> ResultFiles:
+    """The files of a run's results; intact files of an earlier session are not written again."""
+    from headrace.record.result_files import ResultFiles, intact_files
+
+    written = intact_files(book.results(entry.id)) if entry.session.number > 1 else {}
+    return ResultFiles(
+        program, entry, wishes.output, say=say, patience=wishes.policy.disk_wait, written=written
+    )
+
+
+def finish_run(done: Run, entry: RunRecord, book: Record, policy: RunPolicy) -> None:
+    """Close the record of a run, and remove kept files that nobody needs any more."""
+    failed = done.failure is not None
+    bound = None if done.bound is None else entry.session.offset + done.bound
+    entry.finish("failed" if failed else "done", done.makespan, bound, patience=policy.disk_wait)
+    if not failed and policy.keep != "all":
+        results = {
+            name for name, wanted in zip(done.graph.item_names, done.graph.result, strict=True) if wanted
+        }
+        book.drop_intermediates(entry.id, results)
+    entry.kept.drop_others(book.kept(entry.id))
+
+
+@contextmanager
+def _cluster(wishes: Wishes) -> Iterator[Cluster]:
+    """Workers for one run; a cluster passed in stays open."""
+    on = wishes.on
     if not isinstance(on, str):
         yield on
     elif on == "local":
-        with open_local(workers, speeds=speeds, stretch=stretch) as opened:
+        from headrace.runtime.local_workers import spawn_workers
+
+        # They start while this process loads the engine, and join while it loads compiled code.
+        spawned = spawn_workers(wishes.workers, speeds=wishes.speeds, stretch=wishes.stretch)
+        from headrace.runtime.cluster import join_workers
+
+        with join_workers(spawned, meanwhile=lambda: _warm_up(wishes.scheduler)) as opened:
             yield opened
     elif "://" in on:
-        if workers is not None or speeds is not None:
+        from headrace.runtime.cluster import connect
+
+        if wishes.workers is not None or wishes.speeds is not None:
             raise UsageError("workers and speeds apply only to local runs", where=on, hint="leave them out")
-        with connect(on, **(tls or {})) as joined:
+        with connect(on, **(wishes.tls or {})) as joined:
             yield joined
     else:
         raise UsageError(
@@ -205,16 +424,61 @@ def _cluster(
         )
 
 
-def _estimates(program: Program, platform: Platform, book: Record | None) -> tuple[Graph, Platform]:
+def _warm_up(scheduler: str | Planner | Scheduler) -> None:
+    """Load the compiled code of a scheduler that is given by name."""
+    if isinstance(scheduler, str) and scheduler != ENGINE:
+        from headrace.runtime.warm_up import warm_up
+
+        warm_up(make_scheduler(scheduler, accepted_policy(scheduler, ReplanPolicy(pause=_PAUSE))))
+
+
+def _estimates(program: Program, platform: Platform, book: Record | None) -> Learned:
     """Run times and sizes as measured in earlier runs, where available."""
     graph = program.graph
     if book is None:
-        return graph, platform
+        return Learned(graph, platform)
     sizes = book.item_sizes(graph)
     if sizes:
         estimated = np.where(graph.unknown_size, np.nan, graph.size).tolist()
         graph = graph.with_size([sizes.get(n, s) for n, s in zip(graph.item_names, estimated, strict=True)])
-    return predict(graph, platform, book.measurements(graph.kinds))
+    from headrace.record.executions import executions
+
+    parameters = task_parameters(program)
+    seen = executions(book, program.graph, function_digests(program), parameters)
+    return learn_figures(graph, platform, seen, {task: of.numbers for task, of in parameters.items()})
+
+
+def _memory(program: Program, platform: Platform, cluster: Cluster) -> Constraints | None:
+    """The hosts that have enough memory for each task; None if all have. Raises NoPlan if none has."""
+    from headrace.runtime.host_memory import host_memory, memory_constraints, needs_memory, require_memory
+
+    if not needs_memory(program):
+        return None
+    memory = host_memory(cluster.client, platform)
+    require_memory(program, memory, platform.name)
+    return memory_constraints(program, platform, memory)
+
+
+def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Plan | None, Platform]:
+    """The scheduler's name, the plan that a run would start with, and its platform; no local worker is started."""
+    local = wishes.on == "local"
+    with nullcontext() if local else _cluster(wishes) as cluster:
+        known = book if wishes.learn else None
+        if cluster is not None:
+            here = platform_of_run(cluster, wishes.platform, known)
+        elif wishes.platform is None:
+            here = given_platform(Platform.local(wishes.workers, speeds=wishes.speeds))
+        else:
+            described = wishes.platform
+            here = given_platform(
+                Platform.read(described) if isinstance(described, str | Path) else described
+            )
+        learned = _estimates(program, here.platform, known)
+        planning = with_overheads(here, learned, known).platform
+        plan, _, name, _ = _policy(
+            wishes.scheduler, learned.graph, planning, wishes.rules, wishes.when_impossible
+        )
+        return name, plan, planning
 
 
 def _rules(given: Rules | None) -> RuleSet | None:
@@ -232,20 +496,31 @@ def _policy(
     platform: Platform,
     rules: RuleSet | None,
     when_impossible: WhenImpossible,
+    memory: Constraints | None = None,
 ) -> tuple[Plan | None, Scheduler | None, str, Graph]:
-    """The initial plan (None unless the scheduler is a planner), the scheduler, its name, and the graph to run."""
+    """The initial plan (None unless the scheduler is a planner), the scheduler, its name, and the graph to run.
+
+    `memory` are the hosts that have enough of it for each task, if not all have.
+    """
     if scheduler == ENGINE:
-        if rules is not None:
-            raise UsageError("the engine does not know rules", hint="use another scheduler, such as auto")
+        if rules is not None or memory is not None:
+            what = "rules" if rules is not None else "how much memory tasks need"
+            raise UsageError(f"the engine does not know {what}", hint="use another scheduler, such as auto")
         return None, None, ENGINE, graph
+    if rules is not None and memory is not None:
+        raise UsageError(
+            "some hosts have too little memory for some tasks, and there are rules",
+            hint="keep large tasks off small hosts by a rule on proc-memory, and leave their memory out",
+        )
     policy = ReplanPolicy(pause=_PAUSE, when_impossible=when_impossible)
     if isinstance(scheduler, str):
         policy = accepted_policy(scheduler, policy)
     elif is_scheduler(scheduler):
         policy = ReplanPolicy()
     made = make_scheduler(scheduler, policy)
-    problem = Problem(graph, platform, rules=rules)
+    problem = Problem(graph, platform, rules=rules, constraints=memory)
     obeyed = graph
+    obeying(made, memory)
     if rules is not None:
         from headrace.simulator.events.ruled import under_rules
 
@@ -256,30 +531,3 @@ def _policy(
     require_valid(graph, platform, plan)
     made.first = replace(plan, graph=obeyed)
     return plan, made, made.name, obeyed
-
-
-def _keep(
-    program: Program, results: dict[str, Any], written: dict[str, Path], folder: Path
-) -> dict[str, Path]:
-    """Write results without a path to the run's folder, if they can be encoded as files."""
-    from headrace.formats.files import write_file
-    from headrace.runtime.results import encode
-
-    kept = {}
-    for item in program.results():
-        if item.name in written or item.name not in results:
-            continue
-        try:
-            content, suffix = encode(results[item.name], item.name)
-        except HeadraceError:
-            continue
-        stem = quote(item.name, safe="")[:120]
-        kept[item.name] = folder / (stem if Path(stem).suffix else stem + suffix)
-        write_file(kept[item.name], content, compress=False, make_folder=True)
-    return kept
-
-
-def _note_locations(program: Program, outcome: Outcome, files: dict[str, Path], entry: RunRecord) -> None:
-    for name, path in files.items():
-        if name in program.producer:
-            entry.stored(program.producer[name], str(path.absolute()))

@@ -64,6 +64,7 @@ def test_plan_check_and_convert(folder: Path) -> None:
     assert "the suffix of 'x.toml' selects no format for a behaviour" in refused.err
 
 
+@pytest.mark.slow
 def test_the_papers_formats_are_written_as_well(folder: Path) -> None:
     out = folder / "out"
     out.mkdir()

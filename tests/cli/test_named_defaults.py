@@ -135,7 +135,7 @@ def test_run_passes_on_the_same(answer: Callable[..., Any], monkeypatch: pytest.
     asked: list[tuple[Any, ...]] = []
 
     def note(program: Any, *words: Any, **more: Any) -> None:
-        kept = {key: value for key, value in more.items() if key not in ("observe", "planned")}
+        kept = {key: value for key, value in more.items() if key not in ("observe", "planned", "say")}
         asked.append(([task.name for task in program.tasks.values()], words, kept))
         raise _Enough
 
@@ -156,6 +156,6 @@ def test_a_real_run_with_every_default_named(answer: Callable[..., Any]) -> None
     again = answer(*base, *words)
     for found in (plain, again):
         found["tasks"] = sorted(task["id"] for task in found["tasks"])
-        for varies in ("run", "makespan", "bound", "results"):
+        for varies in ("run", "makespan", "planned", "bound", "results", "deviations"):
             found.pop(varies)
     assert again == plain

@@ -139,3 +139,30 @@ def test_real_runs_obey_and_are_judged(lab: Path) -> None:
     found = json.loads(ended.out)
     assert len({t["host"] for t in found["tasks"] if t["id"].startswith("cut")}) == 1
     assert [(rule["name"], rule["kept"], rule["rows"]) for rule in found["rules"]] == [("second", True, 9)]
+
+
+LOPSIDED = """
+even: assert value requirement (
+  function = (select max(proc-task-count) from proc) - (select min(proc-task-count) from proc), max = 0)
+"""
+
+
+def test_schedulers_refuse_what_they_cannot_obey_during_a_run(lab: Path) -> None:
+    (lab / "even.rules").write_text(LOPSIDED)
+    ended = run(lab, "simulate", "-s", "lheft", rules="even.rules")
+    assert ended.code == 2
+    assert "lheft decides during the run and cannot obey even (line 2)" in ended.err
+
+
+def test_what_happened_can_break_a_requirement(lab: Path) -> None:
+    case = ("mosaic.py:program", "--on", "lab.toml", "-s", "heft", "--json")
+    planned = max(task["finish"] for task in json.loads(headrace("plan", *case, cwd=lab).out)["tasks"])
+    (lab / "late.rules").write_text(
+        f"in-time: assert relationship requirement ((select task-finish-time from task) <= {planned * 1.001})"
+    )
+    as_planned = run(lab, "simulate", "-s", "heft", rules="late.rules")
+    assert as_planned.code == 0, as_planned.err
+    late = run(lab, "simulate", "-s", "heft", "--error", "0.5", "--json", rules="late.rules")
+    assert late.code == 1
+    assert "error: late.rules: what happened breaks in-time (line 1): " in late.err
+    assert not json.loads(late.out)["rules"][0]["kept"]

@@ -79,6 +79,7 @@ def test_the_example_runs_and_is_recorded(tmp_path: Path) -> None:
     assert any(row["result"].endswith("mosaic.pgm") for row in rows)
 
 
+@pytest.mark.slow
 def test_the_second_run_plans_with_what_the_first_measured(tmp_path: Path) -> None:
     (tmp_path / "guess.py").write_text(GUESS)
     planned = []
@@ -122,7 +123,7 @@ def test_a_failing_task_shows_its_error_and_keeps_other_results(tmp_path: Path) 
 def test_an_interrupt_ends_all_workers_and_exits_130(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     process = subprocess.Popen(
-        [sys.executable, "-m", "headrace.cli", "run", "slow.py", "--workers", "2"],
+        [sys.executable, "-m", "headrace.cli", "run", "slow.py", "--workers", "2", "-s", "dask"],
         cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
@@ -183,3 +184,39 @@ def test_an_online_scheduler_of_ones_own(tmp_path: Path) -> None:
     ended = headrace(*case, "-s", "own.py:FirstHost", "--json", cwd=tmp_path)
     assert ended.code == 0, ended.err
     assert len({task["host"] for task in json.loads(ended.out)["tasks"]}) == 1
+
+
+PAIR = """
+name = "pair"
+[[site]]
+name = "here"
+bandwidth = "1 Gbit/s"
+[[site.host]]
+name = "w0"
+price = 3600
+watts = 10
+[[site.host]]
+name = "{second}"
+price = 3600
+watts = 10
+"""
+
+
+@pytest.mark.slow
+def test_a_described_platform_gives_cost_and_energy(tmp_path: Path) -> None:
+    (tmp_path / "p.py").write_text(
+        "import headrace as hr\nprogram = hr.Program()\n"
+        "for k in range(4):\n    program.task(None, name=f't{k}', work=0.1)\n"
+    )
+    (tmp_path / "pair.toml").write_text(PAIR.format(second="w1"))
+    (tmp_path / "other.toml").write_text(PAIR.format(second="elsewhere"))
+    case = ("run", "p.py:program", "--emulate", "--workers", "2", "--json", "--platform")
+    ended = headrace(*case, "pair.toml", cwd=tmp_path)
+    assert ended.code == 0, ended.err
+    told = json.loads(ended.out)
+    busy = sum(task["finish"] - task["start"] for task in told["tasks"])
+    assert told["cost"] == pytest.approx(busy)
+    assert told["energy"] == pytest.approx(10 * busy)
+    refused = headrace(*case, "other.toml", cwd=tmp_path)
+    assert refused.code == 2
+    assert "no worker for host elsewhere" in refused.err

@@ -35,6 +35,7 @@ def test_replays_of_a_plan_can_be_repeated_one_by_one(folder: Path) -> None:
     assert one["planned"] == found["planned"]
 
 
+@pytest.mark.slow
 def test_runs_under_an_online_scheduler_are_the_same_each_time(folder: Path) -> None:
     case = ("sra.json.gz", "--on", "lab.toml", "-s", "workqueue", "--faults", "kill=1@30%", "--runs", "6")
     first, again = (headrace("simulate", *case, "--json", cwd=folder) for _ in range(2))

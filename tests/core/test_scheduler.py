@@ -20,7 +20,7 @@ from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.online.adapter import make_scheduler
 from headrace.planners.registry import make
-from headrace.runtime.dask_plugin import warm_up
+from headrace.runtime.warm_up import warm_up
 
 LAB = Platform.pairwise([1.0, 1.0], bandwidth=1.0)
 

@@ -130,9 +130,9 @@ def test_commands_are_written_but_never_become_runnable(
     for task, run in zip(
         program.tasks.values(), json.loads(path.read_bytes())["workflow"]["execution"]["tasks"], strict=True
     ):
-        if "command" in run:
-            argv = task.body.argv  # type: ignore[union-attr]
-            assert run["command"]["arguments"] == list(argv[1:] if argv[0] == task.kind else argv)
+        argv = task.body.argv  # type: ignore[union-attr]
+        if argv:
+            assert [run["command"]["program"], *run["command"]["arguments"]] == list(argv)
 
 
 def test_gzipped_output_is_the_same_every_time(tmp_path: Path) -> None:

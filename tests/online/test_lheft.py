@@ -1,5 +1,7 @@
 """L-HEFT as it runs: ranks, locality, buffering, rebalancing, joins and losses."""
 
+from types import SimpleNamespace
+
 import numba
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.initial_state import make_state, make_static_problem
 from headrace.core.records import RunRecords
 from headrace.core.scheduler import WakeConditions
-from headrace.core.state import CoordinatorState, StaticProblem
+from headrace.core.state import BALANCED, IDLE_HOSTS, CoordinatorState, StaticProblem
 from headrace.core.transitions.balance import least_queues_left, queues_left
 from headrace.core.transitions.wake import compiled_wake, is_asked_for
 from headrace.experiment.dataflow import jacobi
@@ -300,6 +302,7 @@ def test_a_host_that_was_idle_long_is_not_taken_for_soon_idle():
     state.predicted[:] = 50.0
     state.backlog[0], state.last_completion[0], state.busy_cores[0] = 50.0, 0.0, 1
     state.core_task[0], state.run_host[0], state.run_start[0] = 0, 0, 100.0
+    state.load[0], state.counters[IDLE_HOSTS] = BALANCED, 0
     records = RunRecords(problem, state)
 
     def asked(now: float, within: float) -> bool:
@@ -347,3 +350,10 @@ def test_just_in_time_takes_the_fastest_free_host():
         program.task(None, work=6.0)
     run = simulate_scheduler(program.graph, hr.Platform.pairwise([1.0, 3.0, 2.0], bandwidth=1e6), Workqueue())
     assert run.executed.host.tolist() == [1, 2]
+
+
+def test_the_mean_follows_which_hosts_are_up_and_not_how_many():
+    rates, scheduler = np.array([[1.0, 2.0, 4.0]]), LHeft()
+    first = scheduler._mean_seconds(SimpleNamespace(hosts_up=np.array([True, True, False])), rates)
+    then = scheduler._mean_seconds(SimpleNamespace(hosts_up=np.array([False, True, True])), rates)
+    assert (first.tolist(), then.tolist()) == ([0.75], [0.375])

@@ -94,20 +94,6 @@ def test_a_run_is_kept_as_it_happened(tmp_path):
         assert record.dropped_rules(row.id) == [RuleDropped(2.0, "on-h0", "host 'h0' left at 2 s")]
 
 
-def test_a_record_without_the_table_of_dropped_rules_gets_it(tmp_path):
-    with Record.open(tmp_path):
-        pass
-    with sqlite3.connect(tmp_path / FILE_NAME) as old:
-        old.execute("DROP TABLE dropped_rules")
-    with (
-        Record.open(tmp_path) as record,
-        record.begin("edges", two_tasks().graph, PLATFORM, "heft") as run,
-    ):
-        run.observe(RuleDropped(2.0, "on-h0", "why"))
-        run.finish("done")
-        assert [event.rule for event in record.dropped_rules(run.id)] == ["on-h0"]
-
-
 def test_measurements_come_oldest_first_and_only_of_what_went_well(tmp_path):
     program = two_tasks()
     with Record.open(tmp_path, clock=ticking()) as record:

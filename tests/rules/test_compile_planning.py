@@ -127,7 +127,7 @@ def test_best_is_never_worse_than_single_planners(contention: str) -> None:
     )
     problem = Problem(program.graph, platform, rules=rules)
     judge = Judge.of(problem)
-    key = judge.key(hr.plan(program, platform, "best", rules=rules, time=1.0))
+    key = judge.key(hr.plan(program, platform, "best", rules=rules, time=1.5))
     assert key[0] == 0
     for name in ("heft", "minmin", "round-robin", "single-host", "auto"):
         assert not better(judge.key(hr.plan(program, platform, name, rules=rules)), key), name

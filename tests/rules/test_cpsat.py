@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 
 from headrace.model.check import check
@@ -14,24 +11,11 @@ from headrace.rules.cpsat import ROUNDING, solve
 from headrace.rules.cpsat_terms import CannotExpress
 from headrace.rules.parser import parse_rules
 from headrace.rules.semi_active import schedule_space
-from rules.brute_force import Case, best, case
+from rules.brute_force import best, case
 
 
-def with_moments(problem: Case, seed: int) -> Case:
-    """The same problem with some tasks of no run time, on hosts of two cores."""
-    rng = np.random.default_rng(seed)
-    work = np.where(rng.random(problem.graph.n_tasks) < 0.4, 0.0, problem.graph.work)
-    sites = tuple(
-        replace(site, hosts=tuple(replace(host, cores=2) for host in site.hosts))
-        for site in problem.platform.sites
-    )
-    return problem._replace(
-        graph=problem.graph.with_work(work), platform=replace(problem.platform, sites=sites)
-    )
-
-
-def require_optimum(seed: int, moments: bool = False) -> None:
-    problem = with_moments(case(seed), seed) if moments else case(seed)
+def require_optimum(seed: int) -> None:
+    problem = case(seed)
     wanted = best(problem).score
     found = solve(problem.rules, schedule_space(problem.graph, problem.platform), time=100)
     assert found.exact
@@ -49,17 +33,6 @@ def require_optimum(seed: int, moments: bool = False) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_it_equals_enumeration(seed: int) -> None:
     require_optimum(seed)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_tasks_of_no_run_time_on_several_cores(seed: int) -> None:
-    require_optimum(seed, moments=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6, 150))
-def test_tasks_of_no_run_time_on_several_cores_in_all_cases(seed: int) -> None:
-    require_optimum(seed, moments=True)
 
 
 @pytest.mark.slow

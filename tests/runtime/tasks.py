@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -73,7 +75,7 @@ class Lazy(Online):
     name = "lazy"
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
-        return super().react(view, events) if isinstance(events[0], Started) else []
+        return super().react(view, events) if any(isinstance(e, Started) for e in events) else []
 
 
 class Later:
@@ -182,3 +184,14 @@ def wait_for_file(path: str) -> int:
     while not Path(path).exists() and time.monotonic() < end:
         time.sleep(0.02)
     return int(Path(path).exists())
+
+
+def start_sleeper(groups: int) -> subprocess.Popen[bytes]:
+    """A session whose leader has started sleepers, each in its own process group; it prints their ids."""
+    code = (
+        "import subprocess, time, sys\n"
+        f"made = [subprocess.Popen(['sleep', '100'], process_group=0).pid for _ in range({groups})]\n"
+        "print(*made, flush=True)\n"
+        "time.sleep(100)\n"
+    )
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)

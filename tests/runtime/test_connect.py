@@ -123,6 +123,7 @@ def join(tls: tuple[str, Path]) -> Cluster:
         time.sleep(0.2)
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_conforms(tls: tuple[str, Path]) -> None:
     with join(tls) as cluster:
         check_backend(cluster, seeds=(3, 4))

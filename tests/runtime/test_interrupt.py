@@ -42,7 +42,11 @@ def wait_until(condition: object, seconds: float = 30.0) -> None:
     assert condition()  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill"])
+@pytest.mark.parametrize(
+    "how",
+    [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)],
+    ids=["Ctrl-C", "kill"],
+)
 def test_nothing_stays_behind(how: signal.Signals, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import json
 import sys
 from pathlib import Path
@@ -11,65 +12,31 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from headrace.model.errors import BadFile, TaskFailed
+from headrace.model.errors import TaskFailed
 from headrace.model.program import Program
 from headrace.runtime.cluster import Cluster
 from headrace.runtime.files import FileData
-from headrace.runtime.results import write_results
+from headrace.runtime.results import encode
 
 from .tasks import RoundRobin, finished
 
 MOSAIC = Path(__file__).parents[2] / "examples" / "mosaic.py"
 
 
-def program_with(paths: dict[str, str | None]) -> Program:
-    program = Program("results")
-    for name, path in paths.items():
-        program.task(print, outputs=[name])
-        program.output(name, path)
-    return program
-
-
-def test_each_type_has_its_form(tmp_path: Path) -> None:
-    results = {
-        "raw": b"\x00\x01",
-        "file": FileData("n", b"abc"),
-        "text": "grüße\r\n",
-        "array": np.arange(6).reshape(2, 3),
-        "plain": {"mean": 0.5, "names": ["a"]},
-        "number": np.float64(2.5),
-        "kept": object(),
-    }
-    program = program_with({name: None if name == "kept" else f"deep/{name}" for name in results})
-    written = write_results(program, results, tmp_path)
-    assert written == {name: tmp_path / "deep" / name for name in results if name != "kept"}
-    assert written["raw"].read_bytes() == b"\x00\x01"
-    assert written["file"].read_bytes() == b"abc"
-    assert written["text"].read_bytes() == "grüße\r\n".encode()
-    assert np.load(written["array"]).tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert json.loads(written["plain"].read_text()) == {"mean": 0.5, "names": ["a"]}
-    assert written["number"].read_text() == "2.5\n"
-    assert sorted(p.name for p in (tmp_path / "deep").iterdir()) == sorted(written)
+def test_each_type_has_its_form() -> None:
+    assert encode(b"\x00\x01", "x") == (b"\x00\x01", ".bin")
+    assert encode(FileData("n.png", b"abc"), "x") == (b"abc", ".png")
+    assert encode("grüße\r\n", "x") == ("grüße\r\n".encode(), ".txt")
+    content, suffix = encode(np.arange(6).reshape(2, 3), "x")
+    assert (np.load(io.BytesIO(content)).tolist(), suffix) == ([[0, 1, 2], [3, 4, 5]], ".npy")
+    assert json.loads(encode({"mean": 0.5, "names": ["a"]}, "x")[0]) == {"mean": 0.5, "names": ["a"]}
+    assert encode(np.float64(2.5), "x") == (b"2.5\n", ".json")
 
 
 @pytest.mark.parametrize("value", [object(), float("nan"), np.array([object()]), {1, 2}])
-def test_other_values_are_refused_and_nothing_is_written(value: object, tmp_path: Path) -> None:
-    program = program_with({"good": "good.txt", "odd": "odd"})
+def test_other_values_are_refused(value: object) -> None:
     with pytest.raises(TaskFailed, match=r"result 'odd': a \w+ cannot be written"):
-        write_results(program, {"good": "x", "odd": value}, tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(BadFile, match="taken: cannot be written"):
-        write_results(program_with({"x": "taken"}), {"x": "text"}, tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == ["taken"]
-
-
-def test_results_of_a_failed_run_are_written_as_far_as_they_are_there(tmp_path: Path) -> None:
-    program = program_with({"x": "x.txt", "y": "y.txt"})
-    assert write_results(program, {"x": "text"}, tmp_path) == {"x": tmp_path / "x.txt"}
+        encode(value, "result 'odd'")
 
 
 def load(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -88,7 +55,9 @@ def test_mosaic(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     outcome = cluster.execute(program, RoundRobin(), timeout=60)
     assert outcome.errors == ()
     assert len(finished(outcome.events)) == len(program.tasks) == 42
-    write_results(program, outcome.results, tmp_path)
+    for item in program.results():
+        if item.path is not None:
+            (tmp_path / item.path).write_bytes(encode(outcome.results[item.name], item.name)[0])
     assert (tmp_path / "mosaic.pgm").read_bytes().startswith(b"P5 1152 1152 255\n")
     assert (tmp_path / "mosaic.pgm").stat().st_size == 17 + 1152 * 1152
     edges = np.load(tmp_path / "edges.npy")

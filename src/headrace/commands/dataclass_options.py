@@ -102,8 +102,12 @@ class Option:
         if self.hint is bool:
             kind: Any = bool
             names[0] += f"/--no-{self.name.removeprefix('--')}" if default else ""
-        elif get_origin(self.hint) is tuple:
-            kind, default = list[str], [as_text(value) for value in default]
+        elif _is_tuple(self.hint):
+            kind, default = (
+                (list[str] | None, None)
+                if default is None
+                else (list[str], [as_text(value) for value in default])
+            )
         else:
             optional = default is None
             kind, default = (str | None, None) if optional else (str, as_text(default))
@@ -199,14 +203,20 @@ def _number(kind: Callable[[str], float], text: str) -> float | None:
 
 def alternatives(hint: Any) -> list[Any]:
     """The types that a value may have, choices first and text last; for a tuple, those of its elements."""
-    if get_origin(hint) is tuple:
-        return alternatives(get_args(hint)[0])
+    if _is_tuple(hint):
+        (of,) = (kind for kind in (hint, *get_args(hint)) if get_origin(kind) is tuple)
+        return alternatives(get_args(of)[0])
     found = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     given = [kind for kind in found if kind is not NoneType]
     for kind in given:
         if not _is_choice(kind) and kind not in METAVARS:
             raise TypeError(f"an option cannot be of type {kind}")
     return sorted(given, key=lambda kind: (kind in (str, Path), not _is_choice(kind)))
+
+
+def _is_tuple(hint: Any) -> bool:
+    """Whether the option may be repeated; a tuple or None may also be left out."""
+    return get_origin(hint) is tuple or any(get_origin(kind) is tuple for kind in get_args(hint))
 
 
 def _is_choice(kind: Any) -> bool:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from headrace.runtime.cluster import Cluster
     from headrace.runtime.execute import Outcome
 
-PLANNING_SECONDS = 2.0
+PLANNING_SECONDS = 1.0
 SPEEDS = (4.0, 2.0, 1.0, 1.0)
-STRETCH = 20.0
+STRETCH = 18.0
 """A worker of speed s makes each task last STRETCH / s times its CPU time: four of them fit on two cores."""
 
 

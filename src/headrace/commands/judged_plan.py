@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from headrace.commands.console import print_table
+from headrace.model.errors import RuleBroken
 
 if TYPE_CHECKING:
     from headrace.model.graph import Graph
@@ -31,6 +33,20 @@ class JudgedPlan:
 
         listed = rules_json(self.verdicts, self.makespan, self.costs)
         return {"rules_file": self.file, "rules": listed, "score": score(self.verdicts)}
+
+    def require_kept(self, dropped: Collection[str] = ()) -> None:
+        """
+        Raises:
+            RuleBroken: What happened breaks a requirement that the run has not left out.
+        """
+        broken = [v for v in self.verdicts if v.importance == "requirement" and not v.kept]
+        for verdict in broken:
+            if verdict.name not in dropped:
+                raise RuleBroken(
+                    f"what happened breaks {verdict.name} (line {verdict.line}): {verdict.first_miss}",
+                    where=self.file,
+                    hint="relax the rule, or plan with estimates closer to what happened",
+                )
 
     def print(self) -> None:
         """A table with a line for each rule."""

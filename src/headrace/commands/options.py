@@ -64,12 +64,15 @@ class Pictures:
         return [("chart", self.gantt), ("trace", self.trace)]
 
 
-def read_program(spec: str) -> Program:
-    """The program of a file or of `file.py:name`, with its graph built and progress shown on a terminal."""
+def read_program(spec: str, *, commands: bool = False) -> Program:
+    """The program of a file or of `file.py:name`, with its graph built and progress shown on a terminal.
+
+    With `commands`, tasks of a WfFormat file execute its commands.
+    """
     from headrace.formats.loading import load_program
 
     with progress(f"reading {spec}"):
-        program = load_program(spec)
+        program = load_program(spec, commands=commands)
         _ = program.graph
     return program
 

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from headrace.arrays.compile_notice import Notice, compile_notice
 from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.judged_plan import JudgedPlan
-from headrace.commands.options import JsonOption, Pictures, ProgramArg, read_program, read_rule_file
+from headrace.commands.options import (
+    JsonOption,
+    Pictures,
+    ProgramArg,
+    draw_plan,
+    read_program,
+    read_rule_file,
+)
+from headrace.commands.run_progress import watching
 from headrace.core.replan_policy import WhenImpossible
 from headrace.execution import Run
 from headrace.execution import run as execute
+from headrace.formats.loading import executable_commands
 from headrace.model.errors import UsageError
-from headrace.model.events import DataMoved, Event, HostLeft, RuleDropped, TaskFinished
-from headrace.model.plan import Plan
+from headrace.model.events import DataMoved, Event, RuleDropped, TaskFinished
 from headrace.model.program import Program
 from headrace.model.units import plural, show_size, show_time
 from headrace.model.usage import Usage, usage_of_run
+from headrace.record.launch import Emulation, ProgramSource
 from headrace.report.usage import usage_rows
+from headrace.resuming import Preview, preview_run
 from headrace.rules.tree import RuleSet
+from headrace.run_platform import UNKNOWN
+from headrace.runtime.run_policy import RunPolicy
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,14 @@ class RunOptions:
         metavar="LIST",
         default_text="no emulation",
     )
+    platform: Path | None = option(
+        None,
+        "--platform",
+        "A file that describes the workers and their links; hosts are matched by worker name or address.",
+        metavar="FILE",
+        default_text="measured",
+    )
+    learn: bool = option(True, "--learn", "Estimate run times, sizes and links from earlier runs.")
     emulate: bool = option(
         False, "--emulate", "Replace each task with one that takes the same time and produces as much data."
     )
@@ -74,8 +92,17 @@ class RunOptions:
     size_scale: float | None = option(
         None, "--size-scale", "With --emulate: factor on data sizes.", default_text="--time-scale"
     )
+    allow_commands: bool = option(
+        False,
+        "--allow-commands",
+        "Execute the commands of a WfFormat file; use it only on files that you trust.",
+    )
     burn: bool = option(False, "--burn", "With --emulate: use the CPU instead of sleeping.")
     output: Path = option(Path(), "--output", "Folder for result files.", short="-o", metavar="FOLDER")
+    dry_run: bool = option(
+        False, "--dry-run", "Print the plan and what would run; execute nothing and record nothing."
+    )
+    policy: RunPolicy = field(default_factory=RunPolicy)
     tls_ca: Path | None = option(
         None, "--tls-ca", "Certificate authority of a tls:// cluster.", metavar="FILE"
     )
@@ -92,7 +119,10 @@ class RunOptions:
 def run(program: ProgramArg, options: RunOptions, pictures: Pictures, as_json: JsonOption = False) -> None:
     """Run the program and print the outcome; the exit code is 1 if a task failed."""
     require_outputs(*pictures.files)
-    code = run_program(read_program(program), options, pictures, as_json)
+    if options.emulate and options.allow_commands:
+        raise UsageError("--emulate and --allow-commands exclude each other", hint="leave one out")
+    found = read_program(program, commands=options.allow_commands)
+    code = run_program(found, options, pictures, as_json, program)
     if code:
         raise typer.Exit(code)
 
@@ -102,59 +132,124 @@ def run_program(
     options: RunOptions,
     pictures: Pictures,
     as_json: bool,
+    spec: str = "",
 ) -> int:
-    """Run, show progress and the outcome; return the exit code."""
+    """Run, show progress and the outcome; return the exit code.
+
+    `spec` is where the program was read from, for `headrace resume`.
+    """
+    emulation = None
     if options.emulate:
         from headrace.runtime.emulate import emulate
 
         program = emulate(
             program, time_scale=options.time_scale, size_scale=options.size_scale, burn=options.burn
         )
+        emulation = Emulation(options.time_scale, options.size_scale, options.burn)
     else:
-        _require_bodies(program, options)
+        _require_bodies(program, options, spec)
     rules = read_rule_file(options.rules)
     if rules is None and options.when_impossible != RunOptions().when_impossible:
         raise UsageError("--when-impossible has no effect without rules", hint="add --rules FILE")
+    wanted = _wanted(options, rules)
+    if options.dry_run:
+        return show_preview(preview_run(program, **wanted), pictures, as_json)
     events: list[Event] = []
-    with (
-        _progress(len(program.tasks)) as (planned, advance),
-        compile_notice(Notice(progress=lambda text: None)),
-    ):
-
-        def observe(event: Event) -> None:
-            events.append(event)
-            advance(event)
-
+    with watching(len(program.tasks), events) as listeners:
         done = execute(
             program,
-            options.on,
-            options.scheduler,
-            rules=rules,
-            when_impossible=options.when_impossible,
-            workers=options.workers,
-            speeds=read_speeds(options.speeds),
-            stretch=1.0
-            if options.speeds is None or options.emulate
-            else max(read_speeds(options.speeds) or [1.0]),
-            tls=options.tls,
-            output=options.output,
-            learn=not options.emulate,
-            observe=observe,
-            planned=planned,
+            **wanted,
+            source=ProgramSource(spec, emulation, options.allow_commands) if spec else None,
+            **listeners,
         )
+    return report(done, events, len(program.tasks), pictures, as_json, rules)
+
+
+def _wanted(options: RunOptions, rules: RuleSet | None) -> dict[str, Any]:
+    """Parameters of `headrace.run`."""
+    speeds = parse_speeds(options.speeds)
+    return {
+        "on": options.on,
+        "scheduler": options.scheduler,
+        "rules": rules,
+        "when_impossible": options.when_impossible,
+        "workers": options.workers,
+        "speeds": speeds,
+        "stretch": 1.0 if speeds is None or options.emulate else max(speeds),
+        "platform": options.platform,
+        "tls": options.tls,
+        "output": options.output,
+        "learn": options.learn and not options.emulate,
+        "policy": options.policy,
+    }
+
+
+def report(
+    done: Run,
+    events: list[Event],
+    tasks: int,
+    pictures: Pictures,
+    as_json: bool,
+    rules: RuleSet | None = None,
+) -> int:
+    """Draw and print the outcome of a run; returns the exit code."""
     _draw(done, events, pictures)
     judged = None if rules is None else _judged(done, rules)
     with results_beside(*pictures.files):
         if as_json:
             print_json(to_json(done) | ({} if judged is None else judged.facts()))
         else:
-            _show(done, len(program.tasks), pictures)
+            _show(done, tasks, pictures)
             if judged is not None:
                 judged.print()
+    for error in list(done.unwritten.values())[1:]:
+        sys.stderr.write(f"error: {error}\n")
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
+        sys.stderr.write(f"to go on from what is committed: headrace resume {done.id}\n")
         return done.failure.exit_code
+    if judged is not None:
+        judged.require_kept([e.rule for e in done.outcome.events if isinstance(e, RuleDropped)])
     return 0
+
+
+def show_preview(found: Preview, pictures: Pictures, as_json: bool) -> int:
+    """Print what a run would do; returns the exit code."""
+    if found.plan is not None:
+        draw_plan(found.plan, pictures)
+    with results_beside(*pictures.files):
+        if as_json:
+            print_json(_preview_facts(found))
+            return 0
+        rows = [["scheduler", found.scheduler], ["tasks to run", str(len(found.tasks))]]
+        if found.reused:
+            rows.append(["tasks reused", str(len(found.reused))])
+        if found.plan is not None:
+            rows.append(["planned", show_time(found.plan.makespan)])
+            rows.append(["lower bound", show_time(found.plan.bound)])
+        print_table([], rows + file_rows(pictures.named))
+        if found.plan is not None:
+            planned = [[t.id, t.host, show_time(t.start), show_time(t.finish)] for t in found.plan.tasks()]
+            print_table(["task", "host", "start", "finish"], planned)
+        if found.commands:
+            print_table(["task", "command"], [[task, shlex.join(argv)] for task, argv in found.commands])
+    return 0
+
+
+def _preview_facts(found: Preview) -> dict[str, Any]:
+    plan = found.plan
+    return {
+        "dry_run": True,
+        "scheduler": found.scheduler,
+        "makespan": None if plan is None else plan.makespan,
+        "bound": None if plan is None else plan.bound,
+        "to_run": list(found.tasks),
+        "reused": list(found.reused),
+        "commands": {task: list(argv) for task, argv in found.commands},
+        "tasks": []
+        if plan is None
+        else [{"id": t.id, "host": t.host, "start": t.start, "finish": t.finish} for t in plan.tasks()],
+    }
 
 
 def _judged(done: Run, rules: RuleSet) -> JudgedPlan:
@@ -168,10 +263,16 @@ def _judged(done: Run, rules: RuleSet) -> JudgedPlan:
     return JudgedPlan(rules.source, evaluate(rules, done.graph, done.platform, schedule), done.makespan)
 
 
-def _require_bodies(program: Program, options: RunOptions) -> None:
+def _require_bodies(program: Program, options: RunOptions, spec: str) -> None:
     if (options.time_scale, options.size_scale, options.burn) != (1.0, None, False):
         raise UsageError("--time-scale, --size-scale and --burn require --emulate", hint="add --emulate")
     bare = next((t.name for t in program.tasks.values() if t.body is None), None)
+    if bare is not None and spec and executable_commands(spec):
+        raise UsageError(
+            f"the commands of this file are not executed unless you allow it, such as that of task {bare!r}",
+            where=program.name,
+            hint="add --allow-commands if you trust the file, or --emulate to run emulated tasks",
+        )
     if bare is not None:
         raise UsageError(
             f"task {bare!r} has nothing to execute",
@@ -180,9 +281,9 @@ def _require_bodies(program: Program, options: RunOptions) -> None:
         )
 
 
-def read_speeds(text: str | None) -> list[float] | None:
+def parse_speeds(text: str | None) -> list[float] | None:
     """
-    >>> read_speeds("4,2,1,1")
+    >>> parse_speeds("4,2,1,1")
     [4.0, 2.0, 1.0, 1.0]
     """
     if text is None:
@@ -196,47 +297,6 @@ def read_speeds(text: str | None) -> list[float] | None:
     if not all(0 < speed < 1e6 for speed in speeds):
         raise UsageError(f"--speeds is {text!r}", hint="give positive numbers")
     return speeds
-
-
-Planned = Callable[[Plan | None], None]
-Advance = Callable[[Event], None]
-
-
-@contextmanager
-def _progress(tasks: int) -> Iterator[tuple[Planned, Advance]]:
-    """A progress bar on a terminal; elsewhere a line for each tenth of the tasks."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    terminal = sys.stderr.isatty()
-    with Progress(*columns, console=Console(stderr=True), disable=not terminal, transient=True) as bar:
-        line = bar.add_task("starting workers", total=tasks)
-        finished: set[str] = set()
-
-        def planned(plan: Plan | None) -> None:
-            text = "running" if plan is None else f"running (planned {show_time(plan.makespan)})"
-            bar.update(line, description=text)
-
-        def advance(event: Event) -> None:
-            if isinstance(event, HostLeft):
-                bar.console.print(
-                    f"worker {event.host} is gone; its tasks were moved to other workers", highlight=False
-                )
-            if isinstance(event, RuleDropped):
-                bar.console.print(str(event), highlight=False)
-            if not isinstance(event, TaskFinished):
-                return
-            finished.add(event.task)
-            bar.update(line, completed=len(finished))
-            if (
-                not terminal
-                and tasks >= 10
-                and len(finished) * 10 // tasks > (len(finished) - 1) * 10 // tasks
-            ):
-                sys.stderr.write(f"{len(finished)} of {tasks} tasks\n")
-
-        yield planned, advance
 
 
 def _draw(done: Run, events: list[Event], pictures: Pictures) -> None:
@@ -260,9 +320,17 @@ def _show(done: Run, tasks: int, pictures: Pictures) -> None:
         rows.append(["planned", show_time(done.plan.makespan)])
     if done.bound is not None:
         rows.append(["lower bound", f"{show_time(done.bound)}, with run times as measured"])
+    if done.deviations is not None:
+        rows.append(["difference" if done.plan is not None else "time spent", done.deviations.text()])
+    if done.sources is not None:
+        rows.append(["run times", done.sources.run_times])
+        rows.append(["links", done.sources.links])
+        if done.sources.engine != UNKNOWN:
+            rows.append(["engine", done.sources.engine])
     unfinished = len(done.outcome.not_run)
     rows += [
         ["tasks", f"{tasks - unfinished} of {tasks}"],
+        *([["reused", f"{len(done.reused)} of these were committed before"]] if done.reused else []),
         ["data moved", f"{show_size(sum(moved))} in {plural(len(moved), 'transfer')}"],
         *(list(row) for row in usage_rows(_usage(done))),
     ]
@@ -282,6 +350,7 @@ def to_json(done: Run) -> dict[str, Any]:
         "planned": None if done.plan is None else done.plan.makespan,
         "bound": done.bound,
         "scheduler": done.scheduler,
+        **done.report(),
         "tasks": [
             {"id": e.task, "host": e.host, "start": e.start, "finish": e.time}
             for e in done.outcome.events
@@ -290,6 +359,8 @@ def to_json(done: Run) -> dict[str, Any]:
         "failed": [{"task": e.task, "host": e.host, "error": e.error} for e in done.outcome.errors],
         "not_run": [task for task in done.outcome.not_run if task not in failed],
         "results": {name: str(path) for name, path in done.files.items()},
+        "unwritten": {name: str(error) for name, error in done.unwritten.items()},
+        "reused": list(done.reused),
         **({"dropped_rules": dropped} if dropped else {}),
     } | _usage(done).facts()
 

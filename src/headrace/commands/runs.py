@@ -1,7 +1,9 @@
-"""`headrace runs`: what the record holds."""
+"""`headrace runs`: what the record holds, and whether it is intact."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -9,26 +11,43 @@ import typer
 
 from headrace.commands.console import print_json, print_table
 from headrace.commands.options import JsonOption
-from headrace.model.units import show_size, show_time
+from headrace.model.errors import UsageError
+from headrace.model.units import plural, show_size, show_time
 from headrace.record import Record
+from headrace.record.verify import Verified, verify
 
 _TIMES = ("makespan", "bound", "start", "finish")
-_SIZES = ("read", "written")
+_SIZES = ("read", "written", "size")
 
 
 def runs(
     run_id: Annotated[
         str | None,
         typer.Argument(
-            metavar="RUN", help="Show the tasks of this run and their errors.", show_default=False
+            metavar="RUN",
+            help="Show the tasks of this run, or of the `last`, their errors, and what was kept.",
+            show_default=False,
         ),
     ] = None,
+    verified: Annotated[
+        bool, typer.Option("--verify", help="Compute the checksums of the run's files again.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the runs of the record, or the tasks of one."""
+    """Print the runs of the record, or what it has of one."""
+    if verified:
+        if run_id is None:
+            raise UsageError("--verify needs a run", hint="headrace runs --verify last")
+        _verify(run_id, as_json)
+        return
     headers, rows = runs_rows() if run_id is None else run_rows(run_id)
+    facts = {} if run_id is None else run_facts(run_id)
+    report = {} if run_id is None else run_report(run_id)
     if as_json:
-        print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows]})
+        print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows], **facts, **report})
+        return
+    if run_id is None and not rows:
+        typer.echo("no runs yet", err=True)
         return
     shown = [h for h in headers if h != "error"]
     print_table(
@@ -38,6 +57,10 @@ def runs(
         told = dict(zip(headers, row, strict=True))
         if told.get("error"):
             typer.echo(f"task {told['task']!r} failed on {told['host']}: {told['error']}")
+    if facts:
+        _print_facts(facts)
+    if report:
+        typer.echo("\n".join(report_lines(report)))
 
 
 def runs_rows() -> tuple[list[str], list[list[Any]]]:
@@ -53,16 +76,90 @@ def runs_rows() -> tuple[list[str], list[list[Any]]]:
 
 def run_rows(run: str) -> tuple[list[str], list[list[Any]]]:
     """The executions of one run, in the order they ended; times in seconds, sizes in bytes."""
-    headers = ["task", "kind", "host", "start", "finish", "read", "written", "status", "result", "error"]
+    headers = ["task", "kind", "host", "start", "finish", "read", "written", "status", "session"]
     with Record.open() as record:
         rows = [
             [
                 *(t.task, t.kind, t.host, t.start, t.finish),
-                *(t.input_bytes, t.output_bytes, t.status, t.location, t.error),
+                *(t.input_bytes, t.output_bytes, t.status, t.session, t.location, t.error),
             ]
             for t in record.tasks(run)
         ]
-    return headers, rows
+    return [*headers, "result", "error"], rows
+
+
+def run_facts(run: str) -> dict[str, Any]:
+    """The sessions of a run, its result files with their checksums, and what it has kept."""
+    with Record.open() as record:
+        return {
+            "sessions": [
+                {"number": s.number, "started": _date(s.started), "host": s.host}
+                for s in record.sessions(run)
+            ],
+            "results": [asdict(row) for row in record.results(run)],
+            "kept": [
+                {"item": k.item, "size": k.size, "file": k.file, "checksum": k.checksum}
+                for k in record.kept(run)
+            ],
+        }
+
+
+def _print_facts(facts: dict[str, Any]) -> None:
+    if facts["results"]:
+        print_table(
+            ["result", "file", "size", "checksum (BLAKE2b-256)"],
+            [
+                [r["item"], r["location"], show_size(r["size"]), r["checksum"] or "none"]
+                for r in facts["results"]
+            ],
+        )
+    kept = facts["kept"]
+    size = show_size(float(sum(k["size"] for k in kept)))
+    typer.echo(f"kept: {plural(len(kept), 'item')}, {size}; sessions: {len(facts['sessions'])}")
+
+
+def _verify(run: str, as_json: bool) -> None:
+    with Record.open() as record:
+        found = verify(record, run)
+    if as_json:
+        print_json({"run": found.run, "intact": found.intact, "problems": found.problems})
+    else:
+        _print_verified(found)
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _print_verified(found: Verified) -> None:
+    if found.problems:
+        print_table(
+            ["what", "name", "problem"], [[p["what"], p["name"], p["problem"]] for p in found.problems]
+        )
+    typer.echo(f"run {found.run}: {found.intact} intact, {len(found.problems)} not")
+
+
+def run_report(run: str) -> dict[str, Any]:
+    """Where the figures of a run came from, and its makespan by cause; empty if that is not recorded."""
+    from headrace.record.run_reports import report_of
+
+    with Record.open() as record:
+        report = report_of(record, run)
+    return {key: report[key] for key in ("sources", "deviations") if key in report}
+
+
+def report_lines(report: Mapping[str, Any]) -> list[str]:
+    """The report of a run as text.
+
+    >>> report_lines({"sources": {"links": "as given"}, "deviations": None})
+    ['links: as given']
+    """
+    from headrace.report.deviations import Deviations, Split
+
+    lines = [f"{what.replace('_', ' ')}: {text}" for what, text in (report.get("sources") or {}).items()]
+    split = report.get("deviations")
+    if split:
+        planned = None if split["planned"] is None else Split(**split["planned"])
+        lines.append(f"difference: {Deviations(planned, Split(**split['happened'])).text()}")
+    return lines
 
 
 def _date(seconds: float) -> str:

@@ -151,6 +151,8 @@ def _simulate_once(case: SimulateCase, log: Path | None, pictures: Pictures) -> 
             print_table([], [*outcome.rows, *usage, *file_rows([*pictures.named, ("log", log)])])
             if judged is not None:
                 judged.print()
+        if judged is not None:
+            judged.require_kept([] if outcome.run is None else [event.rule for event in outcome.run.dropped])
 
     return show
 

@@ -12,7 +12,7 @@ import typer
 from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, PlotOption
-from headrace.commands.run import read_speeds
+from headrace.commands.run import parse_speeds
 from headrace.commands.stream_table import live_table
 from headrace.commands.trial import load_app
 from headrace.model.units import plural, show_size, show_time
@@ -115,7 +115,7 @@ class PlaceOptions:
         powers = None
         if self.pipeline is not None:
             powers = {f.name: f.power for f in load_pipeline(self.pipeline).filters}
-        return Emulated(read_speeds(self.speeds), platform, powers, self.slower)
+        return Emulated(parse_speeds(self.speeds), platform, powers, self.slower)
 
 
 def stream(

@@ -141,6 +141,7 @@ WORKLOADS = (
             "simulate program.json --on fifo.toml -s dheft --planning 1 --links hybrid",
             "simulate program.json --on fifo.toml -s heft --events S3 --interval 5 --ahead 1",
             "simulate sweep.pst --on grid.pst -s workqueue --estimates forecast",
+            "simulate program.json --on none.toml -s lheft --rules small.rules --faults kill=b1@30%",
         ),
     ),
     Workload("co-scheduling", _plans("coschedule", "none", " --time 1") + _plans("local equal-load pull")),

@@ -8,7 +8,7 @@ passed to `Coordinator.handle`. This is the only implementation of queues, losse
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +17,7 @@ from headrace.core import state as s
 from headrace.core.constraint_arrays import constraint_arrays, passed_on, running_by_gate
 from headrace.core.estimates import Estimates
 from headrace.core.execution_policy import ExecutionPolicy
+from headrace.core.growth import grown_state, with_host
 from headrace.core.initial_state import make_state, make_static_problem
 from headrace.core.records import RunRecords
 from headrace.core.scheduler import (
@@ -36,8 +37,10 @@ from headrace.core.transitions.data import remove_copy, unblock
 from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
 from headrace.core.transitions.losses import (
     cancel,
+    copy_lost,
     host_joined,
     host_left,
+    host_paused,
     link_joined,
     link_left,
     storage_joined,
@@ -45,6 +48,7 @@ from headrace.core.transitions.losses import (
     task_released,
 )
 from headrace.core.transitions.queues import assign_all, requeue_all, requeue_tails
+from headrace.core.transitions.replication import enqueue_results, enqueue_single, replicas_due
 from headrace.core.transitions.requests import fetch_all, replicate_all, withdraw_all
 from headrace.core.transitions.wake import Wake, compiled_wake, is_asked_for, is_balance_asked_for
 from headrace.core.validation import validate
@@ -52,10 +56,12 @@ from headrace.core.view import RunView
 from headrace.model.constraints import Constraints
 from headrace.model.errors import NoPlan
 from headrace.model.events import (
+    CopyLost,
     DataMoved,
     Event,
     HostJoined,
     HostLeft,
+    HostPaused,
     LinkJoined,
     LinkLeft,
     RuleDropped,
@@ -67,7 +73,7 @@ from headrace.model.events import (
     TaskReleased,
 )
 from headrace.model.graph import Floats, Graph, Ints
-from headrace.model.platform import Platform
+from headrace.model.platform import Host, Platform
 
 # Commands from the coordinator to a back end.
 
@@ -119,7 +125,7 @@ class DropCopy:
 BackendCommand: TypeAlias = StartTask | SendItem | StopTask | AbortTransfer | DropCopy
 """Commands for back ends that start every task and transfer on the coordinator's command."""
 
-GRID_CHANGES = (Started, HostLeft, HostJoined, TaskErred)
+GRID_CHANGES = (Started, HostLeft, HostPaused, HostJoined, TaskErred, CopyLost)
 """Events after which the scheduler is always called."""
 
 
@@ -175,6 +181,11 @@ class Coordinator:
         return self.records.problem_ref, self.records.state_ref
 
     @property
+    def told(self) -> Ints:
+        """The host of each task that workers with their own queues have been told; -1 for none."""
+        return self.records.state.assigned if self._told is None else self._told
+
+    @property
     def dropped(self) -> Sequence[RuleDropped]:
         """The rules that the scheduler has left out, because they could not be kept any more."""
         left_out: Sequence[RuleDropped] = getattr(self.scheduler, "dropped", ())
@@ -198,7 +209,33 @@ class Coordinator:
         if not changed:  # otherwise call the scheduler before anything starts
             answer += self._dispatch()
         answer += self._ask_as_needed(events, changed)
-        return [*self._reassigned(before), *answer] if self.workers_queue else answer
+        if not self.workers_queue:
+            return answer
+        lost = any(isinstance(event, HostLeft) for event in events)
+        return [*self._reassigned(before), *answer, *self._replicas(), *self._replaced_replicas(lost)]
+
+    def _replaced_replicas(self, lost: bool) -> list[Command]:
+        """Copies of items that have only one left after a loss, or that are due by a step chosen after it."""
+        if not lost or not self.records.problem.policy[s.REPLICATE]:
+            return []
+        enqueue_single(*self.refs)
+        return self._replicas()
+
+    def _replicas(self) -> list[Command]:
+        """Copies that lazy replication makes now; only workers with their own queues are told so."""
+        state = self.records.state
+        if state.to_replicate_at[0] == state.to_replicate_at[1]:
+            return []
+        names, places = self.view.graph.item_names, self.view.platform.network.place_names
+        items, targets = replicas_due(*self.refs)
+        return [Replicate(names[i], places[p]) for i, p in zip(items.tolist(), targets.tolist(), strict=True)]
+
+    def replicate_every(self, levels: int) -> None:
+        """From now on, copy what every so many levels produce; 0: nothing."""
+        self.policy = replace(self.policy, replicate=levels)
+        settings = self.records.problem.policy.copy()
+        settings[s.REPLICATE] = levels
+        self.records.change(self.records.problem._replace(policy=settings), self.records.state)
 
     def unblock(self) -> list[BackendCommand | Command]:
         """Resolve a deadlock: unfinished tasks remain, but nothing is running and no event is pending.
@@ -265,6 +302,10 @@ class Coordinator:
                     copy_arrived(*self.refs, view.item_number[item], place)
             case HostLeft(host=host) if host in view.host_number:
                 host_left(*self.refs, view.host_number[host], True)
+            case HostPaused(host=host) if host in view.host_number:
+                host_paused(*self.refs, view.host_number[host])
+            case CopyLost(item=item, place=name) if self._place(name) >= 0:
+                copy_lost(*self.refs, view.item_number[item], self._place(name))
             case HostJoined(host=host) if host in view.host_number:
                 host_joined(*self.refs, view.host_number[host], event.time)
             case LinkLeft(link=link):
@@ -275,6 +316,25 @@ class Coordinator:
                 storage_left(*self.refs, view.place_number[name])
             case StorageJoined(place=name):
                 storage_joined(*self.refs, view.place_number[name])
+
+    def grow(self, host: Host) -> bool:
+        """Add a host that the platform did not have; it is down until `HostJoined`. O(tasks + copies + places^2).
+
+        Only for workers with their own queues. Returns False, and changes nothing, if the scheduler obeys
+        constraints: they were made for the hosts of the platform.
+        """
+        if self._constraints is not None or not self.workers_queue:
+            return False
+        view, old = self.view, self.records.state
+        platform, graph = with_host(view.platform, host), view.graph
+        problem = make_static_problem(graph, platform, self.policy)
+        names = view.platform.network.place_names
+        places = np.array([platform.place_of[name] for name in names], np.int32)
+        state = grown_state(problem, old, make_state(graph, platform, problem), places)
+        self.records.change(problem, state)
+        self.estimates = self.estimates.grown(graph, platform)
+        view.move_to(platform, self.estimates)
+        return True
 
     def absent_at_start(self, host: str) -> None:
         """Mark a host as absent when the run starts; its initial data becomes available when it joins."""
@@ -293,7 +353,7 @@ class Coordinator:
     def _task_finished(self, event: TaskFinished) -> None:
         view, state = self.view, self.records.state
         task, host = view.task_number[event.task], view.host_number.get(event.host, -1)
-        if host < 0 or not state.host_up[host] or state.done[task]:
+        if host < 0 or state.done[task] or not state.place_up[self.records.problem.host_place[host]]:
             return
         took = max(0.0, event.time - event.start)
         expected, factor = float(state.predicted[task]), self.scheduler.wake.misprediction
@@ -304,6 +364,8 @@ class Coordinator:
             if not state.exists[number]:  # all copies count as large as the first
                 state.size[number] = size
         task_finished(*self.refs, task, host, event.time)
+        if self.workers_queue and self.records.problem.policy[s.REPLICATE]:
+            enqueue_results(*self.refs, task)
         state.ran_for[task] = took
         one = np.array([task], np.int32), np.array([host], np.int32), np.array([took])
         self.estimates.note(np.array([event.time]), *one)

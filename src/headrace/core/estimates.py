@@ -31,6 +31,10 @@ class Estimates:
     def note(self, ended: Floats, tasks: Ints, hosts: Ints, seconds: Floats) -> None:
         """Record when these tasks finished on these hosts, and the run time of each in seconds."""
 
+    def grown(self, graph: Graph, platform: Platform) -> Estimates:
+        """Estimates for the same program on a platform with one more host, the last."""
+        return Estimates(graph, platform)
+
     def change(self, now: float, what: str, number: int, behaviour: Behaviour) -> None:
         """Record that a "host" or "link" behaves differently from now on; only measuring estimates use this."""
 
@@ -109,6 +113,13 @@ class HistoryEstimates(Estimates):
             total[kind, host] = (1 - alpha) * total[kind, host] + alpha * value
             weight[kind, host] = (1 - alpha) * weight[kind, host] + alpha
             self._changed.add(kind)
+
+    def grown(self, graph: Graph, platform: Platform) -> Estimates:
+        """The same history; the new host is believed to be as the platform says, until it has run tasks."""
+        made = HistoryEstimates(graph, platform, self.alpha)
+        made.total[:, :-1], made.weight[:, :-1] = self.total, self.weight
+        made._changed = set(np.flatnonzero(self.weight.any(axis=1)).tolist())
+        return made
 
     def rates(self, now: float) -> Floats:
         if self._changed:

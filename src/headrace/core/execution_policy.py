@@ -73,7 +73,7 @@ class ExecutionPolicy:
         default=0,
         metadata={
             "option": "--replicate",
-            "help": "Copy what every N-th level produces to a host that is not busy; 0: never.",
+            "help": "Copy data that crosses every N-th level to a host that is not busy; 0: never.",
             "metavar": "N",
             "min": 0,
         },

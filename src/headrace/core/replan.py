@@ -30,14 +30,14 @@ from headrace.core.scheduler import Command, Planner, Problem, RequeueTail, Wake
 from headrace.core.task_window import reduced
 from headrace.core.view import RunView
 from headrace.model.constraints import Constraints
-from headrace.model.events import Event, HostJoined, HostLeft, RuleDropped, Started
+from headrace.model.events import CopyLost, Event, HostJoined, HostLeft, HostPaused, RuleDropped, Started
 from headrace.model.graph import Bools, Ints
 from headrace.model.plan import Plan
 
 REPLANNED_AFTER: dict[str, tuple[type, ...]] = {
     "joins": (HostJoined,),
-    "losses": (HostLeft,),
-    "both": (HostJoined, HostLeft),
+    "losses": (HostLeft, HostPaused, CopyLost),
+    "both": (HostJoined, HostLeft, HostPaused, CopyLost),
     "neither": (),
 }
 
@@ -225,7 +225,7 @@ class Replan:
         if view.time >= self._next_event - 1e-9:
             self.interval.compare(view, self._predicted)
         up = view.hosts_up.copy()
-        if self._up is not None:
+        if self._up is not None and len(self._up) == len(up):  # else the platform has grown
             dry = self._up & up & (view.state.busy_cores == 0) & (view.state.queue_length[:-1] == 0)
             self.interval.tune(bool(dry.any()))
         self._up = up

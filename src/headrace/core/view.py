@@ -73,9 +73,6 @@ class RunView:
         starts_known: bool = True,
     ) -> None:
         self.graph = graph
-        self.platform = platform
-        self.estimates = estimates
-        """Estimated run times, speeds and sizes."""
         self.policy = policy or ExecutionPolicy()
         """How the coordinator carries out commands."""
         self.time = 0.0
@@ -84,6 +81,11 @@ class RunView:
         self._records = records
         self.task_number = {name: t for t, name in enumerate(graph.task_names)}
         self.item_number = {name: i for i, name in enumerate(graph.item_names)}
+        self.move_to(platform, estimates)
+
+    def move_to(self, platform: Platform, estimates: Estimates) -> None:
+        """Describe the same run on this platform, which may have grown since it began."""
+        self.platform, self.estimates = platform, estimates
         self.host_number = {host.name: h for h, host in enumerate(platform.hosts)}
         self.place_number = {name: p for p, name in enumerate(platform.network.place_names)}
 
@@ -174,14 +176,14 @@ class RunView:
             if up:
                 at.setdefault(place, []).append(host.name)
         found: dict[int, set[str]] = {}
-        items, places = self._copies()
+        items, places = self.copies()
         made = self.graph.producer[items] >= 0
         for item, place in zip(items[made].tolist(), places[made].tolist(), strict=True):
             if place in at:
                 found.setdefault(item, set()).update(at[place])
         return found
 
-    def _copies(self) -> tuple[Ints, Ints]:
+    def copies(self) -> tuple[Ints, Ints]:
         """Items and places of all present copies, sorted by item and place: O(copies log copies)."""
         state = self.state
         used = int(state.counters[COPIES])
@@ -281,7 +283,7 @@ class RunView:
         needed = np.zeros(graph.n_items, np.bool_)
         needed[rest.reads] = True
         needed &= (rest.producer < 0) & ~self.static.no_transfer
-        items, places = self._copies()
+        items, places = self.copies()
         reachable = new[places] >= 0
         items, places = items[reachable], places[reachable]
         later = self._later(needed, table, moving)

@@ -10,7 +10,7 @@ from headrace.formats.format import Kind
 from headrace.formats.platform_ini import Machines
 from headrace.formats.registry import detect
 from headrace.model.behaviour import GridScript
-from headrace.model.errors import BadFile, HeadraceError
+from headrace.model.errors import BadFile, HeadraceError, UsageError
 from headrace.model.pipeline import Pipeline
 from headrace.model.platform import Platform
 from headrace.model.program import Program
@@ -19,10 +19,35 @@ LOCAL = "local"
 """The platform that is this machine."""
 
 
-def load_program(spec: str | Path) -> Program:
-    """The program of a file, or of `file.py:name`, which is executed: use it only on files that you trust."""
+def load_program(spec: str | Path, *, commands: bool = False) -> Program:
+    """The program of a file, or of `file.py:name`, which is executed: use it only on files that you trust.
+
+    With `commands`, tasks of a WfFormat file execute the commands that the file has, which it otherwise does not:
+    use that only on files that you trust.
+    """
+    if commands:
+        return _with_commands(spec)
     program: Program = _load(spec, "program")
     return program
+
+
+def _with_commands(spec: str | Path) -> Program:
+    from headrace.formats import wfformat
+    from headrace.formats.wfformat_commands import read_with_commands
+
+    if detect(spec) not in wfformat.FORMATS:
+        raise UsageError(
+            "only WfFormat files have commands that must be allowed", where=str(spec), hint="leave it out"
+        )
+    return read_with_commands(spec)
+
+
+def executable_commands(spec: str | Path) -> bool:
+    """Whether a file has commands that `load_program` with `commands` would execute."""
+    from headrace.formats import wfformat
+    from headrace.formats.wfformat_commands import has_commands
+
+    return detect(spec) in wfformat.FORMATS and has_commands(spec)
 
 
 def load_platform(spec: str | Path) -> Platform:

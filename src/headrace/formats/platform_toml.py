@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,7 +33,9 @@ _TOML_LINE = re.compile(
     rb"""^[ \t]*(?:\[\[?[ \t]*[A-Za-z_]['"\w. -]*\]|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*[.=])""", re.MULTILINE
 )
 _TOP = ["name", "contention", "routing", "origin", "site", "host", "link", "pairs"]
-_SITE = ["name", "host", "bandwidth", "latency", "uplink", "uplink_latency", "storage", "uplink_trace"]
+_SITE = [
+    "name", "host", "bandwidth", "latency", "uplink", "uplink_latency", "storage", "uplink_trace", "shared_folders",
+]  # fmt: skip
 _HOST = ["name", "count", "speed", "cores", "kinds", "load", "memory", "trace", "arch", "price", "watts"]
 _LINK = ["from", "to", "bandwidth", "latency", "shared", "oneway", "trace"]
 _PAIRS = ["bandwidth", "latency"]
@@ -82,6 +85,16 @@ def write_platform(platform: Platform, path: str | Path) -> None:
     except HeadraceError as error:
         raise error.at(str(path)) from None
     write_file(path, encode_text(text, str(path)))
+
+
+def platform_text(platform: Platform) -> str:
+    """A platform as TOML, without its traces: the values that planners assume instead of them stay."""
+    sites = tuple(
+        replace(site, uplink_trace=None, hosts=tuple(replace(host, trace=None) for host in site.hosts))
+        for site in platform.sites
+    )
+    plain = replace(platform, sites=sites, links=tuple(replace(link, trace=None) for link in platform.links))
+    return "\n".join(_lines(plain, {})) + "\n"
 
 
 def _named(entry: dict[str, Any]) -> str:
@@ -137,7 +150,17 @@ def _site(table: Table, hosts: list[Table], traces: TraceFiles) -> Site:
         uplink_latency=latency or 0.0,
         storage=table.quantity("storage", "size", math.inf),
         uplink_trace=trace,
+        shared_folders=_folders(table),
     )
+
+
+def _folders(table: Table) -> tuple[str, ...]:
+    given = table.values.get("shared_folders", [])
+    if not isinstance(given, list) or not all(
+        isinstance(each, str) and each.startswith("/") for each in given
+    ):
+        raise table.wrong(f"shared_folders is {given!r}", 'give absolute paths, such as ["/data"]')
+    return tuple(given)
 
 
 def _hosts(table: Table, traces: TraceFiles) -> Iterator[Host]:
@@ -230,6 +253,8 @@ def _lines(platform: Platform, traces: dict[Behaviour, str]) -> Iterator[str]:
     for site in platform.sites:
         yield from ("", "[[site]]", f"name = {_quoted(site.name)}")
         yield from _numbers(site, ("bandwidth", "latency", "uplink", "uplink_latency", "storage"), Site("x"))
+        if site.shared_folders:
+            yield f"shared_folders = [{', '.join(map(_quoted, site.shared_folders))}]"
         yield from _trace("uplink_trace", site.uplink_trace, traces)
         if site.uplink_trace is not None and not site.uplink_latency:
             yield "uplink_latency = 0.0"

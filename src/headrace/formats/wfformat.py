@@ -8,7 +8,8 @@ How documents are interpreted:
   In 1.3 and 1.4, where each user of a file repeats its size, the writer's value is used, or else the largest.
 - Every task has a run time; tasks of 1.3 and 1.4 whose type is not `compute` may omit it (0 s).
 - No version of the schema has labels or tags of tasks; `labels` of a task (texts or numbers by name) is read in all.
-- Of commands only the name is read: nothing from a file is ever executed.
+- Of commands only the name is read here: nothing from a file is executed unless the user allows it
+  (`wfformat_commands.py`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def write_program(program: Program, path: str | Path) -> None:
     Of Python functions only the kind is written. Kinds that are not a single word go to `category` instead of
     `command.program`. Headrace's own keys, which other readers ignore: `"result": true` marks a declared result,
     `sites` of a file lists its locations or destinations, `"unknown": true` marks a file of unknown size (written as
-    0), and tasks may have `cores`, `release`, `deadline`, `archSpeeds` and `labels`.
+    0), and tasks may have `cores`, `release`, `deadline`, `archSpeeds`, `labels`, and `kind` if it is not the name of
+    the command's program. A command may have `stdout`, and `placeholders` if `{name}` stands for a file.
     """
     text = json.dumps(_document(program), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     write_file(path, encode_text(text + "\n", str(path)))
@@ -149,7 +151,7 @@ def _split_parts(workflow: Workflow) -> _Parts:
                 hint="add it to workflow.execution.tasks with runtimeInSeconds",
             )
         command = run.command.program if run.command else None
-        kind = _kind(command, task.category, task.name or task.id)
+        kind = task.kind or _kind(command, task.category, task.name or task.id)
         row = _Row(task.id, kind, run.runtime, task.inputs, task.outputs, task.parents, task.children)
         row.cores, row.release, row.arch_speeds = task.cores, task.release, tuple(task.arch_speeds)
         row.labels = task.labels
@@ -302,6 +304,7 @@ def _document(program: Program) -> dict[str, Any]:
             "outputFiles": list(task.outputs),
         }
         | ({} if _PLAIN_WORD.fullmatch(task.kind) else {"category": task.kind})
+        | ({"kind": task.kind} if _is_renamed(task) else {})
         | _asked(task)
         for task in program.tasks.values()
     ]
@@ -344,14 +347,17 @@ def _asked(task: Task) -> dict[str, Any]:
 
 
 def _command(task: Task) -> dict[str, Any]:
-    """The kind is the program's name; the arguments begin with the real program if it differs."""
-    if not _PLAIN_WORD.fullmatch(task.kind):
-        return {}
-    command: dict[str, Any] = {"program": task.kind}
-    if isinstance(task.body, Command):
-        same = task.body.argv[:1] == (task.kind,)
-        command["arguments"] = list(task.body.argv[1:] if same else task.body.argv)
-    return {"command": command}
+    """What a task executes; of a function, its kind."""
+    if isinstance(task.body, Command) and task.body.argv:
+        program, *arguments = task.body.argv
+        command: dict[str, Any] = {"program": program, "arguments": arguments}
+        command |= {} if task.body.stdout is None else {"stdout": task.body.stdout}
+        return {"command": command | ({} if task.body.literal else {"placeholders": True})}
+    return {"command": {"program": task.kind}} if _PLAIN_WORD.fullmatch(task.kind) else {}
+
+
+def _is_renamed(task: Task) -> bool:
+    return isinstance(task.body, Command) and bool(task.kind) and task.body.argv[:1] != (task.kind,)
 
 
 def _is_json(head: bytes) -> bool:

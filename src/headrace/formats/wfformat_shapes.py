@@ -46,6 +46,8 @@ class SplitTask:
         field(default_factory=list)
     )
     """Headrace's own: its speed on each architecture, next to the first."""
+    kind: str | None = None
+    """Headrace's own, if it is not the name of the command's program."""
     labels: Labels = field(default_factory=dict)
 
 

@@ -104,6 +104,38 @@ class TaskFailed(HeadraceError):
     exit_code = 1
 
 
+class PoisonTask(TaskFailed):
+    """A task ended the worker process that executed it, and did so again on another: it is not tried any more."""
+
+
+class ProgramChanged(HeadraceError):
+    """A run cannot be resumed, because its program or inputs are not those that it was started with."""
+
+
+class RunStalled(HeadraceError):
+    """A run could not go on: nothing ran and nothing moved for a long time."""
+
+    exit_code = 3
+
+
+class ClusterRestarted(HeadraceError):
+    """Another client restarted the cluster, and with it the run was forgotten."""
+
+    exit_code = 3
+
+
+class RuleBroken(HeadraceError):
+    """What happened in a run, real or simulated, breaks a requirement of its rules."""
+
+    exit_code = 1
+
+
+class ClusterLost(HeadraceError):
+    """The scheduler of a cluster has died, or cannot be reached any more."""
+
+    exit_code = 3
+
+
 class RunStopped(HeadraceError):
     """A run was interrupted by the user."""
 

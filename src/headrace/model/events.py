@@ -28,12 +28,15 @@ class TaskFinished:
 
 @dataclass(frozen=True, slots=True)
 class TaskErred:
-    """A task failed; the message is for the user."""
+    """An attempt to execute a task failed; the message is for the user."""
 
     time: float
     task: str
     host: str
     error: str
+    attempt: int = 1
+    again: bool = False
+    """Whether it will be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +68,31 @@ class HostLeft:
 
 
 @dataclass(frozen=True, slots=True)
-class HostJoined:
-    """A host of the platform joined (or rejoined), without data."""
+class HostPaused:
+    """A host takes no more tasks, for instance because its memory is full; its data can still be read.
+
+    `HostJoined` ends the pause, `HostLeft` the host.
+    """
 
     time: float
     host: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostJoined:
+    """A host joined (or rejoined) without data, or takes tasks again."""
+
+    time: float
+    host: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyLost:
+    """A host that is still there no longer has a copy of an item."""
+
+    time: float
+    item: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +150,9 @@ Event: TypeAlias = (
     | TaskReleased
     | DataMoved
     | HostLeft
+    | HostPaused
     | HostJoined
+    | CopyLost
     | LinkLeft
     | LinkJoined
     | StorageLeft

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -76,6 +76,8 @@ class Site:
     storage: float = math.inf
     uplink_trace: LinkTrace | None = None
     """The uplink over time; `uplink` and `uplink_latency` are then the values that planners assume."""
+    shared_folders: tuple[str, ...] = ()
+    """Absolute paths of folders that its hosts and the client of a run see alike: inputs are read there in place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +227,18 @@ class Platform:
         from headrace.formats.loading import load_platform
 
         return load_platform(path)
+
+    @staticmethod
+    def probe(client: Any, name: str = "cluster", *, say: Callable[[str], None] | None = None) -> Platform:
+        """Measure a Dask cluster: a CPU benchmark on every worker, and bandwidth and latency of sampled pairs.
+
+        `client` is a connected `distributed.Client`; Headrace must be installed on its workers. Every machine becomes
+        a site, linked to a switch. It takes a few seconds, at most about 12; after the first, progress is given to
+        `say`, or shown on a terminal.
+        """
+        from headrace.runtime.measured import probe_platform
+
+        return probe_platform(client, name, say=say)
 
     @staticmethod
     def local(

@@ -29,6 +29,9 @@ class Command:
 
     argv: tuple[str, ...]
     stdout: str | None = None
+    literal: bool = False
+    """Whether arguments name files as they are: inputs are in the working folder under the names of their items,
+    outputs are expected there, and nothing is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,12 @@ class Task:
     """Its speed on each architecture, relative to the first; empty: the same on all."""
     labels: Mapping[str, str | float] = field(default_factory=dict)
     """Labels chosen by the user; rules can select tasks by them."""
+    timeout: float | None = None
+    """In a real run: seconds that one attempt may take; None: as the run says."""
+    retries: int | None = None
+    """In a real run: how often it is tried again after a failure; None: as the run says."""
+    memory: float = 0.0
+    """In a real run: bytes of its host's memory that it needs while it runs; 0: not known."""
 
 
 class Program:
@@ -144,6 +153,9 @@ class Program:
         release: float | str = 0.0,
         deadline: float | str = math.inf,
         labels: Mapping[str, str | float] | None = None,
+        timeout: float | str | None = None,
+        retries: int | None = None,
+        memory: float | str = 0.0,
     ) -> Any:
         """Add a task.
 
@@ -161,6 +173,9 @@ class Program:
             release: Earliest start.
             deadline: Latest finish.
             labels: Text or number for each label name; rules can select tasks by labels.
+            timeout: In a real run, how long one attempt may take; by default as the run says.
+            retries: In a real run, how often it is tried again after a failure; by default as the run says.
+            memory: In a real run, how much of its host's memory it needs; tasks never have more together than there is.
 
         Returns:
             Its output item, or a tuple of them if there are several. A task without outputs returns an empty item that
@@ -190,6 +205,8 @@ class Program:
             seconds, speeds = _work_and_speeds(work)
             earliest = quantity(release, "time")
             latest = math.inf if deadline == math.inf else quantity(deadline, "time")
+            allowed = None if timeout is None else quantity(timeout, "time")
+            needed = quantity(memory, "size")
         except HeadraceError as error:
             raise BadProgram(error.problem, where=f"{self.name}: task {name!r}", hint=error.hint) from None
         made = [Data(out, _checked_size(size, out)) for out, size in sizes.items()]
@@ -207,6 +224,7 @@ class Program:
         self.tasks[name] = Task(
             name, seconds, read, tuple(sizes), kind, command, tuple(after), cores, earliest, latest, speeds,
             _checked_labels(labels or {}, f"{self.name}: task {name!r}"),
+            *_checked_attempts(allowed, retries, f"{self.name}: task {name!r}"), needed,
         )  # fmt: skip
         self._graph = None
         return made[0] if len(made) == 1 else tuple(made)
@@ -331,6 +349,16 @@ def _checked_labels(labels: Mapping[str, str | float], where: str) -> dict[str, 
     return dict(labels)
 
 
+def _checked_attempts(
+    timeout: float | None, retries: int | None, where: str
+) -> tuple[float | None, int | None]:
+    if timeout is not None and not timeout > 0:
+        raise BadProgram(f"timeout is {timeout}", where=where, hint="give a time above 0")
+    if retries is not None and not (isinstance(retries, int) and retries >= 0):
+        raise BadProgram(f"retries is {retries!r}", where=where, hint="give a whole number, 0 or more")
+    return timeout, retries
+
+
 def _build_graph(program: Program) -> Graph:
     """Build the arrays of a program: O(tasks + items + reads)."""
     number = {name: i for i, name in enumerate(program.tasks)}
@@ -350,6 +378,12 @@ def _build_graph(program: Program) -> Graph:
                 f"work is {task.work}",
                 where=f"{program.name}: task {task.name!r}",
                 hint="give a number of seconds, 0 or more",
+            )
+        if not 0 <= task.memory < math.inf:
+            raise BadProgram(
+                f"memory is {task.memory}",
+                where=f"{program.name}: task {task.name!r}",
+                hint="give a number of bytes, 0 or more",
             )
         if task.cores < 1 or not task.release >= 0 or math.isnan(task.deadline):
             raise BadProgram(

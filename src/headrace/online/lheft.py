@@ -10,7 +10,6 @@ import numpy as np
 from headrace.core.replan_constraints import OpenPlaces
 from headrace.core.replan_policy import WhenImpossible
 from headrace.core.scheduler import AssignMany, Command, RequeueTail, WakeConditions
-from headrace.core.state import HOSTS_UP
 from headrace.core.view import RunView
 from headrace.model.errors import UsageError
 from headrace.model.events import Event
@@ -67,8 +66,8 @@ class LHeft(Obedient):
         self.wake = WakeConditions(
             ready=buffer, idle=True, idle_within=idle_within, imbalance=rebalance, late_weight=late_weight
         )
-        self._mean: tuple[Floats, int, Floats] | None = None
-        """Cached rates and hosts that are up, and the mean seconds per unit of work derived from them."""
+        self._mean: tuple[Floats, bytes, Floats] | None = None
+        """Cached rates and which hosts are up, and the mean seconds per unit of work derived from them."""
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[Command]:
         """Place ready tasks, or move tasks from the tails of queues to idle hosts."""
@@ -130,9 +129,9 @@ class LHeft(Obedient):
 
     def _mean_seconds(self, view: RunView, rates: Floats) -> Floats:
         """Mean over the hosts that are up of the seconds for a unit of work, by speed class."""
-        count = int(view.state.counters[HOSTS_UP])
-        if self._mean is None or self._mean[0] is not rates or self._mean[1] != count:
-            self._mean = (rates, count, (1.0 / rates[:, view.hosts_up]).mean(axis=1))
+        up = view.hosts_up.tobytes()  # not their number: one may have left and another joined
+        if self._mean is None or self._mean[0] is not rates or self._mean[1] != up:
+            self._mean = (rates, up, (1.0 / rates[:, view.hosts_up]).mean(axis=1))
         return self._mean[2]
 
     def _assignment(self, view: RunView, tasks: Ints, hosts: Ints) -> AssignMany:

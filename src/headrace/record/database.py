@@ -11,41 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from headrace.model.errors import BadFile
+from headrace.record.private import create_private
+from headrace.record.schema import VERSION, prepare_schema
 
 APPLICATION_ID = 0x48647263
 """SQLite application id that identifies our files: "Hdrc"."""
-VERSION = 1
 BUSY_SECONDS = 10.0
 """How long to wait for a lock held by another process."""
-
-_SCHEMA = """
-CREATE TABLE runs (
-    id TEXT PRIMARY KEY, program TEXT NOT NULL, digest TEXT NOT NULL, platform TEXT NOT NULL,
-    scheduler TEXT NOT NULL, status TEXT NOT NULL, started REAL NOT NULL, finished REAL,
-    makespan REAL, bound REAL);
-CREATE TABLE tasks (
-    seq INTEGER PRIMARY KEY, run TEXT NOT NULL, task TEXT NOT NULL, kind TEXT NOT NULL,
-    host TEXT NOT NULL, start REAL, finish REAL NOT NULL, input_bytes REAL NOT NULL,
-    output_bytes REAL NOT NULL, status TEXT NOT NULL, error TEXT NOT NULL);
-CREATE INDEX tasks_by_run ON tasks (run, task);
-CREATE INDEX tasks_by_kind ON tasks (kind);
-CREATE TABLE results (
-    run TEXT NOT NULL, task TEXT NOT NULL, location TEXT NOT NULL, PRIMARY KEY (run, task)) WITHOUT ROWID;
-CREATE TABLE items (
-    run TEXT NOT NULL, item TEXT NOT NULL, size REAL NOT NULL, PRIMARY KEY (run, item)) WITHOUT ROWID;
-CREATE TABLE transfers (
-    seq INTEGER PRIMARY KEY, run TEXT NOT NULL, item TEXT NOT NULL, source TEXT NOT NULL,
-    target TEXT NOT NULL, start REAL NOT NULL, finish REAL NOT NULL, size REAL NOT NULL);
-CREATE INDEX transfers_by_run ON transfers (run);
-CREATE TABLE plans (
-    run TEXT NOT NULL, task TEXT NOT NULL, host TEXT NOT NULL, start REAL NOT NULL, finish REAL NOT NULL);
-CREATE INDEX plans_by_run ON plans (run);
-"""
-_ADDED = """
-CREATE TABLE IF NOT EXISTS dropped_rules (
-    run TEXT NOT NULL, time REAL NOT NULL, rule TEXT NOT NULL, why TEXT NOT NULL)
-"""
-"""A table that files made before it existed lack; other versions of Headrace ignore it."""
 
 
 class Database:
@@ -54,6 +26,8 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.RLock()
+        with suppress(OSError):  # SQLite then says what is wrong; its other files get the mode of this one
+            create_private(path)
         with self._typed_errors():
             self._connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -101,6 +75,12 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                raise BadFile(
+                    "there is no room for the record",
+                    where=str(self.path),
+                    hint="make room on its disk, or set HEADRACE_HOME to a folder on another one",
+                ) from None
             raise self.broken(f"the record cannot be used: {error}") from None
 
     def _prepare(self) -> None:
@@ -108,18 +88,14 @@ class Database:
         run("PRAGMA trusted_schema = OFF")
         self._refuse_others()
         self._switch_to_wal()
-        run("PRAGMA synchronous = NORMAL")
+        # What is committed must survive a power failure: a group is flushed before it counts, which takes milliseconds.
+        run("PRAGMA synchronous = FULL")
         if self._number("user_version") == VERSION:
-            run(_ADDED)
             return
         with self.writing() as connection:
             self._refuse_others()  # another process may have created it meanwhile
-            if self._number("user_version") != VERSION:
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-                connection.execute(_ADDED)
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
+            prepare_schema(connection, self._number("user_version"))
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
     def _switch_to_wal(self) -> None:
         """Retry: SQLite does not wait for a lock here."""

@@ -43,11 +43,28 @@ class LifeSign:
         self.path = path
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._file, fcntl.LOCK_EX)
+        with suppress(FileNotFoundError):  # left by a process that was killed
+            self._stop.unlink()
 
     def end(self) -> None:
-        with suppress(FileNotFoundError):
-            self.path.unlink()
+        for path in (self._stop, self.path):
+            with suppress(FileNotFoundError):
+                path.unlink()
         os.close(self._file)
+
+    @property
+    def asked_to_stop(self) -> bool:
+        """Whether another process has called `ask_to_stop`."""
+        return self._stop.exists()
+
+    @property
+    def _stop(self) -> Path:
+        return _stop_sign(self.path)
+
+    @staticmethod
+    def ask_to_stop(path: Path) -> None:
+        """Leave a sign for the process that holds the lock."""
+        _stop_sign(path).touch(mode=0o600)
 
     @staticmethod
     def seen(path: Path) -> bool:
@@ -63,3 +80,7 @@ class LifeSign:
         finally:
             os.close(file)
         return False
+
+
+def _stop_sign(path: Path) -> Path:
+    return path.with_name(f"{path.name}.stop")

@@ -15,19 +15,23 @@ from headrace.model.events import DataMoved, Event, RuleDropped, TaskErred, Task
 from headrace.model.graph import Graph
 from headrace.record.database import Database
 from headrace.record.identity import LifeSign
-from headrace.record.rows import ENDINGS, Status
+from headrace.record.kept import KeptFolder
+from headrace.record.rows import ENDINGS, Session, Status
+from headrace.runtime.durable import flush_folder
+from headrace.runtime.kept_files import Kept
 
 GROUP_SIZE = 500
 GROUP_SECONDS = 0.2
 
 _INSERTS = {
     "tasks": "INSERT INTO tasks"
-    " (run, task, kind, host, start, finish, input_bytes, output_bytes, status, error)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    " (run, task, kind, host, start, finish, input_bytes, output_bytes, status, error, session)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     "transfers": "INSERT INTO transfers (run, item, source, target, start, finish, size)"
     " VALUES (?, ?, ?, ?, ?, ?, ?)",
     "items": "INSERT OR REPLACE INTO items VALUES (?, ?, ?)",
-    "results": "INSERT OR REPLACE INTO results VALUES (?, ?, ?)",
+    "results": "INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?)",
+    "kept": "INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?, ?)",
     "dropped_rules": "INSERT INTO dropped_rules VALUES (?, ?, ?, ?)",
 }
 
@@ -41,15 +45,18 @@ class RunRecord:
 
     def __init__(
         self,
-        run_id: str,
         database: Database,
         graph: Graph,
+        session: Session,
         results_folder: Path,
+        kept: KeptFolder,
         life: LifeSign,
         clock: Callable[[], float],
     ) -> None:
-        self.id = run_id
+        self.id = session.run
+        self.session = session
         self.results_folder = results_folder
+        self.kept = kept
         self._database = database
         self._graph = graph
         self._life = life
@@ -57,12 +64,12 @@ class RunRecord:
         self._task_number = {name: t for t, name in enumerate(graph.task_names)}
         self._item_number = {name: i for i, name in enumerate(graph.item_names)}
         self._size = graph.known_size.tolist()
-        self._last_time = 0.0
+        self._last_time = session.offset
         self._waiting: list[tuple[str, tuple[Any, ...]]] = []
         self._changed = threading.Condition()
         self._ending = False
         self._finished = False
-        self._thread = threading.Thread(target=self._flush_groups, name=f"record {run_id}", daemon=True)
+        self._thread = threading.Thread(target=self._flush_groups, name=f"record {self.id}", daemon=True)
         self._thread.start()
 
     def observe(self, event: Event) -> None:
@@ -70,18 +77,41 @@ class RunRecord:
         with self._changed:
             self._refuse_if_finished()
             self._add([(table, self._checked(row)) for table, row in self._rows_of(event)])
-            self._last_time = max(self._last_time, float(event.time))
+            self._last_time = max(self._last_time, self._since_start(event.time))
 
-    def stored(self, task: str, location: str) -> None:
-        """Record where a task's result is stored."""
+    def stored(self, item: str, location: str, checksum: str = "", size: float = 0.0) -> None:
+        """Record where a result is stored."""
+        number = self._item_number.get(item)
+        producer = -1 if number is None else int(self._graph.producer[number])
+        task = self._graph.task_names[producer] if producer >= 0 else ""
         with self._changed:
             self._refuse_if_finished()
-            self._add([("results", (self.id, task, location))])
+            self._add([("results", (self.id, item, task, location, checksum, float(size)))])
 
-    def finish(self, status: Status, makespan: float | None = None, bound: float | None = None) -> None:
+    def keep(self, kept: Kept) -> None:
+        """Record a kept value; it is committed when its group is, after the name of its file is durable."""
+        with self._changed:
+            self._refuse_if_finished()
+            row = (self.id, kept.item, kept.file, kept.content, kept.checksum, float(kept.size))
+            self._add([("kept", row)])
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether another process has asked for the end of this run."""
+        return self._life.asked_to_stop
+
+    def finish(
+        self,
+        status: Status,
+        makespan: float | None = None,
+        bound: float | None = None,
+        *,
+        patience: float = 0.0,
+    ) -> None:
         """Commit everything and close the run; the makespan defaults to the time of the last event.
 
-        `bound` is the lower bound with measured run times, replacing the plan's.
+        `bound` is the lower bound with measured run times, replacing the plan's. If the rows cannot be written, as on
+        a full disk, it tries again for `patience` seconds.
         """
         if status not in ENDINGS:
             raise UsageError(
@@ -93,14 +123,14 @@ class RunRecord:
             self._changed.notify_all()
         self._thread.join()
         try:
-            self._commit(self._waiting)
+            self._commit_at_last(patience)
             with self._database.writing() as connection:
                 connection.execute(
                     "UPDATE runs SET status = ?, finished = ?, makespan = ?, bound = coalesce(?, bound) WHERE id = ?",
                     (
                         status,
                         self._clock(),
-                        self._last_time if makespan is None else makespan,
+                        self._last_time if makespan is None else self._since_start(makespan),
                         bound,
                         self.id,
                     ),
@@ -138,17 +168,24 @@ class RunRecord:
                 for item, size in sizes:
                     self._measure(item, size)
                 written = sum(size for _, size in sizes)
-                row = (self.id, task, kind, host, start, finish, read, written, "done", "")
+                times = self._since_start(start), self._since_start(finish)
+                row = (self.id, task, kind, host, *times, read, written, "done", "", self.session.number)
                 return [("tasks", row), *(("items", (self.id, item, size)) for item, size in sizes)]
             case TaskErred(time=finish, task=task, host=host, error=error):
                 kind, read = self._known(task)
-                return [("tasks", (self.id, task, kind, host, None, finish, read, 0.0, "failed", error))]
+                failed = (self._since_start(finish), read, 0.0, "failed", error, self.session.number)
+                return [("tasks", (self.id, task, kind, host, None, *failed))]
             case DataMoved(time=finish, item=item, source=source, target=target, start=start, size=size):
                 self._measure(item, size)
-                return [("transfers", (self.id, item, source, target, start, finish, size))]
+                times = self._since_start(start), self._since_start(finish)
+                return [("transfers", (self.id, item, source, target, *times, size))]
             case RuleDropped(time=time, rule=rule, why=why):
-                return [("dropped_rules", (self.id, time, rule, why))]
+                return [("dropped_rules", (self.id, self._since_start(time), rule, why))]
         return []
+
+    def _since_start(self, time: float) -> float:
+        """Seconds since the run began, without the time between its sessions."""
+        return self.session.offset + float(time)
 
     def _checked(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         """Convert numbers to finite floats: one that cannot be stored would block all later rows."""
@@ -193,6 +230,17 @@ class RunRecord:
                     self._waiting = group + self._waiting
                 time.sleep(GROUP_SECONDS)
 
+    def _commit_at_last(self, patience: float) -> None:
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                self._commit(self._waiting)
+                return
+            except HeadraceError:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(GROUP_SECONDS)
+
     def _group_is_full(self) -> bool:
         return self._ending or len(self._waiting) >= GROUP_SIZE
 
@@ -201,6 +249,8 @@ class RunRecord:
         for table, row in group:
             tables.setdefault(table, []).append(row)
         if tables:
+            if any(row[2] for row in tables.get("kept", ())):
+                flush_folder(self.kept.folder)
             with self._database.writing() as connection:
                 for table, rows in tables.items():
                     self._database.insert(connection, _INSERTS[table], rows)

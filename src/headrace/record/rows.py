@@ -41,7 +41,9 @@ class TaskRow:
     status: str
     error: str
     location: str
-    """Where its result is stored; "" if it was not kept."""
+    """Where its first result is stored; "" if it has none."""
+    session: int = 1
+    """1, and one more each time that the run was resumed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +62,29 @@ class PlanRow:
     host: str
     start: float
     finish: float
+
+
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A result that was written to a file."""
+
+    item: str
+    task: str
+    location: str
+    checksum: str
+    """BLAKE2b-256 of the file, in hexadecimal; "" in runs of older versions."""
+    size: float
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A run from its begin, or from where it was resumed, to where it ended."""
+
+    run: str
+    number: int
+    started: float
+    """Wall-clock time."""
+    host: str
+    """The machine of the client."""
+    offset: float = 0.0
+    """Seconds that earlier sessions took."""

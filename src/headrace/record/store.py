@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
+from socket import gethostname
 from sqlite3 import Connection
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -19,10 +20,15 @@ from headrace.predict.history import Measurement
 from headrace.record.database import Database
 from headrace.record.identity import LifeSign, program_digest, time_stamp
 from headrace.record.journal import RunRecord
-from headrace.record.rows import PlanRow, RunRow, TaskRow, TransferRow
+from headrace.record.kept import KeptFolder, record_key
+from headrace.record.private import private_folder
+from headrace.record.queries import NEWEST, measured_rows, newest_sizes
+from headrace.record.rows import PlanRow, ResultRow, RunRow, Session, TaskRow, TransferRow
+from headrace.runtime.kept_files import Kept
 
 FILE_NAME = "record.sqlite"
 _Row = TypeVar("_Row")
+_RUN = "id, program, digest, platform, scheduler, status, started, finished, makespan, bound"
 
 
 class Record:
@@ -51,15 +57,7 @@ class Record:
         Runs whose process is gone are marked as lost.
         """
         chosen = Path(folder or os.environ.get("HEADRACE_HOME") or ".headrace").absolute()
-        try:
-            for part in (chosen, chosen / "results", chosen / "alive"):
-                part.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise BadFile(
-                f"the record's folder cannot be created: {error.strerror}",
-                where=str(chosen),
-                hint="set HEADRACE_HOME to a writable folder",
-            ) from None
+        private_folder(chosen, ("results", "alive", "kept"))
         record = cls(chosen, Database(chosen / FILE_NAME), clock)
         try:
             record._mark_lost()
@@ -70,6 +68,11 @@ class Record:
 
     def close(self) -> None:
         self._database.close()
+
+    @property
+    def database(self) -> Database:
+        """The database, for modules that keep tables of their own in it."""
+        return self._database
 
     def __enter__(self) -> Self:
         return self
@@ -86,35 +89,82 @@ class Record:
         platform: Platform,
         scheduler_name: str,
         plan: Plan | None = None,
+        *,
+        digest: str = "",
+        launch: str = "",
     ) -> RunRecord:
-        """Start recording a run: O(tasks + reads)."""
+        """Start recording a run: O(tasks + reads).
+
+        `launch` is what `resume` needs to find the program again; see `headrace.record.launch`.
+        """
         started = self._clock()
-        digest = program_digest(graph)
         with self._database.writing() as connection:
             run, results = self._new_run(connection, time_stamp(started))
             life = LifeSign(self.folder / "alive" / run)
             try:
                 bound = plan.bound if plan is not None else None
+                names = (run, program_name, digest or program_digest(graph), platform.name, scheduler_name)
                 self._database.insert(
                     connection,
-                    "INSERT INTO runs VALUES (?, ?, ?, ?, ?, 'running', ?, NULL, NULL, ?)",
-                    [(run, program_name, digest, platform.name, scheduler_name, started, bound)],
+                    "INSERT INTO runs VALUES (?, ?, ?, ?, ?, 'running', ?, NULL, NULL, ?, ?)",
+                    [(*names, started, bound, launch)],
                 )
-                if plan is not None:
-                    rows = ((run, t.id, t.host, t.start, t.finish) for t in plan.tasks())
-                    self._database.insert(connection, "INSERT INTO plans VALUES (?, ?, ?, ?, ?)", rows)
+                session = self._new_session(connection, run, started, plan)
             except BaseException:
                 life.end()
                 raise
-        return RunRecord(run, self._database, graph, results, life, self._clock)
+        return self._recording(session, graph, results, life)
+
+    def resume(self, run: str, graph: Graph, plan: Plan | None = None) -> RunRecord:
+        """Go on recording a run whose process has ended; `graph` is what is left of its program."""
+        row = self.run(run)
+        with self._database.writing() as connection:
+            changed = connection.execute(
+                "UPDATE runs SET status = 'running' WHERE id = ? AND status != 'running'", (row.id,)
+            )
+            if changed.rowcount == 0:
+                raise UsageError(f"run {row.id} is running", hint=f"headrace cancel {row.id}")
+            life = LifeSign(self.folder / "alive" / row.id)
+            try:
+                session = self._new_session(connection, row.id, self._clock(), plan)
+            except BaseException:
+                life.end()
+                raise
+        results = self.folder / "results" / row.id
+        results.mkdir(mode=0o700, exist_ok=True)
+        return self._recording(session, graph, results, life)
+
+    def cancel(self, run: str) -> None:
+        """Ask the process of a run to end it; it does so within a second or two, unless it hangs."""
+        row = self.run(run)
+        if row.status != "running":
+            raise UsageError(f"run {row.id} is not running: {row.status}", hint="headrace runs")
+        LifeSign.ask_to_stop(self.folder / "alive" / row.id)
+
+    def kept_folder(self, run: str) -> KeptFolder:
+        """Where the kept values of a run are."""
+        return KeptFolder(run, self.folder / "kept" / run, record_key(self.folder))
+
+    def logs_folder(self, run: str) -> Path:
+        """The folder of what the tasks of a run have printed; it exists if one has."""
+        return self.folder / "logs" / run
 
     def runs(self) -> list[RunRow]:
         """All runs, oldest first."""
-        return self._read(RunRow, "SELECT * FROM runs ORDER BY started, id")
+        return self._read(RunRow, f"SELECT {_RUN} FROM runs ORDER BY started, id")
+
+    def last(self) -> RunRow:
+        """The latest run."""
+        found = self._read(RunRow, f"SELECT {_RUN} FROM runs ORDER BY started DESC, id DESC LIMIT 1")
+        if not found:
+            raise UsageError("there are no runs", where=str(self.folder), hint="headrace run PROGRAM")
+        return found[0]
 
     def run(self, run: str) -> RunRow:
-        """One run by its id."""
-        found = self._read(RunRow, "SELECT * FROM runs WHERE id = ?", (run,))
+        """One run by its id; `last` is the latest."""
+        if run == "last":
+            return self.last()
+        found = self._read(RunRow, f"SELECT {_RUN} FROM runs WHERE id = ?", (run,))
         if not found:
             latest = ", ".join(row.id for row in self.runs()[-3:]) or "none so far"
             raise UsageError(
@@ -128,10 +178,40 @@ class Record:
         """Executions of tasks in a run, in the order they ended; a task that ran twice is listed twice."""
         query = (
             "SELECT t.task, kind, host, start, finish, input_bytes, output_bytes, status, error,"
-            " coalesce(location, '') FROM tasks t LEFT JOIN results r ON r.run = t.run AND r.task = t.task"
-            " WHERE t.run = ? ORDER BY seq"
+            " coalesce(location, ''), session FROM tasks t LEFT JOIN"
+            " (SELECT task, min(location) AS location FROM results WHERE run = ?1 GROUP BY task) r"
+            " ON r.task = t.task WHERE t.run = ?1 ORDER BY seq"
         )
         return self._read(TaskRow, query, (self.run(run).id,))
+
+    def results(self, run: str) -> list[ResultRow]:
+        """Results of a run that were written to files, by name."""
+        query = "SELECT item, task, location, checksum, size FROM results WHERE run = ? ORDER BY item"
+        return self._read(ResultRow, query, (self.run(run).id,))
+
+    def kept(self, run: str) -> list[Kept]:
+        """Committed values of a run, in the order they were committed."""
+        query = "SELECT item, file, content, checksum, size FROM kept WHERE run = ? ORDER BY rowid"
+        return self._read(_kept, query, (self.run(run).id,))
+
+    def drop_intermediates(self, run: str, results: Collection[str]) -> None:
+        """Forget the kept values of a run that are not results."""
+        self.forget_kept(run, [kept.item for kept in self.kept(run) if kept.item not in results])
+
+    def forget_kept(self, run: str, items: Collection[str]) -> None:
+        """Forget that items were kept; a run that needs them makes them again."""
+        dropped = [(run, item) for item in items]
+        with self._database.writing() as connection:
+            self._database.insert(connection, "DELETE FROM kept WHERE run = ? AND item = ?", dropped)
+
+    def sessions(self, run: str) -> list[Session]:
+        """When and where a run was begun and resumed."""
+        query = "SELECT run, number, started, host FROM sessions WHERE run = ? ORDER BY number"
+        return self._read(Session, query, (self.run(run).id,))
+
+    def launch(self, run: str) -> str:
+        """What was stored with `begin`."""
+        return str(self._database.rows("SELECT launch FROM runs WHERE id = ?", (self.run(run).id,))[0][0])
 
     def transfers(self, run: str) -> list[TransferRow]:
         """Transfers in a run, in the order they ended."""
@@ -148,29 +228,52 @@ class Record:
         query = "SELECT task, host, start, finish FROM plans WHERE run = ? ORDER BY rowid"
         return self._read(PlanRow, query, (self.run(run).id,))
 
-    def measurements(self, kinds: Iterable[str] | None = None) -> list[Measurement]:
-        """Measured run times, oldest first, of these kinds or of all tasks with a kind."""
-        query = (
-            "SELECT kind, host, max(0, t.finish - t.start), input_bytes"
-            " FROM tasks t JOIN runs r ON r.id = t.run WHERE t.status = 'done' AND kind != ''"
-            " ORDER BY r.started + t.finish, seq"
-        )
-        wanted = None if kinds is None else set(kinds)
-        return [m for m in self._read(Measurement, query) if wanted is None or m.kind in wanted]
+    def measurements(self, kinds: Iterable[str] | None = None, newest: int = NEWEST) -> list[Measurement]:
+        """Measured run times, oldest first, of these kinds or of all tasks with a kind.
+
+        The `newest` of each kind on each host are returned, so that the cost does not grow with the record.
+        """
+        return self._made(Measurement, measured_rows(self._database, kinds, newest))
 
     def item_sizes(self, graph: Graph) -> dict[str, float]:
         """Size of each item in bytes, from the latest run of this program that measured it."""
-        query = (
-            "SELECT item, size FROM items i JOIN runs r ON r.id = i.run WHERE digest = ?"
-            " ORDER BY r.started, r.id"
-        )
-        return dict(self._read(lambda item, size: (item, size), query, (program_digest(graph),)))
+        produced = int((graph.producer >= 0).sum())
+        return newest_sizes(self._database, program_digest(graph), produced)
 
     def _read(self, make: Callable[..., _Row], query: str, values: tuple[Any, ...] = ()) -> list[_Row]:
+        return self._made(make, self._database.rows(query, values))
+
+    def _made(self, make: Callable[..., _Row], rows: Iterable[tuple[Any, ...]]) -> list[_Row]:
         try:
-            return [make(*row) for row in self._database.rows(query, values)]
+            return [make(*row) for row in rows]
         except (TypeError, ValueError, UsageError) as error:
             raise self._database.broken(f"the record contains an invalid row: {error}") from None
+
+    def _recording(self, session: Session, graph: Graph, results: Path, life: LifeSign) -> RunRecord:
+        try:
+            kept = self.kept_folder(session.run)
+            kept.create()
+        except BaseException:
+            life.end()
+            raise
+        return RunRecord(self._database, graph, session, results, kept, life, self._clock)
+
+    def _new_session(self, connection: Connection, run: str, started: float, plan: Plan | None) -> Session:
+        """Number the session and store its plan, in place of earlier plans for the same tasks."""
+        (number,) = connection.execute("SELECT count(*) FROM sessions WHERE run = ?", (run,)).fetchone()
+        (offset,) = connection.execute(
+            "SELECT coalesce(max(finish), 0) FROM tasks WHERE run = ?", (run,)
+        ).fetchone()
+        session = Session(run, number + 1, started, gethostname(), offset)
+        row = (run, session.number, session.started, session.host)
+        self._database.insert(connection, "INSERT INTO sessions VALUES (?, ?, ?, ?)", [row])
+        if plan is not None:
+            if number:
+                again = ((run, t.id) for t in plan.tasks())
+                self._database.insert(connection, "DELETE FROM plans WHERE run = ? AND task = ?", again)
+            rows = ((run, t.id, t.host, offset + t.start, offset + t.finish) for t in plan.tasks())
+            self._database.insert(connection, "INSERT INTO plans VALUES (?, ?, ?, ?, ?)", rows)
+        return session
 
     def _new_run(self, connection: Connection, stamp: str) -> tuple[str, Path]:
         """The first free id of this second, under the write lock; existing results are not overwritten."""
@@ -181,7 +284,7 @@ class Record:
             results = self.folder / "results" / run
             if taken is None:
                 try:
-                    results.mkdir()
+                    results.mkdir(mode=0o700)
                     return run, results
                 except FileExistsError:
                     pass
@@ -203,3 +306,10 @@ class Record:
                 query = "UPDATE runs SET status = 'lost' WHERE id = ? AND status = 'running'"
                 connection.execute(query, (run,))
             sign.unlink(missing_ok=True)
+
+
+def _kept(item: str, file: str, content: bytes | None, checksum: str, size: float) -> Kept:
+    """A row as it was written by us; a file name that could leave the folder is not one of ours."""
+    if "/" in file or file.startswith("."):
+        raise ValueError(f"file name {file!r}")
+    return Kept(str(item), str(file), content, str(checksum), int(size))

@@ -75,6 +75,10 @@ FIGURES: dict[str, tuple[str, str]] = {
     "lheft-joining": ("lheft_joining", "two more contributors every minute: finished tasks over time"),
     "lheft-failure": ("lheft_failure", "one contributor lost, with and without replication"),
     "lheft-scalability": ("lheft_scalability", "speedup of matrix multiplication and what the network costs"),
+    "lheft-real": (
+        "lheft_real",
+        "scalability, joining and failure on real local workers, beside simulations",
+    ),
     "coscheduling-figure-3": (
         "coscheduling_figure_3",
         "gain of co-scheduling over local processing as transfers to a remote site get slower",

@@ -162,19 +162,33 @@ def warm_up(program: Program) -> None:
 
 
 def finished_over_time(run: SimulatedRun, moments: Sequence[float]) -> list[float]:
-    """Tasks finished by each time; a task that is re-executed counts as unfinished from the loss that caused it.
-
-    O(events log events).
-    """
+    """Tasks finished by each time; a task that is re-executed counts as unfinished from the loss that caused it."""
     ended = run.log_kind == TASK_ENDED
-    times, tasks = run.log_time[ended], run.log_subject[ended]
     losses = run.log_time[run.log_kind == HOST_LEFT]
-    steps: list[tuple[float, int]] = [(float(t), 1) for t in times]
-    last: dict[int, float] = {}
-    for task, when in zip(tasks.tolist(), times.tolist(), strict=True):
+    return count_finished(
+        run.log_time[ended].tolist(), run.log_subject[ended].tolist(), losses.tolist(), moments
+    )
+
+
+def count_finished(
+    times: Sequence[float],
+    tasks: Sequence[int | str],
+    losses: Sequence[float],
+    moments: Sequence[float],
+) -> list[float]:
+    """Tasks finished by each moment, from the ends of all executions in order of time, and the times of losses.
+
+    A task that is re-executed counts as unfinished from the loss that caused it. O(executions log executions).
+
+    >>> count_finished([1.0, 2.0, 4.0], ["a", "b", "a"], [3.0], [1.0, 2.0, 3.0, 4.0])
+    [1.0, 2.0, 1.0, 2.0]
+    """
+    steps: list[tuple[float, int]] = [(when, 1) for when in times]
+    last: dict[int | str, float] = {}
+    for task, when in zip(tasks, times, strict=True):
         if task in last:
-            between = losses[(losses >= last[task]) & (losses <= when)]
-            steps.append((float(between[0]) if len(between) else when, -1))
+            between = [loss for loss in losses if last[task] <= loss <= when]
+            steps.append((between[0] if between else when, -1))
         last[task] = when
     steps.sort()
     at = np.array([when for when, _ in steps])

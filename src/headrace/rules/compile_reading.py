@@ -26,7 +26,6 @@ from headrace.rules.tree import (
     Negative,
     Number,
     Ordering,
-    RelationName,
     Relationship,
     Select,
     Value,
@@ -210,10 +209,6 @@ def split(select: Select) -> tuple[list[Condition], list[Condition]]:
     """The conditions of a select that are known before planning, and the others."""
     parts = conjuncts(select.where)
     return [p for p in parts if is_static(p)], [p for p in parts if not is_static(p)]
-
-
-def relation_of(select: Select, alias: str) -> RelationName:
-    return next(source.relation for source in select.sources if source.alias == alias)
 
 
 def is_plain(select: Select) -> bool:

@@ -252,6 +252,8 @@ def _cores(made: ScheduleModel) -> None:
     model, space = made.terms.model, made.space
     for host, cores in enumerate(space.cores.tolist()):
         here = [t for t in range(space.graph.n_tasks) if host in made.on[t]]
+        if cores > 1 and any(made.run[t][host] == 0 for t in here):
+            raise CannotExpress("tasks of no run time on a host of several cores are not modelled")
         intervals = [
             model.new_optional_fixed_size_interval_var(made.start[t], made.run[t][host], made.on[t][host], "")
             for t in here
@@ -260,28 +262,6 @@ def _cores(made: ScheduleModel) -> None:
             model.add_no_overlap(intervals)
         else:
             model.add_cumulative(intervals, [int(space.graph.cores[t]) for t in here], cores)
-            _moments(made, host, cores, here)
-
-
-def _moments(made: ScheduleModel, host: int, cores: int, here: list[int]) -> None:
-    """A task of no run time needs its cores at one moment: from tasks that run before and after it, not from those that
-    end or start then. A cumulative constraint leaves such tasks out."""
-    model, wanted = made.terms.model, made.space.graph.cores.tolist()
-    short = [t for t in here if made.run[t][host] == 0]
-    if short and max(wanted[t] for t in here) > 1:
-        raise CannotExpress("tasks of no run time beside tasks of several cores are not modelled")
-    for task in short:
-        around = []
-        for other in here:
-            if made.run[other][host] == 0:
-                continue
-            begun, going, inside = (made.terms.new() for _ in range(3))
-            model.add(made.start[other] >= made.start[task]).only_enforce_if(~begun)
-            model.add(made.end[other] <= made.start[task]).only_enforce_if(~going)
-            there = [negated(on) for t in (task, other) if (on := made.on[t][host]) is not True]
-            model.add_bool_or([inside, ~begun, ~going, *there])
-            around.append(inside)
-        model.add(sum(around) <= cores - 1)
 
 
 def _never_late(made: ScheduleModel, arrivals: list[list[Any]]) -> None:

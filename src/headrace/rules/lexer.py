@@ -127,6 +127,16 @@ def _token(kind: str, value: str, start: int, line: int, column: int, end: int) 
     return token
 
 
+def _word(kind: str, value: str) -> str:
+    """The kind of a name or label: it may be a word of the language."""
+    if len(value) > MAX_NAME:
+        return LONG_NAME
+    return KEYWORDS.get(value.lower().replace("_", "-"), kind) if kind == "NAME" else kind
+
+
+_CONTEXT = frozenset(("_VALUE", "ASSERT", "_LPAR", "_RPAR"))
+
+
 class _Lexer:
     """One pass over a text.
 
@@ -143,42 +153,31 @@ class _Lexer:
         self.in_value: list[bool] = []
 
     def tokens(self) -> Iterator[Token]:
-        position, text = 0, self.text
-        while position < len(text):
-            match = _TOKEN.match(text, position)
-            assert match is not None
-            assert match.lastgroup is not None
-            kind, end = match.lastgroup, match.end()
+        position, text, match = 0, self.text, _TOKEN.match
+        while found := match(text, position):
+            kind, start, position = found.lastgroup or "", position, found.end()
             if kind == "BLANK":
-                newlines = text.count("\n", position, end)
-                if newlines:
-                    self.line += newlines
-                    self.line_start = text.rindex("\n", position, end) + 1
-            else:
-                if kind == "NUMBER" and (unit := self._unit(end)):
-                    kind, end = "QUANTITY", unit
-                yield self._token(kind, position, end)
-            position = end
-
-    def _token(self, kind: str, start: int, end: int) -> Token:
-        value = self.text[start:end]
-        if kind == "SIGN":
-            kind = _SIGNS[value]
-        elif kind in ("NAME", "LABEL"):
-            if len(value) > MAX_NAME:
-                kind = LONG_NAME
-            elif kind == "NAME":
-                kind = KEYWORDS.get(value.lower().replace("_", "-"), kind)
-        self._follow(kind)
-        column = start - self.line_start + 1
-        newlines = value.count("\n") if kind in ("LABEL", LONG_NAME) else 0
-        token = _token(kind, value, start, self.line, column, end)
-        if newlines:
-            self.line += newlines
-            self.line_start = start + value.rindex("\n") + 1
-        return token
+                if "\n" in (blank := found[0]):
+                    self.line += blank.count("\n")
+                    self.line_start = start + blank.rindex("\n") + 1
+                continue
+            value = found[0]
+            if kind == "SIGN":
+                kind = _SIGNS[value]
+            elif kind == "NAME" or kind == "LABEL":
+                kind = _word(kind, value)
+            elif kind == "NUMBER" and (unit := self._unit(position)):
+                kind, position, value = "QUANTITY", unit, text[start:unit]
+            if kind in _CONTEXT:
+                self._follow(kind)
+            self.previous = kind
+            yield _token(kind, value, start, self.line, start - self.line_start + 1, position)
+            if (kind == "LABEL" or kind == LONG_NAME) and "\n" in value:
+                self.line += value.count("\n")
+                self.line_start = start + value.rindex("\n") + 1
 
     def _follow(self, kind: str) -> None:
+        """Keep track of parentheses and of whose they are."""
         if kind == "_VALUE":
             self.value_rule = True
         elif kind == "ASSERT":
@@ -188,9 +187,8 @@ class _Lexer:
         elif kind == "_LPAR":
             self.in_value.append(self.value_rule)
             self.value_rule = False
-        elif kind == "_RPAR" and self.in_value:
+        elif self.in_value:
             self.in_value.pop()
-        self.previous = kind
 
     def _unit(self, position: int) -> int | None:
         """The end of the unit that follows a number, if there is one."""

@@ -37,6 +37,7 @@ from headrace.rules.messages import (
 )
 from headrace.rules.resolve import resolve_rule
 from headrace.rules.statements import Builder, Statement, rule_of
+from headrace.rules.table_parser import NotAccepted, TableParser
 from headrace.rules.tree import Rule, RuleSet, Span
 from headrace.rules.types import part_names
 
@@ -135,17 +136,27 @@ def _split(tokens: list[Token]) -> Iterator[list[Token]]:
 
 def _parse_rule(tokens: list[Token], text: str, number: int) -> Rule:
     _check_nesting(tokens)
-    try:
-        parsed: Any = _grammar().parse(tokens)
-    except UnexpectedToken as error:
-        raise _unexpected(error, tokens) from None
-    label: Token | None = parsed[0]
-    statement: Statement = parsed[1]
+    label, statement = _read(tokens)
     name = str(label).rstrip(":").rstrip() if label is not None else f"rule-{number}"
     written = text[tokens[0].start_pos : tokens[-1].end_pos]
     rule = rule_of(statement, name, span_of(tokens[0]), written)
-    _check_depth(rule)
+    if len(tokens) > MAX_DEPTH:  # every level of the tree has a token of its own
+        _check_depth(rule)
     return resolve_rule(rule)
+
+
+def _read(tokens: list[Token]) -> tuple[Token | None, Statement]:
+    """The label and the statement of a rule."""
+    grammar, parser = _grammar()
+    try:
+        read: tuple[Token | None, Statement] = parser.parse(tokens)
+    except NotAccepted:
+        try:
+            grammar.parse(tokens)
+        except UnexpectedToken as error:
+            raise _unexpected(error, tokens) from None
+        raise AssertionError("two parsers with the same tables differ") from None
+    return read
 
 
 class _Given(Lexer):
@@ -159,9 +170,10 @@ class _Given(Lexer):
 
 
 @cache
-def _grammar() -> Lark:
+def _grammar() -> tuple[Lark, TableParser]:
     text = files("headrace.rules").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(text, start="rule", parser="lalr", lexer=_Given, transformer=Builder())
+    grammar = Lark(text, start="rule", parser="lalr", lexer=_Given)
+    return grammar, TableParser(grammar, Builder())
 
 
 def _check_nesting(tokens: list[Token]) -> None:

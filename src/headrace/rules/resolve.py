@@ -82,7 +82,7 @@ def _value_type(body: Body) -> Type:
 def _body(body: Body) -> Body:
     match body:
         case Relationship(condition=condition):
-            return replace(body, condition=_condition(condition, TOP))
+            return Relationship(_condition(condition, TOP), body.at)
         case Ordering(sequence=sequence):
             sequence = _select(sequence, TOP)
             if sequence.type is Type.TASKS:
@@ -107,8 +107,10 @@ def _setting(expression: Expression, wanted: Type, name: str) -> Expression:
 
 def _condition(condition: Condition, scope: Scope) -> Condition:
     match condition:
-        case And(parts=parts) | Or(parts=parts):
-            return replace(condition, parts=tuple(_condition(part, scope) for part in parts))
+        case And(parts=parts):
+            return And(tuple([_condition(part, scope) for part in parts]), condition.at)
+        case Or(parts=parts):
+            return Or(tuple([_condition(part, scope) for part in parts]), condition.at)
         case Not(part=part):
             return replace(condition, part=_condition(part, scope))
         case Compare():
@@ -139,7 +141,7 @@ def _compare(condition: Compare, scope: Scope) -> Compare | IsUnknown:
             )
         return IsUnknown(_expression(left, scope), condition.op == "<>", condition.at)
     left, right = fitted(_expression(left, scope), _expression(right, scope), condition.at)
-    return replace(condition, left=left, right=right)
+    return Compare(condition.op, left, right, condition.at)
 
 
 def _in(condition: In, scope: Scope) -> In:
@@ -147,12 +149,12 @@ def _in(condition: In, scope: Scope) -> In:
     if isinstance(condition.options, Select):
         operand, options = fitted(operand, _select(condition.options, scope), condition.at)
         assert isinstance(options, Select)
-        return replace(condition, operand=operand, options=options)
+        return In(operand, options, condition.negated, condition.at)
     found: list[Expression] = []
     for option in condition.options:
         operand, value = fitted(operand, _expression(option, scope), option.at)
         found.append(value)
-    return replace(condition, operand=operand, options=tuple(found))
+    return In(operand, tuple(found), condition.negated, condition.at)
 
 
 # Expressions.
@@ -212,9 +214,9 @@ def _column(column: Column, scope: Scope) -> Column:
     name = _attribute_name(column.attribute)
     source = _source_of(column, name, scope)
     if name.startswith(LABEL):
-        return replace(column, source=source.alias, attribute=name, type=Type.TEXT)
+        return Column(source.alias, name, column.at, Type.TEXT)
     attribute = RELATIONS[source.relation][name]
-    return replace(column, source=source.alias, attribute=name, type=attribute.type)
+    return Column(source.alias, name, column.at, attribute.type)
 
 
 def _attribute_name(written: str) -> str:
@@ -311,13 +313,15 @@ def _select(select: Select, outer: Scope) -> Select:
     column = _expression(select.columns[0], groups)
     having = None if select.having is None else _condition(select.having, groups)
     order_by = tuple(replace(item, key=_expression(item.key, groups)) for item in select.order_by)
-    resolved = replace(
-        select,
+    resolved = Select(
         columns=(column,),
+        sources=select.sources,
         where=where,
         group_by=group_by,
         having=having,
         order_by=order_by,
+        distinct=select.distinct,
+        at=select.at,
         type=column.type,
     )
     check_groups(resolved)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, cast
 
-from lark import Token, Transformer, v_args
+from lark import Token
 
 from headrace.model.units import unit_factors
 from headrace.rules.lexer import span_of
@@ -164,9 +164,8 @@ _UNITS = {
 }
 
 
-@v_args(inline=True)
-class Builder(Transformer[Token, Any]):
-    """What the parser calls for each construct it has recognised."""
+class Builder:
+    """What the parser calls for each construct it has recognised: the methods are named after the grammar's rules."""
 
     def rule(self, label: Token | None, statement: Statement) -> tuple[Token | None, Statement]:
         return label, statement

@@ -32,6 +32,11 @@ def name_without_number(name: str) -> str:
     return stem or name
 
 
+_FEW = 32
+"""Names with the same beginning that are looked at one by one."""
+_LAST_CHARACTER = chr(0x10FFFF)
+
+
 class TaskNames:
     """The tasks of a graph by name. Sorting the names takes O(n log n) once, each look-up O(log n + names found).
 
@@ -79,6 +84,9 @@ class TaskNames:
         """The tasks that have this name and a number, or this name and no number."""
         if self._looked_at > len(self.names):
             return self._all(self._by_stem.get(stem, []))
+        beginning = self._between(stem, stem + _LAST_CHARACTER)
+        if len(beginning) <= _FEW:
+            return self._all(name for name in beginning if name_without_number(name) == stem)
         found = [stem] if stem in self._last and name_without_number(stem) == stem else []
         for ending in ("", *ENDINGS):
             among = self._between(f"{stem}{ending}0", f"{stem}{ending}:")  # a colon comes after 9

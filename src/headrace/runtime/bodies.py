@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -12,10 +13,15 @@ from typing import Any
 
 from headrace.model.errors import HeadraceError, TaskFailed
 from headrace.model.program import Command
-from headrace.runtime.dask_plugin import attach_measurement
-from headrace.runtime.files import FileData, Scratch
+from headrace.runtime import crash_notes
+from headrace.runtime.core_slots import CORES, Room
+from headrace.runtime.files import File, FileData, Scratch, StagedFile, set_current_scratch
 from headrace.runtime.pace import wait_out
 from headrace.runtime.packing import Packed, unpack, unpack_once
+from headrace.runtime.sealing import hint_for, safe_text, seal, unseal
+from headrace.runtime.task_logs import LIMIT, SHIPPED, TaskLog, captured
+from headrace.runtime.timeouts import call_within
+from headrace.runtime.worker_report import RunningTask, attach_measurement, running_task, ship
 
 _SHOWN = 6000
 """Maximum characters of an error message: the engine replaces errors of more than 10,000."""
@@ -30,6 +36,28 @@ class Job:
     """The packed function or command."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    cores: int = 1
+    timeout: float = math.inf
+    """Seconds that it may take."""
+    topic: str = ""
+    """Where the client listens for logs."""
+    logs: str = ""
+    """The folder for logs, if it is on this machine."""
+    memory: float = 0.0
+    """Bytes that it needs."""
+    host_memory: tuple[tuple[str, float], ...] = ()
+    """Hosts that have less memory for tasks than their workers say."""
+
+    def __dask_tokenize__(self) -> str:
+        """Keys of the engine are unique without it: the engine need not look into this for each task."""
+        return self.task
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled three times for each task: as a dataclass with slots would be, it takes five times as long."""
+        return Job, (
+            self.task, self.payload, self.inputs, self.outputs, self.cores, self.timeout, self.topic, self.logs,
+            self.memory, self.host_memory,
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -51,7 +79,16 @@ def run_job(job: Job, *values: Any) -> Any:
 
     Returns its output, or a tuple of outputs. The measurement is sent to the engine when the task ends.
     """
-    outputs, measured = execute_job(job, values[: len(job.inputs)])
+    here = running_task()
+    notes = crash_notes.NOTES
+    if notes is not None:
+        notes.begin(here.key, job.task)
+    try:
+        with CORES.occupied(Room(job.cores, job.memory), _room(job, here), job.task):
+            outputs, measured = _logged(job, values[: len(job.inputs)], here.host, here.attempt)
+    finally:
+        if notes is not None:
+            notes.end()
     attach_measurement(
         {
             "start": measured.start,
@@ -61,7 +98,32 @@ def run_job(job: Job, *values: Any) -> Any:
             "sizes": measured.sizes,
         }
     )
-    return outputs[0] if len(outputs) == 1 else outputs
+    sealed = tuple(
+        seal(v, job.task, name, size) for v, (name, size) in zip(outputs, measured.sizes, strict=True)
+    )
+    output = sealed[0] if len(sealed) == 1 else sealed
+    if any(isinstance(each, StagedFile) for each in sealed):
+        from headrace.runtime.dask_files import hold_here
+
+        hold_here(output)
+    return output
+
+
+def _room(job: Job, here: RunningTask) -> Room:
+    """What this worker has for tasks."""
+    return Room(here.threads, min(here.memory, dict(job.host_memory).get(here.host, math.inf)))
+
+
+def _logged(job: Job, values: Sequence[Any], host: str, attempt: int) -> tuple[tuple[Any, ...], Measured]:
+    """Execute a task; what it prints is kept."""
+    log = TaskLog(job.task, job.logs, host, attempt, LIMIT if job.logs else SHIPPED)
+    try:
+        with captured(log):
+            return execute_job(job, values)
+    finally:
+        printed = log.close()
+        if printed and job.topic:
+            ship(job.topic, {"events": (), "measured": (), "logs": [(job.task, host, attempt, printed)]})
 
 
 def execute_job(job: Job, values: Sequence[Any]) -> tuple[tuple[Any, ...], Measured]:
@@ -77,27 +139,36 @@ def execute_job(job: Job, values: Sequence[Any]) -> tuple[tuple[Any, ...], Measu
     began = time.perf_counter()
     try:
         body = unpack_once(job.payload)
-        inputs = [unpack(v.payload) if isinstance(v, Packed) else v for v in values]
-        with Scratch() as scratch:
+        # Code is loaded once per worker: that is not the task's run time.
+        measured.start, began = time.time(), time.perf_counter()
+        inputs = [unseal(unpack(v.payload) if isinstance(v, Packed) else v) for v in values]
+        with Scratch(_scratch_parent) as scratch:
             if isinstance(body, Command):
                 from headrace.runtime.commands import run_command
 
-                outputs = run_command(
-                    body, job.task, dict(zip(job.inputs, inputs, strict=True)), job.outputs, scratch
-                )
+                named = dict(zip(job.inputs, inputs, strict=True))
+                outputs = run_command(body, job.task, named, job.outputs, scratch, job.timeout)
                 measured.cpu = time.perf_counter() - began
             else:
                 outputs = _call(body, job, inputs, scratch, measured)
-    except HeadraceError:
+            scratch.require_unchanged()
+    except HeadraceError as error:
+        error.problem = safe_text(error.problem)
+        error.where = error.where or f"task {job.task!r}"
         raise
-    except (Exception, SystemExit) as error:  # whatever the user's code raises is the task's failure
-        raise TaskFailed(_shown(error), where=f"task {job.task!r}") from None
+    except BaseException as error:  # whatever the user's code raises is the task's failure
+        raise TaskFailed(_shown(error), where=f"task {job.task!r}", hint=hint_for(error)) from None
     if not getattr(body, "sets_own_pace", False):
         wait_out(measured.cpu, time.perf_counter() - began)
     measured.read = sum(size_of(v) for v in inputs)
     measured.sizes = [(name, size_of(v)) for name, v in zip(job.outputs, outputs, strict=True)]
     measured.finish = measured.start + time.perf_counter() - began
     return outputs, measured
+
+
+def unpack_input(payload: bytes, item: str) -> Any:
+    """An input of the program, as its readers get it."""
+    return seal(unpack(payload), "input", item, len(payload))
 
 
 def size_of(value: Any) -> int:
@@ -110,6 +181,8 @@ def size_of(value: Any) -> int:
         return 0
     if isinstance(value, FileData):
         return len(value.data)
+    if isinstance(value, StagedFile):
+        return value.size
     if isinstance(value, bytes | bytearray):
         return len(value)
     from dask.sizeof import sizeof
@@ -120,12 +193,20 @@ def size_of(value: Any) -> int:
 def _call(
     body: Callable[..., Any], job: Job, inputs: Sequence[Any], scratch: Scratch, measured: Measured
 ) -> tuple[Any, ...]:
-    arguments = [scratch.write(v.name, v) if isinstance(v, FileData) else v for v in inputs]
-    began = time.thread_time()
-    value = body(*arguments)
-    measured.cpu = time.thread_time() - began
+    arguments = [
+        materialise(scratch, v.name, v) if isinstance(v, FileData | StagedFile) else v for v in inputs
+    ]
+
+    def in_its_folder(*given: Any) -> Any:
+        set_current_scratch(scratch)  # here: a time limit runs it in a thread of its own
+        try:
+            return body(*given)
+        finally:
+            set_current_scratch(None)
+
+    value, measured.cpu = call_within(in_its_folder, arguments, job.timeout)
     if len(job.outputs) == 1:
-        return (value,)
+        return (_stored(value, job.outputs[0], scratch),)
     if not isinstance(value, tuple | list) or len(value) != len(job.outputs):
         got = f"{len(value)} values" if isinstance(value, tuple | list) else f"one {type(value).__name__}"
         raise TaskFailed(
@@ -133,13 +214,56 @@ def _call(
             where=f"task {job.task!r}",
             hint=f"return a tuple of {len(job.outputs)} values",
         )
-    return tuple(value)
+    return tuple(_stored(each, name, scratch) for each, name in zip(value, job.outputs, strict=True))
+
+
+def materialise(scratch: Scratch, name: str, value: Any, *, literal: bool = False) -> Path:
+    """A value as a file for a task."""
+    if not isinstance(value, StagedFile):
+        return scratch.write(name, value, literal=literal)
+    from headrace.runtime.dask_files import store_here
+
+    store = store_here(value.run)
+    if store is None:
+        raise TaskFailed(f"the file {value.name!r} is not on this worker")
+    return store.show(scratch, value, name=name, literal=literal)
+
+
+def store_output(path: Path, name: str, item: str, *, move: bool) -> FileData | StagedFile:
+    """A file or folder that a task has made, as a value; outside a worker, files are read whole."""
+    from headrace.runtime.dask_files import store_here
+
+    store = store_here()
+    if store is not None:
+        return store.adopt(path, name, item, move=move)
+    if path.is_dir():
+        raise TaskFailed(f"its output {item!r} is a folder, and this is not a worker")
+    return FileData(name, path.read_bytes())
+
+
+def _stored(value: Any, item: str, scratch: Scratch) -> Any:
+    if not isinstance(value, File):
+        return value
+    path = Path(value.path)
+    if not path.exists():
+        raise TaskFailed(f"its output {item!r} is {str(path)!r}, which does not exist", hint="write it first")
+    own = path.resolve().is_relative_to(scratch.root.resolve())
+    return store_output(path, path.name, item, move=own)
+
+
+def _scratch_parent() -> Path | None:
+    """In the worker's file store, so that files need not be copied to get there."""
+    from headrace.runtime.dask_files import store_here
+
+    store = store_here()
+    return None if store is None else store.folder
 
 
 def _shown(error: BaseException) -> str:
-    """The traceback without frames of this module, which are of no use to the user."""
-    own = str(Path(__file__).resolve())
+    """The traceback without frames of Headrace, which are of no use to the user."""
+    own = str(Path(__file__).resolve().parent)
     frame: TracebackType | None = error.__traceback__
-    while frame is not None and str(Path(frame.tb_frame.f_code.co_filename).resolve()) == own:
+    while frame is not None and str(Path(frame.tb_frame.f_code.co_filename).resolve().parent) == own:
         frame = frame.tb_next
-    return "".join(traceback.format_exception(type(error), error, frame)).rstrip()[-_SHOWN:]
+    text = "".join(traceback.format_exception(type(error), error, frame)).rstrip()
+    return safe_text(text[-_SHOWN:])

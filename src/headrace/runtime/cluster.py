@@ -17,13 +17,18 @@ from headrace.model.graph import Graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.runtime.execute import Outcome, execute
-from headrace.runtime.local_workers import LocalWorkers, start_workers
+from headrace.runtime.hooks import NO_HOOKS, RunHooks
+from headrace.runtime.local_workers import LocalWorkers, spawn_workers
+from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
+from headrace.runtime.run_policy import RunPolicy
+from headrace.runtime.transport import Transport, TransportKind
 
-_NETWORK_BANDWIDTH = 125e6
-"""Assumed bandwidth of each worker's port in a cluster without a network description: 1 Gbit/s."""
 _PATIENCE = 10.0
 """Seconds to wait for a worker to return when none is left in a real cluster."""
+_RESTART_PATIENCE = 60.0
+"""The same for local workers that are started again."""
+_NEVER_BLAME = 10**9
 
 
 class Cluster:
@@ -32,12 +37,23 @@ class Cluster:
     computes = True
 
     def __init__(
-        self, client: Any, platform: Platform, workers: LocalWorkers | None = None, engine: Any = None
+        self,
+        client: Any,
+        platform: Platform,
+        workers: LocalWorkers | None = None,
+        engine: Any = None,
+        *,
+        patience: float = _PATIENCE,
+        links_assumed: bool = False,
     ) -> None:
         self.client = client
         self.platform = platform
         self._workers = workers
         self._engine = engine
+        self.patience = patience
+        """Seconds to wait for a worker when there is none."""
+        self.links_assumed = links_assumed
+        """Whether nothing is known about the links of the platform, so that a run measures them first."""
 
     def execute(
         self,
@@ -49,16 +65,19 @@ class Cluster:
         base: str | Path = ".",
         graph: Graph | None = None,
         platform: Platform | None = None,
+        hooks: RunHooks = NO_HOOKS,
+        policy: RunPolicy | None = None,
+        logs: Path | None = None,
     ) -> Outcome:
         """Run a program; with `scheduler` None, the engine places the tasks.
 
         `graph` and `platform` override those of the program and the cluster, to supply better estimates of run
-        times, sizes and speeds.
+        times, sizes and speeds. `policy` says how failures are dealt with. What tasks print is kept in the folder
+        `logs`, if one is given.
 
         A failing task ends the run, and the outcome then has errors. An interruption closes the
         cluster and raises RunStopped.
         """
-        patience = 0.0 if self._workers is not None else _PATIENCE
         try:
             return execute(
                 self.client,
@@ -68,8 +87,12 @@ class Cluster:
                 observe,
                 timeout=timeout,
                 base=base,
-                patience=patience,
+                patience=self.patience,
                 graph=graph,
+                hooks=hooks,
+                policy=policy,
+                logs=logs,
+                shared_logs=self._workers is not None,
             )
         except KeyboardInterrupt:
             self.close()
@@ -79,6 +102,26 @@ class Cluster:
     def pids(self) -> dict[str, int]:
         """Process ids of local workers by host name; empty for an existing cluster."""
         return {} if self._workers is None else self._workers.pids
+
+    def start_workers(self, *names: str) -> None:
+        """Start more workers on this machine, with one thread each: they join the cluster, and a run that is under way.
+
+        For clusters of `open_local`; the new workers end with it. Workers of other clusters join by themselves, when
+        somebody starts them.
+
+        >>> with open_local(1) as cluster:  # doctest: +SKIP
+        ...     cluster.start_workers("guest")
+        ...     sorted(cluster.pids)
+        ['guest', 'w0']
+        """
+        taken = [name for name in names if name in self.pids]
+        if self._workers is None or taken:
+            raise UsageError(
+                f"worker {taken[0]!r} exists" if taken else "this is not a local cluster",
+                where=self.platform.name,
+                hint="use other names" if taken else "start workers with `dask worker`",
+            )
+        self._workers.add([Host(name) for name in names])
 
     def close(self) -> None:
         """Disconnect; local workers and the commands they started are ended."""
@@ -103,42 +146,78 @@ def open_local(
     speeds: Sequence[float] | None = None,
     stretch: float = 1.0,
     threads: int = 1,
+    restart: bool = True,
+    transport: TransportKind = "auto",
 ) -> Cluster:
     """Start workers on this machine, one process each: w0, w1, ..., or w0-4x, w1-2x, ... with speeds.
 
     With `speeds`, each worker emulates its speed by making tasks last longer: with a `stretch`
     of at least the largest speed, tasks that used c seconds last c * stretch / speed.
-    """
-    import dask
-    from distributed import Client, LocalCluster
 
-    if workers is not None and speeds is not None and workers != len(speeds):
-        raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed per worker")
-    if not stretch > 0:
-        raise UsageError(f"stretch is {stretch}", hint="give a number above 0")
-    platform = Platform.local(workers, speeds=speeds, cores=threads)
+    Only processes of this user can connect: they use Unix sockets in a folder that is closed to others or, where
+    there are none or with `transport="tls"`, TLS with a certificate that exists in their memory alone. With `restart`,
+    a worker that dies is started again under the same name.
+    """
+    return join_workers(
+        spawn_workers(workers, speeds=speeds, stretch=stretch, threads=threads, transport=transport),
+        restart=restart,
+    )
+
+
+def join_workers(
+    spawned: LocalWorkers, *, restart: bool = True, meanwhile: Callable[[], object] = lambda: None
+) -> Cluster:
+    """Make a cluster of worker processes that wait for one; `meanwhile` is called while they join it."""
     # Closing kills the workers, which the engine would otherwise report to the user.
     logging.getLogger("distributed.batched").setLevel(logging.WARNING)
-    engine = client = started = None
+    engine = client = None
     try:
-        with dask.config.set({"distributed.scheduler.http.routes": []}):
-            engine = LocalCluster(
-                n_workers=0,
-                processes=True,
-                host="127.0.0.1",
-                silence_logs=logging.CRITICAL,
-                scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
-            )
-        client = Client(engine, set_as_default=False)
-        started = start_workers(engine.scheduler_address, platform.hosts, stretch)
-        started.wait_for(client)
-        return Cluster(client, platform, started, engine)
+        engine, client = _local_scheduler(spawned.transport)
+        spawned.join(engine.scheduler_address)
+        meanwhile()
+        spawned.wait_for(client)
+        spawned.supervise(restart)
+        patience = _RESTART_PATIENCE if restart else 0.0
+        return Cluster(client, spawned.platform, spawned, engine, patience=patience, links_assumed=True)
     except BaseException as error:
-        for opened in (started, client, engine):
+        for opened in (spawned, client, engine):
             if opened is not None:
                 opened.close()
         if isinstance(error, KeyboardInterrupt):
             raise RunStopped("interrupted", where="starting workers", hint="run it again") from None
+        raise
+
+
+def _local_scheduler(transport: Transport) -> tuple[Any, Any]:
+    """The engine's scheduler, in this process, and a client of it."""
+    import dask
+    from distributed import Client, LocalCluster, Security
+
+    from headrace.runtime.dask_sockets import register_sockets
+
+    register_sockets()
+    with dask.config.set({"distributed.scheduler.http.routes": []}):
+        engine = LocalCluster(
+            n_workers=0,
+            processes=True,
+            host=transport.host,
+            protocol=transport.protocol,
+            security=Security(require_encryption=bool(transport.security), **transport.security),
+            silence_logs=logging.CRITICAL,
+            scheduler_kwargs={
+                "dashboard": False,
+                "dashboard_address": "127.0.0.1:0",
+                # The engine blames every task that was queued on a lost worker; workers here know which one it was.
+                "allowed_failures": _NEVER_BLAME,
+            },
+        )
+    try:
+        engine.loop.add_callback(
+            engine.scheduler.http_server.stop
+        )  # no pages, but others could connect to it
+        return engine, Client(engine, set_as_default=False)
+    except BaseException:
+        engine.close()
         raise
 
 
@@ -148,14 +227,14 @@ def connect(
     ca: str | Path | None = None,
     cert: str | Path | None = None,
     key: str | Path | None = None,
-    bandwidth: float = _NETWORK_BANDWIDTH,
+    bandwidth: float | None = None,
     timeout: float = 15.0,
 ) -> Cluster:
     """Connect to a running cluster at `tls://host:port`, or `tcp://` on this machine only.
 
     Certificates are taken from the arguments, or else from the engine's configuration (environment
     variables DASK_DISTRIBUTED__COMM__TLS__...). Headrace must be installed on the cluster too. The speed of
-    every worker is measured; `bandwidth` is that of each worker's port, in bytes/s.
+    every worker is measured. `bandwidth` is that of each worker's port, in bytes/s; without it, runs measure the links.
     """
     from distributed import Client
 
@@ -171,22 +250,19 @@ def connect(
             hint="check that the scheduler runs there and that the certificates match",
         ) from None
     try:
-        return Cluster(client, _measured_platform(client, url, bandwidth))
+        return Cluster(client, _measured_platform(client, url, bandwidth), links_assumed=bandwidth is None)
     except BaseException:
         client.close()
         raise
 
 
-def _measured_platform(client: Any, url: str, bandwidth: float) -> Platform:
-    info = client.scheduler_info(n_workers=-1)["workers"]
-    if not info:
-        raise UsageError("the cluster has no workers", where=url, hint="start `dask worker` processes for it")
+def _measured_platform(client: Any, url: str, bandwidth: float | None) -> Platform:
+    """Speeds as measured; links with the given bandwidth, or assumed ones, which a run then measures."""
+    workers = workers_of(client, url)
     speeds = probe_speeds(client)
-    hosts = tuple(
-        Host(str(worker["name"]), speeds[address], worker["nthreads"])
-        for address, worker in sorted(info.items(), key=lambda item: str(item[1]["name"]))
-        if address in speeds
-    )
+    if bandwidth is None:
+        return measured_platform(workers, speeds, (), url)
+    hosts = tuple(Host(w.name, speeds[w.address], w.threads) for w in workers if w.address in speeds)
     return Platform((Site("cluster", hosts, bandwidth=bandwidth),), name=url)
 
 

@@ -1,107 +1,75 @@
-"""The plugin inside the engine's scheduler: the only module that uses non-public hooks of distributed.
+"""The plugin inside the engine's scheduler; only `dask_*` and `worker_report` use non-public hooks of distributed.
 
 It relies on the following, in addition to the documented hooks of SchedulerPlugin:
 - `update_graph` runs before any task of the graph can start, and `transition` of a finished task before
   its dependents are placed: restrictions and priorities set there are obeyed;
-- a task with `worker_restrictions` is neither queued by the scheduler nor stolen, so neither need be
-  turned off; restricted to an address that does not exist, it stays in `no-worker` until that changes;
 - `remove_worker` is called after lost tasks were rescheduled: those pinned to the lost worker are then in
-  `no-worker`, where the engine would leave them forever;
-- a worker sends its task's `metadata` with the message that it finished, and logs incoming transfers
-  in `transfer_incoming_log`.
+  `no-worker`, where the engine would leave them forever.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import math
-import threading
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from copy import deepcopy
-from itertools import takewhile
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.metrics import time as engine_time
 
-from headrace.core.replan import Replan
-from headrace.core.scheduler import Assign, Cancel, Fetch, Remove, Replicate, Requeue
-from headrace.model.errors import HeadraceError, NoPlan, TaskFailed
-from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, Started, TaskErred, TaskFinished
+from headrace.model.errors import ClusterRestarted, HeadraceError, NoPlan
+from headrace.model.events import (
+    DataMoved,
+    Event,
+    HostJoined,
+    HostLeft,
+    HostPaused,
+    Started,
+    TaskErred,
+    TaskFinished,
+)
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
-from headrace.model.program import Program
-from headrace.planners.list.round_robin import RoundRobin
-from headrace.runtime.dask_transfers import PlannedTransfers
-from headrace.runtime.messages import encode_error, encode_event
-from headrace.runtime.packing import unpack
+from headrace.runtime.dask_control import Control
+from headrace.runtime.dask_copies import Listening
+from headrace.runtime.dask_draining import Draining
+from headrace.runtime.dask_files import install_stores, remove_stores
+from headrace.runtime.dask_hosts import Hosts, Suspects, run_on_workers
+from headrace.runtime.dask_memory_manager import keep_manager_off, let_manager_on
+from headrace.runtime.dask_outbox import Outbox, error_text, is_poison
+from headrace.runtime.dask_releases import Releases, hold_unreleased, let_start
+from headrace.runtime.dask_watchdog import Watchdog
+from headrace.runtime.ending import end_commands
+from headrace.runtime.retrying import Retries
+from headrace.runtime.run_policy import RunPolicy
+from headrace.runtime.worker_report import ATTEMPT, METADATA
 
 if TYPE_CHECKING:
-    from headrace.core.coordinator import Coordinator
-    from headrace.core.scheduler import Scheduler
     from headrace.runtime.graph import Key, Layout
 
-_NOWHERE = "headrace://no-host-yet"
-"""The restriction of a task that has no host yet."""
-_BATCH_SECONDS = 0.05
-_FIRST = float("-inf")
-_CLOCK_NOISE = 0.1
-_METADATA = "headrace"
-_shipping = threading.Lock()
-_last_shipped: dict[str, Any] | None = None
-"""On a worker: the last entry of its transfer log that was reported to the scheduler."""
+_FORGET_SECONDS = 2.0
+_TICK_SECONDS = 0.5
+"""How often workers are looked at."""
+_MEND_SECONDS = 2.0
+"""A standstill that lasts longer is examined: an event may have been overlooked."""
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
-
-
-def attach_measurement(measured: dict[str, Any]) -> None:
-    """On a worker, in a task: report a measurement and incoming transfers when the task ends."""
-    global _last_shipped
-    from distributed.comm import get_address_host
-    from distributed.worker import get_worker, thread_state
-
-    worker = get_worker()
-    with _shipping:
-        arrived = list(
-            takewhile(lambda entry: entry is not _last_shipped, list(worker.transfer_incoming_log)[::-1])
-        )
-        arrived.reverse()
-        if arrived:
-            _last_shipped = arrived[-1]
-    # The engine's estimate of the clock offset is only as exact as its messages are fast: a small offset is
-    # noise, and could make a task start before its predecessor ended. On one machine there is one clock.
-    delay = worker.scheduler_delay
-    apart = get_address_host(worker.address) != get_address_host(worker.scheduler.address)
-    shift = delay if apart and abs(delay) > _CLOCK_NOISE else 0.0
-    measured["start"] += shift
-    measured["finish"] += shift
-    measured["moves"] = [
-        (
-            entry["start"] - delay + shift,
-            entry["stop"] - delay + shift,
-            entry["who"],
-            [*entry["keys"].items()],
-        )
-        for entry in arrived
-    ]
-    state = worker.state.tasks.get(thread_state.key)
-    if state is not None:
-        state.metadata[_METADATA] = measured
 
 
 def _guarded(hook: Hook) -> Hook:
     """End the run when a hook raises an exception; the engine would only log it."""
 
     @functools.wraps(hook)
-    def guarded(self: CoordinatorPlugin, *args: Any, **kwargs: Any) -> None:
+    def guarded(self: CoordinatorPlugin, *args: Any, **kwargs: Any) -> Any:
         try:
-            hook(self, *args, **kwargs)
+            return hook(self, *args, **kwargs)
         except HeadraceError as error:
             self.fail(error)
         except Exception:
             self.fail(HeadraceError(f"the policy failed:\n{traceback.format_exc()}", where="scheduler"))
+        return None
 
     return cast(Hook, guarded)
 
@@ -110,7 +78,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
     """Executes a scheduler's assignments or, with `policy` None, only observes.
 
     All events are sent to the client in batches under `topic`: dictionaries with `events`,
-    `measured`, and once `end` or `error`.
+    `measured`, and once `end` or `error`. It ends with its client, or when told so under `stop_topic`.
     """
 
     def __init__(
@@ -121,6 +89,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         policy: bytes | None,
         topic: str,
         patience: float,
+        client: str,
+        run_policy: RunPolicy,
     ) -> None:
         self.name = topic
         self.layout = layout
@@ -128,68 +98,65 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.platform = platform
         self.policy = policy
         self.topic = topic
+        self.stop_topic = f"{topic}-stop"
         self.patience = patience
         """Seconds to wait for a worker when none is left."""
+        self.client = client
+        """The engine's name of the client."""
+        self.run_policy = run_policy
+        self.retries = Retries(policy=run_policy)
 
     async def start(self, scheduler: Any) -> None:
         """Plan: errors raised here are passed to the client unchanged."""
         self.scheduler = scheduler
         self.began: float | None = None
-        self.over = False
-        self.events: list[Event] = []
-        self.told_dropped = 0
-        self.measured: list[tuple[str, Any]] = []
-        self.sending = False
+        self.begun = False
+        """Whether the scheduler's first commands were carried out; until then nothing is told to the coordinator."""
+        self.over = self.stopped = False
+        self.outbox = Outbox(scheduler, self.topic, self._send)
         self.known = {*self.layout.tasks, *self.layout.follows}
         self.wanted = frozenset(self.layout.wanted)
         self.missing = set(self.layout.wanted)
         self.busy: set[Key] = set()
-        self.host_names = {host.name for host in self.platform.hosts}
-        self.address: dict[str, str] = {}
-        self.host_at: dict[str, str] = {}
-        self.told_lost: set[str] = set()
-        """Hosts reported as lost since the run began."""
+        self.stranded: list[Key] = []
+        self.finished: set[str] = set()
+        self.draining: Draining | None = None
+        names = {host.name for host in self.platform.hosts}
+        self.hosts = Hosts(scheduler, names.__contains__, self.run_policy.suspect)
+        await self._await_worker()
         for address, worker in scheduler.workers.items():
-            self._note_worker(address, str(worker.name))
-        if not self.address:
+            self.hosts.note(address, str(worker.name))
+        if not scheduler.workers or (self.policy is None and not self.hosts.address):
             raise _no_worker(self.platform)
-        self.coordinator: Coordinator | None = None
-        self.timer = math.inf
-        """When the scheduler will be asked next, as it wished."""
-        self.asked_for = -math.inf
-        """The last such time that has come."""
+        await install_stores(scheduler, self.topic[-12:])
+        self.control: Control | None = None
+        self.releases = Releases(self.graph)
+        self.suspects = Suspects(scheduler, self.known)
+        self.watchdog = Watchdog(scheduler, self.layout, self.hosts, self.run_policy.stall)
+        self.listening: list[Listening] = []
+        self.manager_off = False
         if self.policy is not None:
+            control = Control(scheduler, self.layout, self.hosts, self.outbox.emit)
+            control.on_timer = lambda seconds: scheduler.loop.call_later(seconds, self._ask_in_time)
             # In a thread, so that the scheduler stays responsive to workers and other clients.
-            await asyncio.to_thread(self._prepare_policy)
+            await asyncio.to_thread(
+                control.prepare, self.policy, self.graph, self.platform, self.run_policy, self.topic
+            )
+            self.control = control
+            control.pins.unreleased = self.releases.pending
+            self.listening = [
+                Listening(scheduler, "add-keys", self._keys_arrived),
+                Listening(scheduler, "task-finished", self._answered),
+            ]
+            self.manager_off = keep_manager_off(scheduler)
+        if self.client not in scheduler.clients:  # it has gone while we planned
+            scheduler.loop.add_callback(self.stop)
 
-    def _prepare_policy(self) -> None:
-        self.key_of = {name: key for key, name in self.layout.tasks.items()}
-        self.helpers_of: dict[str, list[Key]] = {}
-        for key, tasks in self.layout.follows.items():
-            for task in tasks:
-                self.helpers_of.setdefault(task, []).append(key)
-        self.pin: dict[str, Assign] = {}
-        self.to_apply: dict[Key, str] = {}
-        assert self.policy is not None
-        from headrace.core.coordinator import Coordinator  # imports compiled code that not every run needs
-        from headrace.core.estimates import HistoryEstimates
-
-        scheduler = unpack(self.policy)
-        warm_up(scheduler)
-        self.coordinator = Coordinator(
-            scheduler,
-            self.graph,
-            self.platform,
-            estimates=HistoryEstimates(self.graph, self.platform),
-            workers_queue=True,
-        )
-        self.policy_name = self.coordinator.scheduler.name
-        absent = [HostLeft(0.0, h.name) for h in self.platform.hosts if h.name not in self.address]
-        self.planned_for = [h.name for h in self.platform.hosts if h.name in self.address]
-        self.transfers = PlannedTransfers(
-            self.scheduler, {name: key for key, name in self.layout.items.items()}, self.address
-        )
-        self.first_answer = self.coordinator.handle([*absent, Started(0.0)])
+    async def _await_worker(self) -> None:
+        """Those of a cluster that is being restarted may all be away."""
+        end = engine_time() + self.patience
+        while not self.scheduler.workers and engine_time() < end:
+            await asyncio.sleep(_TICK_SECONDS / 5)
 
     # Hooks called by the engine.
 
@@ -198,36 +165,32 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.began is not None or not tasks or tasks[0] not in self.known:
             return
         self.began = engine_time()
-        self._emit(Started(0.0))
-        if self.coordinator is None:
-            return
-        for key in self.known:
-            scheduler.tasks[key].worker_restrictions = {_NOWHERE}
-        # The engine has already ordered the first tasks by its own priorities: hold them back until
-        # it is done and then send them by ours, since a worker starts with what it receives first.
-        scheduler.loop.add_callback(self._begin)
+        self.watchdog.moved()
+        self.outbox.emit(Started(0.0))
+        scheduler.loop.call_later(_TICK_SECONDS, self._tick)
+        if self.control is not None:
+            self.control.hold_all(self.known)
+            # The engine has already ordered the first tasks by its own priorities: hold them back until
+            # it is done and then send them by ours, since a worker starts with what it receives first.
+            scheduler.loop.add_callback(self._begin)
+        else:
+            self.begun = True
+            self._look_for_overlooked()
+            hold_unreleased(scheduler, self.layout, self.releases)
+            self._release()
 
     @_guarded
     def _begin(self) -> None:
-        """Execute the initial commands that are still valid."""
-        assert self.coordinator is not None
-        workers = self.scheduler.workers
-        gone = [host for host in self.planned_for if self.address.get(host) not in workers]
-        left = [HostLeft(self._now(), host) for host in gone if host not in self.told_lost]
-        for event in left:
-            self.address.pop(event.host, None)
-            self._emit(event)
-        self._carry_out([command for command in self.first_answer if self._still_holds(command, gone)])
-        if left:
-            self._carry_out(self.coordinator.handle(left))
-        self._apply()
-
-    def _still_holds(self, command: object, gone: list[str]) -> bool:
-        """Whether an initial command is still valid, as hosts may have left or joined since."""
-        if not isinstance(command, Assign):
-            return True
-        there = command.host in self.address or command.host not in self.planned_for
-        return command.task not in self.pin and command.host not in gone and there
+        if self.control is None or self.over or self.begun:
+            return
+        self._look_for_overlooked()
+        self._admit_new()
+        if not self.hosts.address:  # `add_worker` calls this again
+            self.scheduler.loop.call_later(self.patience, self._give_up_without_hosts)
+            return
+        self.begun = True
+        self.control.begin(self._now())
+        self._release()
 
     def transition(self, key: Key, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
         if key in self.known and not self.over:
@@ -235,38 +198,78 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     @_guarded
     def _moved_on(self, key: Key, start: str, finish: str, details: dict[str, Any]) -> None:
+        self.watchdog.moved()
         if start == "processing":
             self.busy.discard(key)
+            if self.draining is not None:
+                self.outbox.send_soon()
         elif start == "memory" and key in self.wanted:
             self.missing.add(key)
         if finish == "processing":
             self.busy.add(key)
         elif finish == "memory":
             if details.get("metadata"):
-                self._finished(key, details["metadata"].get(_METADATA), details["worker"])
-            self.missing.discard(key)
-            if not self.missing:
-                self._send_soon(now=True)
+                self._finished(key, details["metadata"].get(METADATA), details["worker"])
+            self._in_memory(key)
+        elif finish == "no-worker" and self.control is not None:
+            if not self.stranded:
+                self.scheduler.loop.add_callback(self._look_at_stranded)
+            self.stranded.append(key)
         elif finish == "erred":
             self._erred(key, details)
 
     @_guarded
     def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
-        if worker in self.host_at and not self.over:
+        if worker in self.hosts.host_at and not self.over:
             self._host_left(worker)
 
     @_guarded
     def add_worker(self, scheduler: Any, worker: str) -> None:
-        host = str(scheduler.workers[worker].name)
-        self._note_worker(worker, host)
-        if host not in self.address or self.began is None or self.over:
+        if not self.over:
+            self._host_joined(worker)
+            if self.began is not None and not self.begun:
+                self._begin()
+
+    def remove_client(self, scheduler: Any, client: str) -> None:
+        if client == self.client:
+            self.scheduler.loop.add_callback(self.stop)
+
+    def log_event(self, topic: str, msg: Any) -> None:
+        if topic == self.stop_topic:
+            self.scheduler.loop.add_callback(self.stop)
+        elif isinstance(msg, dict) and msg.get("action") == "worker-status-change" and not self.over:
+            self.scheduler.loop.add_callback(self._look_at_hosts)
+
+    @_guarded
+    def restart(self, scheduler: Any) -> None:
+        if self.began is not None and self.missing:
+            raise ClusterRestarted(
+                "the cluster was restarted and has forgotten the run",
+                where=self.platform.name,
+                hint="run it again",
+            )
+
+    def stop(self) -> None:
+        """Leave the scheduler as it was before the run. Can be called again."""
+        if self.stopped:
             return
-        event = HostJoined(self._now(), host)
-        self._emit(event)
-        if self.coordinator is not None:
-            self._carry_out(self.coordinator.handle([event]))
-            self._rescue()
-            self._apply()
+        self.over = self.stopped = True
+        for listening in self.listening:
+            listening.stop()
+        if self.control is not None:
+            self.control.stop()
+        if self.manager_off:
+            let_manager_on(self.scheduler)
+        self.scheduler.plugins.pop(self.name, None)
+        # The client is about to end its subscription, which would bring the topic back.
+        self.scheduler.loop.call_later(_FORGET_SECONDS, self.outbox.forget, self.topic, self.stop_topic)
+        self.scheduler.loop.add_callback(remove_stores, self.scheduler, self.topic[-12:])
+        if self.began is not None and self.missing:
+            self.scheduler.loop.add_callback(self._end_commands)
+
+    async def _end_commands(self) -> None:
+        """The run was given up: its commands would keep workers busy."""
+        await run_on_workers(self.scheduler, list(self.scheduler.workers), end_commands, self.topic[-12:])
 
     # Event handling.
 
@@ -276,34 +279,59 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
     def _since(self, instant: float) -> float:
         return float(instant - (self.began or instant))
 
-    def _note_worker(self, address: str, host: str) -> None:
-        self.host_at[address] = host
-        if host in self.host_names:
-            self.address[host] = address
+    def _tell(self, events: list[Event]) -> None:
+        """Report changes of hosts to the client and the coordinator."""
+        for event in events:
+            self.outbox.emit(event)
+        if self.control is not None:
+            self.control.grid_changed(events, self._now())
+
+    def _admit_new(self, only: str | None = None) -> bool:
+        """Add hosts to the platform that it does not have; returns whether `only` belongs to the run."""
+        for address, host in list(self.hosts.host_at.items()):
+            worker = self.scheduler.workers.get(address)
+            if host in self.hosts.address or worker is None or self.control is None:
+                continue
+            if self.control.admit(host, worker.nthreads):
+                self.hosts.admit(address, host)
+        return only in self.hosts.address or self.control is None
 
     def _finished(self, key: Key, measured: dict[str, Any] | None, worker: str) -> None:
         if measured is None:
             return
-        host, task = self._host(worker), self.layout.tasks[key]
+        host, task = self.hosts.host(worker), self.layout.tasks[key]
         happened = self._moves(measured.pop("moves"), host)
         begin, end = self._since(measured["start"]), self._since(measured["finish"])
         sizes = tuple((name, float(size)) for name, size in measured["sizes"])
         happened.append(TaskFinished(end, task, host, begin, sizes))
-        self.measured.append((task, measured))
+        self.outbox.measured.append((task, measured))
+        self.finished.add(task)
         for event in happened:
-            self._emit(event)
-        if self.coordinator is not None:
-            self._carry_out(self.coordinator.handle(happened))
+            self.outbox.emit(event)
+        if self.control is not None:
+            self.control.finished(task, happened, end)
+
+    def _in_memory(self, key: Key) -> None:
+        if self.control is not None:
+            self.control.in_memory(key)
             # Transitions must not be nested: tasks are moved right after this one.
-            if self.to_apply or self.transfers.waiting:
+            if self.control.has_changes:
                 self.scheduler.loop.add_callback(self._apply)
+        self.missing.discard(key)
+        if not self.missing:
+            self.outbox.send_soon(now=True)
+
+    @_guarded
+    def _apply(self) -> None:
+        if self.control is not None and not self.over:
+            self.control.apply()
 
     def _moves(self, moves: Iterable[Any], target: str) -> list[Event]:
         return [
             DataMoved(
                 self._since(stop),
                 self.layout.items[key],
-                self._host(who),
+                self.hosts.host(who),
                 target,
                 self._since(start),
                 float(size),
@@ -313,301 +341,197 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             if key in self.layout.items
         ]
 
-    def _host(self, address: str) -> str:
-        return self.host_at.get(address, address)
-
     def _erred(self, key: Key, details: dict[str, Any]) -> None:
         state = self.scheduler.tasks.get(key)
         if state is None or state.exception_blame is not state:
             return
         task = self.layout.tasks.get(key) or self.layout.follows[key][0]
-        host = self._host(details.get("worker") or "")
-        self._emit(TaskErred(self._now(), task, host, _error_text(details)))
-        self._send_soon(now=True)
+        host = self.hosts.host(details.get("worker") or "")
+        pause = self.retries.pause(task, host, poisonous=is_poison(details))
+        attempt = self.retries.attempts(task)
+        event = TaskErred(self._now(), task, host, error_text(details), attempt, pause is not None)
+        self.outbox.emit(event)
+        self.outbox.send_soon(now=True)
+        if pause is not None:
+            self.scheduler.loop.call_later(pause, self._retry, key, event)
+        elif self.draining is None:
+            self.draining = Draining(
+                self.scheduler, self.layout, self.topic[-12:], self.releases.pending, self.finished
+            )
+            self.scheduler.loop.add_callback(self._drain, self.draining)
+
+    async def _drain(self, draining: Draining) -> None:
+        """A task has failed for good: what runs may finish, and no other task is started."""
+        await draining.begin()
+        self.outbox.send_soon(now=True)
+
+    @_guarded
+    def _retry(self, key: Key, event: TaskErred) -> None:
+        """Execute a task that has failed again, on a host where it has not failed if there is one."""
+        self.retries.resumed(event.task)
+        state = self.scheduler.tasks.get(key)
+        if self.over or self.draining is not None or state is None or state.state != "erred":
+            return
+        state.annotations = {**(state.annotations or {}), ATTEMPT: event.attempt + 1}
+        usable = self.hosts.usable()
+        preferred = self.retries.preferred(event.task, usable)
+        if self.control is not None:
+            self.control.failed(replace(event, time=self._now()), preferred)
+        elif preferred:
+            state.worker_restrictions = {usable[host] for host in preferred}
+            state.loose_restrictions = True
+        self.scheduler.stimulus_retry([key])
+        self._apply()
+
+    @_guarded
+    def _release(self) -> None:
+        """Let tasks start whose release time has come, and wait for the next."""
+        if self.over or self.draining is not None:
+            return
+        due = self.releases.take(self._now())
+        if due and self.control is not None:
+            self.control.release(due, self._now())
+        elif due:
+            let_start(self.scheduler, self.layout, due, f"headrace-{engine_time()}")
+        following = self.releases.next()
+        if following is not None:
+            self.scheduler.loop.call_later(max(0.0, following - self._now()), self._release)
+
+    def _look_for_overlooked(self) -> None:
+        """Workers that have left or joined while the scheduler planned."""
+        gone, new = self.hosts.overlooked()
+        for address in gone:
+            self._host_left(address)
+        for address in new:
+            self._host_joined(address)
+
+    def _host_joined(self, address: str) -> None:
+        host = str(self.scheduler.workers[address].name)
+        self.hosts.note(address, host)
+        if self.begun and self._admit_new(host):
+            self._tell([HostJoined(self._now(), host)])
 
     def _host_left(self, address: str) -> None:
-        host = self.host_at[address]
-        if self.address.get(host) == address:
-            del self.address[host]
-        if self.began is None:
+        was_silent = self.hosts.told.get(self.hosts.host(address)) == "silent"
+        host = self.hosts.forget(address)
+        if not self.begun or was_silent or not host:
             return
-        event = HostLeft(self._now(), host)
-        self.told_lost.add(host)
-        self._emit(event)
-        if not self.address:
+        if not self.hosts.address:
             self.scheduler.loop.call_later(self.patience, self._give_up_without_hosts)
-        if self.coordinator is None or host not in self.host_names:
-            return
-        self._carry_out(self.coordinator.handle([event]))
-        self._rescue()
-        self._apply()
+        self._tell([HostLeft(self._now(), host)])
 
     @_guarded
     def _give_up_without_hosts(self) -> None:
-        if not self.address and not self.over:
+        if not self.hosts.host_at.keys() & self.scheduler.workers.keys() and not self.over:
             raise _no_worker(self.platform)
 
-    # Commands of the coordinator.
-
-    def _carry_out(self, commands: Sequence[object]) -> None:
-        """Execute the coordinator's commands; state changes of tasks are deferred to `_apply`."""
-        assert self.coordinator is not None
-        for event in self.coordinator.dropped[self.told_dropped :]:
-            self._emit(event)
-        self.told_dropped = len(self.coordinator.dropped)
-        for command in commands:
-            if isinstance(command, Requeue | Cancel):
-                self._hold(command.task, running=isinstance(command, Cancel))
-        self._assign([command for command in commands if isinstance(command, Assign)])
-        fetches = [command for command in commands if isinstance(command, Fetch)]
-        if fetches:
-            self.transfers.replace(fetches)
-        for command in commands:
-            if isinstance(command, Replicate):
-                self.transfers.replicate(command.item, command.target)
-            elif isinstance(command, Remove):
-                self.transfers.remove(command.item, command.place)
-        self._set_timer()
-
-    def _set_timer(self) -> None:
-        """Have the scheduler asked at the time it named last."""
-        assert self.coordinator is not None
-        at = self.coordinator.scheduler.wake.at
-        if self.asked_for < at < self.timer:
-            self.timer = at
-            self.scheduler.loop.call_later(max(0.0, at - self._now()), self._ask_in_time)
+    @_guarded
+    def _look_at_stranded(self) -> None:
+        keys, self.stranded = self.stranded, []
+        if self.control is not None and not self.over:
+            self.control.look_at_stranded(keys, self._now())
 
     @_guarded
     def _ask_in_time(self) -> None:
-        """The time is there for which a timer was set; the scheduler may have named a later one meanwhile."""
-        if self.over or self.coordinator is None or not self.missing:
+        if self.control is not None and self.missing and not self.over:
+            self.control.ask_in_time(self._now())
+
+    # Messages of workers.
+
+    @_guarded
+    def _keys_arrived(self, worker: str, keys: Iterable[Key] = (), **_: Any) -> bool:
+        mine = [key for key in keys if key in self.known]
+        if mine and not self.over:
+            self.watchdog.moved()
+            self.scheduler.loop.add_callback(self._note_copies, mine, worker)
+        return False
+
+    @_guarded
+    def _note_copies(self, keys: list[Key], worker: str) -> None:
+        if self.control is not None and not self.over:
+            self.control.arrived(keys, worker, self._now())
+            self.control.apply()
+
+    @_guarded
+    def _answered(self, key: Key, worker: str, **_: Any) -> bool:
+        """A task has an answer; that of a worker that was silent may come first."""
+        if self.over or self.suspects.running.get(key) != worker:
+            return False
+        self._look_at_hosts()
+        return self.suspects.adopt(key, worker)
+
+    # What happens by itself.
+
+    @_guarded
+    def _tick(self) -> None:
+        if self.over:
             return
-        self.asked_for, self.timer = self.timer, math.inf
-        self._carry_out(self.coordinator.handle((), now=self._now()))
-        self._apply()
+        self.scheduler.loop.call_later(_TICK_SECONDS, self._tick)
+        self._look_at_hosts()
+        self.outbox.beat()
+        if self.retries.waiting or self.releases.pending:
+            self.watchdog.moved()
+        if self.missing:
+            self._mend()
+            self.watchdog.check(self.control)
 
-    def _hold(self, task: str, running: bool) -> None:
-        """Remove a task from its worker; it waits until it is assigned again."""
-        self.pin.pop(task, None)
-        state = self.scheduler.tasks.get(self.key_of[task])
-        if state is None:
+    def _mend(self) -> None:
+        """Go on if something was overlooked."""
+        if self.control is not None and self.begun and self.hosts.usable():
+            self.control.mend(self._now())
+            if self.watchdog.still > _MEND_SECONDS:
+                self._check_progress()
+
+    @_guarded
+    def _look_at_hosts(self) -> None:
+        """Tell the coordinator of hosts that are paused, silent, or back."""
+        if self.over or not self.begun or self.control is None:
             return
-        state.worker_restrictions = {_NOWHERE}
-        if state.state == "processing" and (running or state not in state.processing_on.executing):
-            self.to_apply[self.key_of[task]] = "released"
-
-    def _assign(self, answer: Iterable[Assign]) -> None:
-        """Set restrictions and priorities; state changes are deferred to `_apply`."""
-        helpers: dict[Key, None] = {}
-        for assignment in answer:
-            address = self.address.get(assignment.host)
-            if address is None or assignment.task not in self.key_of:
-                raise NoPlan(
-                    f"{assignment.task!r} was assigned to {assignment.host!r}, which is not there",
-                    where=self.policy_name,
-                    hint="use another scheduler",
-                )
-            self.pin[assignment.task] = assignment
-            self._place(self.key_of[assignment.task], address, assignment.rank)
-            helpers.update(dict.fromkeys(self.helpers_of.get(assignment.task, ())))
-        for key in helpers:
-            self._place_helper(key)
-
-    def _place_helper(self, key: Key) -> None:
-        pins = [self.pin[task] for task in self.layout.follows[key] if task in self.pin]
-        pins = [pin for pin in pins if pin.host in self.address]
-        if pins:
-            self._place(key, self.address[min(pins, key=lambda pin: pin.rank).host], _FIRST)
-
-    def _place(self, key: Key, address: str, rank: float) -> None:
-        state = self.scheduler.tasks.get(key)
-        if state is None:
-            return
-        state.worker_restrictions = {address}
-        state.loose_restrictions = False
-        state.priority = (*state.priority[:2], rank)
-        if state.state == "no-worker":
-            self.to_apply[key] = "processing"
-        elif state.state == "processing":
-            worker = state.processing_on
-            # A task that has started stays: moving it would only repeat its work.
-            if worker.address != address and state not in worker.executing:
-                self.to_apply[key] = "released"
-
-    def _rescue(self) -> None:
-        """Pin every key that is pinned to a lost worker to a worker of its readers.
-
-        The engine also recomputes tasks that the coordinator considers finished, if their data had already
-        been dropped: no assignment is made for those. O(keys).
-        """
-        if not self.address:  # another worker may come
-            return
-        names = self.graph.task_names
-        for number in reversed(self.graph.order.tolist()):
-            task = names[number]
-            pin = self.pin.get(task)
-            if pin is None or pin.host in self.address:
+        self._look_for_overlooked()
+        for host, state in self.hosts.changes():
+            address = self.hosts.address_of(host)
+            if address is None:
                 continue
-            state = self.scheduler.tasks.get(self.key_of[task])
-            if state is None:
-                continue
-            reader = self._first_reader(state)
-            host = reader.host if reader else self._least_busy_host()
-            self._assign([Assign(task, host, reader.rank if reader else pin.rank)])
-        for key in self.layout.follows:
-            state = self.scheduler.tasks.get(key)
-            if state is not None and not state.worker_restrictions & self.scheduler.workers.keys():
-                self._place_helper(key)
-
-    def _first_reader(self, state: Any) -> Assign | None:
-        """The pin of the first task, by rank, that reads this key's data and has a live host."""
-        pins: list[Assign] = []
-        for reader in state.dependents:
-            tasks = (
-                [self.layout.tasks[reader.key]]
-                if reader.key in self.layout.tasks
-                else [self.layout.tasks[r.key] for r in reader.dependents if r.key in self.layout.tasks]
-            )
-            pins += [self.pin[t] for t in tasks if t in self.pin and self.pin[t].host in self.address]
-        return min(pins, key=lambda pin: (pin.rank, pin.task), default=None)
-
-    def _least_busy_host(self) -> str:
-        workers = self.scheduler.workers
-        return min(self.address, key=lambda host: (len(workers[self.address[host]].processing), host))
-
-    def _apply(self) -> None:
-        """Move tasks to their assigned hosts: those that waited for a host, and those on another one."""
-        changes, self.to_apply = self.to_apply, {}
-        movable = []
-        for key, target in changes.items():
-            state = self.scheduler.tasks.get(key)
-            expected = "no-worker" if target == "processing" else "processing"
-            if state is not None and state.state == expected:
-                movable.append((state.priority, key, target))
-        if movable:
-            # The engine processes the last of them first.
-            moves = {key: target for _, key, target in sorted(movable, reverse=True)}
-            self.scheduler.transitions(moves, stimulus_id=f"headrace-{engine_time()}")
-        self.transfers.start_next()
+            if self.hosts.told[host] == "silent":
+                self.suspects.give_back(address)
+            self.hosts.tell(host, address, state)
+            if state != "up":
+                self.control.pins.leave(address)
+            if state == "silent":
+                self.suspects.take(address)
+                self._tell([HostLeft(self._now(), host)])
+            else:
+                kind = HostJoined if state == "up" else HostPaused
+                self._tell([kind(self._now(), host)])
 
     # Messages to the client.
 
-    def _emit(self, event: Event) -> None:
-        self.events.append(event)
-        self._send_soon()
-
-    def _send_soon(self, now: bool = False) -> None:
-        if now:
-            self.scheduler.loop.add_callback(self._send)
-        elif not self.sending:
-            self.sending = True
-            self.scheduler.loop.call_later(_BATCH_SECONDS, self._send)
-
     @_guarded
     def _send(self) -> None:
-        self.sending = False
         if self.over:
             return
-        message: dict[str, Any] = {
-            "events": [encode_event(event) for event in self.events],
-            "measured": self.measured,
-        }
-        self.events, self.measured = [], []
-        if self.began is not None and not self.missing:
-            message["end"] = True
-        if message["events"] or message["measured"] or "end" in message:
-            self._publish(message)
+        drained = self.draining is not None and self.draining.settled and not self.busy
+        self.outbox.publish(end=self.began is not None and not self.missing, drained=drained)
         self._check_progress()
-
-    def _publish(self, message: dict[str, Any]) -> None:
-        self.scheduler.log_event(self.topic, message)
-        # It has been sent; the scheduler would otherwise keep it forever.
-        self.scheduler._broker.truncate(self.topic)
 
     def _check_progress(self) -> None:
         """Fail if nothing runs and ready tasks have no host: the run would never end."""
-        if self.coordinator is None or self.busy or not self.missing or not self.address or self.to_apply:
+        control = self.control
+        if control is None or self.busy or not self.missing or not self.hosts.address or self.stranded:
             return
-        if self.timer < math.inf:  # it wants to be asked later
+        if self.retries.waiting or self.releases.pending:
             return
-        held = sorted(
-            self.layout.tasks[state.key]
-            for state in self.scheduler.unrunnable
-            if state.key in self.layout.tasks and state.worker_restrictions == {_NOWHERE}
-        )
-        if held:
-            raise NoPlan(
-                f"{len(held)} ready tasks have no host, the first is {held[0]!r}",
-                where=self.policy_name,
-                hint="use another scheduler",
-            )
+        if control.waits or not control.pins.held() or control.reconcile(self._now()):
+            return
+        if "up" in self.hosts.told.values():
+            control.require_hosts()
 
     def fail(self, error: HeadraceError) -> None:
         """End the run with an error that the client raises."""
         if not self.over:
             self.over = True
-            self._publish(
-                {
-                    "events": [encode_event(event) for event in self.events],
-                    "measured": self.measured,
-                    "error": encode_error(error),
-                }
-            )
-
-
-def warm_up(scheduler: Scheduler) -> None:
-    """Compile all code that a run under this scheduler needs, before its clock starts, by a small simulated run.
-
-    Only for schedulers and planners of Headrace: user-defined ones might have side effects.
-    """
-    from headrace.core.coordinator import Coordinator
-    from headrace.core.estimates import HistoryEstimates
-    from headrace.model.constraints import Constraints
-    from headrace.online.adapter import is_obeying, obeying
-
-    decides = scheduler.planner if isinstance(scheduler, Replan) else scheduler
-    if not type(decides).__module__.startswith("headrace."):
-        scheduler = Replan(RoundRobin())
-    program = Program("warm-up")
-    made = [program.task(None, outputs={f"x{k}": 1.0}, work=1.0, name=f"t{k}") for k in range(4)]
-    program.task(None, inputs=made, outputs={"y": 1.0}, work=1.0, name="last")
-    platform = Platform.pairwise([1.0, 1.0], bandwidth=1e6)
-    a, b = (host.name for host in platform.hosts)
-    copied = deepcopy(scheduler)
-    if isinstance(copied, Replan):
-        copied.first = None
-    if is_obeying(copied):  # its constraints are those of another program
-        obeying(copied, Constraints.none(program.graph.n_tasks, len(platform.hosts)))
-    estimates = HistoryEstimates(program.graph, platform)
-    coordinator = Coordinator(copied, program.graph, platform, estimates=estimates, workers_queue=True)
-    coordinator.handle([Started(0.0)])
-    coordinator.handle([TaskFinished(1.0, "t0", a, 0.0)])
-    coordinator.handle([DataMoved(1.1, "x0", a, b, 1.0, 1.0)])
-    coordinator.handle([HostLeft(1.2, b)])
-    coordinator.handle([HostJoined(1.3, b)])
-    for k in range(1, 4):
-        coordinator.handle([TaskFinished(2.0 + k, f"t{k}", a, 1.0 + k)])
+            self.outbox.publish(error=error)
 
 
 def _no_worker(platform: Platform) -> NoPlan:
     return NoPlan("no worker is left", where=platform.name, hint="add a worker and run it again")
-
-
-def _error_text(details: dict[str, Any]) -> str:
-    """The message for the user: from our own wrapper if there is one, otherwise from the engine."""
-    import pickle
-
-    from distributed.protocol.serialize import Serialized, deserialize
-
-    error = details.get("exception")
-    try:
-        if isinstance(error, Serialized):
-            error = deserialize(error.header, error.frames)
-        if isinstance(error, bytes | bytearray):
-            error = pickle.loads(error)
-    except Exception:  # its class may not exist here; the engine also sent its text
-        error = None
-    if isinstance(error, TaskFailed):
-        return str(error)
-    text = details.get("traceback_text") or ""
-    return f"{text}{details.get('exception_text') or error or 'the task failed'}"

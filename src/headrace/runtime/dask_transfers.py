@@ -23,7 +23,10 @@ class PlannedTransfers:
         self.key_of = key_of
         self.address = address
         self.waiting: dict[str, list[Fetch]] = {}
-        self.under_way: dict[str, Fetch] = {}
+        self.under_way: dict[str, tuple[str, Fetch]] = {}
+        """By host: the address of its worker, and what it receives."""
+        self.to_copy: list[tuple[str, str]] = []
+        """Copies of items at hosts that were asked for and have not begun."""
 
     def replace(self, fetches: Iterable[Fetch]) -> None:
         """Replace transfers that have not started by those of a new plan."""
@@ -31,8 +34,14 @@ class PlannedTransfers:
         for fetch in sorted(fetches, key=lambda fetch: fetch.rank, reverse=True):
             self.waiting.setdefault(fetch.target, []).append(fetch)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to start."""
+        return not self.waiting and not self.to_copy
+
     def start_next(self) -> None:
         """For each worker that is not receiving, start the first transfer whose source has the item."""
+        self._start_copies()
         for host, fetches in self.waiting.items():
             target = self.address.get(host)
             if target is None or self._is_receiving(host, target):
@@ -43,16 +52,17 @@ class PlannedTransfers:
                 source = self.address.get(fetches[k].source)
                 holders = self._holders(fetches[k].item)
                 if source in holders and target not in holders:
-                    self.under_way[host] = fetches.pop(k)
-                    self._acquire(self.under_way[host].item, [source], target)
+                    fetch = fetches.pop(k)
+                    self.under_way[host] = target, fetch
+                    self._acquire(fetch.item, [source], target)
                     break
 
     def _is_receiving(self, host: str, target: str) -> bool:
-        fetch = self.under_way.get(host)
-        if fetch is None:
+        if host not in self.under_way:
             return False
+        receiver, fetch = self.under_way[host]
         holders = self._holders(fetch.item)
-        if target in holders or self.address.get(fetch.source) not in holders:
+        if receiver != target or target in holders or self.address.get(fetch.source) not in holders:
             del self.under_way[host]
             return False
         return True
@@ -63,6 +73,8 @@ class PlannedTransfers:
 
     def _acquire(self, item: str, sources: list[Any], target: str) -> None:
         key = self.key_of[item]
+        if target not in self.scheduler.stream_comms:  # it is about to leave
+            return
         self.scheduler.stream_comms[target].send(
             {
                 "op": "acquire-replicas",
@@ -73,10 +85,18 @@ class PlannedTransfers:
         )
 
     def replicate(self, item: str, host: str) -> None:
-        """Make one more copy, from any source."""
-        holders, target = self._holders(item), self.address.get(host)
-        if holders and target is not None and target not in holders:
-            self._acquire(item, sorted(holders), target)
+        """Make one more copy, from any source, as soon as the item is there."""
+        self.to_copy.append((item, host))
+
+    def _start_copies(self) -> None:
+        wanted, self.to_copy = self.to_copy, []
+        for item, host in wanted:
+            state = self.scheduler.tasks.get(self.key_of.get(item))
+            holders, target = self._holders(item), self.address.get(host)
+            if holders and target is not None and target not in holders:
+                self._acquire(item, sorted(holders), target)
+            elif not holders and state is not None and state.state in ("waiting", "processing", "no-worker"):
+                self.to_copy.append((item, host))
 
     def remove(self, item: str, host: str) -> None:
         """Drop a copy, unless it is the last one."""

@@ -12,6 +12,7 @@ from headrace.model.events import (
     Event,
     HostJoined,
     HostLeft,
+    HostPaused,
     RuleDropped,
     Started,
     TaskErred,
@@ -20,7 +21,7 @@ from headrace.model.events import (
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
-    for kind in (Started, TaskFinished, TaskErred, DataMoved, HostLeft, HostJoined, RuleDropped)
+    for kind in (Started, TaskFinished, TaskErred, DataMoved, HostLeft, HostPaused, HostJoined, RuleDropped)
 }
 _FIELDS = {name: tuple(f.name for f in fields(kind)) for name, kind in _KINDS.items()}
 
@@ -31,7 +32,16 @@ def encode_event(event: Event) -> tuple[Any, ...]:
     ('HostLeft', 2.0, 'w1')
     """
     name = type(event).__name__
-    return (name, *(getattr(event, field) for field in _FIELDS[name]))
+    return (name, *(_sendable(getattr(event, field)) for field in _FIELDS[name]))
+
+
+def _sendable(value: Any) -> Any:
+    """Text as UTF-8 can hold it: a lone surrogate in it would end the connection.
+
+    >>> _sendable("a" + chr(0xDC80)), _sendable(1.5)
+    ('a?', 1.5)
+    """
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def decode_event(message: tuple[Any, ...]) -> Event:
@@ -48,7 +58,7 @@ def encode_error(error: HeadraceError) -> tuple[str, str, str, str]:
     >>> encode_error(errors.NoPlan("no host is left", where="lab"))
     ('NoPlan', 'no host is left', 'lab', '')
     """
-    return (type(error).__name__, error.problem, error.where, error.hint)
+    return (type(error).__name__, *map(_sendable, (error.problem, error.where, error.hint)))
 
 
 def decode_error(message: tuple[str, str, str, str]) -> HeadraceError:

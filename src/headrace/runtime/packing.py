@@ -6,10 +6,11 @@ to import the user's code, and a function used by a thousand tasks is pickled on
 
 from __future__ import annotations
 
+import os
 import pickle
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -54,9 +55,9 @@ def _pack(value: object, where: str) -> bytes:
         ) from error
 
 
-def unpack(payload: bytes) -> Any:
+def unpack(payload: bytes | memoryview, buffers: Iterable[memoryview] = ()) -> Any:
     """The value of a payload made by a `packer`. Only for payloads from the client of this run."""
-    return pickle.loads(payload)
+    return pickle.loads(payload, buffers=buffers)
 
 
 @lru_cache(maxsize=512)
@@ -94,6 +95,11 @@ def _is_loose(module: object) -> bool:
 
 @lru_cache(maxsize=4096)
 def _is_outside_installation(file: str) -> bool:
-    installed = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    path = Path(file)
-    return path.suffix == ".py" and not any(path.is_relative_to(folder) for folder in installed)
+    return file.endswith(".py") and not file.startswith(_installed())
+
+
+@lru_cache(maxsize=1)
+def _installed() -> tuple[str, ...]:
+    """The folders of the installation, each with a slash at its end."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple(str(Path(sysconfig.get_path(name))) + os.sep for name in names)

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+import secrets
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from headrace.formats.files import write_file
-from headrace.model.errors import TaskFailed
-from headrace.model.program import Program
-from headrace.runtime.files import FileData
-
-
-def write_results(program: Program, results: Mapping[str, Any], base: str | Path = ".") -> dict[str, Path]:
-    """Write every result that has a path, relative to `base`; returns the path of each.
-
-    All are encoded before the first is written.
-    """
-    encoded = {
-        item.name: (Path(base) / item.path, encode(results[item.name], f"result {item.name!r}")[0])
-        for item in program.results()
-        if item.path is not None and item.name in results
-    }
-    for path, content in encoded.values():
-        write_file(path, content, compress=False, make_folder=True)
-    return {name: path for name, (path, _) in encoded.items()}
+from headrace.model.errors import BadFile, TaskFailed
+from headrace.runtime.durable import write_whole
+from headrace.runtime.file_trees import TreeReader, checksum_of_tree, copy_tree, remove_tree, scan
+from headrace.runtime.files import FileData, StagedFile
 
 
 def encode(value: Any, where: str) -> tuple[bytes, str]:
@@ -58,3 +43,39 @@ def encode(value: Any, where: str) -> tuple[bytes, str]:
             where=where,
             hint="return bytes, text, a numpy array or a JSON value",
         ) from None
+
+
+def copy_result(staged: StagedFile, target: Path, private: bool) -> str:
+    """Write a file or folder that is here as a whole or not at all, as a copy; returns its checksum.
+
+    Raises
+    ------
+    BadFile
+        If its contents are missing, or not what they were.
+    OSError
+        If it cannot be written.
+    """
+    if not staged.path:
+        raise BadFile("its contents were not fetched", where=str(target), hint="run it again")
+    source = Path(staged.path)
+    try:
+        tree = scan(source)
+    except OSError as error:
+        raise BadFile(f"cannot be read: {error.strerror}", where=str(source)) from None
+    scratch = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.tmp")
+    try:
+        if tree.is_folder:
+            copy_tree(source, tree, scratch)
+            checksum = checksum_of_tree(scratch, tree)
+        else:
+            chunks = TreeReader(source, tree).chunks()
+            checksum = write_whole(scratch, chunks, mode=0o600 if private else 0o666, durable=not private)
+            if tree.entries[0].executable:
+                scratch.chmod(scratch.stat().st_mode | 0o111)
+        if staged.checksum and checksum != staged.checksum:
+            raise BadFile("its contents are damaged", where=str(source), hint="resume the run")
+        scratch.rename(target)
+    except BaseException:
+        remove_tree(scratch)
+        raise
+    return checksum

@@ -75,6 +75,7 @@ def test_matches_brute_force_on_small_cases() -> None:
     assert hits >= 38
 
 
+@pytest.mark.slow
 def test_matches_the_proven_optimum_of_up_to_12_tasks() -> None:
     """A sample; `python -m bench.exact` has 200."""
     hits = 0

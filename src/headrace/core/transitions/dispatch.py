@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from headrace.arrays.compiling import entry, leaf
 from headrace.core.state import (
-    ABSENT,
     BLOCK,
     CONTENTION,
     DONE,
@@ -19,7 +16,6 @@ from headrace.core.state import (
     LINK_ORDER,
     READY,
     RELAY,
-    REPLICAS,
     REPLICATE,
     RUNNING_WRITES,
     START,
@@ -29,7 +25,7 @@ from headrace.core.state import (
     STRICT,
     TRANSFERS,
 )
-from headrace.core.transitions.copies import is_present, status_of
+from headrace.core.transitions.copies import is_present
 from headrace.core.transitions.data import (
     add_copy,
     come_to_exist,
@@ -37,7 +33,6 @@ from headrace.core.transitions.data import (
     fits,
     serve_order,
     serve_queue,
-    still_needed,
     transfer_done,
 )
 from headrace.core.transitions.load import cores_of, count_running, note_load
@@ -51,7 +46,8 @@ from headrace.core.transitions.queues import (
     take_off_queue,
     unmark,
 )
-from headrace.core.transitions.requests import prefetch, request_item
+from headrace.core.transitions.replication import enqueue_copy, is_due, replicate
+from headrace.core.transitions.requests import prefetch
 
 
 @leaf
@@ -237,47 +233,6 @@ def duplicate(problem, state, host, now):
 
 
 @leaf
-def replicate(problem, state):
-    """Replicate waiting items to idle hosts, one transfer per host at a time."""
-    for _ in range(state.to_replicate_at[1] - state.to_replicate_at[0]):
-        item = state.to_replicate[state.to_replicate_at[0] % len(state.to_replicate)]
-        if state.copy_count[item] != 1 or not still_needed(problem, state, item):
-            state.to_replicate_at[0] += 1
-            continue
-        target = idle_place(problem, state, item)
-        if target < 0:
-            return
-        state.to_replicate_at[0] += 1
-        if status_of(state, item, target) == ABSENT:
-            state.replica[item] = target
-            state.counters[REPLICAS] += 1
-            request_item(problem, state, item, state.holder[item], target, np.inf)
-
-
-@leaf
-def idle_place(problem, state, item):
-    """The place of an idle host with idle links, other than the item's holder."""
-    holder = state.holder[item]
-    for host in range(len(state.host_up)):
-        place = problem.host_place[host]
-        if (
-            not state.host_up[host]
-            or place == holder
-            or state.busy_cores[host] > 0
-            or state.queue_head[host] >= 0
-        ):
-            continue
-        at = holder * len(state.place_up) + place
-        idle = True
-        for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
-            if state.link_busy[problem.route_links[k]] > 0:
-                idle = False
-        if idle:
-            return place
-    return -1
-
-
-@leaf
 def look_at_host(problem, state, host, now):
     """Start tasks on a host; if it stays idle, let it steal or duplicate a task."""
     unmark(state.dirty_host, state.dirty_host_block, host)
@@ -380,9 +335,8 @@ def complete(problem, state, task, host, now):
             add_copy(problem, state, item, place)
         if not state.exists[item]:
             come_to_exist(problem, state, item)
-        if step > 0 and moves and problem.level[task] % step == 0:
-            state.to_replicate[state.to_replicate_at[1] % len(state.to_replicate)] = item
-            state.to_replicate_at[1] += 1
+        if step > 0 and moves and is_due(problem, item, step):
+            enqueue_copy(state, item)
 
 
 # Reports of back ends.
@@ -400,7 +354,8 @@ def task_finished(problem, state, task, host, now):
     if state.run_host[task] == host or (state.run_host[task] >= 0 and state.duplicate_host[task] == host):
         task_done(problem, state, task, host, now)
         return
-    if state.done[task] or not state.host_up[host]:
+    # A host that is paused still finishes what it has begun.
+    if state.done[task] or not (state.host_up[host] or state.place_up[problem.host_place[host]]):
         return
     if state.assigned[task] >= 0:
         queue = state.assigned[task]

@@ -234,6 +234,20 @@ def records_at(state, place):
     return np.sort(found[:n])
 
 
+@leaf
+def forget_copy(problem, state, item, place):
+    """Count one reachable copy less; with the last one the item ceases to exist."""
+    state.copy_count[item] -= 1
+    if state.replica[item] == place:
+        state.replica[item] = -1
+    if problem.destination[item] == place:
+        state.delivered[item] = 0
+        state.counters[DELIVERED] -= 1
+    find_holder(state, item)
+    if state.copy_count[item] == 0 and not problem.no_transfer[item]:
+        cease_to_exist(problem, state, item)
+
+
 @inner
 def lose_place(problem, state, place, wiped):
     """Mark the data at a place as unreachable, or as lost if it is wiped. Data at the origin survives its host."""
@@ -251,18 +265,10 @@ def lose_place(problem, state, place, wiped):
             take_back(problem, state, state.copy_request[record])
         if state.copy_status[record] != PRESENT:
             continue
-        state.copy_count[item] -= 1
         if wiped:
             state.copy_status[record] = ABSENT
             state.storage_used[problem.place_site[place]] -= state.size[item]
-        if state.replica[item] == place:
-            state.replica[item] = -1
-        if problem.destination[item] == place:
-            state.delivered[item] = 0
-            state.counters[DELIVERED] -= 1
-        find_holder(state, item)
-        if state.copy_count[item] == 0 and not problem.no_transfer[item]:
-            cease_to_exist(problem, state, item)
+        forget_copy(problem, state, item, place)
 
 
 @leaf
@@ -307,6 +313,36 @@ def host_left(problem, state, host, wiped):
     state.backlog[host] = 0.0
     if problem.place_host[place] == host:
         lose_place(problem, state, place, wiped)
+
+
+@entry
+def host_paused(problem, state, host):
+    """A host takes no more tasks: its queue is emptied; what it runs goes on, and its data stays."""
+    if not state.host_up[host]:
+        return
+    state.host_up[host] = 0
+    state.counters[HOSTS_UP] -= 1
+    while state.queue_head[host] >= 0:
+        requeue(problem, state, state.queue_head[host])
+    state.backlog[host] = 0.0
+    note_load(problem, state, host)
+
+
+@entry
+def copy_lost(problem, state, item, place):
+    """A place has lost a copy: tasks queued there that read it wait again; the last copy is made anew if needed."""
+    record = find_copy(state, item, place)
+    if record < 0 or state.copy_status[record] != PRESENT or not state.place_up[place]:
+        return
+    for k in range(problem.reader_ptr[item], problem.reader_ptr[item + 1]):
+        task = problem.readers[k]
+        host = state.assigned[task]
+        if host >= 0 and problem.host_place[host] == place:
+            requeue(problem, state, task)
+    abandon_outgoing(problem, state, record)
+    state.copy_status[record] = ABSENT
+    state.storage_used[problem.place_site[place]] -= state.size[item]
+    forget_copy(problem, state, item, place)
 
 
 @entry

@@ -19,8 +19,10 @@ _LARGE = 2e7
 """Tasks times hosts above which only one planner considers every host."""
 REPAIR = 5.0
 """Seconds for repairing a plan that breaks a requirement, and again for the search over partial schedules."""
-IMPROVE = 1.0
+IMPROVE = 0.5
 """Seconds for improving the score of the preferences."""
+_PATIENCE = 10.0
+"""The clock ends an improvement after so many times its length: on a busy machine it still does the same work."""
 _MEDIUM = 2e6
 """Tasks times hosts up to which all suitable planners are tried."""
 
@@ -103,13 +105,16 @@ class Auto:
         return replace(best, scheduler=self.name, notes=(*best.notes, note))
 
 
-def short_search(judge: Judge, seconds: float, improve: float) -> tuple[Key, Plan, str]:
+def short_search(
+    judge: Judge, seconds: float, improve: float, tried: list[str] | None = None
+) -> tuple[Key, Plan, str]:
     """The best candidate under rules, repaired if it breaks a requirement, then improved; and a note.
 
     Args:
         judge: The problem and its rules.
         seconds: Time for the candidates, and for repairing the best one.
         improve: Time for improving it.
+        tried: The names of the planners that there was time for are added to it.
 
     Raises:
         Clashing: The rules clash.
@@ -117,7 +122,7 @@ def short_search(judge: Judge, seconds: float, improve: float) -> tuple[Key, Pla
     from headrace.planners.search.ruled_search import any_start, best_start, repaired, searched
 
     try:
-        starts = best_start(judge, candidates(judge.problem), work_clock() + seconds)
+        starts = best_start(judge, candidates(judge.problem), work_clock() + seconds, tried)
         key, best = repaired(judge, starts, 0.4 * seconds)
     except NoPlan:
         key, best = any_start(judge)
@@ -127,7 +132,7 @@ def short_search(judge: Judge, seconds: float, improve: float) -> tuple[Key, Pla
         key, best = searched(judge, (key, best), seconds, until, lambda plan, key: None, repair=True)
         note = f"{note} and repaired its plan by local search"
     if not key[0] and (key[1] > 0 or not judge.covered):
-        until = work_clock() + 2 * improve
+        until = work_clock() + _PATIENCE * improve
         key, best = searched(judge, (key, best), improve, until, lambda plan, key: None)
         told = f"score {key[1]:.6g}" if judge.rules.preferences else "improved"
         note = f"{note}; {told} after a short local search (best searches longer)"

@@ -28,14 +28,17 @@ Report = Callable[[float, float, float], None]
 _SHARE = 0.85
 """Share of the time for local search; its work is counted as on a machine of ordinary speed."""
 _OPTIMAL = 1.0 + 1e-9
-_STARTS = 0.3
-"""Under rules: share of the time in which further planners are tried as starts."""
-_OTHERS = ("wu-gajski", "cpop", "peft", "locality")
+_STARTS, _SOLVER, _SEARCH, _SHORTEN = 0.3, 0.25, 0.45, 0.6
+"""Under rules: shares of the time for plans of further planners as starts, for the exact solver, for the local search,
+and for shortening the makespan where constraints keep all rules. They do not depend on the clock."""
+_OTHERS = ("peft", "cpop", "wu-gajski", "locality")
 """Under rules: planners tried besides the candidates of `auto`,"""
-_BATCH = ("minmin", "maxmin", "sufferage", "xsufferage", "sufferage2")
+_BATCH = ("sufferage", "minmin", "maxmin", "xsufferage", "sufferage2")
 """and, where they are fast, these."""
 _BATCH_TASKS = 500
-"""Batch planners take seconds for larger programs on contended links."""
+"""Batch planners take seconds for larger programs on contended links,"""
+_BATCH_SECONDS = 4e-8
+"""and about this many times tasks squared times hosts without contention."""
 _PROVEN = 1e-6
 """A score within this of a proven bound is the best."""
 
@@ -99,23 +102,20 @@ class Best:
         judge = Judge.of(problem)
         began = work_clock()
         bound = lower_bound(problem)
-        key, plan = self._start(judge, began)
+        key, plan = self._start(judge)
         notes = [f"improved from the plan of {plan.scheduler}"]
         self.tell(work_clock() - began, plan.makespan, bound)
 
-        def left() -> float:
-            return max(0.01, self.time - (work_clock() - began))
-
         proven = False
         if judge.covered and key[0] == 0:
-            key, plan = self._shortened(judge, key, plan, _SHARE * left())
-        elif (found := solved(judge, 0.4 * left())) is not None and found[0][0] == 0:
+            key, plan = self._shortened(judge, key, plan, _SHORTEN * self.time)
+        elif (found := solved(judge, _SOLVER * self.time)) is not None and found[0][0] == 0:
             proven = found[2] >= found[0][1] - _PROVEN
             key, plan = found[:2] if better(found[0], key) else (key, plan)
         if not proven and (not judge.covered or judge.compiled.stronger):
             until = began + 1.25 * self.time + 2
             key, plan = searched(
-                judge, (key, plan), _SHARE * left(), until,
+                judge, (key, plan), _SEARCH * self.time, until,
                 lambda made, _: self.tell(work_clock() - began, made.makespan, bound),
             )  # fmt: skip
         if problem.rules is not None and problem.rules.preferences:
@@ -123,17 +123,19 @@ class Best:
             notes.append(f"score {key[1]:.6g}, {'proven best' if proven else 'not proven best'}")
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, *notes))
 
-    def _start(self, judge: Judge, began: float) -> tuple[Key, Plan]:
+    def _start(self, judge: Judge) -> tuple[Key, Plan]:
         """The best of what `auto` finds and of the plans of further planners."""
         problem = judge.problem
-        key, plan, _ = short_search(judge, min(REPAIR, 0.5 * self.time), min(IMPROVE, 0.4 * self.time))
+        tried: list[str] = []
+        seconds, improve = min(REPAIR, 0.5 * self.time), min(IMPROVE, 0.4 * self.time)
+        key, plan, _ = short_search(judge, seconds, improve, tried)
         if key[0] and (found := searched_best_first(judge, min(REPAIR, _STARTS * self.time))) is not None:
             key, plan = found if better(found[0], key) else (key, plan)
-        fast = problem.graph.n_tasks <= _BATCH_TASKS or problem.platform.contention == "none"
-        tried = candidates(problem)
-        names = [name for name in (*_OTHERS, *(_BATCH if fast else ())) if name not in tried]
+        fast = _batch_is_fast(problem, _STARTS * self.time)
+        others = dict.fromkeys((*candidates(problem), *_OTHERS, *(_BATCH if fast else ())))
+        names = [name for name in others if name not in tried]
         try:
-            starts = best_start(judge, names, max(work_clock(), began + _STARTS * self.time))
+            starts = best_start(judge, names, work_clock() + _STARTS * self.time)
             other = repaired(judge, starts, 0.5 * _STARTS * self.time)
         except NoPlan:
             return key, plan
@@ -236,3 +238,11 @@ def _earlier(
     moved[target + 1 : at + 1] = order[target:at]
     moved[target] = task
     return moved
+
+
+def _batch_is_fast(problem: Problem, seconds: float) -> bool:
+    """Whether a batch planner is expected to plan in this time."""
+    tasks, hosts = problem.graph.n_tasks, len(problem.platform.hosts)
+    if problem.platform.contention != "none" and tasks > _BATCH_TASKS:
+        return False
+    return _BATCH_SECONDS * tasks * tasks * hosts <= seconds

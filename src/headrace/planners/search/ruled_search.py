@@ -41,8 +41,10 @@ class Starts(NamedTuple):
     """The best plan that breaks a requirement, if it would else be better than `best`."""
 
 
-def best_start(judge: Judge, names: Sequence[str], until: float) -> Starts:
+def best_start(judge: Judge, names: Sequence[str], until: float, tried: list[str] | None = None) -> Starts:
     """The best plans of several planners under the rules; after `until` none is asked if there is a plan.
+
+    The names of those that were asked are added to `tried`.
 
     Raises:
         NoPlan: None of them finds a plan that satisfies the constraints.
@@ -54,6 +56,8 @@ def best_start(judge: Judge, names: Sequence[str], until: float) -> Starts:
     for name in names:
         if found and work_clock() > until:
             break
+        if tried is not None:
+            tried.append(name)
         try:
             found.append(constrained_plan(make(name).plan, judge, name))
         except NoPlan as error:

@@ -10,7 +10,7 @@ import numpy as np
 from headrace.core.replan import Replan
 from headrace.core.scheduler import Problem, Scheduler
 from headrace.model.constraints import Constraints, bound_graph
-from headrace.model.errors import BadProgram, NoPlan
+from headrace.model.errors import BadProgram, NoPlan, UsageError
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.online.adapter import obeying
@@ -38,24 +38,44 @@ def run_constraints(rules: RuleSet, graph: Graph, platform: Platform) -> Constra
 
 
 def under_rules(
-    scheduler: Scheduler, problem: Problem, *, plan_first: bool = True
+    scheduler: Scheduler, problem: Problem, *, plan_first: bool = True, judged: bool = False
 ) -> tuple[Scheduler, Graph]:
     """A scheduler that obeys the rules of a problem, and the graph to run it on.
 
     A planner makes a plan that keeps the requirements before the run; plans made during the run, and schedulers that
     decide while it runs, obey the requirements that can be compiled.
 
+    Args:
+        scheduler: The scheduler.
+        problem: With the rules.
+        plan_first: Make the first plan of a planner now.
+        judged: What it decides is judged before it is used, so it may try rules that it cannot obey.
+
     Raises:
         NoPlan: No plan that keeps the requirements is found.
-        UsageError: The scheduler does not know constraints.
+        UsageError: The scheduler does not know constraints, or decides during the run and cannot obey a requirement.
     """
     assert problem.rules is not None
+    if not (judged or isinstance(scheduler, Replan)):
+        _require_obedient(scheduler, problem)
     constraints = run_constraints(problem.rules, problem.graph, problem.platform)
     graph = problem.graph if constraints is None else bound_graph(problem.graph, constraints)
     obeying(scheduler, constraints)
     if plan_first and isinstance(scheduler, Replan):
         scheduler.first = replace(plan_with_bound(scheduler.planner, problem), graph=graph)
     return scheduler, graph
+
+
+def _require_obedient(scheduler: Scheduler, problem: Problem) -> None:
+    """Refuse requirements that cannot be compiled: a scheduler that decides during the run knows no others."""
+    others = Judge.of(problem).compiled.names("other")
+    if others and problem.rules is not None:
+        rule = next(rule for rule in problem.rules.requirements if rule.name == others[0])
+        raise UsageError(
+            f"{scheduler.name} decides during the run and cannot obey {rule.name} (line {rule.line})",
+            where=problem.rules.source,
+            hint="use a planner, such as auto or best, or make the rule a preference",
+        )
 
 
 def like_bound(real: Graph, bound: Graph) -> Graph:
@@ -77,7 +97,7 @@ def plan_online(problem: Problem, scheduler: Scheduler) -> Plan:
 
     assert problem.rules is not None
     try:
-        scheduler, graph = under_rules(scheduler, problem)
+        scheduler, graph = under_rules(scheduler, problem, judged=True)
         run = simulate_scheduler(graph, problem.platform, scheduler)
     except NoPlan as error:
         raise clash_of(problem, problem.rules) or error from None
