@@ -19,11 +19,13 @@ from headrace.model.platform import Host, Platform, Site
 from headrace.runtime.filters import App, Buffer, Filter, Output, Reader, Unit, Work
 from headrace.runtime.streams.emulation import emulate_platform
 from headrace.runtime.streams.hosts import LocalHosts
+from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.plan import even_plan, plan_of
+from headrace.runtime.streams.progress import UnitResult
 from headrace.runtime.streams.routing import Routing
 from headrace.runtime.streams.shared_host import SharedAgent
 from headrace.runtime.streams.summary import summarize
-from headrace.runtime.streams.supervisor import StreamOptions, Supervisor, UnitResult
+from headrace.runtime.streams.supervisor import Supervisor
 
 TOTAL = 1_000_000_000
 ROUNDS = 3
@@ -232,7 +234,7 @@ def carried_out(app: App, made: Deployment, routing: Routing) -> float:
     plan = plan_of(app, made)
     with tempfile.TemporaryDirectory() as folder, SharedAgent(plan.hosts) as hosts:
         powers = dict.fromkeys(app.order, 4.0)
-        emulation = emulate_platform(app, plan, made.problem.platform, powers, Path(folder))
+        emulation = emulate_platform(app, plan.pairs, made.problem.platform, powers, Path(folder))
         options = StreamOptions(routing=routing, credits=4)
         run = Supervisor(app, plan, hosts, options, emulation=emulation, commit=lambda unit: None)
         return summarize(app, run.run()).throughput

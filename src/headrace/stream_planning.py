@@ -1,4 +1,4 @@
-"""From an application to a plan without the user's help: trial run, platform, deployment."""
+"""From an application to a plan without the user's help: trial run, forecast of load, deployment."""
 
 from __future__ import annotations
 
@@ -6,53 +6,88 @@ import hashlib
 import os
 import platform as machine
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.deploying import deploy
+from headrace.model.deployment import Deployment
 from headrace.model.errors import HeadraceError, UsageError
-from headrace.model.pipeline import Pipeline, Source
+from headrace.model.pipeline import Pipeline, PipelineProblem, Source
 from headrace.model.platform import Platform
+from headrace.model.units import plural
 from headrace.runtime.filters import App
-from headrace.runtime.streams.plan import StreamPlan, plan_of
+from headrace.runtime.host_load import load_of_machine, load_of_workers
+from headrace.runtime.streams.plan import StreamPlan
 
 if TYPE_CHECKING:
     from headrace.runtime.cluster import Cluster
 
 Tell = Callable[[str], None]
+_AGAIN_SECONDS = 2.0
+"""Search time while a pipeline runs."""
 
 
 def plan_alone(
     app: App, workers: int | None, speeds: Sequence[float] | None, emulated: Platform | None, tell: Tell
-) -> StreamPlan:
-    """A plan for this machine: its workers, emulated speeds, or an emulated platform."""
+) -> Deployment:
+    """A deployment for this machine: its workers, emulated speeds, or an emulated platform."""
     pipeline = measured_pipeline(app, tell)
     if emulated is not None:
         if workers is not None:
             raise UsageError("workers have no effect with a platform", hint="its hosts are the workers")
-        return _deployed(app, pipeline, emulated, tell)
+        return _deployed(pipeline, emulated, tell)
     if workers is not None and speeds is not None and workers != len(speeds):
         raise UsageError(f"{workers} workers with {len(speeds)} speeds", hint="give one speed per worker")
     platform = Platform.local(workers, speeds=speeds)
-    hosts, cores = len(platform.hosts), os.cpu_count() or 1
-    if speeds is None and hosts > cores:
-        # More workers than cores: when all are busy, each has its part of a core.
-        tell(f"{hosts} workers share {cores} cores")
-        platform = _with_power(platform, cores / hosts)
-    power = max(speeds) if speeds is not None else 1.0
-    return _deployed(app, _measured_with(pipeline, power), platform, tell)
+    if speeds is not None:
+        return _deployed(_measured_with(pipeline, max(speeds)), platform, tell)
+    return _deployed(_measured_with(pipeline, 1.0), platform, tell, _local_loads(platform, tell))
 
 
-def plan_on_cluster(app: App, cluster: Cluster, tell: Tell) -> StreamPlan:
-    """A plan for a cluster, whose speeds were measured; the trial runs on this machine."""
+def plan_on_cluster(app: App, cluster: Cluster, tell: Tell) -> Deployment:
+    """A deployment for a cluster, whose speeds were measured; the trial runs on this machine."""
     from headrace.runtime.probe import calibrate
 
     pipeline = measured_pipeline(app, tell)
     slowest = max(cluster.client.run(calibrate).values())
-    return _deployed(app, _measured_with(pipeline, slowest / calibrate()), cluster.platform, tell)
+    loads = _cluster_loads(cluster, tell)
+    return _deployed(_measured_with(pipeline, slowest / calibrate()), cluster.platform, tell, loads)
+
+
+def _local_loads(platform: Platform, tell: Tell) -> dict[str, float]:
+    """The forecast loads of local workers."""
+    load, cores = load_of_machine()
+    workers = len(platform.hosts)
+    seen = load_of_workers(load, cores, workers)
+    if seen > 0:
+        tell(
+            f"forecast load of this machine {load:.0%} of {plural(cores, 'core')}: "
+            f"{1 - seen:.0%} of a core for each of {plural(workers, 'worker')}"
+        )
+    return {host.name: seen for host in platform.hosts}
+
+
+def _cluster_loads(cluster: Cluster, tell: Tell) -> dict[str, float]:
+    """The forecast loads of the workers of a cluster; those on one machine share its cores."""
+    from headrace.runtime.asking import ask_workers
+
+    info = cluster.client.scheduler_info(n_workers=-1)["workers"]
+    found = ask_workers(cluster.client, load_of_machine, sorted(info))
+    threads: dict[str, int] = {}
+    for worker in info.values():
+        threads[worker["host"]] = threads.get(worker["host"], 0) + int(worker["nthreads"])
+    names = {host.name for host in cluster.platform.hosts}
+    loads: dict[str, float] = {}
+    for address, (load, cores) in sorted(found.items()):
+        seen = load_of_workers(load, cores, threads[info[address]["host"]])
+        name = str(info[address]["name"])
+        if seen > 0 and name in names:
+            loads[name] = seen
+            tell(f"forecast load of {name}: {seen:.0%}")
+    return loads
 
 
 def measured_pipeline(app: App, tell: Tell) -> Pipeline:
@@ -117,20 +152,34 @@ def _measured_with(pipeline: Pipeline, power: float) -> Pipeline:
     return Pipeline(pipeline.name, filters, pipeline.streams, pipeline.sources, pipeline.knobs)
 
 
-def _with_power(platform: Platform, power: float) -> Platform:
-    sites = tuple(
-        replace(site, hosts=tuple(replace(host, speed=host.speed * power) for host in site.hosts))
-        for site in platform.sites
-    )
-    return replace(platform, sites=sites)
-
-
-def _deployed(app: App, pipeline: Pipeline, platform: Platform, tell: Tell) -> StreamPlan:
+def _deployed(
+    pipeline: Pipeline, platform: Platform, tell: Tell, loads: Mapping[str, float] | None = None
+) -> Deployment:
     tell("planning the deployment")
     if not pipeline.sources and platform.origin is None:
         first = platform.hosts[0].name
         pipeline = pipeline.with_sources([Source(first, {first: 1.0})])
     shared = len(platform.hosts) < len(pipeline.filters)
-    made = deploy(pipeline, platform, several_per_host=shared)
+    made = deploy(pipeline, platform, several_per_host=shared, loads=loads)
     tell(f"planned {made.throughput:.4g} MB/s on {len(made.hosts_used)} hosts")
-    return plan_of(app, made)
+    return made
+
+
+def deployed_problem(plan: StreamPlan, pipeline: Pipeline, platform: Platform) -> PipelineProblem:
+    """What a deployment whose file says neither was planned for: readers stay where they are."""
+    reader = pipeline.reader.name
+    source = Source("as deployed", {place.host: place.share for place in plan.of(reader)})
+    shared = any(len({p.filter for p in plan.places if p.host == host}) > 1 for host in plan.hosts)
+    return PipelineProblem(pipeline.with_sources([source]), platform, pipeline.knobs, shared)
+
+
+def deploy_again(problem: PipelineProblem) -> Deployment:
+    """Another deployment for the same problem with other powers, in little time."""
+    return deploy(
+        problem.pipeline,
+        problem.platform,
+        knobs=problem.knobs,
+        several_per_host=problem.several_per_host,
+        segments=problem.segments,
+        time=_AGAIN_SECONDS,
+    )

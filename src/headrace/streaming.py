@@ -5,19 +5,24 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.model.deployment import Deployment
 from headrace.model.errors import BadPlan, RunStopped, TaskFailed, UsageError
+from headrace.model.pipeline import Pipeline, PipelineProblem
 from headrace.model.platform import Platform
+from headrace.model.units import plural
 from headrace.runtime.filters import App
 from headrace.runtime.streams.emulation import emulate_platform, emulate_speeds
+from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.plan import StreamPlan, plan_of, read_plan
+from headrace.runtime.streams.progress import Progress, UnitResult
+from headrace.runtime.streams.redeploy import Redeployer
 from headrace.runtime.streams.specs import Emulation
 from headrace.runtime.streams.summary import StreamSummary, summarize
-from headrace.runtime.streams.supervisor import Progress, StreamOptions, Supervisor, UnitResult
+from headrace.runtime.streams.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from headrace.runtime.cluster import Cluster
@@ -31,10 +36,10 @@ class Emulated:
     """Relative speeds of the hosts, in the order of the plan's hosts; the fastest is this machine."""
     platform: Platform | None = None
     """Powers, ports and links as in this platform."""
-    powers: Mapping[str, float] | None = None
-    """With a platform: the power of this machine for each filter, as in the trial run; measured if not given."""
     slower: float = 1.0
     """With a platform: divide all powers and bandwidths by this."""
+    slowdowns: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Hosts that become slower while it runs: after how many seconds, and by which factor."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,7 @@ def stream(
     on: str | Cluster = "local",
     deployment: Deployment | str | Path | None = None,
     *,
+    pipeline: Pipeline | None = None,
     workers: int | None = None,
     options: StreamOptions | None = None,
     emulate: Emulated | None = None,
@@ -80,6 +86,9 @@ def stream(
     deployment
         A deployment, or the file of one. Without it the filters are measured in a trial run (or the kept
         measurements of the same application are used), and the deployment is planned.
+    pipeline
+        With the file of a deployment: the trial run that it was planned for. It has the power of this machine, for an
+        emulated platform, and what `adapt` needs to change the copies.
     workers
         For local runs without a deployment: the number of hosts, by default one per core.
     options
@@ -115,11 +124,12 @@ def stream(
     if on != "local" and emulate != Emulated():
         raise UsageError("only local runs can emulate hosts", where=str(on), hint="use --on local")
     with tempfile.TemporaryDirectory(prefix="headrace-ports-") as folder:
-        plan, opened = _plan(app, on, deployment, workers, emulate, tls, tell)
+        plan, problem, opened = _plan(_Given(app, on, deployment, pipeline, workers, emulate, tls, tell))
         try:
-            emulation = _emulation(app, plan, emulate, Path(folder))
+            changing = problem if options is not None and options.adapt else None
+            emulation = _emulation(app, plan, pipeline, emulate, Path(folder), changing)
             keeper = _Keeper(None if output is None else Path(output))
-            with _hosts(plan, opened or on, tls, tell) as hosts:
+            with _hosts(plan, changing, opened or on, tls, tell) as hosts:
                 tell("running")
                 run = Supervisor(
                     app,
@@ -127,6 +137,7 @@ def stream(
                     hosts,
                     options or StreamOptions(),
                     emulation=emulation,
+                    redeployer=_redeployer(app, changing, emulate),
                     commit=keeper.commit,
                     observe=observe,
                 )
@@ -135,7 +146,7 @@ def stream(
             if opened is not None:
                 opened.close()
     summary = summarize(app, run.progress, emulation.text, emulate.slower)
-    return Streamed(plan, summary, keeper.results, tuple(keeper.files), failure)
+    return Streamed(run.plan, summary, keeper.results, tuple(keeper.files), failure)
 
 
 def _run(run: Supervisor) -> TaskFailed | None:
@@ -148,63 +159,138 @@ def _run(run: Supervisor) -> TaskFailed | None:
     return None
 
 
-def _plan(
-    app: App,
-    on: str | Cluster,
-    deployment: Deployment | str | Path | None,
-    workers: int | None,
-    emulate: Emulated,
-    tls: dict[str, Any] | None,
-    tell: Callable[[str], None],
-) -> tuple[StreamPlan, Cluster | None]:
-    """The plan, and the cluster if it had to be opened to make it."""
-    _ = app.order
-    if deployment is not None:
-        if workers is not None:
-            raise UsageError("workers have no effect with a deployment", hint="its hosts are the workers")
-        made = deployment if isinstance(deployment, Deployment) else None
-        return (plan_of(app, made) if made is not None else read_plan(app, str(deployment))), None
-    from headrace.stream_planning import plan_alone, plan_on_cluster
+@dataclass(frozen=True)
+class _Given:
+    """What a run was asked for, as far as the plan depends on it."""
 
-    if on == "local":
-        return plan_alone(app, workers, emulate.speeds, emulate.platform, tell), None
-    opened = _connect(on, tls) if isinstance(on, str) else None
+    app: App
+    on: str | Cluster
+    deployment: Deployment | str | Path | None
+    pipeline: Pipeline | None
+    workers: int | None
+    emulate: Emulated
+    tls: dict[str, Any] | None
+    tell: Callable[[str], None]
+
+
+def _plan(given: _Given) -> tuple[StreamPlan, PipelineProblem | None, Cluster | None]:
+    """The plan, what it was planned for if that is known, and the cluster if it had to be opened for that."""
+    from headrace.stream_planning import plan_alone
+
+    app, deployment = given.app, given.deployment
+    _ = app.order
+    if deployment is not None and given.workers is not None:
+        raise UsageError("workers have no effect with a deployment", hint="its hosts are the workers")
+    if deployment is None and given.pipeline is not None:
+        raise UsageError("a pipeline has no effect without a deployment", hint="give both, or neither")
+    if isinstance(deployment, Deployment):
+        return plan_of(app, deployment), deployment.problem, None
+    if deployment is not None and (given.on == "local" or given.pipeline is None):
+        plan = read_plan(app, str(deployment))
+        return plan, _problem(plan, given.pipeline, given.emulate.platform), None
+    if given.on == "local":
+        emulate = given.emulate
+        made = plan_alone(app, given.workers, emulate.speeds, emulate.platform, given.tell)
+        return plan_of(app, made), made.problem, None
+    opened = _connect(given.on, given.tls) if isinstance(given.on, str) else None
     try:
-        cluster = opened if opened is not None else on
-        assert not isinstance(cluster, str)
-        return plan_on_cluster(app, cluster, tell), opened
+        return *_plan_with(given, opened if opened is not None else given.on), opened
     except BaseException:
         if opened is not None:
             opened.close()
         raise
 
 
-def _emulation(app: App, plan: StreamPlan, emulate: Emulated, folder: Path) -> Emulation:
+def _plan_with(given: _Given, cluster: str | Cluster) -> tuple[StreamPlan, PipelineProblem | None]:
+    """The plan for an open cluster, and what it was planned for."""
+    from headrace.stream_planning import plan_on_cluster
+
+    assert not isinstance(cluster, str)
+    if given.deployment is None:
+        made = plan_on_cluster(given.app, cluster, given.tell)
+        return plan_of(given.app, made), made.problem
+    plan = read_plan(given.app, str(given.deployment))
+    return plan, _problem(plan, given.pipeline, cluster.platform)
+
+
+def _problem(
+    plan: StreamPlan, pipeline: Pipeline | None, platform: Platform | None
+) -> PipelineProblem | None:
+    """What the file of a deployment was planned for, if that is known."""
+    if pipeline is None or platform is None:
+        return None
+    from headrace.stream_planning import deployed_problem
+
+    return deployed_problem(plan, pipeline, platform)
+
+
+def _redeployer(app: App, problem: PipelineProblem | None, emulate: Emulated) -> Redeployer | None:
+    if problem is None:
+        return None
+    from headrace.stream_planning import deploy_again
+
+    return Redeployer(app, problem, deploy_again, slower=emulate.slower)
+
+
+def _emulation(
+    app: App,
+    plan: StreamPlan,
+    pipeline: Pipeline | None,
+    emulate: Emulated,
+    folder: Path,
+    changing: PipelineProblem | None,
+) -> Emulation:
+    """What is emulated; with a deployment that may change, for every filter on every host."""
+    names = list(plan.hosts) if changing is None else list(changing.hosts)
+    for host, (after, factor) in emulate.slowdowns.items():
+        if host not in names or not (after >= 0 and factor >= 1):
+            raise UsageError(
+                f"{host!r} to be {factor:g} times as slow after {after:g} s",
+                hint=f"name one of the hosts {', '.join(names[:8])}, and a factor of 1 or more",
+            )
+    pairs = plan.pairs if changing is None else [(name, host) for name in app.order for host in names]
     if emulate.speeds is not None:
-        speeds = list(emulate.speeds)
-        return emulate_speeds(plan, _speeds_of(plan, speeds))
-    if emulate.platform is None:
-        if emulate.slower != 1.0:
-            raise UsageError("slower has no effect without a platform", hint="give the platform to emulate")
-        return Emulation()
-    powers = emulate.powers
-    if powers is None:
+        made = emulate_speeds(pairs, dict(zip(names, _speeds_of(names, emulate.speeds), strict=True)))
+    elif emulate.platform is not None:
+        powers = _powers(app, pipeline)
+        made = emulate_platform(app, pairs, emulate.platform, powers, folder, emulate.slower)
+    elif emulate.slower != 1.0:
+        raise UsageError("slower has no effect without a platform", hint="give the platform to emulate")
+    else:
+        made = Emulation()
+    slow = [
+        f"{host} {factor:g} times as slow after {after:g} s"
+        for host, (after, factor) in emulate.slowdowns.items()
+    ]
+    return replace(
+        made, slowdowns=emulate.slowdowns, text="; ".join([made.text, *slow] if made.text else slow)
+    )
+
+
+def _powers(app: App, pipeline: Pipeline | None) -> dict[str, float]:
+    """The power of this machine for each filter: as in the trial run, or measured."""
+    if pipeline is None:
         from headrace.runtime.probe import calibrate
         from headrace.runtime.trial import REFERENCE_SECONDS
 
-        powers = dict.fromkeys(app.order, REFERENCE_SECONDS / calibrate())
+        return dict.fromkeys(app.order, REFERENCE_SECONDS / calibrate())
+    powers = {f.name: f.power for f in pipeline.filters}
     missing = [name for name in app.order if name not in powers]
     if missing:
         raise UsageError(f"no power for filter {missing[0]!r}", hint="give the pipeline of this application")
-    return emulate_platform(app, plan, emulate.platform, powers, folder, emulate.slower)
+    return powers
 
 
-def _speeds_of(plan: StreamPlan, speeds: list[float]) -> list[float]:
+def _speeds_of(hosts: Sequence[str], speeds: Sequence[float]) -> list[float]:
     """Speeds of the hosts in use: those of a local plan carry their number in the name (w0-4x)."""
     local = [host.name for host in Platform.local(speeds=speeds).hosts]
-    if all(host in local for host in plan.hosts):
-        return [speeds[local.index(host)] for host in plan.hosts]
-    return speeds
+    if all(host in local for host in hosts):
+        return [speeds[local.index(host)] for host in hosts]
+    if len(speeds) != len(hosts):
+        raise UsageError(
+            f"{len(speeds)} speeds for {len(hosts)} hosts", hint=f"give one for each of {', '.join(hosts)}"
+        )
+    return list(speeds)
 
 
 def _connect(on: str, tls: dict[str, Any] | None) -> Cluster:
@@ -219,23 +305,32 @@ def _connect(on: str, tls: dict[str, Any] | None) -> Cluster:
 
 @contextmanager
 def _hosts(
-    plan: StreamPlan, on: str | Cluster, tls: dict[str, Any] | None, tell: Callable[[str], None]
+    plan: StreamPlan,
+    changing: PipelineProblem | None,
+    on: str | Cluster,
+    tls: dict[str, Any] | None,
+    tell: Callable[[str], None],
 ) -> Iterator[Any]:
-    """An agent on each host of the plan: local workers stand for them, or workers of the same names."""
+    """An agent on each host: local workers stand for them, or workers of the same names.
+
+    With a deployment that may change, also on hosts that it does not use yet.
+    """
     from headrace.runtime.cluster import open_local
     from headrace.runtime.streams.dask_hosts import DaskHosts
 
-    tell(f"starting {len(plan.hosts)} hosts")
+    spare = [] if changing is None else [host for host in changing.hosts if host not in plan.hosts]
+    names = [*plan.hosts, *spare]
+    tell(f"starting {plural(len(names), 'host')}")
     own: Cluster | None = None
     if isinstance(on, str):
-        own = open_local(len(plan.hosts)) if on == "local" else _connect(on, tls)
+        own = open_local(len(names)) if on == "local" else _connect(on, tls)
     cluster = own if own is not None else on
     assert not isinstance(cluster, str)
     try:
         info = cluster.client.scheduler_info(n_workers=-1)["workers"]
         address = {str(worker["name"]): found for found, worker in info.items()}
         if on == "local":
-            workers = dict(zip(plan.hosts, (address[h.name] for h in cluster.platform.hosts), strict=True))
+            workers = dict(zip(names, (address[h.name] for h in cluster.platform.hosts), strict=True))
         else:
             unknown = [host for host in plan.hosts if host not in address]
             if unknown:
@@ -243,7 +338,7 @@ def _hosts(
                     f"the cluster has no worker named {unknown[0]!r}",
                     hint=f"its workers are {', '.join(sorted(address)[:8])}",
                 )
-            workers = {host: address[host] for host in plan.hosts}
+            workers = {host: address[host] for host in names if host in address}
         with DaskHosts(cluster, workers) as hosts:
             yield hosts
     except KeyboardInterrupt:

@@ -15,9 +15,11 @@ from headrace.commands.options import JsonOption, PlotOption
 from headrace.commands.run import parse_speeds
 from headrace.commands.stream_table import live_table
 from headrace.commands.trial import load_app
+from headrace.model.errors import UsageError
+from headrace.model.pipeline import Pipeline
 from headrace.model.units import plural, show_size, show_time
+from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.routing import Routing
-from headrace.runtime.streams.supervisor import StreamOptions
 from headrace.streaming import Emulated, Streamed
 from headrace.streaming import stream as carry_out
 
@@ -50,7 +52,7 @@ class FlowOptions:
     adapt: bool = option(
         False,
         "--adapt",
-        "Change the proportions while it runs, when copies are faster or slower than planned.",
+        "Change proportions and copies while it runs, when hosts are faster or slower than planned.",
     )
     stall: float = option(
         60.0, "--stall", "Without progress for so long, a link counts as stalled.", metavar="SECONDS"
@@ -92,9 +94,16 @@ class PlaceOptions:
         None, "--platform", "Emulate the powers, ports and links of this platform.", metavar="FILE"
     )
     pipeline: Path | None = option(
-        None, "--pipeline", "With --platform: the trial run on this machine.", metavar="FILE"
+        None, "--pipeline", "The trial run that the deployment was planned for.", metavar="FILE"
     )
     slower: float = option(1.0, "--slower", "With --platform: divide powers and bandwidths by this.")
+    slowdowns: str | None = option(
+        None,
+        "--slowdown",
+        "Emulate hosts that become slower, such as w1-4x=2@30: half the speed after 30 s; comma-separated.",
+        metavar="LIST",
+        default_text="no emulation",
+    )
     tls_ca: Path | None = option(
         None, "--tls-ca", "Certificate authority of a tls:// cluster.", metavar="FILE"
     )
@@ -109,13 +118,32 @@ class PlaceOptions:
 
     @property
     def emulated(self) -> Emulated:
-        from headrace.formats.loading import load_pipeline, load_platform
+        from headrace.formats.loading import load_platform
 
         platform = None if self.platform is None else load_platform(self.platform)
-        powers = None
-        if self.pipeline is not None:
-            powers = {f.name: f.power for f in load_pipeline(self.pipeline).filters}
-        return Emulated(parse_speeds(self.speeds), platform, powers, self.slower)
+        return Emulated(parse_speeds(self.speeds), platform, self.slower, parse_slowdowns(self.slowdowns))
+
+    @property
+    def trial(self) -> Pipeline | None:
+        from headrace.formats.loading import load_pipeline
+
+        return None if self.pipeline is None else load_pipeline(self.pipeline)
+
+
+def parse_slowdowns(text: str | None) -> dict[str, tuple[float, float]]:
+    """
+    >>> parse_slowdowns("w1-4x=2@30,w2=1.5@10")
+    {'w1-4x': (30.0, 2.0), 'w2': (10.0, 1.5)}
+    """
+    found: dict[str, tuple[float, float]] = {}
+    for part in [] if text is None else text.split(","):
+        host, _, rest = part.strip().rpartition("=")
+        factor, _, after = rest.partition("@")
+        try:
+            found[host] = (float(after), float(factor))
+        except ValueError:
+            raise UsageError(f"--slowdown is {text!r}", hint="give HOST=FACTOR@SECONDS") from None
+    return found
 
 
 def stream(
@@ -139,6 +167,7 @@ def stream(
             app,
             place.on,
             place.deployment,
+            pipeline=place.trial,
             workers=place.workers,
             options=flow.stream_options,
             emulate=place.emulated,
@@ -191,6 +220,9 @@ def show(done: Streamed, plot: Path | None) -> None:
         rows.append(["emulated", summary.emulated])
     if summary.adaptations:
         rows.append(["adapted", f"proportions changed {plural(summary.adaptations, 'time')}"])
+    if summary.redeployments:
+        times = plural(summary.redeployments, "time")
+        rows.append(["redeployed", f"copies changed {times}; the table is for those since the last"])
     if summary.restarts:
         rows.append(["restarts", f"{summary.restarts}: {summary.faults[0].splitlines()[0]}"])
     rows += [["result", str(path)] for path in done.files[:10]]
@@ -212,6 +244,7 @@ def to_json(done: Streamed) -> dict[str, Any]:
         "emulated": summary.emulated,
         "restarts": summary.restarts,
         "adaptations": summary.adaptations,
+        "redeployments": summary.redeployments,
         "faults": list(summary.faults),
         "failure": None if done.failure is None else str(done.failure),
         "copies": [use._asdict() for use in summary.copies],

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from headrace.runtime.streams.counters import STATES
-from headrace.runtime.streams.supervisor import Progress
+from headrace.runtime.streams.progress import Progress
 
 Observe = Callable[[Progress], None]
 HEADERS = ("filter", "copies", "buffers", "MB/s", "planned MB/s", "busy", "queue", "now")
@@ -17,7 +17,7 @@ _LINE_SECONDS = 10.0
 
 def filter_rows(progress: Progress) -> list[list[str]]:
     """What each filter has done so far: input rates, and for readers what they send."""
-    seconds = max(time.monotonic() - progress.began, 1e-9)
+    seconds = max(time.monotonic() - progress.since, 1e-9)
     rows = []
     for name in dict.fromkeys(copy.filter for copy in progress.plan.copies):
         copies = [progress.copies.get(c.copy) for c in progress.plan.copies if c.filter == name]

@@ -16,13 +16,14 @@ from headrace.planners.pipeline.plan import PLANNERS
 from headrace.reproductions import Ask, Cell, Claim, Reproduction
 from headrace.reproductions.lpsched import cases
 from headrace.runtime.streams.emulation import emulate_platform
+from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.plan import plan_of
 from headrace.runtime.streams.routing import Routing
 from headrace.runtime.streams.shared_host import SharedAgent
 from headrace.runtime.streams.sleepers import Scale, sleeping_app
 from headrace.runtime.streams.specs import Emulation, Ports
 from headrace.runtime.streams.summary import summarize
-from headrace.runtime.streams.supervisor import StreamOptions, Supervisor
+from headrace.runtime.streams.supervisor import Supervisor
 from headrace.simulator.pipeline.flow import simulate_deployment
 
 SECONDS = 6.0
@@ -76,7 +77,7 @@ def carried_out(made: Deployment, routing: Routing) -> float:
     app, powers = sleeping_app(problem, scale)
     plan = plan_of(app, made)
     with tempfile.TemporaryDirectory(prefix="headrace-ports-") as folder, SharedAgent(plan.hosts) as hosts:
-        full = emulate_platform(app, plan, problem.platform, powers, Path(folder))
+        full = emulate_platform(app, plan.pairs, problem.platform, powers, Path(folder))
 
         def ports(source: str, target: str) -> Ports:
             return tuple((file, rate * scale.bandwidth) for file, rate in full.ports(source, target))

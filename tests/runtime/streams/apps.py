@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from headrace.runtime.filters import App
 from headrace.runtime.streams.hosts import Hosts
+from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.plan import even_plan
-from headrace.runtime.streams.supervisor import Progress, StreamOptions, Supervisor, UnitResult
+from headrace.runtime.streams.progress import Progress, UnitResult
+from headrace.runtime.streams.supervisor import Supervisor
 
 from .made import LIMIT, build
 

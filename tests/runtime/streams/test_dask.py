@@ -9,8 +9,10 @@ import pytest
 from headrace.model.errors import BadPlan
 from headrace.runtime.cluster import connect
 from headrace.runtime.streams.dask_hosts import DaskHosts
+from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.plan import even_plan
-from headrace.runtime.streams.supervisor import StreamOptions, Supervisor, UnitResult
+from headrace.runtime.streams.progress import UnitResult
+from headrace.runtime.streams.supervisor import Supervisor
 from headrace.streaming import stream
 
 from .made import arrays

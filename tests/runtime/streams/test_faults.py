@@ -19,8 +19,10 @@ from headrace.runtime.filters import App, Unit
 from headrace.runtime.filters_here import run_here
 from headrace.runtime.streams.framing import accept, dial, listen
 from headrace.runtime.streams.hosts import LocalHosts
+from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.plan import even_plan
-from headrace.runtime.streams.supervisor import Progress, StreamOptions, Supervisor, UnitResult
+from headrace.runtime.streams.progress import Progress, UnitResult
+from headrace.runtime.streams.supervisor import Supervisor
 
 from .apps import carried_out, multiset
 from .made import Collect, Numbers, Raises, Slow, build

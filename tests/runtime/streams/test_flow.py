@@ -12,11 +12,13 @@ from headrace.runtime.filters_here import run_here
 from headrace.runtime.streams.counters import Counters
 from headrace.runtime.streams.emulation import emulate_platform, emulate_speeds
 from headrace.runtime.streams.hosts import LocalHosts
+from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.plan import Place, even_plan, make_plan
 from headrace.runtime.streams.ports import Port
+from headrace.runtime.streams.progress import Progress, UnitResult
 from headrace.runtime.streams.specs import Emulation
 from headrace.runtime.streams.summary import summarize
-from headrace.runtime.streams.supervisor import Progress, StreamOptions, Supervisor, UnitResult
+from headrace.runtime.streams.supervisor import Supervisor
 from headrace.runtime.trial import trial
 
 from .apps import carried_out
@@ -97,15 +99,15 @@ def test_emulated_platforms_have_factors_and_ports(tmp_path: Path):
         (Site("s", (Host("n1", 2.0), Host("n2", 1.0, kinds={"sum": 0.5})), bandwidth=1e6),), name="lab"
     )
     plan = even_plan(app, {}, ["n1", "n2"])
-    made = emulate_platform(app, plan, lab, {"read": 2.0, "sum": 2.0}, tmp_path)
+    made = emulate_platform(app, plan.pairs, lab, {"read": 2.0, "sum": 2.0}, tmp_path)
     assert made.factors == {("read", "n1"): 1.0, ("sum", "n2"): 4.0}
     assert [rate for _, rate in made.ports("n1", "n2")] == [1e6, 1e6]
     assert made.ports("n1", "n1") == ()
-    slow = emulate_platform(app, plan, lab, {"read": 2.0, "sum": 2.0}, tmp_path, slower=2.0)
+    slow = emulate_platform(app, plan.pairs, lab, {"read": 2.0, "sum": 2.0}, tmp_path, slower=2.0)
     assert slow.factors["read", "n1"] == 2.0
     assert slow.ports("n1", "n2")[0][1] == 5e5
     with pytest.raises(UsageError, match="times as fast as this machine"):
-        emulate_platform(app, plan, lab, {"read": 1.0, "sum": 1.0}, tmp_path)
+        emulate_platform(app, plan.pairs, lab, {"read": 1.0, "sum": 1.0}, tmp_path)
     with pytest.raises(UsageError, match="no host 'n3'"):
         emulate_platform(app, even_plan(app, {}, ["n3"]), lab, {"read": 2.0, "sum": 2.0}, tmp_path)
     assert emulate_speeds(plan, [4, 1]).factors == {("read", "n1"): 1.0, ("sum", "n2"): 4.0}

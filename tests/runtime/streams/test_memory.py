@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from headrace.runtime.streams.hosts import LocalHosts
+from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.plan import even_plan
-from headrace.runtime.streams.supervisor import Progress, StreamOptions, Supervisor
+from headrace.runtime.streams.progress import Progress
+from headrace.runtime.streams.supervisor import Supervisor
 
 from .made import flood
 from .test_faults import children_of

@@ -7,10 +7,11 @@ import pytest
 from headrace.model.pipeline import FilterProfile, Pipeline, PipelineProblem, Source, Stream
 from headrace.model.platform import Host, Platform, Site
 from headrace.runtime.filters_here import run_here
+from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.plan import even_plan
 from headrace.runtime.streams.shared_host import SharedAgent
 from headrace.runtime.streams.sleepers import Scale, sleeping_app
-from headrace.runtime.streams.supervisor import StreamOptions, Supervisor
+from headrace.runtime.streams.supervisor import Supervisor
 
 from .apps import carried_out
 

@@ -1,105 +1,107 @@
 """Change routing weights while a pipeline runs, when copies turn out faster or slower than planned.
 
-The rule: every `INTERVAL` seconds the capacity of each copy is estimated as bytes received for each second in the
-filter's own code. If the copies of a filter could take `GAIN` more with other proportions, one of them is busy for
-most of the time, and both were so `PATIENCE` times in a row, the proportions become those of the capacities.
+The rule: every second the capacity of each copy is estimated. If the copies of a filter could take `GAIN` more with
+other proportions, one of them is busy for most of the time, and both were so `PATIENCE` times in a row, the proportions
+become those of the capacities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
 from headrace.runtime.filters import App
+from headrace.runtime.streams.capacities import Capacities
 from headrace.runtime.streams.plan import StreamPlan
 
-INTERVAL = 1.0
 GAIN = 0.15
 """More than the noise of such estimates; a smaller gain is not worth a change."""
 PATIENCE = 2
 BUSY = 0.7
 """A filter whose busiest copy is less busy than this is not what limits the throughput."""
-LEAST_BUFFERS = 4
-"""Buffers from which a capacity is estimated."""
-_SMOOTHING = 0.6
-"""Weight of the newest estimate."""
-
-Counters = Mapping[int, Mapping[str, Any]]
+_ROUNDS = 50
 
 
 class Adapter:
-    """Watches the counters of all copies. It has no clock and does no I/O."""
+    """Decides on routing weights. It has no clock and does no I/O."""
 
     def __init__(self, app: App, plan: StreamPlan) -> None:
         self._app = app
-        self._copies = {name: [c for c in plan.copies if c.filter == name] for name in app.order}
+        self._copies = {name: [c.copy for c in plan.copies if c.filter == name] for name in app.order}
         self._weights = {
             copy.copy: {s.target: plan.weights(copy, s.target) for s in app.out_of(copy.filter)}
             for copy in plan.copies
         }
-        self._shares = {name: _shares(plan, name) for name in app.order if app.into(name)}
-        self._capacity: dict[int, float] = {}
+        self._shares = {
+            name: [copy.end - copy.begin for copy in plan.copies if copy.filter == name] for name in app.order
+        }
         self._strikes = dict.fromkeys(app.order, 0)
-        self._before: dict[int, tuple[int, int, int]] = {}
-        self._since = 0.0
 
-    def observe(self, now: float, counters: Counters) -> dict[int, list[float]] | None:
+    def observe(self, capacities: Capacities) -> dict[int, list[float]] | None:
         """New weights of all targets for each copy that sends to a filter whose proportions change; else None."""
-        if now - self._since < INTERVAL or len(counters) < len(self._weights):
-            return None
-        busy = self._estimate(now, counters)
-        changed = [name for name in self._shares if busy and self._should_change(name, busy)]
+        changed = [n for n in self._app.order if self._app.into(n) and self._should_change(n, capacities)]
         for name in changed:
-            total = sum(self._capacity[c.copy] for c in self._copies[name])
-            self._shares[name] = [self._capacity[c.copy] / total for c in self._copies[name]]
+            known = [capacities.of(copy) or 0.0 for copy in self._copies[name]]
+            self._shares[name] = [rate / sum(known) for rate in known]
             self._strikes[name] = 0
+            self._refit(name)
         if not changed:
             return None
-        return self._new_weights(changed)
+        senders = {s.source for s in self._app.streams if s.target in changed}
+        return {
+            copy: [w for s in self._app.out_of(name) for w in self._weights[copy][s.target]]
+            for name in self._app.order
+            if name in senders
+            for copy in self._copies[name]
+        }
 
-    def _estimate(self, now: float, counters: Counters) -> dict[int, float]:
-        """Update the capacities; returns the busy share of each copy since the last time."""
-        first, elapsed = not self._before, now - self._since
-        busy: dict[int, float] = {}
-        for copy, found in counters.items():
-            values = (found["buffers_in"], found["bytes_in"], found["busy_ns"])
-            buffers, size, spent = (
-                a - b for a, b in zip(values, self._before.get(copy, values), strict=True)
-            )
-            busy[copy] = spent / 1e9 / elapsed if elapsed > 0 else 0.0
-            if buffers >= LEAST_BUFFERS and spent > 0:
-                newest = size / spent
-                old = self._capacity.get(copy, newest)
-                self._capacity[copy] = _SMOOTHING * newest + (1 - _SMOOTHING) * old
-            if first or buffers >= LEAST_BUFFERS or not found["buffers_in"]:
-                self._before[copy] = values
-        self._since = now
-        return {} if first else busy
-
-    def _should_change(self, name: str, busy: Mapping[int, float]) -> bool:
+    def _should_change(self, name: str, capacities: Capacities) -> bool:
         copies = self._copies[name]
-        if len(copies) < 2 or any(copy.copy not in self._capacity for copy in copies):
+        known = [rate for copy in copies if (rate := capacities.of(copy)) is not None]
+        if len(copies) < 2 or len(known) < len(copies):
             return False
-        capacity = [self._capacity[copy.copy] for copy in copies]
-        reached = min(c / share for c, share in zip(capacity, self._shares[name], strict=True) if share > 0)
-        pays = sum(capacity) > (1 + GAIN) * reached and max(busy[copy.copy] for copy in copies) > BUSY
+        reached = min(
+            rate / share for rate, share in zip(known, self._shares[name], strict=True) if share > 0
+        )
+        limits = max(capacities.busy[copy] for copy in copies) > BUSY
+        pays = limits and sum(known) > (1 + GAIN) * reached
         self._strikes[name] = self._strikes[name] + 1 if pays else 0
         return self._strikes[name] >= PATIENCE
 
-    def _new_weights(self, changed: list[str]) -> dict[int, list[float]]:
-        senders: dict[int, list[float]] = {}
-        for copy, targets in self._weights.items():
-            for name in changed:
-                if name in targets:
-                    targets[name] = self._shares[name]
-                    senders[copy] = []
-        for name, copies in self._copies.items():
-            streams = self._app.out_of(name)
-            for number in (place.copy for place in copies if place.copy in senders):
-                senders[number] = [w for s in streams for w in self._weights[number][s.target]]
-        return senders
+    def _refit(self, name: str) -> None:
+        """Give the copies of a filter their new shares, whoever sends to them."""
+        for source in {s.source: None for s in self._app.streams if s.target == name}:
+            senders = self._copies[source]
+            rows = [self._weights[copy][name] for copy in senders]
+            fitted = refit(rows, self._shares[source], self._shares[name])
+            for copy, row in zip(senders, fitted, strict=True):
+                self._weights[copy][name] = row
 
 
-def _shares(plan: StreamPlan, name: str) -> list[float]:
-    """The share of each copy in the work of its filter."""
-    return [copy.end - copy.begin for copy in plan.copies if copy.filter == name]
+def refit(
+    weights: Sequence[Sequence[float]], parts: Sequence[float], shares: Sequence[float]
+) -> list[list[float]]:
+    """Weights for each sender such that the targets get these shares, as like the old ones as possible.
+
+    `parts`: how much of the whole each sender sends. Rows and columns are scaled in turn (iterative proportional
+    fitting), so that senders keep preferring the targets that they preferred, for instance near ones.
+    O(rounds * senders * targets).
+
+    >>> refit([[0.5, 0.5], [0.5, 0.5]], [0.5, 0.5], [0.25, 0.75])
+    [[0.25, 0.75], [0.25, 0.75]]
+    >>> [[round(w, 3) for w in row] for row in refit([[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5], [0.25, 0.75])]
+    [[0.479, 0.521], [0.021, 0.979]]
+    """
+    flows = [[part * w / sum(row) for w in row] for row, part in zip(weights, parts, strict=True)]
+    for _ in range(_ROUNDS):
+        got = [sum(column) for column in zip(*flows, strict=True)]
+        scale = [share / amount if amount > 0 else 0.0 for share, amount in zip(shares, got, strict=True)]
+        flows = [[flow * s for flow, s in zip(row, scale, strict=True)] for row in flows]
+        flows = [_normalized(row, part) for row, part in zip(flows, parts, strict=True)]
+    # A sender that had only targets whose share is now 0 takes all targets.
+    whole = [row if sum(row) > 0 else list(shares) for row in flows]
+    return [[flow / sum(row) for flow in row] for row in whole]
+
+
+def _normalized(row: Sequence[float], total: float) -> list[float]:
+    now = sum(row)
+    return [flow * total / now for flow in row] if now > 0 else list(row)

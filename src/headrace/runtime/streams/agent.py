@@ -8,6 +8,7 @@ input closes, the agent ends, and all copies and the commands they started with 
 from __future__ import annotations
 
 import base64
+import ctypes
 import json
 import os
 import selectors
@@ -32,6 +33,7 @@ from headrace.runtime.streams.tls import contexts
 
 PROGRESS_SECONDS = 0.25
 _TRACE_LINES = 14
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(slots=True)
@@ -45,6 +47,8 @@ class Child:
     heard: bytes = b""
     finished: bool = False
     failed: bool = False
+    stopped: bool = False
+    """Whether its process was stopped by a signal."""
 
 
 class Agent:
@@ -90,7 +94,8 @@ class Agent:
         self._next_progress = time.monotonic() + PROGRESS_SECONDS
         now = time.monotonic_ns()
         copies = {
-            copy: child.counters.read() | {"now_ns": now, "sent": child.counters.sent()}
+            copy: child.counters.read()
+            | {"now_ns": now, "sent": child.counters.sent(), "stopped": _is_stopped(child)}
             for copy, child in self._children.items()
         }
         self._tell("progress", copies=copies)
@@ -198,6 +203,15 @@ class Agent:
             self._remove(child)
 
 
+def _is_stopped(child: Child) -> bool:
+    """Whether the process of a copy is stopped, which its counters do not show; its exit status stays to be read."""
+    if hasattr(os, "waitid"):
+        change = os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG)
+        if change is not None:
+            child.stopped = change.si_code in (os.CLD_STOPPED, os.CLD_TRAPPED)
+    return child.stopped
+
+
 def _be_copy(
     spec: CopySpec, around: Surroundings, raw: socket.socket, counters: Counters, lifeline: int
 ) -> NoReturn:
@@ -205,6 +219,7 @@ def _be_copy(
     code = 1
     try:
         os.setpgrp()  # with the commands it starts, it is a group that can be ended
+        _die_with_parent()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(2, 1)  # what filters print must not mix with our messages
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -219,6 +234,12 @@ def _be_copy(
     finally:
         sys.stderr.flush()
         os._exit(code)
+
+
+def _die_with_parent() -> None:
+    """On Linux, have the kernel kill this process when the agent dies, even if it is stopped."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _end_with_agent(lifeline: int) -> None:

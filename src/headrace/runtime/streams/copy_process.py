@@ -69,9 +69,12 @@ class Control:
 class Clock:
     """Measures the filter's own time, without its sends, and stretches it on an emulated host."""
 
-    def __init__(self, counters: Counters, factor: float) -> None:
+    def __init__(
+        self, counters: Counters, factor: float, slowdown: tuple[float, float] | None = None
+    ) -> None:
         self._integers = counters.integers
         self._extra = factor - 1.0
+        self._slowdown = slowdown
         self._since = 0
         self._debt = 0.0
 
@@ -81,6 +84,9 @@ class Clock:
     def stop(self) -> None:
         """The filter's own code pauses. Before it goes on, it waits as long as the emulated host would work."""
         spent = time.monotonic_ns() - self._since
+        if self._slowdown is not None and time.monotonic() >= self._slowdown[0]:
+            self._extra = (self._extra + 1.0) * self._slowdown[1] - 1.0
+            self._slowdown = None
         if self._extra:
             spent += self._stretch(spent)
         self._integers[_BUSY] += spent
@@ -133,7 +139,7 @@ class Copy:
         self._around = around
         self._control = control
         self._counters = counters
-        self._clock = Clock(counters, spec.factor)
+        self._clock = Clock(counters, spec.factor, spec.slowdown)
         self.app: App = unpack(around.payload)
         self._filter: Filter = self.app.make(spec.filter)
         self._granted = 0
@@ -246,7 +252,13 @@ class Copy:
         for target in output.targets:
             identity = (self.spec.copy, output.stream)
             try:
-                link = dial(addresses[target.copy], self._around.token, identity, self._around.dialing)
+                link = dial(
+                    addresses[target.copy],
+                    self._around.token,
+                    identity,
+                    self._around.dialing,
+                    self.spec.stall,
+                )
             except LinkLost as error:
                 raise error.at(f"to {target.name}") from None
             ports = [Port(Path(file), rate) for file, rate in target.ports]
@@ -258,7 +270,7 @@ class Copy:
         deadline = time.monotonic() + server.gettimeout() if server.gettimeout() else None  # type: ignore[operator]
         while len(found) < len(expected):
             try:
-                accepted = accept(server, self._around.token, self._around.accepting)
+                accepted = accept(server, self._around.token, self._around.accepting, self.spec.stall)
             except TimeoutError:
                 accepted = None
             if accepted is None:

@@ -20,13 +20,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from headrace.model.errors import UsageError
+from headrace.runtime.asking import ask_workers
 from headrace.runtime.cluster import Cluster
+from headrace.runtime.streams.faults import lost_host
 from headrace.runtime.streams.hosts import Event, end_agent, start_agent
 from headrace.runtime.streams.tls import Certificates
 
 _CHUNK = 4 * 2**20
 """Bytes of results fetched at a time: results are the only data that passes Dask's scheduler."""
 _CHECK_SECONDS = 1.0
+_ANSWER_SECONDS = 30.0
+"""A worker that does not answer for so long is lost."""
 _AGENTS: dict[str, subprocess.Popen[bytes]] = {}
 """In a worker: its agents by run and host."""
 
@@ -80,9 +84,16 @@ class DaskHosts:
         while not parts or len(parts[-1]) == _CHUNK:
             part = self._call(host, read_results, self._run, host, file, len(parts) * _CHUNK)
             if part is None:
-                return b""
+                raise lost_host(host)
             parts.append(part)
         return b"".join(parts)
+
+    def abandon(self, host: str) -> None:
+        self._lost.add(host)
+        with contextlib.suppress(Exception):  # if the worker wakes up, it ends its agent
+            self._client.run(
+                close_agent, self._run, host, workers=[self._workers[host]], wait=False, on_error="ignore"
+            )
 
     def close(self) -> None:
         for host in self.names:
@@ -93,11 +104,12 @@ class DaskHosts:
         self._client.cancel(list(self._tasks.values()), force=True)
 
     def _call(self, host: str, function: Any, *args: object) -> Any:
-        try:
-            return self._client.run(function, *args, workers=[self._workers[host]])[self._workers[host]]
-        except (OSError, KeyError):
+        """Call a function in the worker of a host; None, and the host is lost, if it does not answer."""
+        address = self._workers[host]
+        answers = ask_workers(self._client, function, {address: args}, _ANSWER_SECONDS)
+        if address not in answers:
             self._lose(host)
-            return None
+        return answers.get(address)
 
     def _hear(self, event: tuple[float, Event]) -> None:
         self._events.put(event[1])

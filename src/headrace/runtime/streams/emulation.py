@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from headrace.model.errors import UsageError
 from headrace.model.pipeline import READER_KIND
 from headrace.model.platform import Platform
 from headrace.runtime.filters import App
-from headrace.runtime.streams.plan import StreamPlan
 from headrace.runtime.streams.specs import Emulation, Ports
 
 
-def emulate_speeds(plan: StreamPlan, speeds: Sequence[float]) -> Emulation:
-    """Hosts of these relative speeds, in the order of the plan's hosts; the fastest is this machine."""
-    if len(speeds) != len(plan.hosts):
-        raise UsageError(
-            f"{len(speeds)} speeds for {len(plan.hosts)} hosts",
-            hint=f"give one for each of {', '.join(plan.hosts)}",
-        )
-    speed = dict(zip(plan.hosts, speeds, strict=True))
-    most = max(speeds)
-    factors = {(place.filter, place.host): most / speed[place.host] for place in plan.places}
-    return Emulation(factors, text=f"speeds {', '.join(f'{s:g}' for s in speeds)}")
+def emulate_speeds(pairs: Iterable[tuple[str, str]], speeds: Mapping[str, float]) -> Emulation:
+    """Hosts of these relative speeds, for filters on hosts; the fastest is this machine.
+
+    >>> emulate_speeds([("add", "a"), ("add", "b")], {"a": 4.0, "b": 1.0}).factors
+    {('add', 'a'): 1.0, ('add', 'b'): 4.0}
+    """
+    most = max(speeds.values())
+    factors = {(name, host): most / speeds[host] for name, host in pairs}
+    return Emulation(factors, text=f"speeds {', '.join(f'{s:g}' for s in speeds.values())}")
 
 
 def emulate_platform(
     app: App,
-    plan: StreamPlan,
+    pairs: Iterable[tuple[str, str]],
     platform: Platform,
     powers: Mapping[str, float],
     folder: Path,
     slower: float = 1.0,
 ) -> Emulation:
-    """The hosts, ports and links of a platform.
+    """The hosts, ports and links of a platform, for these filters on hosts.
 
     `powers`: for each filter, the power of this machine, on the scale of the platform's speeds. `slower`: all
     powers and bandwidths are divided by this, so that hosts faster than this machine can be emulated, too.
@@ -42,22 +39,22 @@ def emulate_platform(
     """
     hosts = {host.name: host for host in platform.hosts}
     factors: dict[tuple[str, str], float] = {}
-    for place in plan.places:
-        if place.host not in hosts:
+    for name, host in pairs:
+        if host not in hosts:
             raise UsageError(
-                f"there is no host {place.host!r}",
+                f"there is no host {host!r}",
                 where=platform.name,
                 hint="give the platform of the deployment",
             )
-        kind = place.filter if app.into(place.filter) else READER_KIND
-        factor = slower * powers[place.filter] / hosts[place.host].speed_for(kind)
+        kind = name if app.into(name) else READER_KIND
+        factor = slower * powers[name] / hosts[host].speed_for(kind)
         if factor < 1 - 1e-9:
             raise UsageError(
-                f"{place.host} is {1 / factor:.3g} times as fast as this machine for {place.filter!r}",
+                f"{host} is {1 / factor:.3g} times as fast as this machine for {name!r}",
                 where=platform.name,
                 hint=f"add --slower {slower / factor * 1.01:.3g}",
             )
-        factors[place.filter, place.host] = factor
+        factors[name, host] = factor
     text = f"{platform.name}: powers, ports and links" + (
         f", {slower:g} times as slow" if slower != 1 else ""
     )

@@ -22,6 +22,7 @@ CREDIT = struct.Struct("!I")
 """How many buffers have been taken; the only thing the listening side sends."""
 HELLO_SECONDS = 20.0
 """Time for connecting and authenticating."""
+PATIENCE = 60.0
 _NONCE = 32
 _IDENTITY = struct.Struct("!II")
 
@@ -33,13 +34,22 @@ class LinkLost(HeadraceError):
 class Connection:
     """One connection. A lock makes TLS usable by a thread that reads and one that writes; calls are short."""
 
-    def __init__(self, raw: socket.socket) -> None:
+    def __init__(self, raw: socket.socket, patience: float = PATIENCE) -> None:
+        """`patience`: seconds after which a peer whose machine does not answer is lost, whoever is to send."""
         self.socket = raw
         self.tls = raw if isinstance(raw, ssl.SSLSocket) else None
         self._lock = threading.Lock()
         raw.setblocking(False)
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (
+            ("TCP_USER_TIMEOUT", patience * 1000),
+            ("TCP_KEEPIDLE", patience / 2),
+            ("TCP_KEEPINTVL", patience / 6),
+            ("TCP_KEEPCNT", 3),
+        ):
+            if hasattr(socket, option):  # not every system has them
+                raw.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), max(1, int(value)))
 
     def fileno(self) -> int:
         return self.socket.fileno()
@@ -100,7 +110,11 @@ def listen(host: str) -> socket.socket:
 
 
 def dial(
-    address: tuple[str, int], token: bytes, identity: tuple[int, int], tls: ssl.SSLContext | None
+    address: tuple[str, int],
+    token: bytes,
+    identity: tuple[int, int],
+    tls: ssl.SSLContext | None,
+    patience: float = PATIENCE,
 ) -> Connection:
     """Connect to a copy and prove to each other that both belong to this run; the token itself is never sent."""
     try:
@@ -115,11 +129,11 @@ def dial(
             raise LinkLost("it does not belong to this run")
     except OSError as error:
         raise LinkLost(f"cannot connect to {address[0]}:{address[1]}: {error}") from error
-    return Connection(raw)
+    return Connection(raw, patience)
 
 
 def accept(
-    server: socket.socket, token: bytes, tls: ssl.SSLContext | None
+    server: socket.socket, token: bytes, tls: ssl.SSLContext | None, patience: float = PATIENCE
 ) -> tuple[tuple[int, int], Connection] | None:
     """The next connection and who it is; None if the other side could not authenticate.
 
@@ -142,7 +156,7 @@ def accept(
         raw.close()
         return None
     source, stream = _IDENTITY.unpack(who)
-    return (source, stream), Connection(raw)
+    return (source, stream), Connection(raw, patience)
 
 
 def _proof(token: bytes, role: bytes, *parts: bytes) -> bytes:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
+from headrace.runtime.streams.faults import lost_host
 from headrace.runtime.streams.tls import Certificates
 
 Event = dict[str, Any]
@@ -43,7 +44,10 @@ class Hosts(Protocol):
         """Where the copies of a host can be reached."""
 
     def fetch(self, host: str, file: str) -> bytes:
-        """The content of a file of results."""
+        """The content of a file of results. Raises a Fault if the host is lost."""
+
+    def abandon(self, host: str) -> None:
+        """Do without a host: end what still runs there, if that is possible without waiting."""
 
     def close(self) -> None:
         """End all agents and their copies."""
@@ -114,7 +118,14 @@ class LocalHosts:
         return "127.0.0.1"
 
     def fetch(self, host: str, file: str) -> bytes:
-        return Path(file).read_bytes()
+        try:
+            return Path(file).read_bytes()
+        except OSError:
+            raise lost_host(host) from None
+
+    def abandon(self, host: str) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._agents[host].pid, signal.SIGKILL)
 
     def close(self) -> None:
         for agent in self._agents.values():

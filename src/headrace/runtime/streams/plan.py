@@ -76,6 +76,11 @@ class StreamPlan:
                 found[-1] = CopyPlace(last.copy, name, last.host, last.begin, 1.0, last.name)
         return tuple(found)
 
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Filters and the hosts they run on."""
+        return [(place.filter, place.host) for place in self.places]
+
     def of(self, name: str) -> list[Place]:
         return [place for place in self.places if place.filter == name]
 

@@ -61,7 +61,11 @@ class CopySpec:
     work_conserving: bool = False
     factor: float = 1.0
     """How many times as long the filter's own work is made to take: emulation of a slower host."""
+    slowdown: tuple[float, float] | None = None
+    """A moment of `time.monotonic`, and by which factor the emulated host is slower from then on."""
     first_unit: int = 0
+    stall: float = 60.0
+    """Seconds after which a connection to a machine that does not answer is lost."""
     limit: int = field(default=4 * 2**30)
     """Most bytes of results in one unit."""
 
@@ -94,4 +98,5 @@ class CopySpec:
             )
             for given in value["outputs"]
         )
+        plain["slowdown"] = None if value["slowdown"] is None else tuple(value["slowdown"])
         return CopySpec(**plain)

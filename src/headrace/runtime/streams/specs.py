@@ -11,7 +11,7 @@ from headrace.runtime.streams.plan import CopyPlace, StreamPlan
 from headrace.runtime.streams.spec import CopySpec, InputSpec, OutputSpec, TargetSpec
 
 if TYPE_CHECKING:
-    from headrace.runtime.streams.supervisor import StreamOptions
+    from headrace.runtime.streams.options import StreamOptions
 
 Ports = tuple[tuple[str, float], ...]
 
@@ -26,12 +26,15 @@ class Emulation:
     """Files and bytes/s of the ports and links from host to host."""
     text: str = ""
     """What is emulated, in words."""
+    slowdowns: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """For hosts that become slower: after how many seconds, and by which factor."""
 
 
 def make_specs(
-    app: App, plan: StreamPlan, options: StreamOptions, emulation: Emulation, first_unit: int
+    app: App, plan: StreamPlan, options: StreamOptions, emulation: Emulation, first_unit: int, began: float
 ) -> list[CopySpec]:
-    """The specification of every copy."""
+    """The specification of every copy; `began`: when the run did, from which slowdowns are counted."""
+    slow = {host: (began + after, factor) for host, (after, factor) in emulation.slowdowns.items()}
     of = {name: [copy for copy in plan.copies if copy.filter == name] for name in app.order}
     return [
         CopySpec(
@@ -55,7 +58,9 @@ def make_specs(
             options.routing,
             options.work_conserving,
             emulation.factors.get((copy.filter, copy.host), 1.0),
+            slow.get(copy.host),
             first_unit,
+            options.stall,
         )
         for copy in plan.copies
     ]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from headrace.model.pipeline import MEGABYTE
 from headrace.runtime.filters import App
 from headrace.runtime.streams.plan import StreamPlan
-from headrace.runtime.streams.supervisor import Progress
+from headrace.runtime.streams.progress import Progress
 
 _LOW, _HIGH = 0.3, 0.95
 """The steady state is taken to last from the first to the second share of the input."""
@@ -65,6 +65,9 @@ class StreamSummary:
     limit: str
     restarts: int
     adaptations: int
+    """How often routing weights were changed."""
+    redeployments: int
+    """How often copies were started and retired; `copies` and `flows` are since the last time."""
     faults: tuple[str, ...]
     emulated: str = ""
     """What was emulated, in words; "" if nothing was."""
@@ -78,10 +81,11 @@ def summarize(app: App, progress: Progress, emulated: str = "", slower: float = 
     """The figures of a run that has ended, or of its state so far. `slower`: by which the plan was scaled down."""
     end = progress.ended or (progress.samples[-1][0] if progress.samples else progress.began)
     seconds = max(end - progress.began, 1e-9)
+    present = max(end - progress.since, 1e-9)
     total = progress.samples[-1][1] if progress.samples else 0
     plan = progress.plan
     copies = tuple(
-        _use(plan, number, counters, seconds) for number, counters in sorted(progress.copies.items())
+        _use(plan, number, counters, present) for number, counters in sorted(progress.copies.items())
     )
     planned = None if plan.throughput is None else plan.throughput / slower
     overall = total / MEGABYTE / seconds
@@ -92,10 +96,11 @@ def summarize(app: App, progress: Progress, emulated: str = "", slower: float = 
         seconds=seconds,
         units=progress.committed,
         copies=copies,
-        flows=_flows(app, progress, seconds, slower),
+        flows=_flows(app, progress, present, slower),
         limit=_limit(copies),
         restarts=progress.restarts,
         adaptations=progress.adaptations,
+        redeployments=progress.redeployments,
         faults=tuple(progress.faults),
         emulated=emulated,
     )

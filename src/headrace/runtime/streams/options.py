@@ -1,0 +1,35 @@
+"""Options of a stream run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.runtime.streams.routing import Routing
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOptions:
+    """How a plan is carried out."""
+
+    credits: int | None = None
+    """Buffers that may be on their way to a copy, or wait there, for each of its senders; None: 4, and as many as
+    make 4 MB if buffers are small, up to 64."""
+    routing: Routing = "planned"
+    work_conserving: bool = False
+    """Send to another copy if the one whose turn it is has no credit."""
+    duration: float | None = None
+    """Repeat the units of work for so many seconds; None: each unit once."""
+    restarts: int = 0
+    """How often units are replayed after a fault."""
+    adapt: bool = False
+    """Change the proportions while it runs, when copies turn out faster or slower than planned."""
+    stall: float = 60.0
+    """Seconds without any progress after which a link counts as stalled."""
+
+    def window(self, buffer: int) -> int:
+        """The credits for buffers of this size.
+
+        >>> StreamOptions().window(1_000_000), StreamOptions().window(64_000), StreamOptions(credits=2).window(1)
+        (4, 62, 2)
+        """
+        return max(4, min(64, 4_000_000 // buffer)) if self.credits is None else self.credits
