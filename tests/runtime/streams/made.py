@@ -204,3 +204,31 @@ def flood(count: int) -> App:
     app.filter("pass", Pass, inputs=["read"])
     app.filter("drop", Drop, inputs=["pass"])
     return app
+
+
+class Steady(Reader):
+    """Sends numbered buffers, after a pause each."""
+
+    def __init__(self, seconds: float, size: int) -> None:
+        self.seconds, self.size = seconds, size
+
+    def init(self, work: Work) -> None:
+        count = int(work.settings["count"])
+        self.mine = range(round(count * work.begin), round(count * work.end))
+        self.name = work.name
+
+    def read(self, out: Output) -> None:
+        for number in self.mine:
+            time.sleep(self.seconds)
+            out.send(f"{self.name} {number}".encode().ljust(self.size))
+
+
+class Lasting(Filter):
+    """Passes buffers on, after a pause each."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def process(self, buffer: Buffer, out: Output) -> None:
+        time.sleep(self.seconds)
+        out.send(buffer.data)

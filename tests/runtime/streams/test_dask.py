@@ -1,21 +1,28 @@
-"""Copies on the workers of a TLS cluster that somebody else started."""
+"""Copies on Dask workers: of a TLS cluster that somebody else started, and workers that are lost."""
 
 from __future__ import annotations
 
+import os
+import signal
+import time
+from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from headrace.model.errors import BadPlan
-from headrace.runtime.cluster import connect
+from headrace.model.errors import BadPlan, TaskFailed
+from headrace.runtime.cluster import connect, open_local
+from headrace.runtime.filters_here import run_here
 from headrace.runtime.streams.dask_hosts import DaskHosts
 from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.plan import even_plan
-from headrace.runtime.streams.progress import UnitResult
+from headrace.runtime.streams.progress import Progress, UnitResult
 from headrace.runtime.streams.supervisor import Supervisor
 from headrace.streaming import stream
 
-from .made import arrays
+from .apps import multiset
+from .made import Slow, arrays, build
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +41,11 @@ def address(tmp_path_factory):
     with (
         dask.config.set({"distributed.scheduler.http.routes": []}),
         LocalCluster(
-            n_workers=2, processes=True, threads_per_worker=1, security=security, dashboard_address=None
+            n_workers=2,
+            processes=True,
+            threads_per_worker=1,
+            security=security,
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
     ):
         yield cluster.scheduler_address, {name: str(folder / name) for name in files}
@@ -80,3 +91,53 @@ def test_without_a_deployment_and_with_a_wrong_one(address, tmp_path: Path, monk
     )
     with pytest.raises(BadPlan, match="no worker named 'n1'"):
         stream(arrays(60), url, file, tls=tls)
+
+
+def descendants(pid: int) -> list[int]:
+    import psutil
+
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_worker_that_is_lost(restarts: int, sent: signal.Signals):
+    """The worker process that hosts a copy is killed, or stopped and not heard from."""
+    app = build("chain", 1, 1, [[50] * 300] * 3)
+    app.filters["f0"] = partial(Slow, app.filters["f0"])
+    units: list[UnitResult] = []
+    below: list[int] = []
+    with open_local(3, restart=False) as cluster:
+        info = cluster.client.scheduler_info(n_workers=-1)["workers"]
+        address = {worker["name"]: found for found, worker in info.items()}
+
+        def strike(progress: Progress) -> None:
+            if not below and len(progress.copies) == 4 and progress.copies[1]["buffers_in"]:
+                below.extend(descendants(cluster.pids["w1"]))
+                os.kill(cluster.pids["w1"], sent)
+
+        with DaskHosts(cluster, address) as hosts:
+            plan = even_plan(app, {"f0": 2}, ["w0", "w1", "w2"])
+            options = StreamOptions(restarts=restarts, stall=3.0)
+            run = Supervisor(app, plan, hosts, options, commit=units.append, observe=strike)
+            if restarts:
+                run.run()
+                assert multiset(units) == Counter(run_here(app)["collect"])
+                assert "w1" not in run.plan.hosts
+            else:
+                with pytest.raises(TaskFailed, match="the host") as caught:
+                    run.run()
+                assert caught.value.where.endswith("w1")
+    assert len(below) >= 2
+    for pid in below:
+        assert gone(pid), f"process {pid} is left"
+
+
+def gone(pid: int) -> bool:
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.1)
+    return False

@@ -82,7 +82,7 @@ class Liveness:
         working = any(c["state"] == COMPUTING and not c["stopped"] for c in copies.values())
         if total != self._total or working:
             self._total, self._moved = total, now
-        elif now - self._moved > self._patience:
+        elif now - self._moved > self._patience and not self._stopped:
             stuck = ", ".join(
                 f"{self._copies[number].name} is {STATES[c['state']]}"
                 for number, c in sorted(copies.items())

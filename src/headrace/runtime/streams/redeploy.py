@@ -24,7 +24,7 @@ from headrace.runtime.streams.plan import StreamPlan, plan_of
 
 CHANGE = 0.15
 GAIN = 0.15
-PATIENCE = 4
+PATIENCE = 3
 REST = 10.0
 ABSENT = 1e-6
 """The power of a host that cannot be used, as a share of what it had: no deployment needs it."""
