@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 START_SECONDS = 60.0
 """Time for all copies to start and connect."""
-_AFTERMATH_SECONDS = 1.0
+_AFTERMATH_SECONDS = 2.0
 """After a fault, time for the units before it to end, and to learn why a connection was lost."""
 _AHEAD = 2
 """Units that readers may begin before the first of them is committed, if they do not begin all at once."""

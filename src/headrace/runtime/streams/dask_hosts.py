@@ -28,9 +28,10 @@ from headrace.runtime.streams.tls import Certificates
 
 _CHUNK = 4 * 2**20
 """Bytes of results fetched at a time: results are the only data that passes Dask's scheduler."""
-_CHECK_SECONDS = 1.0
+_CHECK_SECONDS = 0.5
 _ANSWER_SECONDS = 30.0
 """A worker that does not answer for so long is lost."""
+_LATE_SECONDS = 3600.0
 _AGENTS: dict[str, subprocess.Popen[bytes]] = {}
 """In a worker: its agents by run and host."""
 
@@ -66,6 +67,7 @@ class DaskHosts:
         self._await_agents()
 
     def send(self, host: str, command: dict[str, Any]) -> None:
+        self._check_workers()  # asking one that is gone takes long
         if host not in self._lost:
             self._call(host, command_agent, self._run, host, json.dumps(command).encode() + b"\n")
 
@@ -90,10 +92,11 @@ class DaskHosts:
 
     def abandon(self, host: str) -> None:
         self._lost.add(host)
-        with contextlib.suppress(Exception):  # if the worker wakes up, it ends its agent
-            self._client.run(
-                close_agent, self._run, host, workers=[self._workers[host]], wait=False, on_error="ignore"
-            )
+        # If the worker wakes up while this client is connected, it ends its agent.
+        question = {self._workers[host]: (self._run, host)}
+        threading.Thread(
+            target=ask_workers, args=(self._client, close_agent, question, _LATE_SECONDS), daemon=True
+        ).start()
 
     def close(self) -> None:
         for host in self.names:
