@@ -1,16 +1,30 @@
-"""The filter-stream runtime: speed beside a bare TCP loop, and throughput beside the plan: python -m bench.streams."""
+"""The filter-stream runtime. On two idle cores:
+
+python -m bench.streams                             speed beside TCP and Dask, throughput beside the plan; 5 minutes
+python -m bench.streams ray --ray-python PATH       speed beside Ray; a minute
+python -m bench.streams adapt [--minutes 10]        a host that halves its power; then no change; the minutes and 1
+python -m bench.streams memory [--minutes 10]       memory, files and processes over 100,000 buffers; the minutes
+python -m bench.streams correct [--cases 1000] [--kills 100]    seeded applications, killed processes; 10 minutes
+
+Ray cannot share an environment with this package. For one of its own:
+python -m venv /tmp/rayenv && /tmp/rayenv/bin/pip install ray; then --ray-python /tmp/rayenv/bin/python.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import random
 import socket
+import subprocess
 import sys
 import tempfile
 import time
 from functools import partial
 from pathlib import Path
 
+from bench import streams_adapt, streams_correct, streams_memory
 from bench.tools import geometric_mean, print_rows
 from headrace.deploying import deploy
 from headrace.model.deployment import Deployment
@@ -24,6 +38,7 @@ from headrace.runtime.streams.plan import even_plan, plan_of
 from headrace.runtime.streams.progress import UnitResult
 from headrace.runtime.streams.routing import Routing
 from headrace.runtime.streams.shared_host import SharedAgent
+from headrace.runtime.streams.sleepers import Sleeper, SleepingReader
 from headrace.runtime.streams.summary import summarize
 from headrace.runtime.streams.supervisor import Supervisor
 
@@ -175,34 +190,6 @@ def against_dask() -> None:
     print_rows(["buffer, B", "stream, MB/s", "Dask Queue, MB/s", "ratio"], rows)
 
 
-class Sleeper(Filter):
-    """Takes its time for each buffer and passes a part of it on."""
-
-    def __init__(self, seconds: float, keep: float) -> None:
-        self.seconds, self.keep = seconds, keep
-
-    def process(self, buffer: Buffer, out: Output) -> None:
-        time.sleep(self.seconds)
-        if self.keep:
-            out.send(buffer.data[: int(len(buffer.data) * self.keep)])
-
-
-class SleepingReader(Reader):
-    """Sends a buffer after each pause."""
-
-    def __init__(self, seconds: float, count: int) -> None:
-        self.seconds, self.count = seconds, count
-
-    def init(self, work: Work) -> None:
-        self.mine = range(round(self.count * work.begin), round(self.count * work.end))
-
-    def read(self, out: Output) -> None:
-        data = bytes(BUFFER)
-        for _ in self.mine:
-            time.sleep(self.seconds)
-            out.send(data)
-
-
 BUFFER = 20_000
 
 
@@ -211,9 +198,9 @@ def seeded(seed: int, count: int) -> tuple[App, Deployment]:
     rng = random.Random(seed)
     times = [rng.uniform(0.008, 0.02), rng.uniform(0.03, 0.1), rng.uniform(0.005, 0.02)]
     app = App(f"seed {seed}", buffer=BUFFER, units=[Unit("all", {})])
-    app.filter("read", partial(SleepingReader, times[0], count))
-    app.filter("work", partial(Sleeper, times[1], 0.1), inputs=["read"])
-    app.filter("show", partial(Sleeper, times[2], 0.0), inputs=["work"])
+    app.filter("read", partial(SleepingReader, times[0], count, {"read-work": BUFFER}))
+    app.filter("work", partial(Sleeper, times[1] / BUFFER, {"work-show": 0.1}), inputs=["read"])
+    app.filter("show", partial(Sleeper, times[2] / (0.1 * BUFFER), {}), inputs=["work"])
     megabytes = count * BUFFER / 1e6
     filters = [
         FilterProfile("read", times[0] * count, megabytes, 4.0),
@@ -266,11 +253,72 @@ def as_planned(seeds: int = 10, count: int = 300) -> None:
     print(f"within 8 % of the plan: {close} of {seeds}{gain}")
 
 
-def main() -> None:
+def against_ray(python: str) -> None:
+    """One stream, and Ray in a process of that Python, in one run."""
+    script = str(Path(__file__).with_name("streams_ray.py"))
+    cases = ((1_000_000, 300), (64_000, 2000))
+    with tempfile.TemporaryDirectory() as home:  # Ray writes a token into the home folder
+        done = subprocess.run(
+            [python, script, *(f"{size}x{count}" for size, count in cases)],
+            env=os.environ | {"HOME": home, "PYTHONPATH": ""},
+            stdout=subprocess.PIPE,
+            check=True,
+        )
+    rows: list[list[object]] = []
+    with LocalHosts(["h"]) as hosts:
+        for line in done.stdout.splitlines():
+            found = json.loads(line)
+            ours, _, _ = one_stream(found["size"], hosts, TOTAL)
+            best = max(found["actors"], found["generator"])
+            rows.append(
+                [
+                    f"{found['size']:,}",
+                    ours / 1e6,
+                    found["actors"] / 1e6,
+                    found["generator"] / 1e6,
+                    ours / best,
+                ]
+            )
+    print_rows(
+        ["buffer, B", "stream, MB/s", "Ray actors, MB/s", "Ray generator, MB/s", "over the better"], rows
+    )
+
+
+def main(ray_python: str | None = None) -> None:
     speed()
     against_dask()
+    if ray_python is not None:
+        against_ray(ray_python)
     as_planned()
 
 
+def command() -> None:
+    """What to measure, from the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.streams", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "what", nargs="?", default="speed", choices=["speed", "ray", "adapt", "memory", "correct"]
+    )
+    parser.add_argument("--minutes", type=float, default=10.0, help="adapt without a change; memory")
+    parser.add_argument("--buffers", type=int, default=100_000, help="memory")
+    parser.add_argument("--cases", type=int, default=1000, help="correct: undisturbed cases")
+    parser.add_argument("--kills", type=int, default=100, help="correct: cases with killed processes")
+    parser.add_argument("--ray-python", metavar="PATH", help="a Python that has Ray, for speed and ray")
+    given = parser.parse_args()
+    if given.what == "adapt":
+        streams_adapt.adapt(given.minutes)
+    elif given.what == "memory":
+        streams_memory.memory(given.minutes, given.buffers)
+    elif given.what == "correct":
+        streams_correct.correct(given.cases, given.kills)
+    elif given.what == "ray":
+        if given.ray_python is None:
+            parser.error("ray needs --ray-python PATH")
+        against_ray(given.ray_python)
+    else:
+        main(given.ray_python)
+
+
 if __name__ == "__main__":
-    main()
+    command()

@@ -143,6 +143,6 @@ def steadiness(minutes: float) -> None:
 
 
 def adapt(minutes: float) -> None:
-    """Both; takes the minutes and 80 s."""
+    """Both; takes the minutes and one more."""
     recovery(60.0)
     steadiness(minutes)
