@@ -69,6 +69,10 @@ class Ask:
 FIGURES: dict[str, tuple[str, str]] = {
     "figure-11": ("figure_11", "ten heuristics for parameter sweeps over the size of shared files"),
     "lpsched": ("lpsched", "copies of filters on three clusters, planned by LPSched, Trivial and Total"),
+    "lpsched-real": (
+        "lpsched_real",
+        "the same deployments on real processes, with emulated hosts and networks, beside simulations",
+    ),
     "lheft-scale": ("lheft_scale", "L-HEFT against D-HEFT, 640 and 6,400 tasks on 16 to 32 shared PCs"),
     "lheft-ccr": ("lheft_ccr", "ratio of computation to communication from 2 to 12, and data that moves"),
     "lheft-fft": ("lheft_fft", "L-HEFT against D-HEFT on an FFT of 1,664 tasks"),
@@ -93,8 +97,8 @@ FIGURES: dict[str, tuple[str, str]] = {
 """Name -> (module in this folder, one-line description)."""
 
 
-REAL = {"lpsched": "lpsched_real"}
-"""Figures that can also run on real processes: name -> module."""
+REAL = {"lpsched": "lpsched-real"}
+"""Figures of simulations that also run on real processes: name -> name of the figure that does."""
 
 
 def reproduce(name: str, ask: Ask | None = None, real: bool = False) -> Reproduction:
@@ -107,6 +111,6 @@ def reproduce(name: str, ask: Ask | None = None, real: bool = False) -> Reproduc
         )
     if real and name not in REAL:
         raise UsageError(f"{name!r} has no real runs", where="reproduce", hint=f"one of: {', '.join(REAL)}")
-    module = import_module(f"headrace.reproductions.{REAL[name] if real else FIGURES[name][0]}")
+    module = import_module(f"headrace.reproductions.{FIGURES[REAL[name] if real else name][0]}")
     made: Reproduction = module.reproduce(ask or Ask())
     return made
