@@ -55,7 +55,10 @@ class FlowOptions:
         "Change proportions and copies while it runs, when hosts are faster or slower than planned.",
     )
     stall: float = option(
-        60.0, "--stall", "Without progress for so long, a link counts as stalled.", metavar="SECONDS"
+        60.0,
+        "--stall",
+        "Without a sign of life for so long, a host, process or link is lost.",
+        metavar="SECONDS",
     )
 
     @property

@@ -38,10 +38,13 @@ class Numbers(Reader):
 
 
 class Mix(Filter):
-    """Sends, for each buffer, as many others as its first byte says; what they are depends on the buffer alone."""
+    """Sends, for each buffer, as many others as its first byte says; what they are depends on the buffer alone.
 
-    def __init__(self, streams: Sequence[str], most: int) -> None:
-        self.streams, self.most = streams, most
+    With `ends` each copy also sends an empty buffer at the end of a unit, so that results depend on their number.
+    """
+
+    def __init__(self, streams: Sequence[str], most: int, ends: bool = True) -> None:
+        self.streams, self.most, self.ends = streams, most, ends
 
     def init(self, work: Work) -> None:
         self.count = 0
@@ -57,7 +60,7 @@ class Mix(Filter):
 
     def finalize(self, out: Output) -> None:
         for stream in self.streams:
-            if stream:
+            if stream and self.ends:
                 out.send(b"", stream)
 
 
@@ -104,7 +107,7 @@ class Slow(Filter):
         self.inner.finalize(out)
 
 
-def build(shape: str, filters: int, most: int, units: Sequence[Sequence[int]]) -> App:
+def build(shape: str, filters: int, most: int, units: Sequence[Sequence[int]], *, ends: bool = True) -> App:
     """A chain of so many filters, or a diamond with so many branches, between a reader and a collector."""
     app = App("made", buffer=LIMIT, units=[Unit(f"u{i}", {"sizes": list(s)}) for i, s in enumerate(units)])
     middle = [f"f{i}" for i in range(filters)]
@@ -117,7 +120,7 @@ def build(shape: str, filters: int, most: int, units: Sequence[Sequence[int]]) -
     out = {name: [f"{a}-{b}" for a, b in pairs if a == name] for name in ("read", *middle)}
     app.filter("read", partial(Numbers, out["read"]))
     for name in middle:
-        app.filter(name, partial(Mix, out[name], most))
+        app.filter(name, partial(Mix, out[name], most, ends))
     app.filter("collect", Collect)
     for a, b in pairs:
         app.stream(a, b)

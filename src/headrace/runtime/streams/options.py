@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-from headrace.runtime.streams.routing import Routing
+from headrace.model.errors import UsageError
+from headrace.runtime.streams.routing import ROUTINGS, Routing
+
+LEAST_STALL = 1.0
+"""Seconds; agents report four times a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +27,23 @@ class StreamOptions:
     restarts: int = 0
     """How often units are replayed after a fault."""
     adapt: bool = False
-    """Change the proportions while it runs, when copies turn out faster or slower than planned."""
+    """Change proportions and copies while it runs, when hosts turn out faster or slower than planned."""
     stall: float = 60.0
-    """Seconds without any progress after which a link counts as stalled."""
+    """Seconds without a sign of life after which a host, a process or a link counts as lost."""
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("credits", self.credits, 1),
+            ("restarts", self.restarts, 0),
+            ("duration", self.duration, 0.0),
+            ("stall", self.stall, LEAST_STALL),
+        ):
+            if value is not None and not least <= value < math.inf:
+                raise UsageError(f"{name} is {value:g}", where="stream", hint=f"give {least:g} or more")
+        if self.routing not in ROUTINGS:
+            raise UsageError(
+                f"routing {self.routing!r}", where="stream", hint=f"use one of {', '.join(ROUTINGS)}"
+            )
 
     def window(self, buffer: int) -> int:
         """The credits for buffers of this size.

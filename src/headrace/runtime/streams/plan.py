@@ -15,7 +15,8 @@ from headrace.model.errors import BadFile, BadPlan, UsageError
 from headrace.runtime.filters import App
 
 SHARE_TOLERANCE = 1e-6
-MOST_COPIES = 10_000
+MOST_COPIES = 2_000
+"""Each copy is a process, with a connection to each copy of the filters before and after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +149,7 @@ def make_plan(
     plan = StreamPlan(
         app.name, tuple(sorted(places, key=lambda place: order[place.filter])), flows, throughput
     )
+    _check_totals(plan, where)
     _check_places(app, plan, where)
     _check_flows(app, plan, where)
     return plan
@@ -226,6 +228,15 @@ def _place(section: Section, host: str) -> Place:
     return Place(section.name, host, pair.whole("copies", 1, most=MOST_COPIES), pair.number("share"))
 
 
+def _check_totals(plan: StreamPlan, where: str) -> None:
+    if sum(place.copies for place in plan.places) > MOST_COPIES:
+        raise BadPlan(f"more than {MOST_COPIES:,} copies", where=where, hint="use fewer")
+    if plan.throughput is not None and not (math.isfinite(plan.throughput) and plan.throughput > 0):
+        raise BadPlan(
+            f"the throughput is {plan.throughput:g} MB/s", where=where, hint="give a number above 0"
+        )
+
+
 def _check_places(app: App, plan: StreamPlan, where: str) -> None:
     for name in app.order:
         places = plan.of(name)
@@ -247,8 +258,6 @@ def _check_places(app: App, plan: StreamPlan, where: str) -> None:
             raise BadPlan(
                 f"the shares of {name!r} sum to {total:.9g}", where=where, hint="make them sum to 1"
             )
-    if sum(place.copies for place in plan.places) > MOST_COPIES:
-        raise BadPlan(f"more than {MOST_COPIES} copies", where=where, hint="use fewer")
 
 
 def _check_flows(app: App, plan: StreamPlan, where: str) -> None:
