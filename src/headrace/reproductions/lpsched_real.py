@@ -175,13 +175,15 @@ def _ratios(found: Cases) -> Iterator[Claim]:
     def ratio(name: str, other: str) -> float:
         return found[name, other].seconds / found[name, "lpsched"].seconds
 
-    for paper, times, low, high in (
-        ("1x2x1: more than 2 times as fast as Trivial", ratio("1x2x1", "trivial"), 2.0, 2.5),
-        ("1x5x1: almost 5 times as fast as Trivial", ratio("1x5x1", "trivial"), 4.5, 5.2),
-        ("1x7x1 under load: faster than Total", ratio(UNEQUAL, "total"), 1.05, 10.0),
+    for paper, name, other, low, high in (
+        ("1x2x1: more than 2 times as fast as Trivial", "1x2x1", "trivial", 2.0, 2.5),
+        ("1x5x1: almost 5 times as fast as Trivial", "1x5x1", "trivial", 4.5, 5.2),
+        ("1x7x1 under load: faster than Total", UNEQUAL, "total", 1.05, 10.0),
     ):
+        times = ratio(name, other)
         measured = f"{times:.2f} times as fast"
-        yield Claim(paper, measured, low <= times <= high, rule=f"{low:g} to {high:g} times as fast")
+        rule = f"{low:g} to {high:g} times as fast"
+        yield Claim(paper, measured, low <= times <= high, rule=rule, afterwards=name == "1x5x1")
     kept = found[UNEQUAL, IN_TURN].measured / found[UNEQUAL, "lpsched"].measured
     yield Claim(
         "the runtime cannot follow the planned flows, which can make optimal plans suboptimal",
@@ -211,4 +213,5 @@ def _sources(found: Cases) -> Iterator[Claim]:
             f"reads from {case.made.source}, {case.seconds:.1f} s",
             case.made.source == source and abs(case.seconds / seconds - 1) <= NEAR,
             rule=f"the same source, and the time within {NEAR:.0%}",
+            afterwards=True,  # the trial runs were fitted to these times
         )

@@ -44,9 +44,9 @@ def load_of_machine() -> tuple[float, int]:
 def load_of_workers(load: float, cores: int, workers: int) -> float:
     """The load that each of so many workers sees on a machine, when all of them are busy.
 
-    Others take their share of the cores; a worker is slowed down if less than a core is left for it.
+    Nobody waits while there are enough cores for the workers and the others; otherwise all get equal parts.
 
-    >>> load_of_workers(0.5, 8, 4), load_of_workers(0.5, 8, 8), load_of_workers(0.0, 2, 8)
+    >>> load_of_workers(0.5, 8, 4), load_of_workers(0.5, 8, 12), load_of_workers(0.0, 2, 8)
     (0.0, 0.5, 0.75)
     """
-    return max(0.0, 1.0 - cores * (1.0 - load) / workers)
+    return max(0.0, 1.0 - cores / (workers + load * cores))
