@@ -146,6 +146,7 @@ def descendants(pid: int) -> set[int]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+@pytest.mark.slow
 def test_an_interrupt_ends_everything(files):
     command = [sys.executable, "-m", "headrace.cli", "stream", "squares.py:long", "--deployment", "d.ini"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:

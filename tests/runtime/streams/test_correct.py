@@ -28,7 +28,7 @@ def compare(hosts, case):
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=QUIET, derandomize=True, phases=[Phase.generate]
+    max_examples=15, deadline=None, suppress_health_check=QUIET, derandomize=True, phases=[Phase.generate]
 )
 @given(case=cases())
 def test_results_equal_those_of_one_process(hosts: LocalHosts, case):
@@ -36,12 +36,9 @@ def test_results_equal_those_of_one_process(hosts: LocalHosts, case):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
-@settings(
-    max_examples=1000, deadline=None, suppress_health_check=QUIET, phases=[Phase.generate, Phase.shrink]
-)
+@settings(max_examples=120, deadline=None, suppress_health_check=QUIET, phases=[Phase.generate, Phase.shrink])
 @given(case=cases())
-def test_results_equal_those_of_one_process_1000(hosts: LocalHosts, case):
+def test_results_equal_those_of_one_process_in_many_cases(hosts: LocalHosts, case):
     compare(hosts, case)
 
 

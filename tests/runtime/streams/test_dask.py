@@ -99,8 +99,9 @@ def descendants(pid: int) -> list[int]:
     return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
-@pytest.mark.parametrize("restarts", [0, 1])
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize(
+    ("sent", "restarts"), [(signal.SIGKILL, 0), (signal.SIGKILL, 1), (signal.SIGSTOP, 1)]
+)
 def test_a_worker_that_is_lost(restarts: int, sent: signal.Signals):
     """The worker process that hosts a copy is killed, or stopped and not heard from."""
     app = build("chain", 1, 1, [[50] * 300] * 3)

@@ -68,7 +68,7 @@ def test_a_process_that_dies_is_named(hosts, tmp_path):
 def test_a_lost_host_ends_the_run_or_its_work_moves():
     for restarts in (0, 1):
         with LocalHosts(["a", "b", "c"]) as hosts:
-            app = build("chain", 1, 1, [[50] * 400] * 3)
+            app = build("chain", 1, 1, [[50] * 150] * 3)
             killed = False
 
             def kill(progress: Progress, hosts: LocalHosts = hosts) -> None:
@@ -124,15 +124,14 @@ def children_of(pid: int) -> list[int]:
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 def test_copies_killed_at_random_change_nothing(hosts):
-    for seed in range(5):
+    for seed in range(3):
         killed_at_random(hosts, seed)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
-def test_copies_killed_at_random_change_nothing_100(hosts):
-    for seed in range(100, 200):
+def test_copies_killed_at_random_change_nothing_often(hosts):
+    for seed in range(100, 112):
         killed_at_random(hosts, seed)
 
 

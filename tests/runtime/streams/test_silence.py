@@ -18,13 +18,15 @@ import pytest
 from headrace.model.errors import TaskFailed
 from headrace.runtime.filters import App
 from headrace.runtime.filters_here import run_here
-from headrace.runtime.streams.counters import COMPUTING, WAITS_CREDIT
+from headrace.runtime.streams.agent import Child, _is_stopped
+from headrace.runtime.streams.counters import COMPUTING, WAITS_CREDIT, Counters
 from headrace.runtime.streams.faults import Fault
 from headrace.runtime.streams.hosts import Event, LocalHosts
 from headrace.runtime.streams.liveness import Liveness
 from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.plan import even_plan
 from headrace.runtime.streams.progress import Progress, UnitResult
+from headrace.runtime.streams.spec import CopySpec
 from headrace.runtime.streams.supervisor import Supervisor
 
 from .apps import multiset
@@ -33,6 +35,7 @@ from .test_faults import children_of
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 STALL = 1.0
+BOTH = [pytest.param(0, id="fails"), pytest.param(1, id="restarts", marks=pytest.mark.slow)]
 
 
 def slow_app() -> App:
@@ -62,7 +65,7 @@ class Stopper:
 
 
 @needs_proc
-@pytest.mark.parametrize("restarts", [0, 1])
+@pytest.mark.parametrize("restarts", BOTH)
 def test_a_copy_that_is_stopped_counts_as_dead(restarts):
     app = slow_app()
     with LocalHosts(["a", "b"]) as hosts:
@@ -80,7 +83,7 @@ def test_a_copy_that_is_stopped_counts_as_dead(restarts):
 
 
 @needs_proc
-@pytest.mark.parametrize("restarts", [0, 1])
+@pytest.mark.parametrize("restarts", BOTH)
 def test_a_host_that_is_not_heard_from_counts_as_lost(restarts):
     app = slow_app()
     with LocalHosts(["a", "b", "c"]) as hosts:
@@ -96,6 +99,19 @@ def test_a_host_that_is_not_heard_from_counts_as_lost(restarts):
             assert caught.value.where.endswith("b")
     for pid in copies:
         assert_gone(pid)
+
+
+def test_a_copy_that_has_just_died_is_not_stopped_and_keeps_its_status():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(7)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        child = Child(CopySpec(0, "f", "f 1 on a"), pid, ours, Counters(0))
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        assert not _is_stopped(child)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
 
 
 def assert_gone(pid: int | None) -> None:
@@ -172,7 +188,7 @@ def forwarded() -> Iterator[Forwarded]:
                 forwarder.close()
 
 
-@pytest.mark.parametrize("restarts", [0, 1])
+@pytest.mark.parametrize("restarts", BOTH)
 def test_a_link_that_takes_nothing_is_noticed(restarts):
     app = slow_app()
     with forwarded() as hosts:

@@ -8,6 +8,7 @@ input closes, the agent ends, and all copies and the commands they started with 
 from __future__ import annotations
 
 import base64
+import contextlib
 import ctypes
 import json
 import os
@@ -206,9 +207,10 @@ class Agent:
 def _is_stopped(child: Child) -> bool:
     """Whether the process of a copy is stopped, which its counters do not show; its exit status stays to be read."""
     if hasattr(os, "waitid"):
-        change = os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG)
-        if change is not None:
-            child.stopped = change.si_code in (os.CLD_STOPPED, os.CLD_TRAPPED)
+        with contextlib.suppress(ChildProcessError):  # it has ended, which its socket will tell
+            change = os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG)
+            if change is not None:
+                child.stopped = change.si_code in (os.CLD_STOPPED, os.CLD_TRAPPED)
     return child.stopped
 
 
