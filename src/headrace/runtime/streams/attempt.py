@@ -34,6 +34,8 @@ class Attempt:
         self._plan = supervisor.plan
         self._copy = {copy.copy: copy for copy in self._plan.copies}
         self._sinks = {c.copy for c in self._plan.copies if not supervisor.app.out_of(c.filter)}
+        readers = [c.host for c in self._plan.copies if not supervisor.app.into(c.filter)]
+        self._reading = tuple(dict.fromkeys(readers))
         self._done: dict[int, dict[int, str]] = {}
         self._finished: set[int] = set()
         self._granted = 0
@@ -91,7 +93,7 @@ class Attempt:
         else:
             units, last = total, True
         self._granted, self._all_granted = units, last
-        for host in self._plan.hosts:
+        for host in self._reading:
             self._up.hosts.send(host, {"do": "grant", "units": units, "last": last})
 
     def _handle(self, event: Event) -> None:

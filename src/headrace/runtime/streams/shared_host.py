@@ -24,8 +24,8 @@ class SharedAgent:
         self._waiting: deque[Event] = deque()
 
     def send(self, host: str, command: dict[str, Any]) -> None:
-        """Copies are started and results discarded host by host; other commands are for all copies at once."""
-        if command["do"] in ("start", "discard") or host == min(self.names):
+        """Stopping, connecting and new weights concern all copies at once; other commands those of one host."""
+        if command["do"] not in ("stop", "wire", "weights") or host == min(self.names):
             self._inner.send(_NAME, command)
 
     def receive(self, timeout: float) -> Event | None:
