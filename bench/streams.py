@@ -1,6 +1,6 @@
 """The filter-stream runtime. On two idle cores:
 
-python -m bench.streams                             speed beside TCP and Dask, throughput beside the plan; 5 minutes
+python -m bench.streams                             speed beside TCP and Dask, throughput beside the plan; 8 minutes
 python -m bench.streams ray --ray-python PATH       speed beside Ray; a minute
 python -m bench.streams adapt [--minutes 10]        a host that halves its power; then no change; the minutes and 1
 python -m bench.streams memory [--minutes 10]       memory, files and processes over 100,000 buffers; the minutes
@@ -216,19 +216,19 @@ def seeded(seed: int, count: int) -> tuple[App, Deployment]:
     return app, deploy(pipeline, lab)
 
 
-def carried_out(app: App, made: Deployment, routing: Routing) -> float:
+def carried_out(app: App, made: Deployment, routing: Routing, *, work_conserving: bool = False) -> float:
     """Measured MB/s on emulated hosts."""
     plan = plan_of(app, made)
     with tempfile.TemporaryDirectory() as folder, SharedAgent(plan.hosts) as hosts:
         powers = dict.fromkeys(app.order, 4.0)
         emulation = emulate_platform(app, plan.pairs, made.problem.platform, powers, Path(folder))
-        options = StreamOptions(routing=routing, credits=4)
+        options = StreamOptions(routing=routing, work_conserving=work_conserving, credits=4)
         run = Supervisor(app, plan, hosts, options, emulation=emulation, commit=lambda unit: None)
         return summarize(app, run.run()).throughput
 
 
 def as_planned(seeds: int = 10, count: int = 300) -> None:
-    """Deployments on emulated unequal hosts: measured against planned, and against round-robin."""
+    """Deployments on emulated unequal hosts: measured against planned, and against other ways of routing."""
     rows: list[list[object]] = []
     ratios: list[float] = []
     gains: list[float] = []
@@ -236,17 +236,42 @@ def as_planned(seeds: int = 10, count: int = 300) -> None:
         app, made = seeded(seed, count)
         planned = carried_out(app, made, "planned")
         turns = carried_out(app, made, "round-robin")
+        conserving = carried_out(app, made, "planned", work_conserving=True)
+        least = carried_out(app, made, "least-loaded")
         speeds = {made.problem.hosts[p.host].speed for p in made.of("work")}
         ratios.append(planned / made.throughput)
         if len(speeds) > 1:
             gains.append(planned / turns)
         copies = " + ".join(str(made.copies(f.name)) for f in made.problem.pipeline.filters)
         rows.append(
-            [seed, copies, len(speeds) > 1, made.throughput, planned, ratios[-1], turns, planned / turns]
+            [
+                seed,
+                copies,
+                "unequal" if len(speeds) > 1 else "equal",
+                made.throughput,
+                planned,
+                ratios[-1],
+                turns,
+                planned / turns,
+                conserving,
+                least,
+            ]
         )
         print(rows[-1], file=sys.stderr, flush=True)
     print_rows(
-        ["seed", "copies", "unequal", "planned", "measured", "ratio", "round-robin", "over round-robin"], rows
+        [
+            "seed",
+            "copies",
+            "hosts of the second filter",
+            "planned, MB/s",
+            "measured",
+            "ratio",
+            "round-robin",
+            "over round-robin",
+            "work-conserving",
+            "least-loaded",
+        ],
+        rows,
     )
     close = sum(abs(ratio - 1) <= 0.08 for ratio in ratios)
     gain = f"; over round-robin {geometric_mean(gains):.3f} in geometric mean" if gains else ""

@@ -82,6 +82,27 @@ class Samples:
                 continue  # it has just ended
 
 
+def copy_rows(progress: Progress, samples: Samples) -> list[list[object]]:
+    """Memory early and late, and file descriptors, of each copy; copies are forked in their order."""
+    rows: list[list[object]] = []
+    for copy, pid in zip(progress.plan.copies, sorted(samples.resident), strict=True):
+        sizes, files = samples.resident[pid], samples.files[pid]
+        tenth = max(1, len(sizes) // 10)
+        early, late = median(sizes[tenth : 2 * tenth] or sizes), median(sizes[-tenth:])
+        rows.append(
+            [
+                copy.name,
+                progress.copies[copy.copy]["buffers_in"] or progress.copies[copy.copy]["buffers_out"],
+                early / 1e6,
+                late / 1e6,
+                (late - early) / 1e6,
+                max(sizes) / 1e6,
+                f"{files[0]}, {files[-1]}",
+            ]
+        )
+    return rows
+
+
 def memory(minutes: float, buffers: int) -> None:
     """So many buffers of 100 kB, through three filters, over so many minutes; takes as long."""
     app = App("memory", buffer=SIZE, units=[Unit("all", {})])
@@ -98,22 +119,7 @@ def memory(minutes: float, buffers: int) -> None:
         run = Supervisor(app, plan, hosts, StreamOptions(), commit=lambda unit: None, observe=samples)
         progress = run.run()
         left, agent_after = len(children_of(agent)), descriptors(agent)
-    rows: list[list[object]] = []
-    for copy, pid in zip(plan.copies, sorted(samples.resident), strict=True):
-        sizes, files = samples.resident[pid], samples.files[pid]
-        tenth = max(1, len(sizes) // 10)
-        early, late = median(sizes[tenth : 2 * tenth] or sizes), median(sizes[-tenth:])
-        rows.append(
-            [
-                copy.name,
-                progress.copies[copy.copy]["buffers_in"] or progress.copies[copy.copy]["buffers_out"],
-                early / 1e6,
-                late / 1e6,
-                (late - early) / 1e6,
-                max(sizes) / 1e6,
-                f"{files[0]}, {files[-1]}",
-            ]
-        )
+    rows = copy_rows(progress, samples)
     print_rows(
         ["copy", "buffers", "MB early", "MB late", "growth, MB", "most, MB", "files at first, at last"], rows
     )

@@ -20,6 +20,7 @@ from headrace.model.pipeline import Pipeline
 from headrace.model.units import plural, show_size, show_time
 from headrace.runtime.streams.options import StreamOptions
 from headrace.runtime.streams.routing import Routing
+from headrace.runtime.streams.summary import StreamSummary
 from headrace.streaming import Emulated, Streamed
 from headrace.streaming import stream as carry_out
 
@@ -193,7 +194,16 @@ def stream(
 
 def show(done: Streamed, plot: Path | None) -> None:
     """A row for each copy, then the summary."""
-    summary = done.summary
+    show_copies(done.summary)
+    rows = summary_rows(done.summary)
+    rows += [["result", str(path)] for path in done.files[:10]]
+    if len(done.files) > 10:
+        rows.append(["result", f"and {len(done.files) - 10} more"])
+    print_table([], rows + file_rows([("picture", plot)]))
+
+
+def show_copies(summary: StreamSummary) -> None:
+    """What each copy did."""
     print_table(
         ["copy", "in", "out", "MB/s in", "busy", "waits: input", "credit", "network", "backlog"],
         [
@@ -201,13 +211,17 @@ def show(done: Streamed, plot: Path | None) -> None:
                 use.name,
                 f"{use.buffers_in:,} ({show_size(use.bytes_in)})",
                 f"{use.buffers_out:,} ({show_size(use.bytes_out)})",
-                f"{use.bytes_in / 1e6 / summary.seconds:.4g}",
+                f"{use.bytes_in / 1e6 / summary.copy_seconds:.4g}",
                 *(f"{share:.0%}" for share in (use.busy, use.waits_input, use.waits_credit, use.waits_send)),
                 str(use.most_backlog),
             ]
             for use in summary.copies
         ],
     )
+
+
+def summary_rows(summary: StreamSummary) -> list[list[str]]:
+    """The figures of the whole run."""
     rows = [["throughput", f"{summary.throughput:.4g} MB/s"]]
     if summary.of_planned is not None:
         rows.append(["planned", f"{summary.planned:.4g} MB/s; measured {summary.of_planned:.1%} of it"])
@@ -228,10 +242,7 @@ def show(done: Streamed, plot: Path | None) -> None:
         rows.append(["redeployed", f"copies changed {times}; the table is for those since the last"])
     if summary.restarts:
         rows.append(["restarts", f"{summary.restarts}: {summary.faults[0].splitlines()[0]}"])
-    rows += [["result", str(path)] for path in done.files[:10]]
-    if len(done.files) > 10:
-        rows.append(["result", f"and {len(done.files) - 10} more"])
-    print_table([], rows + file_rows([("picture", plot)]))
+    return rows
 
 
 def to_json(done: Streamed) -> dict[str, Any]:

@@ -59,6 +59,8 @@ class StreamSummary:
     """MB/s read over the whole run, with filling and draining."""
     planned: float | None
     seconds: float
+    copy_seconds: float
+    """The same for the present copies: less, if the deployment was changed."""
     units: int
     copies: tuple[CopyUse, ...]
     flows: tuple[FlowUse, ...]
@@ -94,6 +96,7 @@ def summarize(app: App, progress: Progress, emulated: str = "", slower: float = 
         overall=overall,
         planned=planned,
         seconds=seconds,
+        copy_seconds=present,
         units=progress.committed,
         copies=copies,
         flows=_flows(app, progress, present, slower),
