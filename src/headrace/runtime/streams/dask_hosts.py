@@ -32,6 +32,8 @@ _CHECK_SECONDS = 0.5
 _ANSWER_SECONDS = 30.0
 """A worker that does not answer for so long is lost."""
 _LATE_SECONDS = 3600.0
+_OWN: Certificates = {}
+"""Stands for the certificates of the worker itself: keys do not leave the machine that they belong to."""
 _AGENTS: dict[str, subprocess.Popen[bytes]] = {}
 """In a worker: its agents by run and host."""
 
@@ -48,7 +50,8 @@ class DaskHosts:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._lost: set[str] = set()
         self._next_check = 0.0
-        self.tls = self._certificates()
+        encrypted = all(address.startswith("tls://") for address in self._workers.values())
+        self.tls: Certificates | None = _OWN if encrypted else None
         self._client.subscribe_topic(self._run, self._hear)
         self._tasks = {
             name: self._client.submit(
@@ -69,7 +72,7 @@ class DaskHosts:
     def send(self, host: str, command: dict[str, Any]) -> None:
         self._check_workers()  # asking one that is gone takes long
         if host not in self._lost:
-            self._call(host, command_agent, self._run, host, json.dumps(command).encode() + b"\n")
+            self._call(host, command_agent, self._run, host, command)
 
     def receive(self, timeout: float) -> Event | None:
         self._check_workers()
@@ -148,14 +151,6 @@ class DaskHosts:
             self._lost.add(host)
             self._events.put({"event": "lost", "host": host})
 
-    def _certificates(self) -> Certificates | None:
-        """The files of the workers' certificates; None if the cluster does not use TLS."""
-        if not all(address.startswith("tls://") for address in self._workers.values()):
-            return None
-        first = next(iter(self._workers.values()))
-        found: dict[str, str] = self._client.run(worker_certificates, workers=[first])[first]
-        return found
-
     def __enter__(self) -> DaskHosts:
         return self
 
@@ -183,17 +178,19 @@ def serve_agent(run: str, host: str, address: str) -> None:
         worker.log_event(run, {"event": "lost", "host": host})
 
 
-def command_agent(run: str, host: str, line: bytes) -> None:
-    """In a worker: pass a command to its agent, in another thread, since a pipe may be full for a while."""
+def command_agent(run: str, host: str, command: dict[str, Any], dask_worker: Any) -> None:
+    """In a worker: pass a command to its agent."""
+    if command.get("tls") == _OWN:
+        command = command | {"tls": worker_certificates(dask_worker)}
     agent = _AGENTS.get(f"{run} {host}")
     if agent is not None and agent.stdin is not None:
         with contextlib.suppress(OSError):
-            agent.stdin.write(line)
+            agent.stdin.write(json.dumps(command).encode() + b"\n")
             agent.stdin.flush()
 
 
 def close_agent(run: str, host: str) -> None:
-    """In a worker: end its agent, and wait for that."""
+    """In a worker: end its agent, in a thread, since that may take seconds."""
     agent = _AGENTS.get(f"{run} {host}")
     if agent is not None:
         threading.Thread(target=end_agent, args=(agent,)).start()
