@@ -8,6 +8,7 @@ import pytest
 
 from headrace import stream_planning
 from headrace.model.errors import UsageError
+from headrace.model.pipeline import Pipeline
 from headrace.model.platform import Platform
 from headrace.runtime.filters import App, Filter, Reader
 from headrace.runtime.streams.plan import even_plan
@@ -112,3 +113,6 @@ def test_a_deployment_file_keeps_its_readers(home: Path):
     assert not problem.several_per_host
     crowded = deployed_problem(even_plan(app(), {}, ["w0"]), pipeline, Platform.local(2))
     assert crowded.several_per_host
+    fewer = Pipeline("other", pipeline.filters[:2])
+    with pytest.raises(UsageError, match="'keep' is not in both"):
+        deployed_problem(plan, fewer, Platform.local(6))

@@ -167,6 +167,13 @@ def _deployed(
 
 def deployed_problem(plan: StreamPlan, pipeline: Pipeline, platform: Platform) -> PipelineProblem:
     """What a deployment whose file says neither was planned for: readers stay where they are."""
+    other = set(pipeline.index) ^ {place.filter for place in plan.places}
+    if other:
+        raise UsageError(
+            f"filter {min(other)!r} is not in both the pipeline and the deployment",
+            where=pipeline.name,
+            hint="give the trial run that the deployment was planned for",
+        )
     reader = pipeline.reader.name
     source = Source("as deployed", {place.host: place.share for place in plan.of(reader)})
     shared = any(len({p.filter for p in plan.places if p.host == host}) > 1 for host in plan.hosts)

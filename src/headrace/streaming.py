@@ -116,17 +116,13 @@ def stream(
     >>> hr.stream(app, workers=2).results  # doctest: +SKIP
     {'count': [b'6']}
     """
-    emulate = emulate or Emulated()
-    if emulate.speeds is not None and emulate.platform is not None:
-        raise UsageError("speeds and a platform to emulate", hint="give one of them")
-    if options is not None and options.adapt and options.routing != "planned":
-        raise UsageError(f"adapt has no effect with {options.routing} routing", hint="use planned routing")
-    if on != "local" and emulate != Emulated():
-        raise UsageError("only local runs can emulate hosts", where=str(on), hint="use --on local")
+    emulate, options = emulate or Emulated(), options or StreamOptions()
+    given = _Given(app, on, deployment, pipeline, workers, emulate, tls, tell)
+    _require_effects(given, options)
     with tempfile.TemporaryDirectory(prefix="headrace-ports-") as folder:
-        plan, problem, opened = _plan(_Given(app, on, deployment, pipeline, workers, emulate, tls, tell))
+        plan, problem, opened = _plan(given)
         try:
-            changing = problem if options is not None and options.adapt else None
+            changing = problem if options.adapt else None
             emulation = _emulation(app, plan, pipeline, emulate, Path(folder), changing)
             keeper = _Keeper(None if output is None else Path(output))
             with _hosts(plan, changing, opened or on, tls, tell) as hosts:
@@ -135,7 +131,7 @@ def stream(
                     app,
                     plan,
                     hosts,
-                    options or StreamOptions(),
+                    options,
                     emulation=emulation,
                     redeployer=_redeployer(app, changing, emulate),
                     commit=keeper.commit,
@@ -173,16 +169,36 @@ class _Given:
     tell: Callable[[str], None]
 
 
+def _require_effects(given: _Given, options: StreamOptions) -> None:
+    """Nothing may be asked for that would be ignored."""
+    emulate, local = given.emulate, given.on == "local"
+    if emulate.speeds is not None and emulate.platform is not None:
+        raise UsageError("speeds and a platform to emulate", hint="give one of them")
+    for name in ("adapt", "work_conserving"):
+        if getattr(options, name) and options.routing != "planned":
+            text = name.replace("_", "-")
+            raise UsageError(
+                f"{text} has no effect with {options.routing} routing", hint="use planned routing"
+            )
+    if not local and emulate != Emulated():
+        raise UsageError("only local runs can emulate hosts", where=str(given.on), hint="use --on local")
+    if given.deployment is not None and given.workers is not None:
+        raise UsageError("workers have no effect with a deployment", hint="its hosts are the workers")
+    if given.pipeline is not None:
+        from_file = given.deployment is not None and not isinstance(given.deployment, Deployment)
+        if not (from_file and (emulate.platform is not None or (options.adapt and not local))):
+            raise UsageError(
+                "the pipeline has no effect",
+                hint="it is for the file of a deployment, with an emulated platform or to adapt on a cluster",
+            )
+
+
 def _plan(given: _Given) -> tuple[StreamPlan, PipelineProblem | None, Cluster | None]:
     """The plan, what it was planned for if that is known, and the cluster if it had to be opened for that."""
     from headrace.stream_planning import plan_alone
 
     app, deployment = given.app, given.deployment
     _ = app.order
-    if deployment is not None and given.workers is not None:
-        raise UsageError("workers have no effect with a deployment", hint="its hosts are the workers")
-    if deployment is None and given.pipeline is not None:
-        raise UsageError("a pipeline has no effect without a deployment", hint="give both, or neither")
     if isinstance(deployment, Deployment):
         return plan_of(app, deployment), deployment.problem, None
     if deployment is not None and (given.on == "local" or given.pipeline is None):

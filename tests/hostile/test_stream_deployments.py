@@ -104,15 +104,17 @@ def test_a_missing_file_and_a_folder(tmp_path: Path, nothing_starts: None):
             stream(two(), deployment=path)
 
 
+PIPELINE = Pipeline(
+    "other",
+    [FilterProfile("read", 1.0, 1.0), FilterProfile("sub", 1.0)],
+    sources=[Source("n1", {"n1": 1.0})],
+)
+
+
 def test_a_deployment_of_another_pipeline(nothing_starts: None):
-    pipeline = Pipeline(
-        "other",
-        [FilterProfile("read", 1.0, 1.0), FilterProfile("sub", 1.0)],
-        sources=[Source("n1", {"n1": 1.0})],
-    )
     lab = Platform((Site("lab", (Host("n1"), Host("n2")), bandwidth=1e6),))
     made = Deployment(
-        PipelineProblem(pipeline, lab),
+        PipelineProblem(PIPELINE, lab),
         "mine",
         "strict",
         "n1",
@@ -135,6 +137,13 @@ def test_options_that_do_not_fit(tmp_path: Path, nothing_starts: None):
         ({"emulate": Emulated(speeds=[1, 1, 1], slowdowns={"n9": (1.0, 2.0)})}, "'n9'"),
         ({"emulate": Emulated(speeds=[1, 1, 1], slowdowns={"n1": (1.0, 0.5)})}, "0.5 times"),
         ({"emulate": Emulated(slower=2.0)}, "slower has no effect"),
+        ({"pipeline": PIPELINE}, "pipeline has no effect"),
+        ({"options": StreamOptions(routing="least-loaded", adapt=True)}, "adapt has no effect"),
+        (
+            {"options": StreamOptions(routing="round-robin", work_conserving=True)},
+            "work-conserving has no effect",
+        ),
+        ({"on": "tls://nowhere:1", "emulate": Emulated(speeds=[1, 1, 1])}, "only local runs"),
         ({"on": "nowhere"}, "cannot run on 'nowhere'"),
     ):
         with pytest.raises(UsageError, match=problem):
