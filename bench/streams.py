@@ -4,7 +4,8 @@ python -m bench.streams                             speed beside TCP and Dask, t
 python -m bench.streams ray --ray-python PATH       speed beside Ray; a minute
 python -m bench.streams adapt [--minutes 10]        a host that halves its power; then no change; the minutes and 1
 python -m bench.streams memory [--minutes 10]       memory, files and processes over 100,000 buffers; the minutes
-python -m bench.streams correct [--cases 1000] [--kills 100]    seeded applications, killed processes; 10 minutes
+python -m bench.streams correct [--cases 1000] [--kills 100] [--changes 30]
+                                                    seeded applications, killed processes, changes; 12 minutes
 
 Ray cannot share an environment with this package. For one of its own:
 python -m venv /tmp/rayenv && /tmp/rayenv/bin/pip install ray; then --ray-python /tmp/rayenv/bin/python.
@@ -329,6 +330,7 @@ def command() -> None:
     parser.add_argument("--buffers", type=int, default=100_000, help="memory")
     parser.add_argument("--cases", type=int, default=1000, help="correct: undisturbed cases")
     parser.add_argument("--kills", type=int, default=100, help="correct: cases with killed processes")
+    parser.add_argument("--changes", type=int, default=30, help="correct: cases with changing deployments")
     parser.add_argument("--ray-python", metavar="PATH", help="a Python that has Ray, for speed and ray")
     given = parser.parse_args()
     if given.what == "adapt":
@@ -336,7 +338,7 @@ def command() -> None:
     elif given.what == "memory":
         streams_memory.memory(given.minutes, given.buffers)
     elif given.what == "correct":
-        streams_correct.correct(given.cases, given.kills)
+        streams_correct.correct(given.cases, given.kills, given.changes)
     elif given.what == "ray":
         if given.ray_python is None:
             parser.error("ray needs --ray-python PATH")

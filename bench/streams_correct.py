@@ -21,8 +21,9 @@ from headrace.runtime.filters import App
 from headrace.runtime.filters_here import run_here
 from headrace.runtime.streams.hosts import LocalHosts
 from headrace.runtime.streams.options import StreamOptions
-from headrace.runtime.streams.plan import even_plan
+from headrace.runtime.streams.plan import StreamPlan, even_plan
 from headrace.runtime.streams.progress import UnitResult
+from headrace.runtime.streams.redeploy import Redeployer
 from headrace.runtime.streams.routing import ROUTINGS
 from headrace.runtime.streams.supervisor import Supervisor
 
@@ -50,11 +51,18 @@ def seeded_app(
     return app, {name: rng.randrange(1, 5) for name in app.order}
 
 
-def outcome(app: App, copies: dict[str, int], hosts: LocalHosts, options: StreamOptions) -> tuple[bool, int]:
+def outcome(
+    app: App,
+    copies: dict[str, int],
+    hosts: LocalHosts,
+    options: StreamOptions,
+    redeployer: Redeployer | None = None,
+) -> tuple[bool, int]:
     """Whether the results are those of a run in one process, unit by unit in order; and how often it restarted."""
     units: list[UnitResult] = []
     plan = even_plan(app, copies, hosts.names)
-    done = Supervisor(app, plan, hosts, options, commit=units.append).run()
+    run = Supervisor(app, plan, hosts, options, redeployer=redeployer, commit=units.append)
+    done = run.run()
     found = Counter(data for unit in units for buffers in unit.results.values() for data in buffers)
     expected = Counter(data for buffers in run_here(app, copies).values() for data in buffers)
     whole = [unit.name for unit in units] == [unit.name for unit in app.units]
@@ -90,13 +98,54 @@ def killed_case(seed: int, hosts: LocalHosts) -> tuple[bool, int]:
         killer.join()
 
 
-def kill_some(rng: random.Random, hosts: LocalHosts, moments: list[float], over: threading.Event) -> None:
-    """Kill a process at each moment; at least one agent survives."""
+class Restless(Redeployer):
+    """Changes to another deployment as often as it is asked: other copies, on other hosts."""
+
+    def __init__(self, app: App, rng: random.Random, hosts: LocalHosts) -> None:
+        self._made, self._rng, self._hosts = app, rng, hosts
+        self.plans = 0
+
+    def observe(self, *given: object, **named: object) -> StreamPlan:
+        self.plans += 1
+        copies = {name: self._rng.randrange(1, 5) for name in self._made.order}
+        some = self._rng.sample(self._hosts.names, self._rng.randrange(1, len(self._hosts.names) + 1))
+        return even_plan(self._made, copies, some)
+
+
+def changed_case(seed: int, hosts: LocalHosts) -> tuple[bool, int]:
+    """An application whose deployment changes while it runs, in half of the cases with killed copies; the changes."""
+    rng = random.Random(f"changed {seed}")
+    sizes = [rng.randrange(400) for _ in range(rng.randrange(10, 20))]
+    units = [[rng.randrange(1, 41) for _ in range(size)] for size in sizes]
+    app = build(rng.choice(["chain", "diamond"]), rng.randrange(1, 4), 1, units, ends=False)
+    app.filters["collect"] = partial(Slow, app.filters["collect"])
+    copies = {name: rng.randrange(1, 5) for name in app.order}
+    over = threading.Event()
+    moments = sorted(rng.uniform(0.1, 4.0) for _ in range(2 * (seed % 2)))
+    killer = threading.Thread(target=kill_some, args=(rng, hosts, moments, over, 0.0))
+    restless = Restless(app, random.Random(seed), hosts)
+    killer.start()
+    try:
+        options = StreamOptions(credits=2, restarts=RESTARTS, adapt=True)
+        return outcome(app, copies, hosts, options, restless)[0], restless.plans
+    finally:
+        over.set()
+        killer.join()
+
+
+def kill_some(
+    rng: random.Random,
+    hosts: LocalHosts,
+    moments: list[float],
+    over: threading.Event,
+    agents_too: float = 0.15,
+) -> None:
+    """Kill a process at each moment, an agent with some probability; at least one agent survives."""
     began, agents = time.monotonic(), sorted(hosts.pids.values())
     for moment in moments:
         if over.wait(max(0.0, began + moment - time.monotonic())):
             return
-        if rng.random() < 0.15 and len(agents) > 1:
+        if rng.random() < agents_too and len(agents) > 1:
             victims = [agents.pop(rng.randrange(len(agents)))]
         else:
             victims = [pid for agent in agents for pid in children_of(agent)]
@@ -166,11 +215,13 @@ def judge(
     return [name, count, len(wrong), len(hung), restarts, took]
 
 
-def correct(cases: int, kills: int) -> None:
-    """Seeded cases, and cases with killed processes."""
+def correct(cases: int, kills: int, changes: int) -> None:
+    """Seeded cases, cases with killed processes, and cases whose deployment changes."""
     rows = []
     if cases:
         rows.append(judge("undisturbed", plain_case, cases, fresh=False))
     if kills:
         rows.append(judge("processes killed", killed_case, kills, fresh=True))
-    print_rows(["applications", "cases", "wrong", "hangs", "restarts", "seconds"], rows)
+    if changes:
+        rows.append(judge("deployment changed", changed_case, changes, fresh=False))
+    print_rows(["applications", "cases", "wrong", "hangs", "restarts or changes", "seconds"], rows)
