@@ -97,7 +97,7 @@ def copy_rows(progress: Progress, samples: Samples) -> list[list[object]]:
                 late / 1e6,
                 (late - early) / 1e6,
                 max(sizes) / 1e6,
-                f"{files[0]}, {files[-1]}",
+                f"{files[min(tenth, len(files) - 1)]}, {files[-1]}",
             ]
         )
     return rows
@@ -121,7 +121,7 @@ def memory(minutes: float, buffers: int) -> None:
         left, agent_after = len(children_of(agent)), descriptors(agent)
     rows = copy_rows(progress, samples)
     print_rows(
-        ["copy", "buffers", "MB early", "MB late", "growth, MB", "most, MB", "files at first, at last"], rows
+        ["copy", "buffers", "MB early", "MB late", "growth, MB", "most, MB", "files early, late"], rows
     )
     print(
         f"processes left {left}; files of the agent {agent_before} before, {agent_after} after; "
