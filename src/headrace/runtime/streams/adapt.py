@@ -89,7 +89,7 @@ def refit(
     >>> refit([[0.5, 0.5], [0.5, 0.5]], [0.5, 0.5], [0.25, 0.75])
     [[0.25, 0.75], [0.25, 0.75]]
     >>> [[round(w, 3) for w in row] for row in refit([[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5], [0.25, 0.75])]
-    [[0.479, 0.521], [0.021, 0.979]]
+    [[0.488, 0.512], [0.012, 0.988]]
     """
     flows = [[part * w / sum(row) for w in row] for row, part in zip(weights, parts, strict=True)]
     for _ in range(_ROUNDS):
