@@ -51,12 +51,14 @@ def flat(data: Sendable) -> bytes | memoryview:
     """The same memory, one byte after another.
 
     >>> import numpy as np
-    >>> len(flat(np.zeros((2, 3)))), flat(b"ab")
-    (48, b'ab')
+    >>> len(flat(np.zeros((2, 3)))), flat(b"ab"), flat(np.zeros((0, 3)))
+    (48, b'ab', b'')
     """
     if isinstance(data, bytes):
         return data
     view = memoryview(data)  # type: ignore[arg-type]  # arrays are buffers, but are not typed so before 3.12
+    if not view.nbytes:
+        return b""  # memory without bytes cannot be cast
     return view if view.format == "B" and view.ndim == 1 else view.cast("B")
 
 
