@@ -66,6 +66,7 @@ def test_a_trial_run_is_kept_and_the_load_counts(tmp_path: Path, monkeypatch: py
     assert loaded.throughput == pytest.approx(idle.throughput * 8 / 12, rel=0.05)
 
 
+@pytest.mark.slow
 def test_emulated_hosts_have_no_load(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(stream_planning, "load_of_machine", lambda: (0.99, 1))
     slow = plan_alone(app(), None, [1.0, 1.0, 1.0], None, lambda line: None)
@@ -86,6 +87,7 @@ def test_a_changed_application_is_measured_again(home: Path):
     assert "earlier" in said[-1]
 
 
+@pytest.mark.slow
 def test_a_kept_trial_run_that_is_broken_is_replaced(home: Path):
     measured_pipeline(app(), lambda line: None)
     for file in (home / "trials").iterdir():

@@ -65,6 +65,7 @@ def test_a_process_that_dies_is_named(hosts, tmp_path):
     assert "f0 " in caught.value.where
 
 
+@pytest.mark.slow
 def test_a_lost_host_ends_the_run_or_its_work_moves():
     for restarts in (0, 1):
         with LocalHosts(["a", "b", "c"]) as hosts:
