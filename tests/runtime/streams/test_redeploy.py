@@ -116,10 +116,22 @@ def test_an_idle_host_takes_over_from_one_that_became_slow():
     assert run.redeployer.plans == 1
 
 
-def test_a_change_that_gains_little_is_planned_once_and_not_made():
+def test_a_change_that_costs_little_is_not_worth_a_plan():
     run = Run()
     slow = working(run)[0]
     assert run.go_on(100, **{slow: 0.8}) is None  # 1.8 of 1.9 hosts' work
+    assert run.redeployer.plans == 0
+
+
+def test_a_change_without_a_remedy_is_planned_once_and_not_made():
+    run = Run()
+    assert run.go_on(100, **dict.fromkeys(HOSTS, 0.6)) is None
+    assert run.redeployer.plans == 1
+
+
+def test_a_faster_host_is_considered():
+    run = Run()
+    assert run.go_on(12, **{working(run)[0]: 2.0}) is None  # the reader limits
     assert run.redeployer.plans == 1
 
 

@@ -1,9 +1,10 @@
 """Plan the deployment again while a pipeline runs, when hosts are faster or slower than the plan assumed.
 
 The rule: every second the measured capacity of each filter on each host is compared with the one last planned for. If
-one differs by more than `CHANGE`, `PATIENCE` times in a row, a deployment for the measured powers is planned. It is
-adopted if its throughput is `GAIN` above both what the present copies could take with the best proportions and what
-was measured. `REST` seconds pass between two plans, and twice as long after each deployment that was adopted.
+one differs by more than `CHANGE`, and it is either a gain or makes the present copies fall short of the plan by
+`GAIN`, `PATIENCE` times in a row, a deployment for the measured powers is planned. It is adopted if its throughput is
+`GAIN` above both what the present copies could take with the best proportions and what was measured. `REST` seconds
+pass between two plans, and twice as long after each deployment that was adopted.
 """
 
 from __future__ import annotations
@@ -62,12 +63,13 @@ class Redeployer:
         if self._planning is not None:
             found = self._collect(now, plan, throughput * self._slower / MEGABYTE)
             return found if found is not None and set(found.hosts) <= set(hosts) else None
-        self._consider(now, power_ratios(self._problem, plan, capacities, self._slower), hosts)
+        ratios = power_ratios(self._problem, plan, capacities, self._slower)
+        self._strikes = self._strikes + 1 if self._matters(ratios, plan) else 0
+        self._consider(now, ratios, hosts)
         return None
 
     def _consider(self, now: float, found: Mapping[Place, float], hosts: Collection[str]) -> None:
-        """Begin to plan, if the powers require it."""
-        self._strikes = self._strikes + 1 if self._differ(found) else 0
+        """Begin to plan, if the powers have required it for long enough."""
         if self._strikes < PATIENCE or now < self._not_before:
             return
         self._strikes = 0
@@ -82,11 +84,14 @@ class Redeployer:
         self._planning = self._pool.submit(self._planner, problem), problem
         self.plans += 1
 
-    def _differ(self, found: Mapping[Place, float]) -> bool:
-        """Whether a power is not the one that was planned for."""
-        return any(
-            abs(math.log(r / self._assumed.get(p, 1.0))) > math.log1p(CHANGE) for p, r in found.items()
-        )
+    def _matters(self, found: Mapping[Place, float], plan: StreamPlan) -> bool:
+        """Whether a power is not the one that was planned for, and another deployment could pay."""
+        changes = [ratio / self._assumed.get(place, 1.0) for place, ratio in found.items()]
+        if any(change > 1 + CHANGE for change in changes):
+            return True
+        if plan.throughput is None or all(change > 1 / (1 + CHANGE) for change in changes):
+            return False
+        return plan.throughput > (1 + GAIN) * reach(with_powers(self._problem, found), plan)
 
     def _collect(self, now: float, plan: StreamPlan, throughput: float) -> StreamPlan | None:
         """The plan that was asked for, if it is there and pays."""
