@@ -19,6 +19,7 @@ EXECUTED = (
     ("docs/guide-plan.md", "docs/guide-simulate.md"),
     ("docs/guide-run.md",),
     ("docs/guide-deploy.md",),
+    ("docs/guide-streams.md",),
     ("docs/guide-coschedule.md",),
     ("docs/guide-campaign.md",),
     ("docs/guide-rules.md",),

@@ -46,11 +46,13 @@ if TYPE_CHECKING:
     from headrace.runtime.files import File as File
     from headrace.runtime.files import task_folder as task_folder
     from headrace.simulator.events.config import SimulationConfig as SimulationConfig
+    from headrace.streaming import stream as stream
 
 _HOME = {
     "plan": "headrace.api",
     "deploy": "headrace.deploying",
     "run": "headrace.execution",
+    "stream": "headrace.streaming",
     "resume": "headrace.resuming",
     "File": "headrace.runtime.files",
     "task_folder": "headrace.runtime.files",

@@ -32,6 +32,7 @@ COMMANDS = {
     "calibrate": "Fit a platform file to a recorded run.",
     "trial": "Measure the filters of a pipeline in a trial run.",
     "deploy": "Choose copies, hosts and flows for a pipeline's filters.",
+    "stream": "Run a pipeline with buffers routed as planned.",
     "rules": "Print the default rules, or what rules can speak of.",
     "campaign": "Simulate all combinations of a campaign file.",
     "reproduce": "Repeat an experiment from the literature.",
