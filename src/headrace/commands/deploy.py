@@ -72,7 +72,7 @@ class DeployOptions:
         metavar="FROM",
         default_text="loads as in the platform file",
     )
-    time: float = option(10.0, "--time", "Search time.", metavar="SECONDS")
+    time: float = option(30.0, "--time", "Search time.", metavar="SECONDS")
     gap: float = option(1e-4, "--gap", "Stop within this proven relative distance from the optimum.")
     several_per_host: bool = option(False, "--several-per-host", "Let several filters share a host.")
     host_cost: float | None = option(
@@ -296,7 +296,6 @@ def summary(deployment: Deployment) -> list[list[str]]:
         ["throughput", f"{d.throughput:.4g} MB/s: {volume:.4g} MB in {show_time(d.predicted_seconds)}"],
         ["hosts used", f"{len(d.hosts_used)} of {len(d.problem.hosts)}"],
         *[["limited by" if i == 0 else "", limit.text] for i, limit in enumerate(d.limits[:5])],
-        *_price_rows(d),
         [
             "knobs",
             f"W_X {knobs.host_cost:g}, W_C {knobs.cross:g}, W_F {knobs.spare:g}, W_MIN {knobs.least:g}",
@@ -305,16 +304,6 @@ def summary(deployment: Deployment) -> list[list[str]]:
         ["planning time", show_time(d.seconds)],
         *[["note", note] for note in d.notes],
     ]
-
-
-def _price_rows(d: Deployment) -> Iterator[list[str]]:
-    """The gain from one more host of each kind, if there is any."""
-    useful = [p for p in d.prices if p.gain > 0]
-    for i, p in enumerate(useful[:5]):
-        text = f"like {p.like} in {p.cluster} (power {p.power:.4g}): {p.gain:.4g} MB/s"
-        yield ["one more host" if i == 0 else "", text]
-    if d.prices and not useful:
-        yield ["one more host", "no gain"]
 
 
 def host_ranges(names: Sequence[str], most: int = 6) -> str:
@@ -386,7 +375,6 @@ def to_json(deployment: Deployment) -> dict[str, Any]:
             "weights": [{"from": a, "to": b, "weight": w} for (a, b), w in knobs.weights.items()],
         },
         "limits": [limit._asdict() for limit in d.limits],
-        "prices": [price._asdict() for price in d.prices],
         "notes": list(d.notes),
         "placements": [p._asdict() for p in d.placements],
         "flows": [
