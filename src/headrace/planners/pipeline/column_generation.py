@@ -114,7 +114,10 @@ class _Generation:
         free = np.flatnonzero(groups.share == 0)
         order = free[np.argsort(groups.zone[free], kind="stable")]
         zones, start = np.unique(groups.zone[order], return_index=True)
-        self.members = dict(zip(zones.tolist(), np.split(order, start[1:]), strict=True))
+        ends = np.append(start[1:], len(order))
+        self.members = {
+            z: order[start[j] : ends[j]] for j, z in enumerate(zones.tolist())
+        }
         least = weights.least[:, None] * groups.power
         self.proposable = groups.limit >= least * (1 - 1e-9)
         self.proposals: list[tuple[Any, Numbers, Numbers]] = []

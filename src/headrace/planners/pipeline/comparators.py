@@ -73,30 +73,30 @@ def _by_rule(problem: PipelineProblem, name: Rule) -> Deployment:
     return assemble(problem, rates, best, planner=name, form=name, bound=bound, began=began)
 
 
-def kept_wishes(problem: PipelineProblem, rates: Rates, found: HostFlows) -> bool:
-    """Whether a placement that ignores W_F and W_MIN keeps them all the same."""
+def with_wishes(problem: PipelineProblem, rates: Rates, found: HostFlows) -> HostFlows | None:
+    """A placement that ignores W_F and W_MIN, slowed down so that W_F is kept; None if it does not keep W_MIN."""
     weights = Weights.of(problem)
-    power = rates.core * rates.cores
+    power = (rates.core * rates.cores)[1:]
+    placed = found.placed[1:] > 0
+    with np.errstate(invalid="ignore"):
+        together = np.where(placed, power, 0.0).sum(axis=1)
+        if problem.several_per_host:  # the reserve of every host
+            together = np.where(placed, power * found.throughput / found.work[1:], np.inf).min(axis=1)
+    factor = min(1.0, float((together / ((1 + weights.spare) * found.throughput)).min()))
+    found = found.scaled(factor)
     most = rates.readable[found.option]
-    for k in range(1, rates.n_filters):
-        here = found.placed[k] > 0
-        if weights.spare > 0 and power[k, here].sum() < (1 + weights.spare) * found.throughput:
-            return False
-        least = weights.least[k] * np.minimum(power[k, here], most)
-        if here.sum() > 1 and np.any(found.work[k, here] < least * (1 - 1e-9)):
-            return False
-    return weights.spare == 0 or not problem.several_per_host
+    least = weights.least[1:, None] * np.minimum(power, most)
+    short = placed & (found.work[1:] < least * (1 - 1e-9)) & (placed.sum(axis=1, keepdims=True) > 1)
+    return None if short.any() else found
 
 
 def best_rule(problem: PipelineProblem, rates: Rates) -> tuple[float, Rule, HostFlows] | None:
     """The better of both rules by the objective, among those that keep the user's wishes."""
     names: tuple[Rule, ...] = ("trivial", "total")
     found = [
-        (objective_of(problem, rates, flows), name, flows)
+        (objective_of(problem, rates, kept), name, kept)
         for name in names
         for flows in rule_flows(problem, rates, name)
-        if kept_wishes(problem, rates, flows)
+        if (kept := with_wishes(problem, rates, flows)) is not None
     ]
     return max(found, key=lambda entry: entry[0], default=None)
-
-

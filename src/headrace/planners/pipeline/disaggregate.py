@@ -8,7 +8,7 @@ hold, and there are at most as many flows as senders, receivers and pairs of zon
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,6 +39,16 @@ class HostFlows:
     """[streams, zones, zones] flows, excluding those that stay on their host."""
     local: Floats
     """[streams, hosts] flows that stay on their host."""
+
+    def scaled(self, factor: float) -> HostFlows:
+        """The same placement with less flow."""
+        return replace(
+            self,
+            throughput=self.throughput * factor,
+            work=self.work * factor,
+            zone_flow=self.zone_flow * factor,
+            local=self.local * factor,
+        )
 
 
 def disaggregate(program: Compact, classes: Classes, x: Floats) -> HostFlows:

@@ -121,9 +121,10 @@ def solve_question(question: Question) -> Best:
             again = search(case, end=end, gap=question.gap, tell=question.tell, floor=best.objective)
             found[case.option] = replace(again, bound=min(again.bound, answer.bound))
             best = _merge(best, case, again)
-    visited = [answer.bound for answer in found.values()]
-    rest = [quick_bound(c) for c in question.cases if c.option not in found]
-    best = replace(best, bound=max([*visited, *rest, best.objective]))
+    bounds = [
+        min(quick_bound(c), found[c.option].bound if c.option in found else np.inf) for c in question.cases
+    ]
+    best = replace(best, bound=max([*bounds, best.objective]))
     if best.flows is None or best.bound - best.objective > question.gap * abs(best.bound):
         best = _with_simple(question, best)
     return best

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -140,12 +140,26 @@ def _branch(
         return Found(None, -np.inf, -np.inf if proven else bound + program.constant, proven)
     x = exact(linear, answer.x)
     if float(x[program.read[0]]) <= 0:
-        return Found(None, -np.inf, bound + program.constant, answer.status == "optimal")
+        more = _some_flow(program, end)
+        if more is None:
+            return Found(None, -np.inf, -np.inf, True)
+        x = more
     if _close(float(linear.cost @ x), bound, gap):
         x = break_ties(program, case.classes, x, seconds=max(end - time.monotonic(), 0.05))
     value = float(linear.cost @ x) + program.constant
     found = Found(disaggregate(program, case.classes, x), value, np.inf, False)
     return _with_bound(found, bound + program.constant, gap)
+
+
+def _some_flow(program: Compact, end: float) -> Floats | None:
+    """A solution with the most data read, where the objective does not ask for any; None if nothing can flow."""
+    cost = np.zeros(len(program.linear.cost))
+    cost[program.read] = 1.0
+    most = replace(program.linear, cost=cost)
+    answer = solve(most, seconds=max(end - time.monotonic(), 1.0), gap=0.01)
+    if answer.x is None or answer.objective <= 0:
+        return None
+    return exact(most, answer.x)
 
 
 def _round(case: SourceCase, *, end: float, gap: float, tell: Tell | None, floor: float) -> Found:
