@@ -172,10 +172,7 @@ class _Generation:
         if left <= 0:
             return False
         limit = self.mathopt.SolveParameters(time_limit=timedelta(seconds=max(left, 0.05)))
-        try:
-            result = self.solver.solve(params=limit)
-        except (AttributeError, RuntimeError, ValueError) as error:
-            raise NoPlan(f"the solver failed: {error}", hint="check the numbers") from None
+        result = self._solve(limit)
         reasons = self.mathopt.TerminationReason
         if result.termination.reason in (reasons.INFEASIBLE, reasons.INFEASIBLE_OR_UNBOUNDED):
             self.feasible = False
@@ -186,6 +183,21 @@ class _Generation:
         self.dual = np.array(result.dual_values(self.rows))
         self.mix = np.array(result.variable_values([v for v, _, _ in self.proposals]))
         return True
+
+    def _solve(self, limit: Any) -> Any:
+        """By GLOP from the last basis; from the beginning by HiGHS where that basis leads to numerical trouble."""
+        mathopt = self.mathopt
+        try:
+            return self.solver.solve(params=limit)
+        except (AttributeError, RuntimeError, ValueError):  # raised by MathOpt's own error handling
+            self.solver.close()
+        try:
+            result = mathopt.solve(self.model, mathopt.SolverType.HIGHS, params=limit)
+        except (AttributeError, RuntimeError, ValueError) as error:
+            reason = error.__context__ or error
+            raise NoPlan(f"the solver failed: {reason}", hint="check the numbers") from None
+        self.solver = mathopt.IncrementalSolver(self.model, mathopt.SolverType.GLOP)
+        return result
 
     def value(self) -> Floats:
         """[filters, groups] the worth of a unit at the master's prices."""

@@ -94,7 +94,8 @@ def quick_bound(case: SourceCase) -> float:
     if not case.several_per_host:
         flow *= min(1.0, float(rates.reader_rate[0] / rates.readable[0]))
     hosts = int((rates.share[0] > 0).sum())
-    return flow - case.weights.host_cost * (
+    gain = np.maximum(-case.classes.extra_cost.min(axis=0), 0.0) * case.classes.size
+    return flow + float(gain.sum()) - case.weights.host_cost * (
         hosts if case.several_per_host else hosts + rates.n_filters - 1
     )
 

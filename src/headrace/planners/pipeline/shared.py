@@ -31,7 +31,11 @@ def build_shared(rates: Rates, classes: Classes, weights: Weights) -> Compact:
     read = b.add_columns((1,))
     reads = classes.reads[0] > 0
     used = b.add_columns(
-        (g,), low=np.where(reads, classes.size, 0), high=classes.size, cost=-weights.host_cost, whole=True
+        (g,),
+        low=np.where(reads, classes.size, 0),
+        high=classes.size,
+        cost=-weights.host_cost - classes.extra_cost[1],
+        whole=True,
     )
     reader_rows = b.add_rows(1, high=rates.readable)  # 5'
     b.put(reader_rows, read, 1.0)
