@@ -115,9 +115,7 @@ class _Generation:
         order = free[np.argsort(groups.zone[free], kind="stable")]
         zones, start = np.unique(groups.zone[order], return_index=True)
         ends = np.append(start[1:], len(order))
-        self.members = {
-            z: order[start[j] : ends[j]] for j, z in enumerate(zones.tolist())
-        }
+        self.members = {z: order[start[j] : ends[j]] for j, z in enumerate(zones.tolist())}
         least = weights.least[:, None] * groups.power
         self.proposable = groups.limit >= least * (1 - 1e-9)
         self.proposals: list[tuple[Any, Numbers, Numbers]] = []
@@ -220,7 +218,9 @@ class _Generation:
         runs = np.where(worth > 0, best, 0)
         grown = False
         for z, here in self.members.items():
-            more = float((worth[here] * self.groups.size[here]).sum()) - float(self.dual[self.master.convex[z]])
+            more = float((worth[here] * self.groups.size[here]).sum()) - float(
+                self.dual[self.master.convex[z]]
+            )
             if more > 1e-9 * max(1.0, abs(self.objective)):
                 self._propose(z, here, runs[here])
                 grown = True

@@ -204,6 +204,4 @@ def _no_plan(question: Question, best: Best) -> NoPlan:
         return NoPlan(
             "no data can flow from the reader to all filters", where=where, hint="add routes between hosts"
         )
-    return NoPlan(
-        f"no deployment was found in {question.seconds:g} s", where=where, hint="allow more --time"
-    )
+    return NoPlan(f"no deployment was found in {question.seconds:g} s", where=where, hint="allow more --time")

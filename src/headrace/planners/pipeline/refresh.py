@@ -37,7 +37,7 @@ from headrace.planners.pipeline.rounding import decide, exact
 from headrace.planners.pipeline.search import DIRECT, SourceCase
 
 LOSS = 0.01
-PRICES = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
+PRICES = (1 / 128, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 4.0)
 """Prices of a move that are tried where the exact program is too large, relative to the mean value of a host."""
 
 
@@ -150,7 +150,12 @@ def _candidates(
         left = (end - time.monotonic()) / 2
         if left <= 0:
             return
-        again = ask(question.problem, seconds=left, gap=question.gap, extra_cost=moved * price * worth)
+        again = ask(
+            question.problem,
+            seconds=left,
+            gap=max(question.gap, 0.25 * (best.objective - target) / max(abs(best.objective), 1e-12)),
+            extra_cost=moved * price * worth,
+        )
         found = solve_question(again)
         if found.flows is None:
             return

@@ -94,9 +94,7 @@ def round_relaxed(
     return best
 
 
-def purify(
-    rates: Rates, groups: Groups, weights: Weights, relaxed: Relaxed, *, seconds: float
-) -> Floats:
+def purify(rates: Rates, groups: Groups, weights: Weights, relaxed: Relaxed, *, seconds: float) -> Floats:
     """Counts of a relaxed solution with few divided hosts.
 
     Column generation mixes assignments, which divides many hosts among filters. A basic solution of the linear program
@@ -344,7 +342,9 @@ def divide(total: Floats, least: Floats, most: Floats, block: Numbers) -> Floats
     n = len(total)
     floor, top = np.bincount(block, least, n), np.bincount(block, most, n)
     above = total >= floor  # else the only host of its filter
-    scale = np.where(above, (total - floor) / np.maximum(top - floor, 1e-300), total / np.maximum(top, 1e-300))
+    scale = np.where(
+        above, (total - floor) / np.maximum(top - floor, 1e-300), total / np.maximum(top, 1e-300)
+    )
     scale = np.minimum(scale, 1.0)[block]
     parts: Floats = np.where(above[block], least + (most - least) * scale, most * scale)
     return parts

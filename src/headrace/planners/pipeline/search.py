@@ -95,8 +95,10 @@ def quick_bound(case: SourceCase) -> float:
         flow *= min(1.0, float(rates.reader_rate[0] / rates.readable[0]))
     hosts = int((rates.share[0] > 0).sum())
     gain = np.maximum(-case.classes.extra_cost.min(axis=0), 0.0) * case.classes.size
-    return flow + float(gain.sum()) - case.weights.host_cost * (
-        hosts if case.several_per_host else hosts + rates.n_filters - 1
+    return (
+        flow
+        + float(gain.sum())
+        - case.weights.host_cost * (hosts if case.several_per_host else hosts + rates.n_filters - 1)
     )
 
 
@@ -176,9 +178,7 @@ def _round(case: SourceCase, *, end: float, gap: float, tell: Tell | None, floor
         if tell is not None:
             tell(f"objective {objective:.6g}, bound {relaxed.bound:.6g}")
 
-    whole = round_relaxed(
-        case.rates, groups, case.weights, relaxed, end=end, gap=gap, tell=progress
-    )
+    whole = round_relaxed(case.rates, groups, case.weights, relaxed, end=end, gap=gap, tell=progress)
     best = Found(None, -np.inf, relaxed.bound, False)
     if whole is not None:
         flows = spread(case.rates, case.classes, whole)
@@ -204,7 +204,9 @@ def _round_shared(case: SourceCase, *, end: float, gap: float, tell: Tell | None
     low, high = linear.low.copy(), linear.high.copy()
     used = program.count[0]
     low[used] = np.maximum(np.floor(relaxed.x[used] + WHOLE), low[used])
-    high[used] = np.minimum(np.ceil(relaxed.x[used] - WHOLE) + MORE_HOSTS * (relaxed.x[used] > WHOLE), high[used])
+    high[used] = np.minimum(
+        np.ceil(relaxed.x[used] - WHOLE) + MORE_HOSTS * (relaxed.x[used] > WHOLE), high[used]
+    )
     best = Found(None, -np.inf, bound, False)
     for limits in ((low, high), (linear.low, linear.high)):
         left = end - time.monotonic()
@@ -216,9 +218,7 @@ def _round_shared(case: SourceCase, *, end: float, gap: float, tell: Tell | None
         x = exact(linear, answer.x)
         value = float(linear.cost @ x) + program.constant
         if value > best.objective and float(x[program.read[0]]) > 0:
-            best = _with_bound(
-                Found(disaggregate(program, case.classes, x), value, bound, False), bound, gap
-            )
+            best = _with_bound(Found(disaggregate(program, case.classes, x), value, bound, False), bound, gap)
             if tell is not None:
                 tell(f"objective {value:.6g}, bound {bound:.6g}")
     return best

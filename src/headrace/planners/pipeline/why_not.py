@@ -57,7 +57,9 @@ def why_not(made: Deployment, host: str, *, seconds: float = SECONDS, gap: float
     part = seconds / SOLVES
     forced = _forced(ask(problem, seconds=part, gap=gap), host)
     if forced is None:
-        text = f"{host} cannot be used: no data can reach it, or every source leaves other filters without hosts"
+        text = (
+            f"{host} cannot be used: no data can reach it, or every source leaves other filters without hosts"
+        )
         return WhyNot(host, False, (), float("inf"), 0.0, "12", text)
     objective, flows, rates_unit = forced
     names = [f.name for f in problem.pipeline.order]
@@ -86,7 +88,9 @@ def _forced(question: Question, host: str) -> tuple[float, HostFlows, float] | N
     rich = ask(problem, seconds=question.seconds, gap=question.gap * 0.1, extra_cost=bonus)
     best: tuple[float, HostFlows, float] | None = None
     for plain, case in zip(
-        sorted(question.cases, key=lambda c: c.option), sorted(rich.cases, key=lambda c: c.option), strict=True
+        sorted(question.cases, key=lambda c: c.option),
+        sorted(rich.cases, key=lambda c: c.option),
+        strict=True,
     ):
         reads = rates.share[case.option, place] > 0
         end = question.began + question.seconds
