@@ -130,7 +130,16 @@ def hosts(options: tuple[str, ...] = ()) -> float:
                 (what, made["form"], float(made["throughput"]), len(made["hosts_used"]), f"{gap:.3%}",
                  float(made["seconds"]), seconds, round(peak))
             )  # fmt: skip
-    headers = ("10,000 different hosts", "form", "MB/s", "hosts used", "gap", "planning s", "command s", "peak MB")
+    headers = (
+        "10,000 different hosts",
+        "form",
+        "MB/s",
+        "hosts used",
+        "gap",
+        "planning s",
+        "command s",
+        "peak MB",
+    )
     print_rows(headers, rows)
     return largest
 
@@ -165,7 +174,10 @@ def whatif_deploy(count: int = 100) -> int:
             scratch = solved(replace(problem, platform=platform))
             told = answer.after.objective if isinstance(answer.after, Deployment) else -np.inf
             differ += below(told, scratch) or below(scratch, told)
-    print(f"{asked} questions, {differ} answers differ from solving the changed problem from scratch", flush=True)
+    print(
+        f"{asked} questions, {differ} answers differ from solving the changed problem from scratch",
+        flush=True,
+    )
     return differ
 
 

@@ -26,7 +26,9 @@ def several_sources(seed: int, *, wishes: bool = False) -> PipelineProblem:
     sites = []
     for c in range(clusters):
         machines = tuple(
-            Host(f"c{c}n{j}", float(random.choice([0.5, 1.0, 1.5, 2.0, 3.0])), int(random.choice([1, 1, 1, 2])))
+            Host(
+                f"c{c}n{j}", float(random.choice([0.5, 1.0, 1.5, 2.0, 3.0])), int(random.choice([1, 1, 1, 2]))
+            )
             for j in range(int(random.integers(4, 7)) if clusters < 3 else int(random.integers(2, 5)))
         )
         sites.append(Site(f"c{c}", machines, bandwidth=float(random.choice([5e6, 20e6, 100e6]))))
@@ -88,7 +90,8 @@ def _same_routes(before: Platform, after: Platform) -> bool:
     one, two = before.network, after.network
     places = range(one.n_places)
     return all(
-        [one.link_names[link] for link in one.route(p, q)] == [two.link_names[link] for link in two.route(p, q)]
+        [one.link_names[link] for link in one.route(p, q)]
+        == [two.link_names[link] for link in two.route(p, q)]
         for p in places
         for q in places
         if one.bandwidth(p, q) > 0
@@ -133,7 +136,8 @@ def all_different(hosts: int, clusters: int, *, seed: int, shape: str = "star") 
             ]
     profiles = [FilterProfile(names[0], 2.0, 100.0)]
     profiles += [
-        FilterProfile(name, float(random.uniform(20, 400)), float(random.uniform(20, 250))) for name in names[1:]
+        FilterProfile(name, float(random.uniform(20, 400)), float(random.uniform(20, 250)))
+        for name in names[1:]
     ]
     sources = []
     for i in range(3):

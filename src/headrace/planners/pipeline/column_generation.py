@@ -1,9 +1,9 @@
 """The linear relaxation by column generation, for any number of different hosts.
 
 The hosts of a zone interact with the rest only through the capacity that they give to each filter. The master program
-mixes *proposals* of each zone, which are assignments of its hosts to filters, and has the flows between zones. Given its
-dual prices, the best proposal of a zone is found host by host: each runs the filter that is worth most there, or none.
-An iteration is a small linear program, solved incrementally, and O(filters * classes). The prices also give an upper
+mixes *proposals* of each zone, which are assignments of its hosts to filters, and has the flows between zones. Given
+its dual prices, the best proposal of a zone is found host by host: each runs the filter that is worth most there, or
+none. An iteration is a small linear program, solved incrementally, and O(filters * classes). The prices also give an upper
 bound that holds for all deployments with this source, at any time.
 """
 
@@ -19,7 +19,14 @@ import numpy as np
 from headrace.model.check_case import Numbers
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats
-from headrace.planners.pipeline.compact import add_balance, add_flows, add_links, add_reader, add_totals
+from headrace.planners.pipeline.compact import (
+    add_balance,
+    add_flows,
+    add_links,
+    add_reader,
+    add_totals,
+    zone_shares,
+)
 from headrace.planners.pipeline.groups import Groups
 from headrace.planners.pipeline.linear import Builder, Linear, to_proto
 from headrace.planners.pipeline.rates import Rates
@@ -85,7 +92,7 @@ def _build_master(rates: Rates, weights: Weights, groups: Groups) -> _Master:
     work = b.add_columns((k, n_zones), high=np.where(np.arange(k)[:, None] > 0, np.inf, 0.0))
     add_totals(b, k, work, read)
     streams, pairs, between = add_flows(b, rates)
-    share = np.bincount(groups.zone, groups.share * groups.size, n_zones)
+    share = zone_shares(rates, groups.zone, groups.share * groups.size)
     add_balance(b, rates, np.arange(n_zones), share, streams, pairs, between, read, work)
     add_links(b, rates, pairs, between)
     capacity = b.add_rows((k - 1) * n_zones, high=0.0).reshape(k - 1, n_zones)

@@ -94,7 +94,7 @@ def build_compact(rates: Rates, groups: Groups, weights: Weights) -> Compact:
         b.put(rows, read, -(1 + weights.spare))
     _least_use(b, groups, weights, work, count)
     streams, pairs, between = add_flows(b, rates)
-    share = np.bincount(groups.zone, groups.share * groups.size, len(rates.weight))
+    share = zone_shares(rates, groups.zone, groups.share * groups.size)
     add_balance(b, rates, groups.zone, share, streams, pairs, between, read, work)
     return Compact(
         rates=rates,
@@ -112,6 +112,11 @@ def build_compact(rates: Rates, groups: Groups, weights: Weights) -> Compact:
         resources=(reader, *_hosts_as_resources(groups, limit_rows, count)),
         constant=-weights.host_cost * int((groups.size * groups.per)[groups.reading].sum()),
     )
+
+
+def zone_shares(rates: Rates, zone: Numbers, share: Floats) -> Floats:
+    """The part of the input that is read in each zone, from the parts of groups."""
+    return np.bincount(zone, share, len(rates.weight)).astype(np.float64)
 
 
 def add_reader(b: Builder, rates: Rates) -> tuple[Numbers, Resource]:

@@ -73,7 +73,7 @@ def disaggregate(program: Compact, classes: Classes, x: Floats) -> HostFlows:
 
 
 def spread(rates: Rates, classes: Classes, whole: Whole) -> HostFlows:
-    """A solution by classes, with one filter on each host, by hosts; the first hosts of a class run the first filter."""
+    """A solution by classes with one filter on each host, by hosts: the first hosts of a class run the first filter."""
     placed, work = _readers(rates, whole.throughput)
     members = _members(classes)
     for g, k in np.argwhere((whole.counts[1:] > 0).T).tolist():

@@ -82,8 +82,8 @@ def _as_deployed(case: SourceCase, found: HostFlows) -> tuple[Compact, Linear, l
     first = groups.n - int(block_of.max(initial=-1)) - 1
     hosts = [np.empty(0, np.int64)] * groups.n
     for j in range(first, groups.n):
-        k, g = np.nonzero(block_of == j - first)
-        hosts[j] = np.flatnonzero((found.placed[k[0]] > 0) & np.isin(classes.of_host, g))
+        at, g = np.nonzero(block_of == j - first)
+        hosts[j] = np.flatnonzero((found.placed[at[0]] > 0) & np.isin(classes.of_host, g))
     return program, program.linear.with_bounds(low, program.linear.high), hosts
 
 
@@ -96,7 +96,7 @@ def _idle(
         return ()
     cost = problem.knobs.host_cost
     if not solved:
-        text = f"{plural(idle, 'host')} idle; the search ended before it was known whether they add up to {gap:.2g} of the objective"
+        text = f"{plural(idle, 'host')} idle: whether they could add up to {gap:.2%} was not found out in the time"
     elif cost > 0:
         text = f"{plural(idle, 'host')} idle: using them would add less than they cost (W_X {cost:g})"
     else:

@@ -1,4 +1,4 @@
-"""Groups of hosts that the mixed-integer program treats alike: classes, or many hosts whose filter is already decided."""
+"""Groups of hosts that the mixed-integer program treats alike: classes, or hosts whose filter is decided."""
 
 from __future__ import annotations
 

@@ -114,12 +114,12 @@ def solve_question(question: Question) -> Best:
         found[case.option] = answer
         best = _merge(best, case, answer)
     for case in question.cases:  # time that other sources did not need
-        answer = found.get(case.option)
-        if answer is None or answer.proven or answer.bound <= best.objective:
+        first = found.get(case.option)
+        if first is None or first.proven or first.bound <= best.objective:
             continue
         if end - time.monotonic() > 0.25 * question.seconds and len(question.cases) > 1:
             again = search(case, end=end, gap=question.gap, tell=question.tell, floor=best.objective)
-            found[case.option] = replace(again, bound=min(again.bound, answer.bound))
+            found[case.option] = replace(again, bound=min(again.bound, first.bound))
             best = _merge(best, case, again)
     bounds = [
         min(quick_bound(c), found[c.option].bound if c.option in found else np.inf) for c in question.cases

@@ -104,7 +104,7 @@ def purify(rates: Rates, groups: Groups, weights: Weights, relaxed: Relaxed, *, 
     divided = np.any(relaxed.counts - fixed > EXACT, axis=0)
     fixed[0] = 0
     free = np.where(divided & (groups.share == 0), groups.size - fixed.sum(axis=0), 0)
-    reduced, block_of, which = partition_groups(groups, Partition(fixed, free))
+    reduced, _, which = partition_groups(groups, Partition(fixed, free))
     program = build_compact(rates, reduced, replace(weights, least=np.zeros_like(weights.least)))
     linear = program.linear if weights.spare > 0 else _without_counts(program, reduced)
     answer = solve(linear, whole=False, seconds=seconds)

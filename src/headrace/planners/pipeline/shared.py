@@ -18,6 +18,7 @@ from headrace.planners.pipeline.compact import (
     add_flows,
     add_links,
     add_totals,
+    zone_shares,
 )
 from headrace.planners.pipeline.linear import Builder
 from headrace.planners.pipeline.rates import Rates
@@ -52,7 +53,7 @@ def build_shared(rates: Rates, classes: Classes, weights: Weights) -> Compact:
         _ports(b, rates, classes, ends, read, work, local, used)
         for ends in (rates.stream_source, rates.stream_target)
     ]
-    share = np.bincount(classes.zone, classes.share[0] * classes.size, len(rates.weight))
+    share = zone_shares(rates, classes.zone, classes.share[0] * classes.size)
     add_balance(b, rates, classes.zone, share, streams, pairs, between, read, work, local)
     none = np.empty(0, np.int64)
     return Compact(
