@@ -133,6 +133,8 @@ def all_different(hosts: int, clusters: int, *, seed: int, shape: str = "star") 
                 Link(f"c{c}", f"c{(c + 7) % clusters}", float(random.choice([25e6, 250e6])), shared=True)
                 for c in range(0, clusters, 2)
                 if clusters > 8
+                and c != ((c + 7) % clusters - 1) // 3
+                and ((c + 7) % clusters) != (c - 1) // 3
             ]
     profiles = [FilterProfile(names[0], 2.0, 100.0)]
     profiles += [

@@ -3,8 +3,8 @@
 The hosts of a zone interact with the rest only through the capacity that they give to each filter. The master program
 mixes *proposals* of each zone, which are assignments of its hosts to filters, and has the flows between zones. Given
 its dual prices, the best proposal of a zone is found host by host: each runs the filter that is worth most there, or
-none. An iteration is a small linear program, solved incrementally, and O(filters * classes). The prices also give an upper
-bound that holds for all deployments with this source, at any time.
+none. An iteration is a small linear program, solved incrementally, and O(filters * classes). The prices also give an
+upper bound that holds for all deployments with this source, at any time.
 """
 
 from __future__ import annotations

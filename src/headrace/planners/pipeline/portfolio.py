@@ -25,12 +25,16 @@ from headrace.planners.pipeline.explain import find_limits, shortage
 from headrace.planners.pipeline.heuristics import place, powerful_first, proportional_counts, trial_work
 from headrace.planners.pipeline.rates import Rates, find_rates
 from headrace.planners.pipeline.rounding import decide
-from headrace.planners.pipeline.search import Found, SourceCase, quick_bound, search
+from headrace.planners.pipeline.search import Found, SourceCase, quick_bound, search, settle_ties
 from headrace.planners.pipeline.weights import Weights
 
 SECONDS = 30.0
 GAP = 1e-4
 FULL = 1e-9
+LEAST_SHARE = 0.1
+"""Share of the time that the search for one source has at least; if there are many, the least promising have none."""
+MOST_SECOND = 4
+"""Sources for which the second relaxation is tried."""
 
 Tell = Callable[[str], None]
 
@@ -59,7 +63,8 @@ class Best:
     bound: float = -np.inf
     form: Form | None = None
     """None: as its throughput says."""
-    proven: bool = False
+    found: Found | None = None
+    """Where it came from, if from the search."""
 
 
 def deploy_lpsched(
@@ -109,7 +114,8 @@ def solve_question(question: Question) -> Best:
         now = time.monotonic()
         if quick_bound(case) <= best.objective or now > end:
             continue
-        share = now + (end - now) / (len(question.cases) - number)
+        part = (end - now) / (len(question.cases) - number)
+        share = min(end, now + max(part, LEAST_SHARE * question.seconds))
         answer = search(case, end=share, gap=question.gap, tell=question.tell, floor=best.objective)
         found[case.option] = answer
         best = _merge(best, case, answer)
@@ -125,6 +131,11 @@ def solve_question(question: Question) -> Best:
         min(quick_bound(c), found[c.option].bound if c.option in found else np.inf) for c in question.cases
     ]
     best = replace(best, bound=max([*bounds, best.objective]))
+    if best.found is not None and best.flows is not None:
+        option = best.flows.option
+        settled = settle_ties(next(c for c in question.cases if c.option == option), best.found)
+        assert settled.flows is not None
+        best = replace(best, flows=replace(settled.flows, option=option), objective=settled.objective)
     if best.flows is None or best.bound - best.objective > question.gap * abs(best.bound):
         best = _with_simple(question, best)
     return best
@@ -133,7 +144,8 @@ def solve_question(question: Question) -> Best:
 def _merge(best: Best, case: SourceCase, answer: Found) -> Best:
     if answer.flows is None or answer.objective <= best.objective + 1e-12 * abs(best.objective):
         return best
-    return Best(replace(answer.flows, option=case.option), answer.objective, best.bound)
+    flows = replace(answer.flows, option=case.option)
+    return Best(flows, answer.objective, best.bound, found=answer)
 
 
 def _with_simple(question: Question, best: Best) -> Best:
@@ -146,7 +158,7 @@ def _with_simple(question: Question, best: Best) -> Best:
 
 def _simple(question: Question) -> Iterator[tuple[float, Form, HostFlows]]:
     problem, rates = question.problem, question.rates
-    for case in question.cases:
+    for case in question.cases[:MOST_SECOND]:
         if not problem.several_per_host:
             flows = _second(problem, case)
             if flows is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -46,6 +47,8 @@ class Found:
     bound: float
     proven: bool
     """Whether it is proven optimal within the requested gap, or proven that none exists."""
+    solved: tuple[Compact, Floats] | None = None
+    """The program over classes and its solution, if it was solved directly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +58,10 @@ class SourceCase:
     option: int
     rates: Rates
     """Of this option alone."""
-    classes: Classes
     weights: Weights
     several_per_host: bool
+    extra_cost: Floats | None
+    """[filters, hosts] cost of running a filter on a host, besides W_X."""
 
     @staticmethod
     def of(
@@ -68,9 +72,12 @@ class SourceCase:
         several_per_host: bool = False,
         extra_cost: Floats | None = None,
     ) -> SourceCase:
-        """`rates` are those of all options; `extra_cost` is by filters and hosts."""
-        only = rates.only(option)
-        return SourceCase(option, only, find_classes(only, extra_cost), weights, several_per_host)
+        """`rates` are those of all options."""
+        return SourceCase(option, rates.only(option), weights, several_per_host, extra_cost)
+
+    @cached_property
+    def classes(self) -> Classes:
+        return find_classes(self.rates, self.extra_cost)
 
     @property
     def groups(self) -> Groups:
@@ -111,7 +118,12 @@ def search(
     """
     top = quick_bound(case)
     if case.integers <= DIRECT:
-        return _limited(_branch(case, case.build(), end=end, gap=gap), top, gap)
+        program = case.build()
+        if floor > -np.inf:
+            loose = solve(program.linear, whole=False)
+            if loose.status != "stopped" and loose.objective + program.constant <= floor:
+                return Found(None, -np.inf, loose.objective + program.constant, True)
+        return _limited(_branch(case, program, end=end, gap=gap), top, gap)
     if case.several_per_host:
         return _limited(_round_shared(case, end=end, gap=gap, tell=tell), top, gap)
     return _limited(_round(case, end=end, gap=gap, tell=tell, floor=floor), top, gap)
@@ -147,10 +159,8 @@ def _branch(
         if more is None:
             return Found(None, -np.inf, -np.inf, True)
         x = more
-    if _close(float(linear.cost @ x), bound, gap):
-        x = break_ties(program, case.classes, x, seconds=max(end - time.monotonic(), 0.05))
     value = float(linear.cost @ x) + program.constant
-    found = Found(disaggregate(program, case.classes, x), value, np.inf, False)
+    found = Found(disaggregate(program, case.classes, x), value, np.inf, False, (program, x))
     return _with_bound(found, bound + program.constant, gap)
 
 
@@ -231,4 +241,14 @@ def _close(objective: float, bound: float, gap: float) -> bool:
 def _with_bound(found: Found, bound: float, gap: float) -> Found:
     bound = max(bound, found.objective)
     proven = found.flows is not None and _close(found.objective, bound, gap)
-    return Found(found.flows, found.objective, bound, proven)
+    return Found(found.flows, found.objective, bound, proven, found.solved)
+
+
+def settle_ties(case: SourceCase, found: Found) -> Found:
+    """The same with ties broken by a fixed order, if it is an optimum that was found directly."""
+    if found.solved is None or not found.proven:
+        return found
+    program, x = found.solved
+    x = break_ties(program, case.classes, x)
+    value = float(program.linear.cost @ x) + program.constant
+    return replace(found, flows=disaggregate(program, case.classes, x), objective=value)

@@ -18,7 +18,7 @@ NODES = 200
 MOST_SECONDS = 2.0
 
 
-def break_ties(program: Compact, classes: Classes, x: Floats, *, seconds: float) -> Floats:
+def break_ties(program: Compact, classes: Classes, x: Floats) -> Floats:
     """A solution as good as `x` in which hosts are taken in order, or `x` if none was found."""
     linear = program.linear
     if int(linear.whole.sum()) > MOST_COLUMNS:
@@ -36,7 +36,7 @@ def break_ties(program: Compact, classes: Classes, x: Floats, *, seconds: float)
         row_low=np.append(linear.row_low, value - slack),
         row_high=np.append(linear.row_high, np.inf),
     )
-    answer = solve(ranked, seconds=min(seconds, MOST_SECONDS), nodes=NODES, start=x)
+    answer = solve(ranked, seconds=MOST_SECONDS, nodes=NODES, start=x)
     if answer.x is None:
         return x
     low, high = linear.low.copy(), linear.high.copy()

@@ -55,11 +55,10 @@ def why_not(made: Deployment, host: str, *, seconds: float = SECONDS, gap: float
         text = f"{host} is used: it runs {', '.join(runs)}"
         return WhyNot(host, True, runs, 0.0, made.throughput, "", text)
     part = seconds / SOLVES
-    forced = _forced(ask(problem, seconds=part, gap=gap), host)
+    question = ask(problem, seconds=part, gap=gap)
+    forced = _forced(question, host) if _reachable(question, host) else None
     if forced is None:
-        text = (
-            f"{host} cannot be used: no data can reach it, or every source leaves other filters without hosts"
-        )
+        text = f"{host} cannot be used: no data can reach it"
         return WhyNot(host, False, (), float("inf"), 0.0, "12", text)
     objective, flows, rates_unit = forced
     names = [f.name for f in problem.pipeline.order]
@@ -104,6 +103,14 @@ def _forced(question: Question, host: str) -> tuple[float, HostFlows, float] | N
     return best
 
 
+def _reachable(question: Question, host: str) -> bool:
+    """Whether data that a source reads can reach the host."""
+    rates = question.rates
+    zone = rates.zone[[h.name for h in question.problem.platform.hosts].index(host)]
+    sources = [np.unique(rates.zone[share > 0]) for share in rates.share]
+    return any(bool((rates.routed[zones, zone] > 0).any()) for zones in sources)
+
+
 def _deciding(made: Deployment, host: str, seconds: float, gap: float) -> tuple[str, str]:
     """The restriction without which using the host would cost nothing."""
     for number, text, problem in _lifted(made, host):
@@ -128,20 +135,20 @@ def _lifted(made: Deployment, host: str) -> Iterator[tuple[str, str, PipelinePro
         fast = _with_reader(problem.pipeline, reader.seconds / UNLIMITED)
         text = f"the hosts in use keep up with the reader, which delivers at most {made.throughput:.4g} MB/s (5')"
         yield "5'", text, replace(problem, pipeline=fast)
-    if knobs.host_cost > 0:
-        text = f"it would add less than the cost of a host, W_X = {knobs.host_cost:g} (3)"
-        yield "3", text, replace(problem, knobs=replace(knobs, host_cost=0.0))
+    if problem.platform.pairs is None:
+        text = f"links and segments of {site} do not carry what it would exchange (12)"
+        yield "12", text, _wide_links(problem, site)
+        text = f"the ports of {site} do not carry what it would exchange (12)"
+        yield "12", text, _wide_ports(problem, site)
     if knobs.least > 0 or knobs.least_of:
         text = f"it could not be kept as busy as W_MIN = {knobs.least:g} demands (14)"
         yield "14", text, replace(problem, knobs=replace(knobs, least=0.0, least_of={}))
     if knobs.spare > 0:
         text = f"the reserve W_F = {knobs.spare:g} (11)"
         yield "11", text, replace(problem, knobs=replace(knobs, spare=0.0))
-    if problem.platform.pairs is None:
-        text = f"links and segments of {site} do not carry what it would exchange (12)"
-        yield "12", text, _wide_links(problem, site)
-        text = f"the ports of {site} do not carry what it would exchange (12)"
-        yield "12", text, _wide_ports(problem, site)
+    if knobs.host_cost > 0:
+        text = f"it would add less than the cost of a host, W_X = {knobs.host_cost:g} (3)"
+        yield "3", text, replace(problem, knobs=replace(knobs, host_cost=0.0))
     fastest = max(problem.platform.hosts, key=lambda h: h.speed * (1 - h.load))
     text = f"its power is {_power(problem.hosts[host]):.4g}, and that of {fastest.name} {_power(fastest):.4g} (10)"
     yield "10", text, _as_fast(problem, host, fastest)
