@@ -19,20 +19,33 @@ from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Floats
 from headrace.model.pipeline import PipelineProblem
 from headrace.planners.pipeline.assemble import assemble, objective_of, require_hosts
+from headrace.planners.pipeline.column_generation import Relaxed
 from headrace.planners.pipeline.comparators import best_rule
 from headrace.planners.pipeline.disaggregate import HostFlows, spread
 from headrace.planners.pipeline.explain import find_limits, shortage
 from headrace.planners.pipeline.heuristics import place, powerful_first, proportional_counts, trial_work
 from headrace.planners.pipeline.rates import Rates, find_rates
 from headrace.planners.pipeline.rounding import decide
-from headrace.planners.pipeline.search import Found, SourceCase, quick_bound, search, settle_ties
+from headrace.planners.pipeline.search import (
+    RELAXED_SHARE,
+    Found,
+    SourceCase,
+    quick_bound,
+    relax_first,
+    search,
+    settle_ties,
+)
 from headrace.planners.pipeline.weights import Weights
 
 SECONDS = 30.0
 GAP = 1e-4
 FULL = 1e-9
+SEARCH_SHARE = 0.85
+"""Share of the time for the search; the rest is for writing the deployment down and explaining it."""
 LEAST_SHARE = 0.1
 """Share of the time that the search for one source has at least; if there are many, the least promising have none."""
+NEAR = 0.98
+"""A deployment with this part of the bound is not compared with the second relaxation."""
 MOST_SECOND = 4
 """Sources for which the second relaxation is tried."""
 
@@ -108,37 +121,63 @@ def ask(
 def solve_question(question: Question) -> Best:
     """Search source by source, skip those that cannot be better, then try the simple candidates."""
     best = Best()
-    end = question.began + question.seconds
-    found: dict[int, Found] = {}
-    for number, case in enumerate(question.cases):
-        now = time.monotonic()
-        if quick_bound(case) <= best.objective or now > end:
-            continue
-        part = (end - now) / (len(question.cases) - number)
-        share = min(end, now + max(part, LEAST_SHARE * question.seconds))
-        answer = search(case, end=share, gap=question.gap, tell=question.tell, floor=best.objective)
-        found[case.option] = answer
-        best = _merge(best, case, answer)
-    for case in question.cases:  # time that other sources did not need
-        first = found.get(case.option)
-        if first is None or first.proven or first.bound <= best.objective:
-            continue
-        if end - time.monotonic() > 0.25 * question.seconds and len(question.cases) > 1:
-            again = search(case, end=end, gap=question.gap, tell=question.tell, floor=best.objective)
-            found[case.option] = replace(again, bound=min(again.bound, first.bound))
-            best = _merge(best, case, again)
-    bounds = [
-        min(quick_bound(c), found[c.option].bound if c.option in found else np.inf) for c in question.cases
-    ]
-    best = replace(best, bound=max([*bounds, best.objective]))
-    if best.found is not None and best.flows is not None:
-        option = best.flows.option
-        settled = settle_ties(next(c for c in question.cases if c.option == option), best.found)
-        assert settled.flows is not None
-        best = replace(best, flows=replace(settled.flows, option=option), objective=settled.objective)
+    end = question.began + SEARCH_SHARE * question.seconds
+    relaxed = _relax_all(question, end)
+    tops = {case.option: _top(case, relaxed.get(case.option)) for case in question.cases}
+    order = sorted(question.cases, key=lambda case: (-tops[case.option], case.option))
+    for rounds in range(2):  # the second for those that need more than their share
+        for number, case in enumerate(order):
+            now, top = time.monotonic(), tops[case.option]
+            done = best.found is not None and top <= best.objective + question.gap * abs(top)
+            if now > end or done or (rounds == 1 and end - now < 0.25 * question.seconds):
+                continue
+            rivals = sum(tops[c.option] > best.objective for c in order[number:])
+            share = min(end, now + max((end - now) / max(rivals, 1), LEAST_SHARE * question.seconds))
+            answer = search(
+                case,
+                end=share,
+                gap=question.gap,
+                tell=question.tell,
+                floor=best.objective,
+                relaxed=relaxed.get(case.option),
+            )
+            tops[case.option] = min(top, answer.bound)
+            best = _merge(best, case, answer)
+    best = _settled(question, replace(best, bound=max([*tops.values(), best.objective])))
     if best.flows is None or best.bound - best.objective > question.gap * abs(best.bound):
         best = _with_simple(question, best)
     return best
+
+
+def _relax_all(question: Question, end: float) -> dict[int, Relaxed]:
+    """Relaxations of large problems, the most promising sources first, in a part of the time."""
+    found: dict[int, Relaxed] = {}
+    last = question.began + RELAXED_SHARE * (end - question.began)
+    for number, case in enumerate(question.cases):
+        now = time.monotonic()
+        if now > last:
+            break
+        part = (last - now) / (len(question.cases) - number)
+        relaxed = relax_first(
+            case, end=now + max(part, LEAST_SHARE * (last - question.began)), gap=question.gap
+        )
+        if relaxed is not None:
+            found[case.option] = relaxed
+    return found
+
+
+def _top(case: SourceCase, relaxed: Relaxed | None) -> float:
+    return min(quick_bound(case), np.inf if relaxed is None else relaxed.bound)
+
+
+def _settled(question: Question, best: Best) -> Best:
+    """The same with ties broken by a fixed order."""
+    if best.found is None or best.flows is None:
+        return best
+    option = best.flows.option
+    settled = settle_ties(next(c for c in question.cases if c.option == option), best.found)
+    assert settled.flows is not None
+    return replace(best, flows=replace(settled.flows, option=option), objective=settled.objective)
 
 
 def _merge(best: Best, case: SourceCase, answer: Found) -> Best:
@@ -150,16 +189,18 @@ def _merge(best: Best, case: SourceCase, answer: Found) -> Best:
 
 def _with_simple(question: Question, best: Best) -> Best:
     """The second relaxation and the simple rules, where they are better than what the search found."""
-    for objective, form, flows in _simple(question):
+    for objective, form, flows in _simple(
+        question, near=best.flows is not None and best.objective >= NEAR * best.bound
+    ):
         if objective > best.objective + 1e-9 * abs(objective):
             best = replace(best, flows=flows, objective=objective, form=form)
     return replace(best, bound=max(best.bound, best.objective))
 
 
-def _simple(question: Question) -> Iterator[tuple[float, Form, HostFlows]]:
+def _simple(question: Question, *, near: bool) -> Iterator[tuple[float, Form, HostFlows]]:
     problem, rates = question.problem, question.rates
     for case in question.cases[:MOST_SECOND]:
-        if not problem.several_per_host:
+        if not problem.several_per_host and not near:
             flows = _second(problem, case)
             if flows is not None:
                 yield objective_of(problem, rates, flows), "second relaxation", flows

@@ -11,7 +11,7 @@ import numpy as np
 
 from headrace.model.graph import Floats
 from headrace.planners.pipeline.classes import Classes, find_classes
-from headrace.planners.pipeline.column_generation import relax
+from headrace.planners.pipeline.column_generation import Relaxed, relax
 from headrace.planners.pipeline.compact import Compact, build_compact
 from headrace.planners.pipeline.disaggregate import HostFlows, disaggregate, spread
 from headrace.planners.pipeline.groups import Groups, class_groups
@@ -109,12 +109,25 @@ def quick_bound(case: SourceCase) -> float:
     )
 
 
+def relax_first(case: SourceCase, *, end: float, gap: float) -> Relaxed | None:
+    """The relaxation, for problems that are rounded from it; None for others."""
+    if case.several_per_host or case.integers <= DIRECT:
+        return None
+    return relax(case.rates, case.groups, case.weights, end=end, gap=min(gap / 4, 1e-4))
+
+
 def search(
-    case: SourceCase, *, end: float, gap: float, tell: Tell | None = None, floor: float = -np.inf
+    case: SourceCase,
+    *,
+    end: float,
+    gap: float,
+    tell: Tell | None = None,
+    floor: float = -np.inf,
+    relaxed: Relaxed | None = None,
 ) -> Found:
     """The best solution until `end` on the monotonic clock, or within a relative gap of the bound.
 
-    Without flows if its relaxation shows that it cannot exceed `floor`.
+    Without flows if its relaxation shows that it cannot exceed `floor`. `relaxed` is the relaxation if it is known.
     """
     top = quick_bound(case)
     if case.integers <= DIRECT:
@@ -126,7 +139,12 @@ def search(
         return _limited(_branch(case, program, end=end, gap=gap), top, gap)
     if case.several_per_host:
         return _limited(_round_shared(case, end=end, gap=gap, tell=tell), top, gap)
-    return _limited(_round(case, end=end, gap=gap, tell=tell, floor=floor), top, gap)
+    if relaxed is None:
+        now = time.monotonic()
+        relaxed = relax_first(case, end=now + RELAXED_SHARE * (end - now), gap=gap)
+    if relaxed is None or relaxed.bound <= floor:
+        return Found(None, -np.inf, np.inf if relaxed is None else relaxed.bound, True)
+    return _limited(_round(case, relaxed, end=end, gap=gap, tell=tell), top, gap)
 
 
 def _limited(found: Found, top: float, gap: float) -> Found:
@@ -175,14 +193,9 @@ def _some_flow(program: Compact, end: float) -> Floats | None:
     return exact(most, answer.x)
 
 
-def _round(case: SourceCase, *, end: float, gap: float, tell: Tell | None, floor: float) -> Found:
-    """Relax by column generation, round, and improve by branch and bound where the program is not too large."""
-    groups, began = case.groups, time.monotonic()
-    relaxed = relax(
-        case.rates, groups, case.weights, end=began + RELAXED_SHARE * (end - began), gap=min(gap / 4, 1e-4)
-    )
-    if relaxed.bound <= floor:
-        return Found(None, -np.inf, relaxed.bound, True)
+def _round(case: SourceCase, relaxed: Relaxed, *, end: float, gap: float, tell: Tell | None) -> Found:
+    """Round the relaxation, and improve by branch and bound where the program is not too large."""
+    groups = case.groups
 
     def progress(objective: float) -> None:
         if tell is not None:
