@@ -46,5 +46,5 @@ def test_ini_may(tmp_path: Path) -> None:
 def test_a_table_without_columns(text: str, tmp_path: Path) -> None:
     file = tmp_path / "jobs.csv"
     file.write_text(text)
-    with pytest.raises(BadFile, match="line 1: the first line .* has no names of columns"):
+    with pytest.raises(BadFile, match=r"line 1: the first line .* has no names of columns"):
         load_program(file)
