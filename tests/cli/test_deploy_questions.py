@@ -111,7 +111,7 @@ def test_words(folder: Path) -> None:
         (["--what-if", "disk north +1TB"], "does not use disks"),
         (["--what-if", "more hosts"], "not a kind of change"),
         (["--why-not", "x9"], "no host 'x9'"),
-        (["--refresh", "nowhere.ini"], "no such file"),
+        (["--refresh", "nowhere.ini"], "cannot be opened"),
         (["--refresh", "m.ini"], "no [deployment] section"),
         (["--compare", "total", "--what-if", "host n2"], "leave out --compare"),
     ],
