@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from bench.generated.deployments import all_different, several_sources, with_more
+from bench.generated.pipelines import mixed_machines
 from bench.solvers import below, more, solved, sources, whatif_deploy
 
 from headrace.model.errors import NoPlan
@@ -119,3 +120,11 @@ def test_many_sources_on_many_hosts() -> None:
     assert made.check() == []
     assert np.isfinite(made.bound)
     assert made.bound >= made.objective > 0
+
+
+def test_sharing_many_hosts_is_at_least_as_good_as_the_rules() -> None:
+    problem = replace(mixed_machines(420, 4, 0, seed=1), several_per_host=True)
+    made = deploy_lpsched(problem, seconds=4.0, gap=0.05)
+    assert made.check() == []
+    for rule in ("trivial", "total"):
+        assert not below(made.objective, solved(problem, PLANNERS[rule]))

@@ -77,7 +77,7 @@ def with_wishes(problem: PipelineProblem, rates: Rates, found: HostFlows) -> Hos
     weights = Weights.of(problem)
     power = (rates.core * rates.cores)[1:]
     placed = found.placed[1:] > 0
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         together = np.where(placed, power, 0.0).sum(axis=1)
         if problem.several_per_host:  # the reserve of every host
             together = np.where(placed, power * found.throughput / found.work[1:], np.inf).min(axis=1)

@@ -27,6 +27,7 @@ from headrace.planners.pipeline.heuristics import place, powerful_first, proport
 from headrace.planners.pipeline.rates import Rates, find_rates
 from headrace.planners.pipeline.rounding import decide
 from headrace.planners.pipeline.search import (
+    DIRECT,
     RELAXED_SHARE,
     Found,
     SourceCase,
@@ -42,6 +43,8 @@ GAP = 1e-4
 FULL = 1e-9
 SEARCH_SHARE = 0.85
 """Share of the time for the search; the rest is for writing the deployment down and explaining it."""
+APART_SHARE = 0.4
+"""Share of the time for deployments in which filters do not share hosts, where they may."""
 LEAST_SHARE = 0.1
 """Share of the time that the search for one source has at least; if there are many, the least promising have none."""
 NEAR = 0.98
@@ -120,7 +123,7 @@ def ask(
 
 def solve_question(question: Question) -> Best:
     """Search source by source, skip those that cannot be better, then try the simple candidates."""
-    best = Best()
+    best = _apart(question)
     end = question.began + SEARCH_SHARE * question.seconds
     relaxed = _relax_all(question, end)
     tops = {case.option: _top(case, relaxed.get(case.option)) for case in question.cases}
@@ -128,7 +131,7 @@ def solve_question(question: Question) -> Best:
     for rounds in range(2):  # the second for those that need more than their share
         for number, case in enumerate(order):
             now, top = time.monotonic(), tops[case.option]
-            done = best.found is not None and top <= best.objective + question.gap * abs(top)
+            done = best.flows is not None and top <= best.objective + question.gap * abs(top)
             if now > end or done or (rounds == 1 and end - now < 0.25 * question.seconds):
                 continue
             rivals = sum(tops[c.option] > best.objective for c in order[number:])
@@ -147,6 +150,21 @@ def solve_question(question: Question) -> Best:
     if best.flows is None or best.bound - best.objective > question.gap * abs(best.bound):
         best = _with_simple(question, best)
     return best
+
+
+def _apart(question: Question) -> Best:
+    """Where filters may share many hosts, the best deployment in which they do not, which is found more easily."""
+    problem = question.problem
+    large = any(case.integers > DIRECT for case in question.cases)
+    if not (problem.several_per_host and large) or question.weights.spare > 0:
+        return Best()
+    apart = replace(problem, several_per_host=False)
+    try:
+        alone = ask(apart, seconds=APART_SHARE * question.seconds, gap=question.gap, tell=question.tell)
+    except NoPlan:
+        return Best()
+    best = solve_question(alone)
+    return Best(best.flows, best.objective, form=best.form)
 
 
 def _relax_all(question: Question, end: float) -> dict[int, Relaxed]:
