@@ -3,7 +3,7 @@
 python -m bench.solvers sources [N]          N = 200 problems with several sources: lpsched against each source alone
                                              and against the simple rules (about 2 minutes)
 python -m bench.solvers more [N]             N = 1,000 problems with one source, host or link more, or more time
-                                             (about 25 minutes)
+                                             (about 45 minutes)
 python -m bench.solvers hosts                10,000 different hosts through the command with its default time (about
                                              8 minutes)
 python -m bench.solvers whatif-deploy [N]    N = 100 what-if questions against the changed problem solved from scratch
