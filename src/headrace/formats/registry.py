@@ -94,6 +94,10 @@ def detect(spec: str | Path) -> Format:
             if found.matches(path):
                 return found
             continue
+        if found.name == "csv" and found.matches(
+            path
+        ):  # also without a header, so that the error is about CSV
+            return found
         if head is None:
             head = read_head(spec).removeprefix(b"\xef\xbb\xbf").lstrip()
         if found.sniff(head):
