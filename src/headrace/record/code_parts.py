@@ -206,7 +206,7 @@ class _Walk:
     def _named(self, value: FunctionType | type) -> str:
         """The name of a function or class; one of the user's own files becomes a part."""
         name = f"{value.__module__}.{value.__qualname__}"
-        if is_installed(value.__module__):
+        if _is_elsewhere(value):
             return name
         if id(value) in self.seen:
             return self.seen[id(value)]
@@ -346,6 +346,14 @@ def is_installed(name: str | None) -> bool:
     return file in ("built-in", "frozen") or str(file).startswith(_installed())
 
 
+def _is_elsewhere(value: FunctionType | type) -> bool:
+    """Whether a function or class is not the user's own: for a function the file that its code was made from counts."""
+    if isinstance(value, FunctionType):
+        file = value.__code__.co_filename
+        return file.startswith((*_installed(), "<frozen"))
+    return is_installed(value.__module__)
+
+
 def _found(name: str) -> str | None:
     import importlib.util
 
@@ -359,7 +367,7 @@ def _found(name: str) -> str | None:
 @functools.cache
 def _installed() -> tuple[str, ...]:
     paths = (sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    return tuple(path + os.sep for path in paths)
+    return (*(path + os.sep for path in paths), str(pathlib.Path(__file__).parents[1]) + os.sep)
 
 
 def accepts(body: Any, arguments: int, keyword: str = "") -> str:
