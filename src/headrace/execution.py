@@ -459,8 +459,18 @@ def _memory(program: Program, platform: Platform, cluster: Cluster) -> Constrain
     return memory_constraints(program, platform, memory)
 
 
-def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Plan | None, Platform]:
-    """The scheduler's name, the plan that a run would start with, and its platform; no local worker is started."""
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """The plan that a run would start with, and what it is based on."""
+
+    scheduler: str
+    plan: Plan | None
+    platform: Platform
+    learned: Learned
+
+
+def first_plan(program: Program, wishes: Wishes, book: Record) -> Forecast:
+    """The plan that a run would start with; no local worker is started."""
     local = wishes.on == "local"
     with nullcontext() if local else _cluster(wishes) as cluster:
         known = book if wishes.learn else None
@@ -478,7 +488,7 @@ def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Pla
         plan, _, name, _ = _policy(
             wishes.scheduler, learned.graph, planning, wishes.rules, wishes.when_impossible
         )
-        return name, plan, planning
+        return Forecast(name, plan, planning, learned)
 
 
 def _rules(given: Rules | None) -> RuleSet | None:
