@@ -203,6 +203,7 @@ def run(
     """
     from headrace.record import Record
     from headrace.record.launch import Launch
+    from headrace.record.reuse import note_program
 
     wishes = wishes_of(
         on=on,
@@ -222,7 +223,9 @@ def run(
         launch = Launch.of(program, source, wishes.stored()).text()
 
         def begin(graph: Graph, platform: Platform, name: str, plan: Plan | None) -> RunRecord:
-            return book.begin(program.name, graph, platform, name, plan, launch=launch)
+            entry = book.begin(program.name, graph, platform, name, plan, launch=launch)
+            note_program(book, entry.id, program, Path())
+            return entry
 
         return carry_out(program, wishes, book, begin, Listeners(observe, planned, say))
 

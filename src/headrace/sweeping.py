@@ -23,7 +23,7 @@ from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.runtime.kept_files import Kept
 from headrace.runtime.remaining import Remaining, remaining_program
-from headrace.runtime.run_policy import with_fields
+from headrace.runtime.run_policy import RunPolicy, with_fields
 
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
@@ -153,7 +153,8 @@ def sweep(
     from headrace.record import Record
 
     output = more.pop("output", ".")
-    policy = with_fields(more.pop("policy", None), {n: more.pop(n) for n in list(more) if n in _POLICY})
+    kept = more.pop("policy", None) or RunPolicy(keep="all")
+    policy = with_fields(kept, {n: more.pop(n) for n in list(more) if n in _POLICY})
     wishes = wishes_of(on=on, output=output, policy=policy, **more)
     with Record.open(None if record is None else Path(record)) as book:
         prepared = prepare(file, book, commands=allow_commands, say=say)

@@ -10,16 +10,22 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.model.program import Program
 from headrace.record.code_parts import Code, Part
 from headrace.record.database import Database
-from headrace.record.task_identity import TaskFacts
+from headrace.record.task_identity import TaskFacts, program_identities
 from headrace.runtime.kept_files import Kept
 
 if TYPE_CHECKING:
     from headrace.record.store import Record
 
+MOST_TASKS = 20_000
+"""Larger programs are not noted."""
+LARGEST_INPUT = 1 << 28
+"""Bytes of an input that is read to note a program."""
 _MAX_BYTES = 64_000_000
 _AT_ONCE = 500
 _TABLES = (
@@ -73,6 +79,18 @@ def note_identities(
             connection,
             "INSERT OR IGNORE INTO task_codes VALUES (?, ?)",
             ((digest, _packed(code)) for digest, code in codes.items()),
+        )
+
+
+def note_program(record: Record, run: str, program: Program, base: Path) -> None:
+    """Record the identities of a program that runs as it is, so that experiments can use what it makes.
+
+    Large programs and those with large inputs are left out: it would take longer than it is worth.
+    """
+    if len(program.tasks) <= MOST_TASKS:
+        found = program_identities(program, base, largest=LARGEST_INPUT)
+        note_identities(
+            record, run, found.tasks.values(), {i: found.items[i] for i in program.producer}, found.codes
         )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -108,8 +109,11 @@ def unwrapped(body: Any) -> tuple[Any, dict[str, Any]]:
     return body, keywords
 
 
-def input_digest(item: Data, base: Path, contents: bool = True) -> str:
-    """The digest of an input: of a file its name and contents, of a URL its text, of a value the value. O(bytes)."""
+def input_digest(item: Data, base: Path, contents: bool = True, largest: float = math.inf) -> str:
+    """The digest of an input: of a file its name and contents, of a URL its text, of a value the value. O(bytes).
+
+    A file of more than `largest` bytes is not read, and like no other.
+    """
     if item.path is None or item.value is not None:
         try:
             return digest_of(["value", value_digest(item.value)])
@@ -122,6 +126,8 @@ def input_digest(item: Data, base: Path, contents: bool = True) -> str:
         return digest_of(["path", str(path)])
     try:
         tree = scan(path)
+        if tree.size > largest:
+            return f"unknown {secrets.token_hex(16)}"
         executable = [str(entry.executable) for entry in tree.entries[:1]]
         return digest_of(["file", path.name, *executable, checksum_of_tree(path, tree)])
     except OSError as error:
@@ -216,7 +222,9 @@ class ProgramIdentities:
     codes: Mapping[str, Code]
 
 
-def program_identities(program: Program, base: Path, declared: Declared | None = None) -> ProgramIdentities:
+def program_identities(
+    program: Program, base: Path, declared: Declared | None = None, largest: float = math.inf
+) -> ProgramIdentities:
     """The identities of a program that runs as it is: O(tasks + reads + bytes of inputs).
 
     >>> program = Program()
@@ -230,7 +238,7 @@ def program_identities(program: Program, base: Path, declared: Declared | None =
     """
     declared = declared or Declared()
     known, numbers = Bodies(), ordinals(program)
-    items = {item.name: input_digest(item, base) for item in program.inputs()}
+    items = {item.name: input_digest(item, base, largest=largest) for item in program.inputs()}
     facts: dict[str, TaskFacts] = {}
     names = list(program.tasks)
     for t in program.graph.order.tolist():
