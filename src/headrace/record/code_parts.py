@@ -226,6 +226,7 @@ class _Walk:
         lines = list(self.lines(value))
         if not isinstance(value, FunctionType | type | ModuleType):
             self.parts[kind, name] = Part(kind, name, digest_of(lines), repr(value)[:_SHOWN])
+            return f"{kind} {name}"
         return f"{name}: {lines[0]}"
 
     def _function(self, function: FunctionType, name: str) -> Iterator[str]:
