@@ -19,8 +19,8 @@ from headrace.formats.experiment_toml import read_experiment
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
-from headrace.record.executions import makespan_ratios
 from headrace.record.queries import mean_outputs
+from headrace.record.run_reports import makespan_ratios
 from headrace.runtime.remaining import remaining_program
 
 if TYPE_CHECKING:

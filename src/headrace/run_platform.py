@@ -14,6 +14,7 @@ from headrace.model.units import plural, show_time
 from headrace.predict.learning import Learned
 from headrace.predict.links import later, refine_links
 from headrace.predict.overheads import with_task_overhead
+from headrace.record.run_reports import FIGURES_ONLY
 
 if TYPE_CHECKING:
     from headrace.record import Record
@@ -90,7 +91,7 @@ def described_sources(sources: Sources, learned: Learned) -> Sources:
     left = tasks - learned.same_task - learned.by_kind
     if left and parts:
         parts.append(f"{left} from the program's figures")
-    return replace(sources, run_times=", ".join(parts) or "the program's figures")
+    return replace(sources, run_times=", ".join(parts) or FIGURES_ONLY)
 
 
 def with_overheads(given: RunPlatform, learned: Learned, record: Record | None) -> RunPlatform:

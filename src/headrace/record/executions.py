@@ -195,15 +195,3 @@ def _parameters(database: Database, run: str) -> dict[str, TaskParameters]:
     except (zlib.error, ValueError, TypeError, AttributeError) as error:
         raise database.broken(f"the parameters of run {run} cannot be read: {error}") from None
 
-
-def makespan_ratios(record: Record, platform: str, newest: int = 20) -> list[float]:
-    """Makespan over planned makespan of the newest complete runs on a platform, oldest first.
-
-    Those of the latest runs say how far the next plan may be off. O(newest * plan).
-    """
-    rows = record.database.rows(
-        "SELECT r.makespan, (SELECT max(p.finish) FROM plans p WHERE p.run = r.id) FROM runs r"
-        " WHERE r.status = 'done' AND r.platform = ? AND r.makespan > 0 ORDER BY r.started DESC, r.id DESC LIMIT ?",
-        (platform, newest),
-    )
-    return [float(took) / float(planned) for took, planned in reversed(rows) if planned]
