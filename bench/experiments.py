@@ -1,7 +1,7 @@
 """The bars of experiments: python -m bench.experiments mutations|flips|kills|quotes|overhead|merge.
 
-On two quiet cores: mutations 6 minutes, flips 2, kills 25, quotes 6, overhead 1, merge half a minute. `--count` makes each
-shorter or longer.
+On two quiet cores: mutations 6 minutes, flips 2, kills 25, quotes 6, overhead 1, merge half a minute. `--count` makes
+each shorter or longer.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def ending(x):
 def unused(x):
     return x
 '''
-TOML = '''name = "case"
+TOML = """name = "case"
 program = "case.py:program"
 [replace.data]
 with = ["data_a.bin", "data_b.bin"]
@@ -100,7 +100,7 @@ with = ["data_a.bin", "data_b.bin"]
 with = ["case.py:first", "case.py:second"]
 [set.first]
 scale = [1, 2, 3]
-'''
+"""
 FILES = {"case.py": MAIN, "steps_of_case.py": STEPS, "case.toml": TOML, "other.py": "VALUE = 1\n"}
 
 

@@ -15,7 +15,14 @@ CHANGES = (
     "code", "constant", "called function", "other file", "input byte", "parameter", "order of arguments", "default",
     "global constant", "package version", "class", "bound value",
 )  # fmt: skip
-HARMLESS = ("comment", "formatting", "unrelated function", "unused file", "docstring", "unused function beside")
+HARMLESS = (
+    "comment",
+    "formatting",
+    "unrelated function",
+    "unused file",
+    "docstring",
+    "unused function beside",
+)
 
 
 @dataclass
@@ -56,7 +63,10 @@ def _one(folder: Path, cluster: Cluster, rng: random.Random, counts: Counts, num
     case = folder / "case"
     _package(folder, "1.0")
     (case / "data_a.bin").unlink(missing_ok=True)
-    file = write_case(case, {"case.toml": FILES["case.toml"].replace("[replace.data]", 'packages = ["casepkg"]\n[replace.data]')})
+    file = write_case(
+        case,
+        {"case.toml": FILES["case.toml"].replace("[replace.data]", 'packages = ["casepkg"]\n[replace.data]')},
+    )
     base, before = _sweep(file, home, cluster), truth(file)
     what = HARMLESS[number % len(HARMLESS)]
     write_case(case, _harmless(what, rng) | {"case.toml": file.read_text()})
@@ -73,7 +83,11 @@ def _one(folder: Path, cluster: Cluster, rng: random.Random, counts: Counts, num
     counts.changed += 1
     if what != "package version":
         assert truth(file) != before, f"{what} has changed nothing"
-    stale = done.reused > 0 if what == "package version" and done.tasks == base.tasks else recorded(home) != truth(file)
+    stale = (
+        done.reused > 0
+        if what == "package version" and done.tasks == base.tasks
+        else recorded(home) != truth(file)
+    )
     if stale:
         counts.stale += 1
         counts.wrong.append(f"stale after {what}")
@@ -113,18 +127,28 @@ def _changed(what: str, rng: random.Random, case: Path, folder: Path) -> dict[st
         case "parameter":
             return {"case.toml": (case / "case.toml").read_text().replace("[1, 2, 3]", f"[1, {n}, 3]")}
         case "order of arguments":
-            new = rng.choice(["inputs=[two, one, three]", "inputs=[three, two, one]", "inputs=[one, three, two]"])
+            new = rng.choice(
+                ["inputs=[two, one, three]", "inputs=[three, two, one]", "inputs=[one, three, two]"]
+            )
             return {"case.py": main.replace("inputs=[one, two, three]", new)}
         case "default":
             return {"case.py": main.replace("shift=3", f"shift={n}")}
         case "global constant":
-            old, new = rng.choice([("OFFSET = 17", f"OFFSET = {n}"), ('"a": 3', f'"a": {n}'), ("[5, 7]", f"[5, {n}]")])
+            old, new = rng.choice(
+                [("OFFSET = 17", f"OFFSET = {n}"), ('"a": 3', f'"a": {n}'), ("[5, 7]", f"[5, {n}]")]
+            )
             return {"case.py": main.replace(old, new)}
         case "package version":
             _package(folder, str(n))
             return {}
         case "class":
-            old, new = rng.choice([("weight = 29", f"weight = {n}"), ("Third(37)", f"Third({n})"), ("(x, self.weight,", f"(x, {n},")])
+            old, new = rng.choice(
+                [
+                    ("weight = 29", f"weight = {n}"),
+                    ("Third(37)", f"Third({n})"),
+                    ("(x, self.weight,", f"(x, {n},"),
+                ]
+            )
             return {"case.py": main.replace(old, new)}
         case "bound value":
             return {"case.py": main.replace("scale=5)", f"scale={n})").replace("value=31", f"value={n}")}
@@ -137,11 +161,17 @@ def _harmless(what: str, rng: random.Random) -> dict[str, str]:
     match what:
         case "comment":
             lines = main.splitlines(keepends=True)
-            at = rng.choice([k for k, line in enumerate(lines) if line.startswith(("def ", "OFFSET", "class "))])
+            at = rng.choice(
+                [k for k, line in enumerate(lines) if line.startswith(("def ", "OFFSET", "class "))]
+            )
             return {"case.py": "".join([*lines[:at], f"# note {n}\n", *lines[at:]])}
         case "formatting":
             old, new = rng.choice(
-                [("mixed(a, b, c)", "mixed(\n        a,  b,\n        c)"), ("(x, scale)", "( x,scale )"), ("\n\n\n", "\n\n\n\n\n")]
+                [
+                    ("mixed(a, b, c)", "mixed(\n        a,  b,\n        c)"),
+                    ("(x, scale)", "( x,scale )"),
+                    ("\n\n\n", "\n\n\n\n\n"),
+                ]
             )
             return {"case.py": main.replace(old, new)}
         case "unrelated function":

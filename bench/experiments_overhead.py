@@ -12,7 +12,7 @@ from pathlib import Path
 from headrace.runtime.cluster import Cluster, open_local
 from headrace.sweeping import sweep
 
-_PROGRAM = '''import headrace as hr
+_PROGRAM = """import headrace as hr
 
 
 def nothing(x, n=0):
@@ -22,8 +22,8 @@ def nothing(x, n=0):
 program = hr.Program("idle")
 x = program.input("x", value=1)
 made = program.task(nothing, inputs=[x], outputs=["made"], name="work", work=0.0001)
-'''
-_CHAIN = '''import headrace as hr
+"""
+_CHAIN = """import headrace as hr
 
 
 def step(x, n=0):
@@ -34,7 +34,7 @@ program = hr.Program("chain")
 item = program.input("x", value=1)
 for k in range(10):
     item = program.task(step, inputs=[item], outputs=[f"o{k}"], name=f"t{k}")
-'''
+"""
 
 
 @dataclass
@@ -117,7 +117,13 @@ def merging(folder: Path, points: int) -> str:
     )
     lines = []
     for name in ("prefixes", "none"):
-        argv = [sys.executable, "-m", "bench.experiments_overhead", str(folder / f"{name}.toml"), str(folder / "home")]
+        argv = [
+            sys.executable,
+            "-m",
+            "bench.experiments_overhead",
+            str(folder / f"{name}.toml"),
+            str(folder / "home"),
+        ]
         lines.append(subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip())
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from headrace.quoting import quote
 from headrace.sweeping import sweep
 
-_PROGRAM = '''import time
+_PROGRAM = """import time
 
 import headrace as hr
 
@@ -34,14 +34,14 @@ x = program.input("x", value=1)
 data = program.task(prepare, inputs=[x], outputs=["data"], name="prepare")
 made = program.task(work, inputs=[data], outputs=["made"], name="work")
 score = program.task(judge, inputs=[made], outputs=["score"], name="judge")
-'''
-_TOML = '''name = "timed"
+"""
+_TOML = """name = "timed"
 program = "timed.py:program"
 [replace.x]
 with = {inputs}
 [set.work]
 n = {numbers}
-'''
+"""
 _SPEEDS = (None, [2.0, 1.0], [4.0, 2.0, 1.0, 1.0])
 
 
@@ -57,10 +57,14 @@ class Quotes:
 
     def __str__(self) -> str:
         lines = [
-            f"  quoted {middle:.2f} s ({low:.2f} to {high:.2f}), real {real:.2f} s{'' if low <= real <= high else '  *'}"
+            f"  quoted {middle:.2f} s ({low:.2f} to {high:.2f}), real {real:.2f} s{_mark(low <= real <= high)}"
             for low, middle, high, real in self.rows
         ]
         return "\n".join([*lines, f"{self.inside} of {len(self.rows)} real times are in the quoted interval"])
+
+
+def _mark(inside: bool) -> str:
+    return "" if inside else "  *"
 
 
 def quotes(folder: Path, count: int, seed: int) -> Quotes:

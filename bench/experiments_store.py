@@ -37,7 +37,7 @@ class Flips:
 
 
 def flips(folder: Path, wanted: int, seed: int) -> Flips:
-    """Flip bits in the results of an experiment, small ones and files, and execute it again, until there were enough."""
+    """Flip bits in the results of an experiment, small ones and files, and execute it again."""
     file = _with_large_results(write_case(folder / "case"))
     home = folder / "home"
     expected = truth(file)
@@ -61,7 +61,10 @@ def _with_large_results(file: Path) -> Path:
     """The case with a second result of each combination that is kept as a file."""
     more = 'many = program.task(large, inputs=[one], outputs=["many"], name="large")\n'
     text = (file.parent / "case.py").read_text()
-    text = text.replace("def unrelated", "def large(x):\n    return bytes(range(256)) * 40 + str(x).encode()\n\n\ndef unrelated")
+    text = text.replace(
+        "def unrelated",
+        "def large(x):\n    return bytes(range(256)) * 40 + str(x).encode()\n\n\ndef unrelated",
+    )
     (file.parent / "case.py").write_text(text + more)
     return file
 
@@ -136,7 +139,9 @@ def kills(folder: Path, wanted: int, seed: int) -> Kills:
 
 def _slow(file: Path) -> Path:
     text = (file.parent / "case.py").read_text()
-    text = text.replace('    """A number that changes', '    __import__("time").sleep(0.02)\n    """A number that changes')
+    text = text.replace(
+        '    """A number that changes', '    __import__("time").sleep(0.02)\n    """A number that changes'
+    )
     (file.parent / "case.py").write_text(text)
     toml = file.read_text().replace("[1, 2, 3]", "{ from = 1, to = 20, steps = 20 }")
     file.write_text(toml)

@@ -71,7 +71,9 @@ def table(
     condition = parse_condition(where, "--where")
     require_columns(condition, found.columns, "--where")
     flags = select(condition, {name: [row[name] for row in found.rows] for name in found.columns})
-    return replace(found, rows=[row for row, wanted in zip(found.rows, flags.tolist(), strict=True) if wanted])
+    return replace(
+        found, rows=[row for row, wanted in zip(found.rows, flags.tolist(), strict=True) if wanted]
+    )
 
 
 @dataclass(frozen=True)

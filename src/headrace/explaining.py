@@ -132,7 +132,8 @@ def _recorded(book: Book, name: str, numbers: list[int]) -> dict[str, Noted]:
     """Each task of an experiment as it was recorded last."""
     marks = ",".join("?" * len(numbers))
     rows = book.database.rows(
-        f"SELECT task, identity FROM experiment_tasks WHERE experiment IN ({marks}) ORDER BY experiment", numbers
+        f"SELECT task, identity FROM experiment_tasks WHERE experiment IN ({marks}) ORDER BY experiment",
+        numbers,
     )
     found: dict[str, Noted] = {}
     for task, identity in dict(rows).items():
@@ -146,7 +147,8 @@ def _of_run(book: Book, run: str) -> dict[str, Noted]:
     found = {noted.facts.task: noted for noted in noted_of_run(book, run)}
     if not found:
         raise UsageError(
-            f"nothing is noted of the tasks of run {run}", hint="an older Headrace has recorded it, or it is large"
+            f"nothing is noted of the tasks of run {run}",
+            hint="an older Headrace has recorded it, or it is large",
         )
     return found
 
@@ -164,7 +166,8 @@ def _matching(pattern: str, facts: Mapping[str, TaskFacts]) -> list[str]:
             found.append(name)
     if not found:
         raise UsageError(
-            f"there is no task {pattern[:80]!r}", hint=f"one of {', '.join(repr(n) for n in list(facts)[:5])}, ..."
+            f"there is no task {pattern[:80]!r}",
+            hint=f"one of {', '.join(repr(n) for n in list(facts)[:5])}, ...",
         )
     if head not in {facts[name].base for name in found}:  # a label: the task that it was given to
         own = [n for n in found if str(facts[n].labels.get(facts[n].base)) == head]
@@ -182,7 +185,9 @@ def _explain(book: Book, task: str, now: Now | None, then: Mapping[str, Noted]) 
     kept = _kept_answer(book, task, facts.identity, now.outputs[task])
     if kept is not None:
         return kept
-    return Answer(task, "must run", tuple(dict.fromkeys(_reasons(book, task, now, then, 0))), _ran(book, facts.identity))
+    return Answer(
+        task, "must run", tuple(dict.fromkeys(_reasons(book, task, now, then, 0))), _ran(book, facts.identity)
+    )
 
 
 def _kept_answer(book: Book, task: str, identity: str, outputs: int) -> Answer | None:
@@ -322,4 +327,5 @@ def _part_change(key: tuple[str, str], was: Part | None, is_: Part | None) -> st
         return f"{called} changed"
     file, _, first = is_.place.rpartition(":")
     line = change.line + int(first or 1) - 1 if kind == "code" else change.line
-    return f"{called} changed: {Path(file).name}, line {line}: {change.before or '(nothing)'} -> {change.after or '(nothing)'}"
+    lines = f"{change.before or '(nothing)'} -> {change.after or '(nothing)'}"
+    return f"{called} changed: {Path(file).name}, line {line}: {lines}"

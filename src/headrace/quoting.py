@@ -179,9 +179,7 @@ def _counts(program: Program) -> dict[str, int]:
     return counts
 
 
-def _interval(
-    times: Any, known: float, platform: str, book: Record
-) -> tuple[float, float, float, str]:
+def _interval(times: Any, known: float, platform: str, book: Record) -> tuple[float, float, float, str]:
     """Percentiles of the time: those of replays, widened by how far earlier runs were from their plans.
 
     `known` is the share of run times that come from history.

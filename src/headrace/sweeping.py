@@ -85,15 +85,15 @@ def prepare(
     merged = merge(bind(read_experiment(file), commands=commands))
     if len(merged.identities) > MOST_TASKS:
         raise UsageError(
-            f"{len(merged.identities)} distinct tasks", where=str(file), hint=f"at most {MOST_TASKS}: split it"
+            f"{len(merged.identities)} distinct tasks",
+            where=str(file),
+            hint=f"at most {MOST_TASKS}: split it",
         )
     built = merged_program(merged)
     return with_kept(merged, built, book, say)
 
 
-def with_kept(
-    merged: Merged, built: MergedProgram, book: Record, say: Callable[[str], None]
-) -> Prepared:
+def with_kept(merged: Merged, built: MergedProgram, book: Record, say: Callable[[str], None]) -> Prepared:
     """Find what is kept of a merged program; values are verified only if they are needed."""
     from headrace.record.reuse import find_kept, intact_kept
 
@@ -194,7 +194,7 @@ def _note(prepared: Prepared, book: Record) -> int:
 
     merged, built = prepared.merged, prepared.built
     reused = set(prepared.reused)
-    source = {task: "" for task in built.facts}
+    source = dict.fromkeys(built.facts, "")
     for item, kept in prepared.kept.items():
         task = built.program.producer[item]
         if task in reused:

@@ -13,7 +13,9 @@ from headrace.record.forgetting import delete, plan_forgetting
 
 
 def forget(
-    target: Annotated[str, typer.Argument(metavar="EXPERIMENT|RUN", help="An experiment's name, or a run's id.")],
+    target: Annotated[
+        str, typer.Argument(metavar="EXPERIMENT|RUN", help="An experiment's name, or a run's id.")
+    ],
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -14,17 +14,23 @@ from headrace.record.forgetting import Deletion, delete, plan_keeping
 from headrace.record.identity import time_stamp
 
 _SHOWN = 50
-YesOption = Annotated[bool, typer.Option("--yes", help="Delete; without it, only list what would be deleted.")]
+YesOption = Annotated[
+    bool, typer.Option("--yes", help="Delete; without it, only list what would be deleted.")
+]
 
 
 def keep(
     older_than: Annotated[
         str | None,
-        typer.Option("--older-than", metavar="TIME", help="Delete what was not used for so long, such as 30d."),
+        typer.Option(
+            "--older-than", metavar="TIME", help="Delete what was not used for so long, such as 30d."
+        ),
     ] = None,
     size: Annotated[
         str | None,
-        typer.Option("--size", metavar="SIZE", help="Delete what was used least recently, down to this size."),
+        typer.Option(
+            "--size", metavar="SIZE", help="Delete what was used least recently, down to this size."
+        ),
     ] = None,
     yes: YesOption = False,
     as_json: JsonOption = False,
@@ -45,7 +51,10 @@ def show_deletion(deletion: Deletion, done: bool, as_json: bool) -> None:
         print_json(
             {
                 "deleted": done,
-                "values": [{"run": v.run, "item": v.item, "bytes": v.size, "result": v.result} for v in deletion.values],
+                "values": [
+                    {"run": v.run, "item": v.item, "bytes": v.size, "result": v.result}
+                    for v in deletion.values
+                ],
                 "bytes": deletion.size,
                 "needed": [{"run": v.run, "item": v.item} for v in deletion.needed],
                 "left": deletion.left,

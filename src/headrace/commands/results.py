@@ -27,7 +27,9 @@ def results(
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(metavar="CONDITION", help="Only these rows, such as \"detect = 'canny' and sigma < 1\"."),
+        typer.Option(
+            metavar="CONDITION", help="Only these rows, such as \"detect = 'canny' and sigma < 1\"."
+        ),
     ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print comma-separated values.")] = False,
     parquet: Annotated[
@@ -84,7 +86,9 @@ def _of_experiment(
     target = output or (Path(f"{experiment}.svg") if plot else None)
     require_outputs(target, parquet)
     if parquet is not None and find_spec("pyarrow") is None:
-        raise UsageError("--parquet needs pyarrow, which is not installed", hint="pip install pyarrow, or use --csv")
+        raise UsageError(
+            "--parquet needs pyarrow, which is not installed", hint="pip install pyarrow, or use --csv"
+        )
     found = table(experiment, where=where, say=lambda text: typer.echo(text, err=True))
     if plot is not None and target is not None:
         from headrace.report.curves import write_curves
@@ -109,7 +113,8 @@ def _list(as_json: bool, as_csv: bool) -> None:
 
     columns = ["experiment", "started", "combinations", "tasks alone", "distinct tasks", "reused", "run"]
     listed: list[list[Any]] = [
-        [row.name, time_stamp(row.started), row.points, row.alone, row.tasks, row.reused, row.run] for row in rows
+        [row.name, time_stamp(row.started), row.points, row.alone, row.tasks, row.reused, row.run]
+        for row in rows
     ]
     if as_json:
         print_json({"experiments": [dict(zip(columns, row, strict=True)) for row in listed]})

@@ -70,7 +70,9 @@ class _Shown:
         """An experiment begins."""
         self.points, self.tasks = points, points.tasks
         self.bar.update(self.line, total=max(1, points.tasks))
-        self.say(f"{points.complete} of {points.points} combinations are complete, {points.tasks} tasks to run")
+        self.say(
+            f"{points.complete} of {points.points} combinations are complete, {points.tasks} tasks to run"
+        )
 
     def left(self, number: int) -> None:
         """A run is resumed, and so many tasks are left."""

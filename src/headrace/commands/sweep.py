@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headrace.commands.console import file_rows, print_json, print_table, progress, require_outputs, results_beside
+from headrace.commands.console import (
+    file_rows,
+    print_json,
+    print_table,
+    progress,
+    require_outputs,
+    results_beside,
+)
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, Pictures, draw_plan, read_rule_file
 from headrace.commands.run import parse_speeds
@@ -132,7 +139,9 @@ def sweep(
     if options.rules is None and options.when_impossible != SweepOptions().when_impossible:
         raise UsageError("--when-impossible has no effect without rules", hint="add --rules FILE")
     if not options.quote and any(pictures.files):
-        raise UsageError("--gantt and --trace need --quote", hint="draw the run: headrace runs last --gantt FILE")
+        raise UsageError(
+            "--gantt and --trace need --quote", hint="draw the run: headrace runs last --gantt FILE"
+        )
     if options.quote:
         _quote(experiment, options, pictures, as_json)
         return

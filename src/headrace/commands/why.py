@@ -17,7 +17,8 @@ def why(
         str, typer.Argument(metavar="EXPERIMENT|RUN", help="An experiment's name, a run's id, or `last`.")
     ],
     task: Annotated[
-        str, typer.Argument(metavar="TASK", help="The task's name, or NAME@LABEL,LABEL such as canny@region_b.")
+        str,
+        typer.Argument(metavar="TASK", help="The task's name, or NAME@LABEL,LABEL such as canny@region_b."),
     ],
     as_json: JsonOption = False,
 ) -> None:

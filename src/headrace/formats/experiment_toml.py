@@ -23,7 +23,18 @@ MAX_SUBSTITUTED = 1_000
 """Tasks, inputs and parameters that are varied."""
 Mode: TypeAlias = Literal["product", "zip", "groups"]
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,120}\Z")
-_TOP = ["name", "program", "replace", "set", "combine", "sweep", "packages", "environment", "versions", "platform"]
+_TOP = [
+    "name",
+    "program",
+    "replace",
+    "set",
+    "combine",
+    "sweep",
+    "packages",
+    "environment",
+    "versions",
+    "platform",
+]
 _SWEEP = ["name", "command", "inputs", "outputs", "stdout", "work", "results"]
 
 
@@ -141,7 +152,9 @@ def _tables(top: Table, key: str) -> list[tuple[str, Table]]:
         if not isinstance(of, dict) or not of:
             raise top.with_values({}, where).wrong(f"is {shorten(of)}", f"write a table: [{key}.NAME]")
         if not _NAME.match(target):
-            raise top.with_values({}, where).wrong("the name cannot be used", "name a task, input or parameter")
+            raise top.with_values({}, where).wrong(
+                "the name cannot be used", "name a task, input or parameter"
+            )
         found.append((target, top.with_values(of, where)))
     return found
 
@@ -153,15 +166,21 @@ def _combine(top: Table) -> tuple[Mode, tuple[tuple[str, ...], ...], tuple[str, 
     if mode not in ("product", "zip", "groups"):
         raise combine.bad_value("mode", mode, "use product, zip or groups")
     if (mode == "groups") != ("groups" in combine.values):
-        raise combine.wrong(f"mode is {mode}", 'give mode = "groups" and groups = [["a"], ["b", "c"]] together')
+        raise combine.wrong(
+            f"mode is {mode}", 'give mode = "groups" and groups = [["a"], ["b", "c"]] together'
+        )
     groups = combine.values.get("groups", [])
     listed = isinstance(groups, list) and all(isinstance(group, list) and group for group in groups)
     if not listed or not all(isinstance(name, str) for group in groups for name in group):
-        raise combine.bad_value("groups", groups, 'give lists of names, such as [["image"], ["detect", "sigma"]]')
+        raise combine.bad_value(
+            "groups", groups, 'give lists of names, such as [["image"], ["detect", "sigma"]]'
+        )
     excepted = combine.values.get("except", [])
     excepted = [excepted] if isinstance(excepted, str) else excepted
     if not isinstance(excepted, list) or not all(isinstance(text, str) for text in excepted):
-        raise combine.bad_value("except", excepted, "give a condition, such as \"detect = 'sobel' and sigma > 1\"")
+        raise combine.bad_value(
+            "except", excepted, "give a condition, such as \"detect = 'sobel' and sigma > 1\""
+        )
     modes: dict[str, Mode] = {"product": "product", "zip": "zip", "groups": "groups"}
     return modes[mode], tuple(tuple(group) for group in groups), tuple(excepted)
 

@@ -234,9 +234,7 @@ class _Walk:
         spec = function.__code__
         defaults = function.__defaults__ or ()
         positional = spec.co_varnames[: spec.co_argcount]
-        for parameter, value in zip(
-            positional[len(positional) - len(defaults) :], defaults, strict=True
-        ):
+        for parameter, value in zip(positional[len(positional) - len(defaults) :], defaults, strict=True):
             yield self._value("default", f"{name}({parameter})", value)
         for parameter, value in sorted((function.__kwdefaults__ or {}).items()):
             yield self._value("default", f"{name}({parameter})", value)
@@ -296,7 +294,9 @@ class _Walk:
 
     def _code_lines(self, code: CodeType) -> Iterator[str]:
         """The instructions with what they refer to; numbers of constants and lines do not count."""
-        yield " ".join((str(code.co_argcount), str(code.co_kwonlyargcount), *code.co_varnames, *code.co_freevars))
+        yield " ".join(
+            (str(code.co_argcount), str(code.co_kwonlyargcount), *code.co_varnames, *code.co_freevars)
+        )
         for step in dis.get_instructions(code):
             if step.opname in _CONSTANT and not isinstance(step.argval, str):
                 constant = step.argval

@@ -67,7 +67,9 @@ def changed_line(before: str, after: str) -> SourceChange | None:
     SourceChange(line=3, before='return x + 1', after='return x + 2')
     """
     old, new = _statements(before), _statements(after)
-    matcher = difflib.SequenceMatcher(None, [text for text, _ in old], [text for text, _ in new], autojunk=False)
+    matcher = difflib.SequenceMatcher(
+        None, [text for text, _ in old], [text for text, _ in new], autojunk=False
+    )
     for what, a, b, c, d in matcher.get_opcodes():
         if what != "equal":
             line = new[c][1] if c < len(new) else (new[-1][1] if new else 1)

@@ -194,4 +194,3 @@ def _parameters(database: Database, run: str) -> dict[str, TaskParameters]:
         }
     except (zlib.error, ValueError, TypeError, AttributeError) as error:
         raise database.broken(f"the parameters of run {run} cannot be read: {error}") from None
-

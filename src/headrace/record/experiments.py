@@ -129,9 +129,15 @@ def experiments(record: Record, name: str | None = None) -> list[ExperimentRow]:
     chosen = database.rows(f"{query} WHERE name = ? ORDER BY id", (name,)) if name else None
     rows = database.rows(f"{query} ORDER BY id") if chosen is None else chosen
     try:
-        return [ExperimentRow(*row[:9], tuple(map(str, json.loads(row[9])))) for row in rows]
+        return [_row(row) for row in rows]
     except (ValueError, TypeError) as error:
         raise database.broken(f"the record contains an invalid row: {error}") from None
+
+
+def _row(row: tuple[Any, ...]) -> ExperimentRow:
+    number, name, file, started, run, points, alone, tasks, reused, parameters = row
+    known = tuple(map(str, json.loads(parameters)))
+    return ExperimentRow(number, name, file, started, run, points, alone, tasks, reused, known)
 
 
 def latest(record: Record, name: str) -> ExperimentRow:
@@ -147,9 +153,7 @@ def latest(record: Record, name: str) -> ExperimentRow:
     return found[-1]
 
 
-def fill_values(
-    record: Record, experiment: int, say: Callable[[str], None] = lambda text: None
-) -> None:
+def fill_values(record: Record, experiment: int, say: Callable[[str], None] = lambda text: None) -> None:
     """Note the values of results that are kept and have none yet: O(new results), each verified as it is read."""
     database = with_tables(record)
     wanted = [

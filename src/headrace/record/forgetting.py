@@ -65,9 +65,7 @@ def stored_values(record: Record) -> list[Stored]:
     alive = {run for (run,) in database.rows("SELECT id FROM runs WHERE status = 'running'")}
     used: dict[str, float] = {}
     busy: set[str] = set()
-    query = (
-        "SELECT t.identity, e.started, e.run FROM experiment_tasks t JOIN experiments e ON e.id = t.experiment"
-    )
+    query = "SELECT t.identity, e.started, e.run FROM experiment_tasks t JOIN experiments e ON e.id = t.experiment"
     for identity, started, run in database.rows(query):
         used[identity] = max(used.get(identity, 0.0), started)
         if run in alive or (not run and started > time.time() - _STARTING):
@@ -128,7 +126,9 @@ def plan_forgetting(record: Record, target: str) -> Deletion:
     of_runs = [value for value in values if value.run in set(runs)]
     elsewhere = _needed_elsewhere(record, numbers)
     identity = _identities(record, runs)
-    needed = [v for v in of_runs if v.busy or identity.get((v.run, v.item), "").partition(".")[0] in elsewhere]
+    needed = [
+        v for v in of_runs if v.busy or identity.get((v.run, v.item), "").partition(".")[0] in elsewhere
+    ]
     gone = [v for v in of_runs if v not in set(needed)]
     left = sum(v.size for v in values) - sum(v.size for v in gone)
     return Deletion(tuple(gone), len(values) - len(gone), left, numbers, runs, tuple(needed))

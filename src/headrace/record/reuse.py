@@ -1,6 +1,6 @@
 """Kept values by the identity of what made them: how one run finds what another has made.
 
-The values are those that runs keep anyway (`headrace.record.kept`). Here is noted which identity each item of a run has,
+The values are those that runs keep anyway (`headrace.record.kept`). The identity of each item of a run is noted
 before the run starts, so that whatever is committed can be found, also if the run is killed.
 """
 
@@ -113,7 +113,9 @@ def find_kept(record: Record, wanted: Iterable[str], *, contents: bool = True) -
             marks = ",".join("?" * len(some))
             rows += database.rows(f"{query} WHERE i.identity IN ({marks})", some)
     found: dict[str, list[Kept]] = {}
-    for identity, item, file, content, checksum, size, run in sorted(rows, key=lambda row: row[-1], reverse=True):
+    for identity, item, file, content, checksum, size, run in sorted(
+        rows, key=lambda row: row[-1], reverse=True
+    ):
         if "/" in file or file.startswith(".") or "/" in run or run.startswith("."):
             raise database.broken("the record contains an invalid row: a file name that is not its own")
         found.setdefault(identity, []).append(Kept(item, file, content, checksum, int(size), run))
@@ -146,7 +148,9 @@ def intact_kept(
 def noted_tasks(record: Record, identity: str) -> list[Noted]:
     """The runs that noted a task of this identity, newest first."""
     database = with_tables(record)
-    query = "SELECT run, task, identity, code, facts FROM task_identities WHERE identity = ? ORDER BY run DESC"
+    query = (
+        "SELECT run, task, identity, code, facts FROM task_identities WHERE identity = ? ORDER BY run DESC"
+    )
     return [_noted(database, row) for row in database.rows(query, (identity,))]
 
 

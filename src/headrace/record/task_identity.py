@@ -2,8 +2,8 @@
 
 It covers the function's code (`headrace.record.code_parts`), its parameters, the contents of inputs from outside, the
 identities of the tasks whose outputs it reads or that it comes after, its command line, and what the user declares. It
-does not cover run-time estimates, names of tasks and Python items, time limits, or where a task runs. Tasks of one program
-that agree in all of this, such as repetitions of a random experiment, are numbered.
+does not cover run-time estimates, names of tasks and Python items, time limits, or where a task runs. Tasks of one
+program that agree in all of this, such as repetitions of a random experiment, are numbered.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def _version(package: str) -> str:
         return version(package)
     except (PackageNotFoundError, ValueError):
         raise BadFile(
-            f"package {package[:60]!r} is not installed here", where="packages", hint="install it, or leave it out"
+            f"package {package[:60]!r} is not installed here",
+            where="packages",
+            hint="install it, or leave it out",
         ) from None
 
 
@@ -80,7 +82,9 @@ class Bodies:
                 if isinstance(body, Command):
                     code = Code(digest_of([code.digest, *_scripts(body)]), code.parts)
             except (NotUnderstoodError, RecursionError) as error:
-                self.unknown[getattr(body, "__qualname__", str(type(body)))] = str(error) or "deeply nested data"
+                self.unknown[getattr(body, "__qualname__", str(type(body)))] = (
+                    str(error) or "deeply nested data"
+                )
                 code = Code(f"unknown {secrets.token_hex(16)}", ())
             found = self._known[id(body)] = (body, code)
             self.codes[code.digest] = code
@@ -132,7 +136,9 @@ def input_digest(item: Data, base: Path, contents: bool = True, largest: float =
         return digest_of(["file", path.name, *executable, checksum_of_tree(path, tree)])
     except OSError as error:
         raise BadFile(
-            f"input {item.name!r} cannot be read: {error.strerror or error}", where=str(path), hint="check the path"
+            f"input {item.name!r} cannot be read: {error.strerror or error}",
+            where=str(path),
+            hint="check the path",
         ) from None
 
 
@@ -256,4 +262,3 @@ def program_identities(
             {name: items[name] for name in task.inputs}, declared.facts,
         )  # fmt: skip
     return ProgramIdentities(facts, items, known.codes)
-

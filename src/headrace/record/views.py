@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 1_000_000
 VIEWS = {
-    "experiments": "SELECT id, name, file, datetime(started, 'unixepoch') AS started, run, points, alone AS tasks_alone,"
-    " tasks, reused FROM main.experiments",
+    "experiments": "SELECT id, name, file, datetime(started, 'unixepoch') AS started, run, points,"
+    " alone AS tasks_alone, tasks, reused FROM main.experiments",
     "points": "SELECT p.experiment, e.name, p.point, sum(v.identity IS NOT NULL) = count(*) AS complete"
     " FROM main.experiment_results p JOIN main.experiments e ON e.id = p.experiment LEFT JOIN"
     " (SELECT DISTINCT identity FROM main.item_values) v ON v.identity = p.identity GROUP BY p.experiment, p.point",
@@ -68,9 +68,11 @@ def query(record: Record, sql: str) -> tuple[list[str], list[tuple[Any, ...]]]:
 def _authorizer() -> Callable[[int, str | None, str | None, str | None, str | None], int]:
     """Allow to read the views, and tables only through them."""
 
-    def allowed(action: int, first: str | None, second: str | None, place: str | None, view: str | None) -> int:
+    def allowed(
+        action: int, first: str | None, second: str | None, place: str | None, view: str | None
+    ) -> int:
         if action == sqlite3.SQLITE_READ:
-            own = place == "temp" or first in VIEWS and place is None
+            own = place == "temp" or (first in VIEWS and place is None)
             through = view in VIEWS
             return sqlite3.SQLITE_OK if own or through or not first else sqlite3.SQLITE_DENY
         if action == sqlite3.SQLITE_FUNCTION:

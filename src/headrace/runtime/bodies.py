@@ -147,10 +147,9 @@ def execute_job(job: Job, values: Sequence[Any]) -> tuple[tuple[Any, ...], Measu
             if isinstance(body, Command):
                 from headrace.runtime.commands import run_command
 
-                own = isinstance(body, LocalCommand)
-                named = dict(zip(body.inputs if own else job.inputs, inputs, strict=True))
-                targets = body.outputs if own else job.outputs
-                outputs = run_command(body, job.task, named, targets, scratch, job.timeout)
+                own = body if isinstance(body, LocalCommand) else job
+                named = dict(zip(own.inputs, inputs, strict=True))
+                outputs = run_command(body, job.task, named, own.outputs, scratch, job.timeout)
                 measured.cpu = time.perf_counter() - began
             else:
                 outputs = _call(body, job, inputs, scratch, measured)

@@ -93,9 +93,7 @@ def columns(axes: Sequence[Axis], points: Points) -> dict[str, list[Label]]:
     return found
 
 
-def _wanted(
-    axes: Sequence[Axis], points: Points, file: ExperimentFile, where: str
-) -> npt.NDArray[np.bool_]:
+def _wanted(axes: Sequence[Axis], points: Points, file: ExperimentFile, where: str) -> npt.NDArray[np.bool_]:
     wanted = np.ones(len(points), np.bool_)
     if not file.excepted:
         return wanted

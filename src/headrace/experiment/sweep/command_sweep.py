@@ -48,7 +48,9 @@ def command_program(file: ExperimentFile, find: Callable[[str, str], Any]) -> Pr
                 raise BadFile(
                     f"{spec!r} {problem}", where=where, hint=f"it gets {len(sweep.outputs)} files, as paths"
                 )
-            program.task(function, inputs=list(sweep.outputs), outputs=[result], name=f"read {result}", work=0.01)
+            program.task(
+                function, inputs=list(sweep.outputs), outputs=[result], name=f"read {result}", work=0.01
+            )
             program.output(result)
     except BadFile:
         raise

@@ -101,7 +101,8 @@ def select(condition: Condition, columns: Columns) -> Flags:
         parts = [select(part, columns) for part in condition.parts]
         if condition.word == "not":
             return ~parts[0]
-        return np.logical_and.reduce(parts) if condition.word == "and" else np.logical_or.reduce(parts)
+        combined = np.all(parts, axis=0) if condition.word == "and" else np.any(parts, axis=0)
+        return np.asarray(combined, np.bool_)
     named = [
         columns[each.name] if isinstance(each, Column) else [each.value] * rows for each in condition.operands
     ]

@@ -266,15 +266,16 @@ def _task_instances(
         program.tasks[program.producer[name]].outputs.index(name) if name in program.producer else 0
         for name in task.inputs
     ] + [0] * len(task.after)
-    read = [
-        _read(source, place, first) for source, place in zip(sources, places, strict=True)
-    ]
+    read = [_read(source, place, first) for source, place in zip(sources, places, strict=True)]
     body = chosen[first].astype(np.int64)
     identity = []
     for i, (p, b) in enumerate(zip(first.tolist(), body.tolist(), strict=True)):
         texts = [text[points[p, k]] for k, takers, text in given if takers[b]]
         if bound[b]:
-            texts = [*(t for t in bound[b] if t.partition("=")[0] not in {x.partition("=")[0] for x in texts}), *texts]
+            texts = [
+                *(t for t in bound[b] if t.partition("=")[0] not in {x.partition("=")[0] for x in texts}),
+                *texts,
+            ]
         identity.append(end_digest(begun[b], sorted(texts), [column[i] for column in read]))
     return Instances(at, first, identity, frozenset(depends), body)
 

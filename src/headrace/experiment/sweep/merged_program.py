@@ -115,7 +115,9 @@ class _Builder:
     ) -> None:  # fmt: skip
         function, keywords = unwrapped(body)
         shown = {key: repr(value)[:200] for key, value in (keywords | given).items()}
-        read = {item: self.made.item_identity(called) for item, called in zip(task.inputs, inputs, strict=True)}
+        read = {
+            item: self.made.item_identity(called) for item, called in zip(task.inputs, inputs, strict=True)
+        }
         self.made.facts[name] = TaskFacts(
             identity, name, task.name, self.merged.known.code(function).digest, shown, read,
             self.merged.declared.facts, labels,
@@ -133,7 +135,9 @@ class _Builder:
         if path is not None and suffix:
             parts = PurePosixPath(path)
             path = str(parts.with_name(f"{parts.stem}-{_UNSAFE.sub('_', suffix)[:150]}{parts.suffix}"))
-        self.made.program.data[called] = replace(item, name=called, path=path, result=item.name in self.results)
+        self.made.program.data[called] = replace(
+            item, name=called, path=path, result=item.name in self.results
+        )
         self.made.program.producer[called] = name
         self.made.items[called] = item_identity(identity, k)
         return called

@@ -42,9 +42,7 @@ def _needed(variant: Variant, kept: Collection[str]) -> dict[str, str]:
     """By identity the tasks that must run."""
     program = variant.program
     results = {item.name for item in program.results()}
-    wanted = {
-        name: np.zeros(len(variant.tasks[maker]), np.bool_) for name, maker in program.producer.items()
-    }
+    wanted = {name: np.zeros(len(variant.tasks[maker]), np.bool_) for name, maker in program.producer.items()}
     found: dict[str, str] = {}
     names = list(program.tasks)
     for t in reversed(program.graph.order.tolist()):

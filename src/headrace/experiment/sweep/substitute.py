@@ -241,7 +241,9 @@ def _paths(values: tuple[Any, ...], files: Files, where: str) -> tuple[tuple[str
     """Files in place of a file; a path that is not absolute starts in the experiment's folder."""
     for value in values:
         if not isinstance(value, str) or "\0" in value or not value:
-            raise BadFile(f"{str(value)[:60]!r} cannot replace a file", where=where, hint="give paths of files")
+            raise BadFile(
+                f"{str(value)[:60]!r} cannot replace a file", where=where, hint="give paths of files"
+            )
         if not is_url(value) and not Path(value).is_absolute():
             sibling_path(files.file.path, value)
         if not is_url(value) and not (files.file.path.parent / value).exists():
