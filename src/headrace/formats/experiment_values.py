@@ -91,8 +91,9 @@ def _scaled(unit: Any, table: Table) -> tuple[Any, ...]:
     if scale == "log" and not (low > 0 and high > 0):
         raise table.wrong(f"from is {low:g} and to is {high:g}", "a log scale needs ends above 0")
     try:
-        found = low * (high / low) ** unit if scale == "log" else low + (high - low) * unit
-    except (OverflowError, FloatingPointError) as error:
+        with np.errstate(all="ignore"):
+            found = low * (high / low) ** unit if scale == "log" else low + (high - low) * unit
+    except (OverflowError, ZeroDivisionError) as error:
         raise _overflow(table) from error
     if not np.isfinite(found).all():
         raise _overflow(table)

@@ -142,20 +142,20 @@ def input_digest(item: Data, base: Path, contents: bool = True, largest: float =
         ) from None
 
 
-def begin_digest(code: str, task: Task, body: Any, ordinal: int, declared: str) -> hashlib.blake2b:
+def begin_digest(code: str, task: Task, body: Any, declared: str) -> hashlib.blake2b:
     """What all instances of a task with one function share."""
     digest = hashlib.blake2b(digest_size=16)
-    shared = ["task 1", code, str(ordinal), str(len(task.outputs)), declared]
+    shared = ["task 1", code, str(len(task.outputs)), declared]
     if isinstance(body, Command):
         shared += ["command", *task.inputs, "->", *task.outputs]
     digest.update("\0".join(shared).encode("utf-8", "backslashreplace") + b"\1")
     return digest
 
 
-def end_digest(begun: hashlib.blake2b, parameters: Sequence[str], inputs: Sequence[str]) -> str:
+def end_digest(begun: hashlib.blake2b, ordinal: int, parameters: Sequence[str], inputs: Sequence[str]) -> str:
     """The identity of an instance: parameters are texts `name=digest`, inputs identities of items, in order."""
     digest = begun.copy()
-    digest.update("\0".join((*parameters, "", *inputs)).encode("utf-8", "backslashreplace"))
+    digest.update("\0".join((str(ordinal), *parameters, "", *inputs)).encode("utf-8", "backslashreplace"))
     return digest.hexdigest()
 
 
@@ -178,15 +178,15 @@ def item_identity(task: str, output: int) -> str:
     return task if output == 0 else f"{task}.{output}"
 
 
-def ordinals(program: Program) -> dict[str, int]:
-    """The number of each task among those with the same function, keywords and inputs: O(tasks)."""
+def ordinals(program: Program, known: Bodies) -> dict[str, int]:
+    """The number of each task among those with the same code, keywords and inputs: O(tasks)."""
     seen: dict[Any, int] = {}
     found = {}
     for task in program.tasks.values():
         function, keywords = unwrapped(task.body)
         shown = tuple(sorted(parameter_text(name, value) for name, value in keywords.items()))
-        what = function if isinstance(function, Command) else id(function)
-        key = (what, shown, task.inputs, task.after)
+        begun = begin_digest(known.code(function).digest, task, function, "")
+        key = (begun.digest(), shown, task.inputs, task.after)
         found[task.name] = seen.get(key, 0)
         seen[key] = found[task.name] + 1
     return found
@@ -243,7 +243,8 @@ def program_identities(
     (True, False)
     """
     declared = declared or Declared()
-    known, numbers = Bodies(), ordinals(program)
+    known = Bodies()
+    numbers = ordinals(program, known)
     items = {item.name: input_digest(item, base, largest=largest) for item in program.inputs()}
     facts: dict[str, TaskFacts] = {}
     names = list(program.tasks)
@@ -251,10 +252,10 @@ def program_identities(
         task = program.tasks[names[t]]
         function, keywords = unwrapped(task.body)
         code = known.code(function)
-        begun = begin_digest(code.digest, task, function, numbers[task.name], declared.digest)
+        begun = begin_digest(code.digest, task, function, declared.digest)
         texts = [parameter_text(name, keywords[name]) for name in sorted(keywords)]
         read = [items[name] for name in task.inputs] + [facts[name].identity for name in task.after]
-        identity = end_digest(begun, texts, read)
+        identity = end_digest(begun, numbers[task.name], texts, read)
         for k, name in enumerate(task.outputs):
             items[name] = item_identity(identity, k)
         facts[task.name] = TaskFacts(

@@ -32,7 +32,6 @@ from headrace.record.task_identity import (
     end_digest,
     input_digest,
     item_identity,
-    ordinals,
     parameter_text,
     unwrapped,
 )
@@ -161,14 +160,16 @@ def _merge_variant(
     order = program.graph.order.tolist()
     for item in program.inputs():
         variant.inputs[item.name] = _input_instances(item, experiment, variant, digests)
-    numbers = ordinals(program)
+    choices = {
+        task.name: _choices(task, experiment.axes, variant, known, declared.digest)
+        for task in program.tasks.values()
+    }
+    numbers = _ordinals(program, choices)
     names = list(program.tasks)
     for t in order:
         task = program.tasks[names[t]]
-        variant.bodies[task.name] = bodies(task.name, experiment.axes, program)
-        variant.tasks[task.name] = _task_instances(
-            task, experiment.axes, variant, known, declared.digest, numbers[task.name]
-        )
+        variant.bodies[task.name] = choices[task.name].options
+        variant.tasks[task.name] = _task_instances(task, variant, choices[task.name], numbers[task.name])
 
 
 def factorize(columns: Sequence[npt.NDArray[Any]]) -> tuple[Ints, Ints]:
@@ -240,44 +241,98 @@ def as_argument(value: Any) -> str:
     return str(value)
 
 
-def _task_instances(
-    task: Task, axes: Sequence[Axis], variant: Variant, known: Bodies, declared: str, ordinal: int
-) -> Instances:
-    program, points = variant.program, variant.points
-    options = variant.bodies[task.name]
+@dataclass(frozen=True, eq=False)
+class _Choices:
+    """What a task can execute, and what it executes in each combination."""
+
+    options: list[Any]
+    begun: list[Any]
+    """For each function the digest of what its instances share."""
+    bound: list[list[str]]
+    """For each function its own keywords."""
+    body: Ints
+    """Which function each combination has."""
+    given: list[tuple[Ints, list[bool], list[str]]]
+    """For each parameter the number of its value in each combination, the functions that take it, and its texts."""
+    axes: frozenset[int]
+    columns: list[Ints]
+    """Combinations that agree in these execute the same."""
+
+    def texts(self, point: int) -> list[str]:
+        """The parameters of a combination: those that are set replace those that are bound."""
+        b = int(self.body[point])
+        own = [texts[int(value[point])] for value, takers, texts in self.given if takers[b]]
+        if self.bound[b]:
+            names = {text.partition("=")[0] for text in own}
+            own += [text for text in self.bound[b] if text.partition("=")[0] not in names]
+        return sorted(own)
+
+
+def _choices(task: Task, axes: Sequence[Axis], variant: Variant, known: Bodies, declared: str) -> _Choices:
+    points = variant.points
+    options = bodies(task.name, axes, variant.program)
     own = [k for k, a in enumerate(axes) if a.target == task.name and a.what in ("task", "parameter")]
-    depends = set(own)
-    begun, bound, alike = _options(task, options, known, declared, ordinal)
-    chosen = next((points[:, k] for k in own if axes[k].what == "task"), np.zeros(len(points), np.int32))
-    columns: list[npt.NDArray[Any]] = [alike[chosen]]
-    given: list[tuple[int, list[bool], list[str]]] = []
+    begun, bound, told = [], [], []
+    for option in options:
+        function, keywords = unwrapped(option)
+        code = known.code(function)
+        begun.append(begin_digest(code.digest, task, function, declared))
+        bound.append(sorted(parameter_text(name, value) for name, value in keywords.items()))
+        told.append("\0".join((code.digest, *bound[-1])))
+    body = next((points[:, k] for k in own if axes[k].what == "task"), np.zeros(len(points), np.int64))
+    columns: list[Ints] = [_alike(told)[body]]
+    given = []
     for k in own:
         if axes[k].what == "parameter":
-            takers = [takes(body, len(task.inputs), axes[k].parameter) for body in options]
+            takers = [takes(option, len(task.inputs), axes[k].parameter) for option in options]
             texts = [parameter_text(axes[k].parameter, value) for value in axes[k].values]
-            columns.append(np.where(np.array(takers)[chosen], _alike(texts)[points[:, k]] + 1, 0))
-            given.append((k, takers, texts))
+            columns.append(np.where(np.array(takers)[body], _alike(texts)[points[:, k]] + 1, 0))
+            given.append((points[:, k].astype(np.int64), takers, texts))
+    return _Choices(options, begun, bound, body.astype(np.int64), given, frozenset(own), columns)
+
+
+def _ordinals(program: Program, choices: dict[str, _Choices]) -> dict[str, Ints]:
+    """The number of each task among those that execute the same with the same inputs, in each combination."""
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    for task in program.tasks.values():
+        groups.setdefault((task.inputs, task.after), []).append(task.name)
+    found = {name: np.zeros(len(of.body), np.int64) for name, of in choices.items()}
+    for names in groups.values():
+        if len(names) == 1:
+            continue
+        number: dict[tuple[str, ...], int] = {}
+        earlier: list[Ints] = []
+        for name in names:
+            of = choices[name]
+            at, first = factorize(of.columns)
+            keys = [(of.begun[int(of.body[p])].hexdigest(), *of.texts(p)) for p in first.tolist()]
+            told = np.array([number.setdefault(key, len(number)) for key in keys], np.int64)[at]
+            for other in earlier:
+                found[name] += other == told
+            earlier.append(told)
+    return found
+
+
+def _task_instances(task: Task, variant: Variant, choices: _Choices, ordinal: Ints) -> Instances:
+    program = variant.program
     sources = [variant.source(name) for name in task.inputs] + [variant.tasks[name] for name in task.after]
-    for source in sources:
-        columns.append(source.of_point)
-        depends |= source.axes
-    at, first = factorize(columns)
+    at, first = factorize([*choices.columns, ordinal, *(source.of_point for source in sources)])
     places = [
         program.tasks[program.producer[name]].outputs.index(name) if name in program.producer else 0
         for name in task.inputs
     ] + [0] * len(task.after)
     read = [_read(source, place, first) for source, place in zip(sources, places, strict=True)]
-    body = chosen[first].astype(np.int64)
-    identity = []
-    for i, (p, b) in enumerate(zip(first.tolist(), body.tolist(), strict=True)):
-        texts = [text[points[p, k]] for k, takers, text in given if takers[b]]
-        if bound[b]:
-            texts = [
-                *(t for t in bound[b] if t.partition("=")[0] not in {x.partition("=")[0] for x in texts}),
-                *texts,
-            ]
-        identity.append(end_digest(begun[b], sorted(texts), [column[i] for column in read]))
-    return Instances(at, first, identity, frozenset(depends), body)
+    identity = [
+        end_digest(
+            choices.begun[int(choices.body[p])],
+            int(ordinal[p]),
+            choices.texts(p),
+            [column[i] for column in read],
+        )
+        for i, p in enumerate(first.tolist())
+    ]
+    depends = choices.axes.union(*(source.axes for source in sources))
+    return Instances(at, first, identity, depends, choices.body[first])
 
 
 def _read(source: Instances, place: int, first: Ints) -> list[str]:
@@ -285,20 +340,6 @@ def _read(source: Instances, place: int, first: Ints) -> list[str]:
     if place == 0:
         return [source.identity[j] for j in source.of_point[first].tolist()]
     return [item_identity(source.identity[j], place) for j in source.of_point[first].tolist()]
-
-
-def _options(
-    task: Task, options: Sequence[Any], known: Bodies, declared: str, ordinal: int
-) -> tuple[list[Any], list[list[str]], Ints]:
-    """For each function of a task: the digest begun, its own keywords, and the first function that is like it."""
-    begun, bound, told = [], [], []
-    for body in options:
-        function, keywords = unwrapped(body)
-        code = known.code(function)
-        begun.append(begin_digest(code.digest, task, function, ordinal, declared))
-        bound.append(sorted(parameter_text(name, value) for name, value in keywords.items()))
-        told.append("\0".join((code.digest, *bound[-1])))
-    return begun, bound, _alike(told)
 
 
 def _alike(texts: Sequence[str]) -> Ints:

@@ -76,7 +76,6 @@ class _Builder:
         self.made = made
         self.base = variant.program
         self.packed: dict[Any, Any] = {}
-        self.results = {item.name for item in self.base.results()}
 
     def build(self) -> None:
         names = list(self.base.tasks)
@@ -131,13 +130,7 @@ class _Builder:
         if item.name == f"{task.name}.done":
             called = f"{name}.done"
         called = self._free(called, self.made.program.data)
-        path = item.path
-        if path is not None and suffix:
-            parts = PurePosixPath(path)
-            path = str(parts.with_name(f"{parts.stem}-{_UNSAFE.sub('_', suffix)[:150]}{parts.suffix}"))
-        self.made.program.data[called] = replace(
-            item, name=called, path=path, result=item.name in self.results
-        )
+        self.made.program.data[called] = replace(item, name=called, path=None, result=False)
         self.made.program.producer[called] = name
         self.made.items[called] = item_identity(identity, k)
         return called
@@ -191,6 +184,8 @@ class _Builder:
         return takes(body, inputs, parameter)
 
     def _add_results(self) -> None:
+        """Mark results: an item may be a result of one task and also what another makes on the way."""
+        data = self.made.program.data
         for item in self.base.results():
             maker = self.base.producer.get(item.name)
             if maker is None:
@@ -198,6 +193,12 @@ class _Builder:
             of = self.variant.tasks[maker]
             k = self.base.tasks[maker].outputs.index(item.name)
             outputs = [self.made.program.tasks[self.made.of_identity[i]].outputs[k] for i in of.identity]
+            labels = self.merged.labels(self.variant, of) if item.path is not None else []
+            for i, called in enumerate(outputs):
+                path = data[called].path
+                if item.path is not None and path is None:
+                    path = _labelled(item.path, label_text(labels[i]))
+                data[called] = replace(data[called], result=True, path=path)
             for number, j in zip(self.variant.numbers.tolist(), of.of_point.tolist(), strict=True):
                 self.made.results.append((number, item.name, outputs[j]))
 
@@ -209,6 +210,18 @@ class _Builder:
         while f"{name}#{number}" in taken:
             number += 1
         return f"{name}#{number}"
+
+
+def _labelled(path: str, suffix: str) -> str:
+    """The file of a result of one combination.
+
+    >>> _labelled("out/edges.png", "region_a,sigma=0.5")
+    'out/edges-region_a,sigma=0.5.png'
+    """
+    if not suffix:
+        return path
+    parts = PurePosixPath(path)
+    return str(parts.with_name(f"{parts.stem}-{_UNSAFE.sub('_', suffix)[:150]}{parts.suffix}"))
 
 
 def _with_parameters(task: Task, body: Any, given: dict[str, Any]) -> Any:
