@@ -73,7 +73,8 @@ def test_a_latin_hypercube_has_one_draw_in_each_slice(count: int, seed: int) -> 
 
 
 def test_draws_of_different_parameters_differ_and_are_drawn_together(tmp_path: Path) -> None:
-    text = 'program = "p.py"\n[set.a]\nx = { from = 0.0, to = 1.0, random = 5 }\ny = { from = 0.0, to = 1.0, random = 5 }'
+    drawn = "{ from = 0.0, to = 1.0, random = 5 }"
+    text = f'program = "p.py"\n[set.a]\nx = {drawn}\ny = {drawn}'
     x, y = read(tmp_path, text).substitutions
     assert x.values.drawn == y.values.drawn == "random"
     assert x.values.values != y.values.values

@@ -20,11 +20,11 @@ from headrace.commands.console import (
 )
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, Pictures, draw_plan, read_rule_file
-from headrace.commands.run import parse_speeds
+from headrace.commands.run import judged_run, parse_speeds
 from headrace.commands.run_progress import watching
 from headrace.core.replan_policy import WhenImpossible
 from headrace.model.errors import UsageError
-from headrace.model.events import Event
+from headrace.model.events import Event, RuleDropped
 from headrace.model.units import show_size, show_time
 from headrace.runtime.kept_files import Keep
 from headrace.runtime.run_policy import RunPolicy
@@ -201,15 +201,22 @@ def _run(experiment: Path, options: SweepOptions, as_json: bool) -> int:
             started(shown)
             return shown
 
-        done = execute(experiment, progress=begin, **options.wanted(), **listeners)
+        wanted = options.wanted()
+        done = execute(experiment, progress=begin, **wanted, **listeners)
+    rules = wanted["rules"]
+    judged = None if rules is None or done.run is None else judged_run(done.run, rules)
     if as_json:
-        print_json(_facts(done))
+        print_json(_facts(done) | ({} if judged is None else judged.facts()))
     else:
         print_table([], _rows(done))
+        if judged is not None:
+            judged.print()
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
         sys.stderr.write(f"to go on from what is kept: headrace sweep {experiment}\n")
         return done.failure.exit_code
+    if judged is not None and done.run is not None:
+        judged.require_kept([e.rule for e in done.run.outcome.events if isinstance(e, RuleDropped)])
     return 0
 
 
