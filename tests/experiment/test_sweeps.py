@@ -242,3 +242,41 @@ def test_prepared_values_may_come_from_several_runs(place: Place) -> None:
     third = place.sweep()
     assert third.run is None
     assert recorded(place.home) == truth(place.file)
+
+
+def test_a_workflow_file_with_allowed_commands(
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import json
+
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    (folder / "words.txt").write_text("b\na\nb\n")
+    command = {"program": "head", "arguments": ["-n", "{lines}", "words.txt"], "stdout": "first.txt"}
+    document = {
+        "name": "flow",
+        "schemaVersion": "1.5",
+        "workflow": {
+            "specification": {
+                "tasks": [
+                    {"name": "cut", "id": "cut", "parents": [], "children": [], "inputFiles": ["words.txt"],
+                     "outputFiles": ["first.txt"]}
+                ],
+                "files": [{"id": "words.txt", "sizeInBytes": 6}, {"id": "first.txt", "sizeInBytes": 2}],
+            },
+            "execution": {
+                "makespanInSeconds": 1, "executedAt": "2024-01-01T00:00:00Z",
+                "tasks": [{"id": "cut", "runtimeInSeconds": 1, "command": command}],
+            },
+        },
+    }  # fmt: skip
+    (folder / "flow.json").write_text(json.dumps(document))
+    (folder / "flow.toml").write_text('program = "flow.json"\n[set.cut]\nlines = [1, 2]\n')
+    monkeypatch.chdir(tmp_path)
+    home = tmp_path / "home"
+    done = sweep("inner/flow.toml", cluster, record=home, allow_commands=True)
+    assert (done.failure, done.tasks) == (None, 2)
+    rows = hr.results("flow", record=home, frame="rows")
+    assert [row["first.txt"] for row in rows] == ["b", "b\na"]
+    with pytest.raises(UsageError, match="nothing|function"):
+        sweep("inner/flow.toml", cluster, record=tmp_path / "other")

@@ -26,7 +26,7 @@ _MOST_KEYS = 100
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS experiments (id INTEGER PRIMARY KEY, name TEXT NOT NULL, file TEXT NOT NULL,"
     " started REAL NOT NULL, run TEXT NOT NULL, points INTEGER NOT NULL, alone INTEGER NOT NULL,"
-    " tasks INTEGER NOT NULL, reused INTEGER NOT NULL, parameters TEXT NOT NULL)",
+    " tasks INTEGER NOT NULL, reused INTEGER NOT NULL, parameters TEXT NOT NULL, finished REAL)",
     "CREATE INDEX IF NOT EXISTS experiments_by_name ON experiments (name, id)",
     "CREATE TABLE IF NOT EXISTS experiment_parameters (experiment INTEGER NOT NULL, point INTEGER NOT NULL,"
     " name TEXT NOT NULL, value, PRIMARY KEY (experiment, point, name)) WITHOUT ROWID",
@@ -120,6 +120,12 @@ def note_run(record: Record, experiment: int, run: str) -> None:
     """Record the run that makes what an experiment lacks."""
     with with_tables(record).writing() as connection:
         connection.execute("UPDATE experiments SET run = ? WHERE id = ?", (run, experiment))
+
+
+def note_finished(record: Record, experiment: int, finished: float) -> None:
+    """Record that an experiment does not need kept values any more."""
+    with with_tables(record).writing() as connection:
+        connection.execute("UPDATE experiments SET finished = ? WHERE id = ?", (finished, experiment))
 
 
 def experiments(record: Record, name: str | None = None) -> list[ExperimentRow]:

@@ -121,7 +121,8 @@ def _builder(
         made = command_program(file, files.find)
         return (lambda values: made), ()
     if not is_python_program(file.program):
-        loaded = load_program(sibling_path(file.path, file.program), commands=commands)
+        # An absolute path: inputs are then found wherever the experiment is executed.
+        loaded = load_program(sibling_path(file.path, file.program).absolute(), commands=commands)
         return (lambda values: loaded), ()
     spec = file.program if ":" in file.program else f"{file.program}:program"
     found = files.find(spec, where)
