@@ -151,6 +151,7 @@ def sweep(
         Counts, and the run of what was missing. `headrace.results` has the values.
     """
     from headrace.record import Record
+    from headrace.record.experiments import fill_values, note_finished
 
     output = more.pop("output", ".")
     kept = more.pop("policy", None) or RunPolicy(keep="all")
@@ -167,15 +168,16 @@ def sweep(
 
         run = None
         files: dict[str, Path] = {}
-        if prepared.left.program.tasks:
-            with _again_hint(file):
-                run = _run_left(prepared, number, wishes, book, Listeners(both, planned, say))
-            files = run.files
-        elif any(item.path is not None for item in prepared.left.program.results()):
-            files = _only_files(prepared, wishes, book, say).files
-        from headrace.record.experiments import fill_values
-
-        fill_values(book, number, say)
+        try:
+            if prepared.left.program.tasks:
+                with _again_hint(file):
+                    run = _run_left(prepared, number, wishes, book, Listeners(both, planned, say))
+                files = run.files
+            elif any(item.path is not None for item in prepared.left.program.results()):
+                files = _only_files(prepared, wishes, book, say).files
+            fill_values(book, number, say)
+        finally:
+            note_finished(book, number, time.time())
         merged = prepared.merged
         return Swept(
             merged.experiment.name, number, merged.points, merged.tasks_alone, len(prepared.built.facts),

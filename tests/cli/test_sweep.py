@@ -45,15 +45,8 @@ def test_the_whole_way(case: Path, capsys: pytest.CaptureFixture[str], tmp_path:
     assert {row["scale"] for row in some["rows"]} == {2}
     called(capsys, "results", "case", "--plot", "scale:value", "--by", "data", "-o", "plot.svg")
     assert (tmp_path / "plot.svg").read_text().startswith("<svg")
-    found = json.loads(
-        called(
-            capsys,
-            "results",
-            "--sql",
-            "select count(*) as n from points where complete and experiment = 1",
-            "--json",
-        )
-    )
+    sql = "select count(*) as n from points where complete and experiment = 1"
+    found = json.loads(called(capsys, "results", "--sql", sql, "--json"))
     assert found["rows"] == [{"n": 12}]
     assert "case" in called(capsys, "results")
     assert "is kept and need not run" in called(capsys, "why", "case", "load@data_a")

@@ -11,7 +11,7 @@ from bench.resume_flips import flipped
 
 import headrace as hr
 from headrace.explaining import why
-from headrace.model.errors import UsageError
+from headrace.model.errors import BadFile, UsageError
 from headrace.quoting import quote
 from headrace.record import Record
 from headrace.record.forgetting import delete, plan_forgetting, plan_keeping
@@ -278,5 +278,5 @@ def test_a_workflow_file_with_allowed_commands(
     assert (done.failure, done.tasks) == (None, 2)
     rows = hr.results("flow", record=home, frame="rows")
     assert [row["first.txt"] for row in rows] == ["b", "b\na"]
-    with pytest.raises(UsageError, match="nothing|function"):
+    with pytest.raises(BadFile, match="nothing to execute"):
         sweep("inner/flow.toml", cluster, record=tmp_path / "other")

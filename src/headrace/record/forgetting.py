@@ -65,10 +65,13 @@ def stored_values(record: Record) -> list[Stored]:
     alive = {run for (run,) in database.rows("SELECT id FROM runs WHERE status = 'running'")}
     used: dict[str, float] = {}
     busy: set[str] = set()
-    query = "SELECT t.identity, e.started, e.run FROM experiment_tasks t JOIN experiments e ON e.id = t.experiment"
-    for identity, started, run in database.rows(query):
+    query = (
+        "SELECT t.identity, e.started, e.run, e.finished FROM experiment_tasks t"
+        " JOIN experiments e ON e.id = t.experiment"
+    )
+    for identity, started, run, finished in database.rows(query):
         used[identity] = max(used.get(identity, 0.0), started)
-        if run in alive or (not run and started > time.time() - _STARTING):
+        if finished is None and (run in alive or (not run and started > time.time() - _STARTING)):
             busy.add(identity)
     results = {identity for (identity,) in database.rows("SELECT DISTINCT identity FROM experiment_results")}
     query = (

@@ -1,8 +1,8 @@
 """The second study of the constraint paper: experiments on 47 programs, executed on real workers with emulated speeds.
 
-In each program an input task and another task have four versions each: 16 combinations, merged so that each distinct task
-runs once. Tasks sleep, so that two cores are enough for nine workers. Beside it stands a plan of the same merged program
-for nine workstations on the paper's Ethernet, which local workers do not have.
+In each program an input task and another task have four versions each: 16 combinations, merged so that each distinct
+task runs once. Tasks sleep, so that two cores are enough for nine workers. A plan of the same merged program for nine
+workstations on the paper's Ethernet, which local workers do not have, is shown for comparison.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def study(ask: Ask, seeds: Sequence[int], time_scale: float) -> Reproduction:
         notes=[
             "Generated programs instead of the paper's. Speedup: work of the distinct tasks on a worker of speed 1, "
             "divided by the makespan.",
-            f"Real runs: nine local workers of speeds {', '.join(f'{s:g}' for s in SPEEDS)}, planned by HEFT; tasks sleep "
-            f"{time_scale:g} of the paper's seconds, and transfers take next to no time.",
+            f"Real runs: nine local workers of speeds {', '.join(f'{s:g}' for s in SPEEDS)}, planned by HEFT; tasks "
+            f"sleep {time_scale:g} of the paper's seconds, and transfers take next to no time.",
             "Ethernet: HEFT's plan for nine equal workstations joined by 10 Mbit/s; not executed.",
         ],
     )  # fmt: skip
@@ -188,7 +188,8 @@ def claims(results: Sequence[Result]) -> list[Claim]:
         ),
         judged(
             f"speedup {PAPER_SPEEDUP} on {PAPER_PROCESSORS} processors on average",
-            f"{speedup:.2f} on {processors:.1f} processors in real runs; {planned:.2f} on {used:.1f} planned on Ethernet",
+            f"{speedup:.2f} on {processors:.1f} processors in real runs; {planned:.2f} on {used:.1f} planned on "
+            "Ethernet",
             speedup >= PAPER_SPEEDUP,
             rule="a real speedup of at least the paper's",
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,7 +104,7 @@ def bind(file: ExperimentFile, *, commands: bool = False) -> Experiment:
     return Experiment(file, tuple(axes), combined, build, tuple(notes), file.path.parent)
 
 
-def bodies(target: str, axes: tuple[Axis, ...] | list[Axis], base: Program) -> list[Any]:
+def bodies(target: str, axes: Sequence[Axis], base: Program) -> list[Any]:
     """The functions and commands that a task can have: its own, or those that take its place."""
     for axis in axes:
         if axis.what == "task" and axis.target == target:
@@ -291,7 +291,9 @@ def _check_parameter(axis: Axis, axes: list[Axis], base: Program, file: Experime
         raise BadFile(
             f"task {axis.target!r} cannot get {axis.parameter!r}: {reason}",
             where=where,
-            hint="give the function a parameter of this name",
+            hint="give the function a parameter of this name"
+            if options[0] is not None
+            else "add --allow-commands if the program is a file with commands that you trust",
         )
     names = [getattr(body, "__name__", str(body)) for body in without]
     return [f"{name} has no parameter {axis.parameter!r}: it runs once for all its values" for name in names]
