@@ -87,3 +87,27 @@ def test_the_example_of_edges_under_a_rule(examples: Path, tmp_path: Path, clust
     assert last <= min(e.start for e in events if "region_b" in e.task)
     rows = hr.results("edges", where="detect = 'canny'", record=home, frame="rows")
     assert len(rows) == 10
+
+
+@pytest.mark.slow
+def test_two_processes_use_one_record(tmp_path: Path) -> None:
+    import os
+    import subprocess
+    import sys
+
+    from bench.experiments_case import recorded, truth, write_case
+    from headrace.record import Record
+    from headrace.record.verify import verify
+
+    file = write_case(tmp_path / "case")
+    home = tmp_path / "home"
+    argv = [sys.executable, "-m", "headrace.cli", "sweep", str(file), "--workers", "1", "--scheduler", "heft"]
+    environment = {**os.environ, "HEADRACE_HOME": str(home)}
+    both = [
+        subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(2)
+    ]
+    assert [process.wait(120) for process in both] == [0, 0]
+    assert recorded(home) == truth(file)
+    with Record.open(home) as record:
+        assert [verify(record, row.id).problems for row in record.runs()] == [[]] * len(record.runs())
