@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headrace.execution import Wishes, first_plan, wishes_of
+from headrace.execution import first_plan
 from headrace.experiment.sweep.merge import Merged, merge
 from headrace.experiment.sweep.merged_program import MergedProgram, merged_program
 from headrace.experiment.sweep.remaining import Left, left_of
@@ -21,6 +21,7 @@ from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.record.queries import mean_outputs
 from headrace.record.run_reports import makespan_ratios
+from headrace.run_request import RunRequest, run_request
 from headrace.runtime.remaining import remaining_program
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def quote(
     from headrace.record import Record
     from headrace.record.reuse import find_kept
 
-    wishes = wishes_of(on=on, **more)
+    request = run_request(on=on, **more)
     with Record.open(None if record is None else Path(record)) as book:
         experiment = bind(read_experiment(file), commands=allow_commands)
         say(f"merging {len(experiment.points)} combinations")
@@ -122,8 +123,8 @@ def quote(
             return base
         say(f"{left.tasks} of {len(merged.identities)} distinct tasks are left to run")
         if left.tasks <= MOST_PLANNED:
-            return _planned(base, merged, kept.keys(), wishes, book)
-        return _sampled(base, experiment, left, wishes, book)
+            return _planned(base, merged, kept.keys(), request, book)
+        return _sampled(base, experiment, left, request, book)
 
 
 def _notes(merged: Merged) -> tuple[str, ...]:
@@ -144,16 +145,16 @@ def _item_identities(merged: Merged) -> set[str]:
     return found
 
 
-def _planned(base: Quote, merged: Merged, kept: Any, wishes: Wishes, book: Record) -> Quote:
+def _planned(base: Quote, merged: Merged, kept: Any, request: RunRequest, book: Record) -> Quote:
     """With a plan of what is left, replayed with errors of run times."""
     from headrace.simulator.replay.plan_replay import PlanReplays
 
     built = merged_program(merged)
     program = _left_program(built, kept)
-    forecast = first_plan(program, wishes, book)
+    forecast = first_plan(program, request, book)
     plan = forecast.plan
     if plan is None:  # a scheduler that decides while the program runs
-        forecast = first_plan(program, replace(wishes, scheduler="heft"), book)
+        forecast = first_plan(program, replace(request, scheduler="heft"), book)
         plan = forecast.plan
     assert plan is not None, "heft plans"
     replays = PlanReplays(plan, error=TASK_ERROR)
@@ -218,12 +219,12 @@ def _stored(program: Program, counts: dict[str, int], book: Record) -> float:
     )
 
 
-def _sampled(base: Quote, experiment: Experiment, left: Left, wishes: Wishes, book: Record) -> Quote:
+def _sampled(base: Quote, experiment: Experiment, left: Left, request: RunRequest, book: Record) -> Quote:
     """Without a plan: total work over total speed, and the longest path, from a sample of combinations."""
     rng = np.random.default_rng(len(experiment.points))
     chosen = np.sort(rng.choice(len(experiment.points), min(SAMPLE, len(experiment.points)), replace=False))
     built = merged_program(merge(replace(experiment, points=experiment.points[chosen])))
-    forecast = first_plan(built.program, replace(wishes, scheduler="heft", rules=None), book)
+    forecast = first_plan(built.program, replace(request, scheduler="heft", rules=None), book)
     learned, platform = forecast.learned, forecast.platform
     graph = learned.graph
     work: dict[str, list[float]] = {}

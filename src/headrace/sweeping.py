@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.execution import Listeners, Run, Wishes, carry_out, finish_run, result_files, wishes_of
+from headrace.execution import Listeners, Run, carry_out, finish_run, result_files
 from headrace.experiment.sweep.merge import Merged, merge
 from headrace.experiment.sweep.merged_program import MergedProgram, merged_program, points_of
 from headrace.experiment.sweep.substitute import bind
@@ -21,6 +21,7 @@ from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.run_request import RunRequest, run_request
 from headrace.runtime.kept_files import Kept
 from headrace.runtime.remaining import Remaining, remaining_program
 from headrace.runtime.run_policy import RunPolicy, with_fields
@@ -156,7 +157,7 @@ def sweep(
     output = more.pop("output", ".")
     kept = more.pop("policy", None) or RunPolicy(keep="all")
     policy = with_fields(kept, {n: more.pop(n) for n in list(more) if n in _POLICY})
-    wishes = wishes_of(on=on, output=output, policy=policy, **more)
+    request = run_request(on=on, output=output, policy=policy, **more)
     with Record.open(None if record is None else Path(record)) as book:
         prepared = prepare(file, book, commands=allow_commands, say=say)
         number = _note(prepared, book)
@@ -171,10 +172,10 @@ def sweep(
         try:
             if prepared.left.program.tasks:
                 with _again_hint(file):
-                    run = _run_left(prepared, number, wishes, book, Listeners(both, planned, say))
+                    run = _run_left(prepared, number, request, book, Listeners(both, planned, say))
                 files = run.files
             elif any(item.path is not None for item in prepared.left.program.results()):
-                files = _only_files(prepared, wishes, book, say).files
+                files = _only_files(prepared, request, book, say).files
             fill_values(book, number, say)
         finally:
             note_finished(book, number, time.time())
@@ -220,7 +221,9 @@ def _note(prepared: Prepared, book: Record) -> int:
     )
 
 
-def _run_left(prepared: Prepared, number: int, wishes: Wishes, book: Record, listeners: Listeners) -> Run:
+def _run_left(
+    prepared: Prepared, number: int, request: RunRequest, book: Record, listeners: Listeners
+) -> Run:
     from headrace.record.experiments import note_run
     from headrace.record.identity import program_digest
     from headrace.record.launch import Launch
@@ -228,7 +231,7 @@ def _run_left(prepared: Prepared, number: int, wishes: Wishes, book: Record, lis
 
     left, built = prepared.left.program, prepared.built
     experiment = prepared.merged.experiment
-    settings = wishes.stored() | {"experiment": str(experiment.file.path.absolute())}
+    settings = request.stored() | {"experiment": str(experiment.file.path.absolute())}
     folder = str(experiment.folder.absolute())
     launch = Launch(None, "", program_digest(left.graph), {}, folder, settings).text()
 
@@ -240,18 +243,18 @@ def _run_left(prepared: Prepared, number: int, wishes: Wishes, book: Record, lis
         note_run(book, number, entry.id)
         return entry
 
-    done = carry_out(left, wishes, book, begin, listeners, experiment.folder)
+    done = carry_out(left, request, book, begin, listeners, experiment.folder)
     return replace(done, reused=prepared.reused)
 
 
-def _only_files(prepared: Prepared, wishes: Wishes, book: Record, say: Callable[[str], None]) -> Run:
+def _only_files(prepared: Prepared, request: RunRequest, book: Record, say: Callable[[str], None]) -> Run:
     """Everything is kept: write the results that have files, without any worker."""
     from headrace.runtime.execute import Outcome
 
     program = prepared.left.program
     platform = Platform.local(1)
     with book.begin(prepared.merged.experiment.name, program.graph, platform, "none", None) as entry:
-        files = result_files(program, wishes, entry, book, say)
+        files = result_files(program, request, entry, book, say)
         for item in program.results():
             if item.path is not None:
                 kept = prepared.kept[item.name]
@@ -259,7 +262,7 @@ def _only_files(prepared: Prepared, wishes: Wishes, book: Record, say: Callable[
         files.finish()
         outcome = Outcome({}, 0.0, ())
         done = Run(entry.id, "none", None, outcome, program.graph, platform, files.files, files.failures)
-        finish_run(done, entry, book, wishes.policy)
+        finish_run(done, entry, book, request.policy)
         return done
 
 
