@@ -47,6 +47,8 @@ def random_experiment(draw) -> Experiment:
         inputs = [f"in{r}" if r < 0 else f"out{r}" for r in sorted(reads[t])]
         body = draw(st.sampled_from([plus, functools.partial(plus, n=3), plain]))
         program.task(body, inputs=inputs, outputs=[f"out{t}"], name=f"t{t}")
+    if draw(st.booleans()):
+        program.output(f"out{draw(st.integers(0, tasks - 1))}")
     axes = []
     for what, target in draw(
         st.sets(st.tuples(st.sampled_from(["task", "parameter"]), st.integers(0, tasks - 1)), max_size=3)
@@ -74,6 +76,9 @@ def one_program(experiment: Experiment, point: list[int]) -> hr.Program:
         if ("parameter", task.name) in chosen and takes(body, len(task.inputs), "n"):
             body = functools.partial(body, n=chosen["parameter", task.name])
         made.task(body, inputs=task.inputs, outputs=task.outputs, name=task.name)
+    for item in base.data.values():
+        if item.result:
+            made.output(item.name)
     return made
 
 

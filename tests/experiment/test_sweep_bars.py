@@ -96,6 +96,7 @@ def test_two_processes_use_one_record(tmp_path: Path) -> None:
     import sys
 
     from bench.experiments_case import recorded, truth, write_case
+
     from headrace.record import Record
     from headrace.record.verify import verify
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from headrace.formats.experiment_values import Scalar, Values, read_values
 from headrace.formats.files import read_file
+from headrace.formats.format import Format
 from headrace.formats.shapes import shorten
 from headrace.formats.tables import Table
 from headrace.formats.toml_text import parse_toml
@@ -22,6 +23,7 @@ MAX_BYTES = 4_000_000
 MAX_SUBSTITUTED = 1_000
 """Tasks, inputs and parameters that are varied."""
 Mode: TypeAlias = Literal["product", "zip", "groups"]
+_EXPERIMENT = re.compile(rb"""^[ \t]*(?:program[ \t]*=|\[[ \t]*sweep[ \t]*\])""", re.MULTILINE)
 _NAME = re.compile(r"[^\x00-\x1f\x7f/\\]{1,120}\Z")
 _TOP = [
     "name",
@@ -238,3 +240,10 @@ def _versions(top: Table) -> dict[str, Scalar]:
         if not isinstance(value, str | int | float | bool):
             raise top.bad_value(f"versions.{shorten(name)}", value, "give a text or a number")
     return found
+
+
+def _is_experiment(head: bytes) -> bool:
+    return not head.startswith(b"{") and _EXPERIMENT.search(head) is not None
+
+
+FORMATS = (Format("toml", "experiment", "an experiment as TOML", sniff=_is_experiment, read=read_experiment),)

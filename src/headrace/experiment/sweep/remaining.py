@@ -43,12 +43,17 @@ def _needed(variant: Variant, kept: Collection[str]) -> dict[str, str]:
     program = variant.program
     results = {item.name for item in program.results()}
     wanted = {name: np.zeros(len(variant.tasks[maker]), np.bool_) for name, maker in program.producer.items()}
+    read = {item for task in program.tasks.values() for item in task.inputs}
     found: dict[str, str] = {}
     names = list(program.tasks)
     for t in reversed(program.graph.order.tolist()):
         task = program.tasks[names[t]]
         of = variant.tasks[task.name]
-        runs = _must_run(task, of, wanted, results, kept)
+        for item in task.outputs:
+            # A task whose outputs nobody wants is executed for what else it does.
+            if item in results or not any(each in results or each in read for each in task.outputs):
+                wanted[item][:] = True
+        runs = _must_run(task, of, wanted, kept)
         found |= {of.identity[i]: task.name for i in np.flatnonzero(runs).tolist()}
         first = of.first[runs]
         for item in task.inputs:
@@ -63,7 +68,6 @@ def _must_run(
     task: Task,
     of: Instances,
     wanted: dict[str, npt.NDArray[np.bool_]],
-    results: set[str],
     kept: Collection[str],
 ) -> npt.NDArray[np.bool_]:
     runs = np.zeros(len(of), np.bool_)
@@ -71,5 +75,5 @@ def _must_run(
         missing = np.ones(len(of), np.bool_)
         if kept:
             missing = np.array([item_identity(each, k) not in kept for each in of.identity], np.bool_)
-        runs |= missing & (np.ones(len(of), np.bool_) if item in results else wanted[item])
+        runs |= missing & wanted[item]
     return runs
