@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -160,9 +160,10 @@ def _planned(base: Quote, merged: Merged, kept: Any, request: RunRequest, book: 
     replays = PlanReplays(plan, error=TASK_ERROR)
     times = np.sort([replays(seed) for seed in range(REPLAYS)])
     seen = forecast.learned.same_task + forecast.learned.by_kind
+    rows = [(task.kind, 1, _declared(program, task.name)) for task in program.tasks.values()]
     low, middle, high, text = _interval(times, seen / len(program.tasks), forecast.platform.name, book)
     return replace(
-        base, seconds=middle, low=low, high=high, stored=_stored(program, _counts(program), book),
+        base, seconds=middle, low=low, high=high, stored=_stored(rows, book),
         basis=f"{seen} of {len(program.tasks)} run times from history; {text}",
         platform=forecast.platform, plan=forecast.plan,
     )  # fmt: skip
@@ -171,13 +172,6 @@ def _planned(base: Quote, merged: Merged, kept: Any, request: RunRequest, book: 
 def _left_program(built: MergedProgram, kept: Any) -> Program:
     items = {item: (1.0, 0) for item, identity in built.items.items() if identity in kept}
     return remaining_program(built.program, items).program
-
-
-def _counts(program: Program) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for task in program.tasks.values():
-        counts[task.kind] = counts.get(task.kind, 0) + 1
-    return counts
 
 
 def _interval(times: Any, known: float, platform: str, book: Record) -> tuple[float, float, float, str]:
@@ -205,18 +199,16 @@ def _interval(times: Any, known: float, platform: str, book: Record) -> tuple[fl
     )
 
 
-def _stored(program: Program, counts: dict[str, int], book: Record) -> float:
-    """Bytes of the outputs of so many tasks of each kind: from history, else as the program says."""
-    measured = mean_outputs(book.database, counts)
-    declared: dict[str, list[float]] = {}
-    for task in program.tasks.values():
-        if task.kind not in measured:
-            size = sum(program.data[name].size or 0.0 for name in task.outputs)
-            declared.setdefault(task.kind, []).append(size)
-    return sum(
-        count * (measured[kind] if kind in measured else float(np.mean(declared.get(kind) or [0.0])))
-        for kind, count in counts.items()
-    )
+def _declared(program: Program, task: str) -> float:
+    """Bytes of a task's outputs as the program says."""
+    return sum(program.data[name].size or 0.0 for name in program.tasks[task].outputs)
+
+
+def _stored(rows: Iterable[tuple[str, int, float]], book: Record) -> float:
+    """Bytes of outputs: rows are kinds of tasks, how many, and the bytes that each makes if there is no history."""
+    found = list(rows)
+    measured = mean_outputs(book.database, [kind for kind, _, _ in found])
+    return sum(count * measured.get(kind, declared) for kind, count, declared in found)
 
 
 def _sampled(base: Quote, experiment: Experiment, left: Left, request: RunRequest, book: Record) -> Quote:
@@ -228,24 +220,26 @@ def _sampled(base: Quote, experiment: Experiment, left: Left, request: RunReques
     learned, platform = forecast.learned, forecast.platform
     graph = learned.graph
     work: dict[str, list[float]] = {}
-    kinds: dict[str, str] = {}
+    example: dict[str, str] = {}
     for name, seconds in zip(graph.task_names, graph.work.tolist(), strict=True):
         of = built.facts[name].base
         work.setdefault(of, []).append(seconds)
-        kinds[of] = built.program.tasks[name].kind
+        example[of] = name
     total = sum(count * float(np.mean(work.get(name) or [1.0])) for name, count in left.by_task.items())
     cores = np.array([host.cores for host in platform.hosts], float)
     speed = float((platform.rates(graph).mean(axis=0) * cores).sum())
     longest = float(forecast.plan.bound) if forecast.plan is not None else 0.0
     expected = max(total / speed, min(longest, total))
-    counts: dict[str, int] = {}
-    for name, count in left.by_task.items():
-        counts[kinds.get(name, "")] = counts.get(kinds.get(name, ""), 0) + count
+    rows = [
+        (built.program.tasks[example[name]].kind, count, _declared(built.program, example[name]))
+        for name, count in left.by_task.items()
+        if name in example
+    ]
     seen = learned.same_task + learned.by_kind
     low, middle, high, text = _interval(
         np.array([expected, 1.05 * expected, 1.15 * expected]), seen / graph.n_tasks, platform.name, book
     )
     return replace(
-        base, seconds=middle, low=low, high=high, stored=_stored(built.program, counts, book),
+        base, seconds=middle, low=low, high=high, stored=_stored(rows, book),
         basis=f"a sample of {len(chosen)} combinations, total work over total speed; {text}", platform=platform,
     )  # fmt: skip
