@@ -38,7 +38,6 @@ _BY_REPR = (
     fractions.Fraction, slice,
 )  # fmt: skip
 _SHOWN = 200
-_HAS_DOCSTRING = 0x4000000
 _CONSTANT = {"LOAD_CONST", "RETURN_CONST", "KW_NAMES"}
 _ATTRIBUTE = {"LOAD_ATTR", "LOAD_METHOD"}
 
@@ -230,7 +229,7 @@ class _Walk:
         return f"{name}: {lines[0]}"
 
     def _function(self, function: FunctionType, name: str) -> Iterator[str]:
-        yield from self._code_lines(function.__code__)
+        yield _instructions(function.__code__)
         spec = function.__code__
         defaults = function.__defaults__ or ()
         positional = spec.co_varnames[: spec.co_argcount]
@@ -292,27 +291,31 @@ class _Walk:
                 except NotUnderstoodError:  # descriptors and the like
                     yield f"{name} {type(inner).__qualname__}"
 
-    def _code_lines(self, code: CodeType) -> Iterator[str]:
-        """The instructions with what they refer to; numbers of constants and lines do not count."""
-        yield " ".join(
-            (str(code.co_argcount), str(code.co_kwonlyargcount), *code.co_varnames, *code.co_freevars)
-        )
-        for step in dis.get_instructions(code):
-            if step.opname in _CONSTANT and not isinstance(step.argval, str):
-                constant = step.argval
-                if isinstance(constant, CodeType):
-                    yield from ("code", *self._code_lines(constant))
-                else:
-                    yield f"{step.opname} {' '.join(self.lines(constant))}"
-            elif step.opname in _CONSTANT:
-                yield f"{step.opname} str {step.argval!r}"
-            elif step.opcode in dis.hasname or step.opcode in dis.hasfree or step.opcode in dis.haslocal:
-                yield f"{step.opname} {step.argval} {(step.arg or 0) & 1 if step.opname == 'LOAD_GLOBAL' else ''}"
-            else:
-                yield f"{step.opname} {step.arg}"
+
+@functools.lru_cache(maxsize=10_000)
+def _instructions(code: CodeType) -> str:
+    """The digest of the instructions with what they refer to; numbers of constants and lines do not count.
+
+    Remembered: functions that a loop makes share their code.
+    """
+    return digest_of(_instruction_lines(code))
 
 
-def _references(code: CodeType) -> set[tuple[str, ...]]:
+def _instruction_lines(code: CodeType) -> Iterator[str]:
+    yield " ".join((str(code.co_argcount), str(code.co_kwonlyargcount), *code.co_varnames, *code.co_freevars))
+    for step in dis.get_instructions(code):
+        if step.opname in _CONSTANT and isinstance(step.argval, CodeType):
+            yield f"code {_instructions(step.argval)}"
+        elif step.opname in _CONSTANT:
+            yield f"{step.opname} {' '.join(_Walk().lines(step.argval))}"
+        elif step.opcode in dis.hasname or step.opcode in dis.hasfree or step.opcode in dis.haslocal:
+            yield f"{step.opname} {step.argval} {(step.arg or 0) & 1 if step.opname == 'LOAD_GLOBAL' else ''}"
+        else:
+            yield f"{step.opname} {step.arg}"
+
+
+@functools.lru_cache(maxsize=10_000)
+def _references(code: CodeType) -> frozenset[tuple[str, ...]]:
     """Global names with the attributes that follow them, and modules that are imported inside."""
     found: set[tuple[str, ...]] = set()
     steps = list(dis.get_instructions(code))
@@ -329,7 +332,7 @@ def _references(code: CodeType) -> set[tuple[str, ...]]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             found |= _references(constant)
-    return found
+    return frozenset(found)
 
 
 @functools.lru_cache(maxsize=4096)

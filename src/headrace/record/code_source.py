@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 import importlib.util
 import inspect
 import linecache
 import sys
 import textwrap
 from pathlib import Path
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import NamedTuple
 
 _LONGEST = 200_000
@@ -19,6 +20,11 @@ _LONGEST = 200_000
 
 def source_of(value: FunctionType | type) -> tuple[str, str]:
     """The source of a function or class with its line numbers as they are, and `file:line`; empty if there is none."""
+    return _source(value.__code__ if isinstance(value, FunctionType) else value)
+
+
+@functools.lru_cache(maxsize=10_000)
+def _source(value: CodeType | type) -> tuple[str, str]:
     try:
         linecache.checkcache(inspect.getsourcefile(value) or "")
         lines, first = inspect.getsourcelines(value)
