@@ -106,6 +106,10 @@ def test_a_flipped_bit_is_found_and_made_again(place: Place) -> None:
         with record.database.writing() as connection:
             values = (flipped(kept.content or b"", random.Random(1)), run, kept.item)
             connection.execute("UPDATE kept SET content = ? WHERE run = ? AND item = ?", values)
+    labels = kept.item.partition("@")[2]
+    (answer,) = place.why(f"join@{labels}")
+    assert answer.status == "must run"
+    assert answer.reasons == (f"result {kept.item!r} of run {run}: this is not what was committed",)
     again = place.sweep()
     assert again.tasks - again.reused == 1
     assert [repr(kept.item) in text for text in place.said] == [True]

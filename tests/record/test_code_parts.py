@@ -251,3 +251,29 @@ def test_the_changed_line_is_found() -> None:
     assert change is not None
     assert (change.line, change.before, change.after) == (3, "y = x", "y = x + 1")
     assert changed_line(before, textwrap.indent(before, "")) is None
+
+
+def test_identities_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
+    import os
+    import subprocess
+
+    (tmp_path / "seeded.py").write_text(
+        "NAMES = {'x', 'y', 'z'}\nTABLE = {'b': {3, 1}, 'a': frozenset('pqr')}\n\n\n"
+        "def f(x):\n    return x in NAMES or x in {'k', 'l', 'm'} or TABLE['a']\n"
+    )
+    text = (
+        "from pathlib import Path; from headrace.formats.python_program import import_file;"
+        "from headrace.record.code_parts import code_of;"
+        "print(code_of(import_file(Path('seeded.py')).f).digest)"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", text],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=tmp_path,
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from headrace.formats.experiment_toml import ExperimentFile
@@ -39,7 +38,7 @@ def command_program(file: ExperimentFile, find: Callable[[str, str], Any]) -> Pr
         command = Command(sweep.command, sweep.stdout)
         program.task(
             command, inputs=list(sweep.inputs), outputs=dict.fromkeys(sweep.outputs), name=sweep.name,
-            kind=Path(sweep.command[0]).name, work=sweep.work,
+            kind=sweep.name, work=sweep.work,
         )  # fmt: skip
         for result, spec in sweep.results.items():
             function = find(spec, f"{where}: results.{result}")
