@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.execution import Listeners, Run, carry_out, finish_run, result_files
 from headrace.experiment.sweep.merge import Merged, merge
-from headrace.experiment.sweep.merged_program import MergedProgram, merged_program, points_of
+from headrace.experiment.sweep.merged_program import (
+    MergedProgram,
+    merged_program,
+    points_of,
+    without_tasks,
+)
 from headrace.experiment.sweep.substitute import bind
 from headrace.formats.experiment_toml import read_experiment
 from headrace.model.errors import HeadraceError, UsageError
@@ -21,7 +26,7 @@ from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
-from headrace.run_request import RunRequest, run_request
+from headrace.run_request import RunRequest, opened_cluster, run_request
 from headrace.runtime.kept_files import Kept
 from headrace.runtime.remaining import Remaining, remaining_program
 from headrace.runtime.run_policy import RunPolicy, with_fields
@@ -29,6 +34,8 @@ from headrace.runtime.run_policy import RunPolicy, with_fields
 if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
 
+MOST_FAILURES = 10
+"""Failed tasks after which an experiment ends."""
 MOST_TASKS = 1_000_000
 """Distinct tasks of an experiment that can be executed at once."""
 
@@ -63,13 +70,21 @@ class Swept:
     reused: int
     """Tasks that did not run, because what they make was kept."""
     run: Run | None
-    """The run that made the rest; None if there was nothing to run."""
+    """The run that made the rest, the last of them if there were several; None if there was nothing to run."""
     files: dict[str, Path] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    runs: tuple[Run, ...] = ()
+    """All of them: after a failure, what does not depend on it goes on in another run."""
 
     @property
     def failure(self) -> HeadraceError | None:
-        return None if self.run is None else self.run.failure
+        """Why some combinations are not complete; None if all are."""
+        return next((run.failure for run in self.runs if run.failure is not None), None)
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """The tasks that failed, and their errors."""
+        return {error.task: error.error for run in self.runs for error in run.outcome.errors}
 
 
 def prepare(
@@ -127,6 +142,7 @@ def sweep(
     planned: Callable[[Plan | None], None] = lambda plan: None,
     say: Callable[[str], None] = lambda text: None,
     progress: Callable[[Prepared], Callable[[Event], None]] | None = None,
+    most_failures: int = MOST_FAILURES,
     **more: Any,
 ) -> Swept:
     """Execute an experiment: what earlier experiments and runs have kept is used, the rest runs as one program.
@@ -143,6 +159,8 @@ def sweep(
         Execute the commands of a WfFormat program.
     progress
         Called with the experiment before it runs; returns what is called with each event.
+    most_failures
+        After a failure, combinations that do not depend on the failed task go on, until so many tasks have failed.
     more
         Other parameters of `headrace.run`: `scheduler`, `rules`, `workers`, `speeds`, `platform`, `keep`, ...
 
@@ -167,13 +185,14 @@ def sweep(
             watch(event)
             observe(event)
 
-        run = None
+        runs: list[Run] = []
         files: dict[str, Path] = {}
         try:
             if prepared.left.program.tasks:
                 with _again_hint(file):
-                    run = _run_left(prepared, number, request, book, Listeners(both, planned, say))
-                files = run.files
+                    listeners = Listeners(both, planned, say)
+                    runs = _run_all(prepared, number, request, book, listeners, most_failures)
+                files = {item: path for run in runs for item, path in run.files.items()}
             elif any(item.path is not None for item in prepared.left.program.results()):
                 files = _only_files(prepared, request, book, say).files
             fill_values(book, number, say)
@@ -182,7 +201,7 @@ def sweep(
         merged = prepared.merged
         return Swept(
             merged.experiment.name, number, merged.points, merged.tasks_alone, len(prepared.built.facts),
-            len(prepared.reused), run, files, merged.experiment.notes,
+            len(prepared.reused), runs[-1] if runs else None, files, merged.experiment.notes, tuple(runs),
         )  # fmt: skip
 
 
@@ -219,6 +238,31 @@ def _note(prepared: Prepared, book: Record) -> int:
             },
         ),
     )
+
+
+def _run_all(
+    prepared: Prepared,
+    number: int,
+    request: RunRequest,
+    book: Record,
+    listeners: Listeners,
+    most_failures: int,
+) -> list[Run]:
+    """Run what is left; after a failure, what does not depend on it, on the same workers."""
+    runs: list[Run] = []
+    failed: set[str] = set()
+    with opened_cluster(request) as cluster:
+        while prepared.left.program.tasks:
+            run = _run_left(prepared, number, replace(request, on=cluster), book, listeners)
+            runs.append(run)
+            new = {error.task for error in run.outcome.errors} - failed
+            failed |= new
+            if run.failure is None or not new or len(failed) >= most_failures:
+                break
+            listeners.say("what does not depend on the failed task goes on")
+            rest = without_tasks(prepared.built, failed)
+            prepared = with_kept(prepared.merged, rest, book, listeners.say)
+    return runs
 
 
 def _run_left(

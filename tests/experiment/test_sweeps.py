@@ -284,3 +284,24 @@ def test_a_workflow_file_with_allowed_commands(
     assert [row["first.txt"] for row in rows] == ["b", "b\na"]
     with pytest.raises(BadFile, match="nothing to execute"):
         sweep("inner/flow.toml", cluster, record=tmp_path / "other")
+
+
+def test_combinations_that_do_not_need_a_failed_task_go_on(place: Place) -> None:
+    text = FILES["case.py"].replace(
+        "def first(x, scale=2, *, shift=3):\n", "def first(x, scale=2, *, shift=3):\n    1 / (scale - 2)\n"
+    )
+    write_case(place.case, {"case.py": text})
+    fresh()
+    done = sweep(place.file, place.cluster, record=place.home, scheduler="dask")
+    assert done.failure is not None
+    assert sorted(done.failed) == ["first@data_a,first,scale=2", "first@data_b,first,scale=2"]
+    values = recorded(place.home)
+    assert sum(value is None for value in values.values()) == 2
+    write_case(place.case)
+    again = place.sweep()
+    assert again.failure is None
+    assert recorded(place.home) == truth(place.file)
+    write_case(place.case, {"case.py": text.replace("(scale - 2)", "(scale - scale)")})
+    fresh()
+    few = sweep(place.file, place.cluster, record=place.home, scheduler="dask", most_failures=1)
+    assert len(few.runs) == 1

@@ -94,6 +94,12 @@ class SweepOptions:
         default_text="measured",
     )
     learn: bool = option(True, "--learn", "Estimate run times, sizes and links from earlier runs.")
+    most_failures: int = option(
+        10,
+        "--most-failures",
+        "After a failure, go on with what does not depend on it, until so many tasks have failed.",
+        min=1,
+    )
     allow_commands: bool = option(
         False,
         "--allow-commands",
@@ -202,7 +208,7 @@ def _run(experiment: Path, options: SweepOptions, as_json: bool) -> int:
             return shown
 
         wanted = options.wanted()
-        done = execute(experiment, progress=begin, **wanted, **listeners)
+        done = execute(experiment, progress=begin, most_failures=options.most_failures, **wanted, **listeners)
     rules = wanted["rules"]
     judged = None if rules is None or done.run is None else judged_run(done.run, rules)
     if as_json:
@@ -213,6 +219,9 @@ def _run(experiment: Path, options: SweepOptions, as_json: bool) -> int:
             judged.print()
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
+        others = list(done.failed)[1:]
+        if others:
+            sys.stderr.write(f"also failed: {', '.join(others[:10])}\n")
         sys.stderr.write(f"to go on from what is kept: headrace sweep {experiment}\n")
         return done.failure.exit_code
     if judged is not None and done.run is not None:
@@ -230,7 +239,7 @@ def _facts(done: Swept) -> dict[str, Any]:
         "run": None if done.run is None else done.run.id,
         "makespan": 0.0 if done.run is None else done.run.makespan,
         "planned": None if done.run is None or done.run.plan is None else done.run.plan.makespan,
-        "failed": [] if done.run is None else [e.task for e in done.run.outcome.errors],
+        "failed": list(done.failed),
         "not_run": [] if done.run is None else list(done.run.outcome.not_run),
         "results": {name: str(path) for name, path in done.files.items()},
         "notes": list(done.notes),
