@@ -89,6 +89,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
     "estimates": ("estimates", "quality of estimates, from perfect to forecast, under five heuristics"),
     "constraints": ("constraints", "rules of the user on 47 image-processing programs"),
+    "experiments": ("experiments", "two tasks in four versions each, on 47 programs and real workers"),
     "planning-events": (
         "planning_events",
         "when to replan on changing grids; order of links; work stealing",
