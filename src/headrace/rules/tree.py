@@ -1,6 +1,6 @@
 """The typed tree of a rule file: what the parser returns, and what evaluation, search and compilers read.
 
-All nodes are frozen values. After `rules.types` has resolved names, every expression has a `type`, every `Column` names
+All nodes are values that nobody changes. After `rules.types` has resolved names, every expression has a `type`, every `Column` names
 a relation's alias and a known attribute, and every quoted quantity compared with a time or a size is a `Number`.
 """
 
@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar, dataclass_transform
+
+_Node = TypeVar("_Node")
+
+
+@dataclass_transform(frozen_default=True)
+def _node(kind: type[_Node]) -> type[_Node]:
+    """A data class that type checkers take for frozen. At run time it is not: frozen ones take twice as long to make."""
+    return dataclass(slots=True, unsafe_hash=True)(kind)
 
 
 class Type(Enum):
@@ -26,12 +34,11 @@ class Type(Enum):
     TASKS = "task list"
     """An ordered list of task ids; it can only be compared with UNKNOWN."""
 
-    @property
-    def numeric(self) -> bool:
-        return self not in (Type.TEXT, Type.TASKS)
+    def __init__(self, meaning: str) -> None:
+        self.numeric = meaning not in ("text", "task list")
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Span:
     """A place in the text: line and column of its first character, from 1, and its length."""
 
@@ -49,21 +56,21 @@ RelationName = Literal["task", "proc", "dep"]
 # Expressions.
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Number:
     value: float
     at: Span
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Text:
     value: str
     at: Span
     type: Type = Type.TEXT
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Unknown:
     """The value of an attribute that a partial schedule does not have yet."""
 
@@ -71,7 +78,7 @@ class Unknown:
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Column:
     """An attribute of one source of the enclosing select, or of a select around it."""
 
@@ -83,7 +90,7 @@ class Column:
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Arithmetic:
     op: Operator
     left: Expression
@@ -92,21 +99,21 @@ class Arithmetic:
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Negative:
     operand: Expression
     at: Span
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Absolute:
     operand: Expression
     at: Span
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Aggregate:
     """An aggregate over the rows of the enclosing select, or of each of its groups. UNKNOWN values are left out.
 
@@ -129,7 +136,7 @@ Expression: TypeAlias = (
 # Conditions. Their logic has three values: a comparison with UNKNOWN is UNKNOWN.
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Compare:
     op: Comparison
     left: Expression
@@ -137,7 +144,7 @@ class Compare:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class In:
     """`x in (1, 2)` or `x in (select ...)`."""
 
@@ -147,7 +154,7 @@ class In:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Between:
     operand: Expression
     low: Expression
@@ -156,7 +163,7 @@ class Between:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Like:
     """SQL's pattern match: % is any text, _ one character; upper and lower case differ."""
 
@@ -166,7 +173,7 @@ class Like:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class IsUnknown:
     """`x is unknown`, `x is null`, and `x = unknown`: never itself UNKNOWN."""
 
@@ -175,19 +182,19 @@ class IsUnknown:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class And:
     parts: tuple[Condition, ...]
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Or:
     parts: tuple[Condition, ...]
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Not:
     part: Condition
     at: Span
@@ -196,20 +203,20 @@ class Not:
 Condition: TypeAlias = "Compare | In | Between | Like | IsUnknown | And | Or | Not"
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Source:
     relation: RelationName
     alias: str
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class OrderBy:
     key: Expression
     descending: bool
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Select:
     """A query. As an expression it has one column; its value is that column, one value per row."""
 
@@ -244,7 +251,7 @@ def _has_aggregate(expression: Expression) -> bool:
 # Rules.
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Relationship:
     """A condition over top-level expressions, tested on the cross product of the rows of its selects.
 
@@ -256,7 +263,7 @@ class Relationship:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Ordering:
     """Every element of a sequence compared with every later one: `test` should hold between them."""
 
@@ -265,7 +272,7 @@ class Ordering:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Value:
     """A number to minimise or maximise; as a requirement, a number that must lie between `min` and `max`."""
 
@@ -281,7 +288,7 @@ Importance = Literal["requirement", "preference"]
 Kind = Literal["relationship", "value", "ordering"]
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Rule:
     """One `assert` of a rule file."""
 
