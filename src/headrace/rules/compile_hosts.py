@@ -13,7 +13,6 @@ from headrace.rules.compile_reading import (
     Reader,
     direct_columns,
     is_plain,
-    is_static,
     scheduled,
     split,
 )
@@ -22,7 +21,7 @@ from headrace.rules.membership import member
 from headrace.rules.select import Context, like, one_of
 from headrace.rules.tree import Column, Compare, Comparison, Condition, Expression, In, Like, Select, Text
 from headrace.rules.vectors import Codes, Vector, compare, disjunction, is_tolerant, tests_per_row
-from headrace.rules.walk import all_columns
+from headrace.rules.walk import all_columns, is_static
 
 MOST_PAIRS = 50_000
 """Pairs of tasks that must be apart, beyond which a rule is not compiled."""

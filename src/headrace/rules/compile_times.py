@@ -19,7 +19,6 @@ from headrace.rules.compile_reading import (
     at_number,
     direct_columns,
     is_plain,
-    is_static,
     scheduled,
     split,
 )
@@ -34,7 +33,7 @@ from headrace.rules.tree import (
     Select,
 )
 from headrace.rules.vectors import ABSOLUTE, RELATIVE, Codes, Vector
-from headrace.rules.walk import children
+from headrace.rules.walk import children, is_static
 
 _SHORT = 1e-6
 """Tasks that may be shorter are not known to start before they finish, as comparisons allow for rounding."""

@@ -1,21 +1,22 @@
 """The typed tree of a rule file: what the parser returns, and what evaluation, search and compilers read.
 
-All nodes are values that nobody changes. After `rules.types` has resolved names, every expression has a `type`, every `Column` names
-a relation's alias and a known attribute, and every quoted quantity compared with a time or a size is a `Number`.
+All nodes are values that nobody changes. After `rules.types` has resolved names, every expression has a `type`, every
+`Column` names a relation's alias and a known attribute, and every quoted quantity compared with a time or a size is a
+`Number`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, TypeAlias, TypeVar, dataclass_transform
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
 _Node = TypeVar("_Node")
 
 
 @dataclass_transform(frozen_default=True)
 def _node(kind: type[_Node]) -> type[_Node]:
-    """A data class that type checkers take for frozen. At run time it is not: frozen ones take twice as long to make."""
+    """A data class, frozen for type checkers only: really frozen ones take longer to make."""
     return dataclass(slots=True, unsafe_hash=True)(kind)
 
 
@@ -53,25 +54,42 @@ AggregateName = Literal["min", "max", "sum", "avg", "count"]
 RelationName = Literal["task", "proc", "dep"]
 
 
+class Facts(NamedTuple):
+    """What a node consists of."""
+
+    columns: tuple[Column, ...]
+    """Every column in it, also in its selects, in order."""
+    scheduled: tuple[Column, ...]
+    """Those that depend on the schedule."""
+
+
+class Part:
+    """An expression or a condition."""
+
+    __slots__ = ("facts",)
+    facts: Facts
+    """Set by `walk.facts` when it is first asked for."""
+
+
 # Expressions.
 
 
 @_node
-class Number:
+class Number(Part):
     value: float
     at: Span
     type: Type = Type.NUMBER
 
 
 @_node
-class Text:
+class Text(Part):
     value: str
     at: Span
     type: Type = Type.TEXT
 
 
 @_node
-class Unknown:
+class Unknown(Part):
     """The value of an attribute that a partial schedule does not have yet."""
 
     at: Span
@@ -79,7 +97,7 @@ class Unknown:
 
 
 @_node
-class Column:
+class Column(Part):
     """An attribute of one source of the enclosing select, or of a select around it."""
 
     source: str
@@ -91,7 +109,7 @@ class Column:
 
 
 @_node
-class Arithmetic:
+class Arithmetic(Part):
     op: Operator
     left: Expression
     right: Expression
@@ -100,21 +118,21 @@ class Arithmetic:
 
 
 @_node
-class Negative:
+class Negative(Part):
     operand: Expression
     at: Span
     type: Type = Type.NUMBER
 
 
 @_node
-class Absolute:
+class Absolute(Part):
     operand: Expression
     at: Span
     type: Type = Type.NUMBER
 
 
 @_node
-class Aggregate:
+class Aggregate(Part):
     """An aggregate over the rows of the enclosing select, or of each of its groups. UNKNOWN values are left out.
 
     Over no known values, `count` is 0, `sum` is 0, and the others are UNKNOWN.
@@ -137,7 +155,7 @@ Expression: TypeAlias = (
 
 
 @_node
-class Compare:
+class Compare(Part):
     op: Comparison
     left: Expression
     right: Expression
@@ -145,7 +163,7 @@ class Compare:
 
 
 @_node
-class In:
+class In(Part):
     """`x in (1, 2)` or `x in (select ...)`."""
 
     operand: Expression
@@ -155,7 +173,7 @@ class In:
 
 
 @_node
-class Between:
+class Between(Part):
     operand: Expression
     low: Expression
     high: Expression
@@ -164,7 +182,7 @@ class Between:
 
 
 @_node
-class Like:
+class Like(Part):
     """SQL's pattern match: % is any text, _ one character; upper and lower case differ."""
 
     operand: Expression
@@ -174,7 +192,7 @@ class Like:
 
 
 @_node
-class IsUnknown:
+class IsUnknown(Part):
     """`x is unknown`, `x is null`, and `x = unknown`: never itself UNKNOWN."""
 
     operand: Expression
@@ -183,19 +201,19 @@ class IsUnknown:
 
 
 @_node
-class And:
+class And(Part):
     parts: tuple[Condition, ...]
     at: Span
 
 
 @_node
-class Or:
+class Or(Part):
     parts: tuple[Condition, ...]
     at: Span
 
 
 @_node
-class Not:
+class Not(Part):
     part: Condition
     at: Span
 
@@ -217,7 +235,7 @@ class OrderBy:
 
 
 @_node
-class Select:
+class Select(Part):
     """A query. As an expression it has one column; its value is that column, one value per row."""
 
     columns: tuple[Expression, ...]
