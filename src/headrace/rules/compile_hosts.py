@@ -63,7 +63,7 @@ def _only_select(condition: Condition) -> Select | None:
             return operand
         case In(operand=Select() as operand, options=tuple(options)):
             # Selects in a list are axes of their own.
-            if all(is_static(o) and not isinstance(o, Select) for o in options):
+            if all(isinstance(o, Text) or (is_static(o) and not isinstance(o, Select)) for o in options):
                 return operand
         case Like(operand=Select() as operand):
             return operand
@@ -121,6 +121,8 @@ def _allow(tasks: Codes, passed: Bools, free: bool) -> Allow:
 
 def host_mask(conditions: list[Condition], alias: str, reader: Reader) -> Bools | None:
     """The hosts for which conditions on a task's host are TRUE; None if they depend on anything else."""
+    if not conditions:
+        return reader.everywhere
     if any(c.source != alias or c.attribute not in HOST for p in conditions for c in all_columns(p)):
         return None
     task = Frame(reader.evaluator.relations, {}, {}, 1)

@@ -28,8 +28,9 @@ class Frame:
     length: int
 
     def column(self, column: Column) -> Vector:
-        whole = self.relations.column(self.kinds[column.source], column.attribute, column.type)
-        return whole[self.rows[column.source]]
+        relation, rows = self.kinds[column.source], self.rows[column.source]
+        whole = self.relations.column(relation, column.attribute, column.type)
+        return whole if rows is self.relations.every(relation) else whole[rows]
 
     def take(self, chosen: Bools | Codes) -> Frame:
         """Some of the rows."""

@@ -27,7 +27,6 @@ from headrace.rules.tree import (
     Ordering,
     Relationship,
     Select,
-    Text,
 )
 
 Node: TypeAlias = "Expression | Condition"
@@ -89,26 +88,20 @@ def facts(node: Node) -> Facts:
     known: Facts | None = getattr(node, "facts", None)
     if known is not None:
         return known
-    if isinstance(node, Column):
-        own = (node,)
-        found = Facts(own, own if node.attribute in SCHEDULED else ())
-    else:
-        found = _together([facts(child) for child in children(node) if not isinstance(child, Text)])
+    columns: list[Column] = []
+    scheduled: list[Column] = []
+    for child in (node,) if isinstance(node, Column) else children(node):
+        if isinstance(child, Column):
+            columns.append(child)
+            if child.attribute in SCHEDULED:
+                scheduled.append(child)
+        elif type(child) in _CHILDREN:
+            inner = facts(child)
+            columns += inner.columns
+            scheduled += inner.scheduled
+    found = Facts(tuple(columns), tuple(scheduled))
     node.facts = found
     return found
-
-
-def _together(parts: list[Facts]) -> Facts:
-    some = [part for part in parts if part.columns]
-    if len(some) < 2:
-        return some[0] if some else _NOTHING
-    return Facts(
-        tuple([column for part in some for column in part.columns]),
-        tuple([column for part in some for column in part.scheduled]),
-    )
-
-
-_NOTHING = Facts((), ())
 
 
 def all_columns(node: Node) -> tuple[Column, ...]:
