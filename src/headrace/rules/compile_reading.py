@@ -205,7 +205,7 @@ class Reader:
         return one.values - zero.values, zero.values, zero.known & one.known
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class HostFrame(Frame):
     """Rows in which the host of one task source is given."""
 

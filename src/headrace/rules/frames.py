@@ -16,9 +16,9 @@ MOST_ROWS = 20_000_000
 """A select that joins more rows, or a test of more combinations than can be counted by sorting, is an error."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Frame:
-    """Rows of some sources side by side."""
+    """Rows of some sources side by side. Nobody changes it; a frozen one takes longer to make."""
 
     relations: Relations
     rows: dict[str, Codes]

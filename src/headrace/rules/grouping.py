@@ -25,8 +25,8 @@ class Groups(NamedTuple):
 def groups_of(frame: Frame, owner: Codes, keys: list[Vector]) -> tuple[Groups, Codes]:
     """Groups of equal owner and keys in the order of their first rows, and these rows: O(rows log rows)."""
     group = owner
-    for number, key in enumerate(keys, start=1):
-        combine = paired if number == len(keys) else dense
+    for done, key in enumerate(keys, start=1):
+        combine = paired if done == len(keys) else dense
         group = combine(group, codes(key, frame.length))
     _, first, number = np.unique(group, return_index=True, return_inverse=True)
     by_first = np.argsort(first)

@@ -29,9 +29,9 @@ _KNOWN = np.ones(1, np.bool_)
 _NOT_KNOWN = np.zeros(1, np.bool_)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Vector:
-    """One value for each row, or a single value for all rows."""
+    """One value for each row, or a single value for all rows. Nobody changes it; a frozen one takes longer to make."""
 
     values: Floats
     known: Bools
