@@ -40,7 +40,7 @@ class Limit:
     """The rule that asks for it, for messages."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Constraints:
     """What a schedule must satisfy besides the model's own rules. Every field has a value that constrains nothing."""
 

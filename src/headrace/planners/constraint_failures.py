@@ -65,10 +65,10 @@ def failures(problem: Problem, plan: Plan) -> Iterator[str]:
     """
     constraints, names = problem.constraints, problem.graph.task_names
     assert constraints is not None
-    hosts = [host.name for host in problem.platform.hosts]
+    hosts = problem.platform.hosts
     outside = np.flatnonzero(~constraints.allowed[constraints.allowed_class, plan.host])
     for task in outside[:1].tolist():
-        yield f"task {names[task]!r} must not run on {hosts[plan.host[task]]!r}"
+        yield f"task {names[task]!r} must not run on {hosts[plan.host[task]].name!r}"
     first, second = constraints.before[:, 0], constraints.before[:, 1]
     early = np.flatnonzero(plan.start[second] < plan.finish[first] - _slack(plan.finish[first]))
     for pair in early[:1].tolist():
@@ -93,6 +93,8 @@ def _group_failures(problem: Problem, constraints: Constraints, plan: Plan) -> I
         for k in parted[:1].tolist():
             yield f"tasks {names[a[k]]!r} and {names[b[k]]!r} must run on one {what}"
     for members in constraints.apart:
+        if len(set(plan.host[members].tolist())) == len(members):
+            continue
         _, first = np.unique(plan.host[members], return_index=True)
         again = np.setdiff1d(np.arange(len(members)), first)
         for k in again[:1].tolist():
@@ -101,16 +103,20 @@ def _group_failures(problem: Problem, constraints: Constraints, plan: Plan) -> I
 
 
 def _limit_failures(problem: Problem, limit: Limit, plan: Plan) -> Iterator[str]:
-    counted = np.flatnonzero(limit.tasks & limit.hosts[plan.host]).astype(np.int32)
-    listed = [host.name for host, on in zip(problem.platform.hosts, limit.hosts, strict=True) if on]
-    where = f"on {', '.join(listed[:3])}{', ...' if len(listed) > 3 else ''}"
+    there = np.flatnonzero(limit.hosts[plan.host])
+    counted: Ints = there[limit.tasks[there]].astype(np.int32)
     if len(counted) > limit.count:
-        yield f"at most {limit.count:g} tasks {where}, not {len(counted)}"
-    used = float((plan.finish - plan.start)[counted].sum())
+        yield f"at most {limit.count:g} tasks {_hosts_of(problem, limit)}, not {len(counted)}"
+    used = float((plan.finish[counted] - plan.start[counted]).sum())
     if used > limit.seconds * (1 + EXCESS) + ABSOLUTE:
-        yield f"at most {limit.seconds:.6g} s of run time {where}, not {used:.6g} s"
-    if np.isfinite(limit.at_once) and most_at_once(plan, counted) > limit.at_once:
-        yield f"at most {limit.at_once:g} tasks at once {where}, not {most_at_once(plan, counted)}"
+        yield f"at most {limit.seconds:.6g} s of run time {_hosts_of(problem, limit)}, not {used:.6g} s"
+    if np.isfinite(limit.at_once) and (most := most_at_once(plan, counted)) > limit.at_once:
+        yield f"at most {limit.at_once:g} tasks at once {_hosts_of(problem, limit)}, not {most}"
+
+
+def _hosts_of(problem: Problem, limit: Limit) -> str:
+    listed = [problem.platform.hosts[host].name for host in np.flatnonzero(limit.hosts).tolist()]
+    return f"on {', '.join(listed[:3])}{', ...' if len(listed) > 3 else ''}"
 
 
 def most_at_once(plan: Plan, tasks: Ints) -> int:

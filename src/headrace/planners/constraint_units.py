@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,8 +32,17 @@ class Units:
         return offsets(self.of_task, self.count), order
 
 
+_known: WeakKeyDictionary[Constraints, Units] = WeakKeyDictionary()
+
+
 def units_of(constraints: Constraints) -> Units:
-    """Group tasks that run together: O(tasks + grouped tasks * log + groups * (tasks + hosts))."""
+    """Group tasks that run together: O(tasks + grouped tasks * (log + groups) + groups * hosts), once."""
+    if constraints not in _known:
+        _known[constraints] = _units_of(constraints)
+    return _known[constraints]
+
+
+def _units_of(constraints: Constraints) -> Units:
     n = len(constraints.together)
     # Each task follows the first of its group, so that the order does not depend on the numbers of groups.
     leader = np.arange(n)
@@ -45,11 +55,12 @@ def units_of(constraints: Constraints) -> Units:
     row = np.zeros(count, np.int32)
     row[of_task] = constraints.allowed_class
     site_group = np.full(count, -1, np.int32)
-    rows, merged = list(constraints.allowed), np.flatnonzero(np.bincount(of_task) > 1)
+    rows = list(constraints.allowed)
+    merged = np.flatnonzero(np.bincount(of_task[grouped]) > 1)
     number = _joined_site_groups(constraints.together_at_site, of_task)
     site_group[of_task] = np.where(number >= 0, number, site_group[of_task])
     for unit in merged.tolist():
-        classes = np.unique(constraints.allowed_class[of_task == unit])
+        classes = np.unique(constraints.allowed_class[grouped[of_task[grouped] == unit]])
         if len(classes) > 1:
             rows.append(constraints.allowed[classes].all(axis=0))
             row[unit] = len(rows) - 1
@@ -59,6 +70,8 @@ def units_of(constraints: Constraints) -> Units:
 
 def _joined_site_groups(group: Ints, of_task: Ints) -> Ints:
     """Groups at one site, with groups that share a unit joined into one; -1 for tasks without a group."""
+    if group.max(initial=-1) < 0:
+        return group
     parent = {g: g for g in np.unique(group[group >= 0]).tolist()}
 
     def root(g: int) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from headrace.model.constraints import Constraints
+from headrace.rules.collecting import without_collection
 from headrace.rules.compile_counts import count_condition
 from headrace.rules.compile_hosts import host_condition, host_pairs
 from headrace.rules.compile_parts import Apart, Found, Part, Together, constraints_by_rule
@@ -93,6 +94,7 @@ def compile_rules(rules: RuleSet, graph: Graph, platform: Platform) -> Compiled:
     return compile_on(rules, Relations(graph, platform))
 
 
+@without_collection
 def compile_on(rules: RuleSet, relations: Relations) -> Compiled:
     """Like `compile_rules`, on the relations of a program and a platform that exist already."""
     graph, platform = relations.graph, relations.platform

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headrace.model.errors import BadRules
+from headrace.rules.collecting import without_collection
 from headrace.rules.counting import Product, count_tests, product
 from headrace.rules.inversions import failed_pairs, first_failed_pair
 from headrace.rules.relations import Placed, Relations
@@ -83,6 +84,7 @@ def evaluate(rules: RuleSet, graph: Graph, platform: Platform, plan: Placed | No
     return evaluate_on(rules, Relations(graph, platform, plan))
 
 
+@without_collection
 def evaluate_on(rules: RuleSet, relations: Relations) -> list[Verdict]:
     """Like `evaluate`, on relations that exist already."""
     evaluator = Evaluator(relations, rules.source)

@@ -17,6 +17,7 @@ from lark.lexer import Lexer
 
 from headrace.formats.files import read_file
 from headrace.model.errors import BadFile
+from headrace.rules.collecting import without_collection
 from headrace.rules.lexer import (
     BAD_CHARACTER,
     KEYWORDS,
@@ -51,6 +52,7 @@ MAX_DEPTH = 150
 """Levels of the tree: parentheses, selects, and the operators of a chain such as a + b + c."""
 
 
+@without_collection
 def parse_rules(text: str, source: str = "rules") -> RuleSet:
     """The rules of a text, with names resolved and types checked.
 
