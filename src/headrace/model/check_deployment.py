@@ -262,7 +262,9 @@ class _Judge:
             links = [number.get(name, NO_LINK) for name in route.links]
             if NO_LINK in links or not _leads(platform, route, links) or not 0 <= route.share <= 1 + RELATIVE:
                 ways = ", ".join(route.links)
-                self.say("12", f"{ways} is no route from {route.source} to {route.target}, share {route.share:g}")
+                self.say(
+                    "12", f"{ways} is no route from {route.source} to {route.target}, share {route.share:g}"
+                )
                 continue
             chosen[route.source, route.target].append((links, route.share))
         for (a, b), ways in chosen.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.model.network import Network
@@ -63,17 +62,19 @@ def link_graph(platform: Platform) -> tuple[Edge, ...]:
 
 
 def link_labels(network: Network) -> tuple[str, ...]:
-    """The names of all links; of several with the same name, the others have a number.
+    """Unique names of all links: of several with the same name, all but the first have a number.
 
     >>> from headrace.model.platform import Host, Link, Platform, Site
     >>> sites = Site("a", (Host("x"),)), Site("b", (Host("y"),))
     >>> two = Link("a", "b", 1e6, oneway=True), Link("a", "b", 2e6, oneway=True)
     >>> link_labels(Platform(sites, two).network)
-    ('a -> b', 'a -> b #2')
+    ('a -> b', 'a -> b (2)')
     """
-    seen: Counter[str] = Counter()
-    labels = []
+    labels: dict[str, None] = {}
     for name in network.link_names:
-        seen[name] += 1
-        labels.append(name if seen[name] == 1 else f"{name} #{seen[name]}")
+        label, number = name, 1
+        while label in labels:
+            number += 1
+            label = f"{name} ({number})"
+        labels[label] = None
     return tuple(labels)

@@ -59,9 +59,7 @@ def _without_returns(net: NetColumns) -> NetColumns:
     if net.received.shape[1] > 1:
         return net
     both = np.minimum(net.sent, net.received[:, 0])
-    return replace(
-        net, inside=net.inside + both, sent=net.sent - both, received=net.received - both[:, None]
-    )
+    return replace(net, inside=net.inside + both, sent=net.sent - both, received=net.received - both[:, None])
 
 
 def _all_paths(arcs: Arcs, net: NetColumns) -> list[list[Path]]:
