@@ -201,8 +201,8 @@ def _sections(d: Deployment, path: str | Path) -> Iterator[tuple[str, str, Mappi
             )
         here_too = ways.setdefault(f"{route.source}{ARROW}{route.target}", {})
         here_too[f"route {len(here_too) + 1}"] = ", ".join([repr(route.share), *route.links])
-    for name, rows in ways.items():
-        yield "routes", name, rows
+    for name, listed in ways.items():
+        yield "routes", name, listed
 
 
 def _is_deployment(head: bytes) -> bool:

@@ -261,9 +261,9 @@ class _Judge:
         for route in self.deployment.routes:
             links = [number.get(name, NO_LINK) for name in route.links]
             if NO_LINK in links or not _leads(platform, route, links) or not 0 <= route.share <= 1 + RELATIVE:
-                ways = ", ".join(route.links)
+                text = ", ".join(route.links)
                 self.say(
-                    "12", f"{ways} is no route from {route.source} to {route.target}, share {route.share:g}"
+                    "12", f"{text} is no route from {route.source} to {route.target}, share {route.share:g}"
                 )
                 continue
             chosen[route.source, route.target].append((links, route.share))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bench.generated.deployments import several_sources, with_more
-from bench.solvers import below, solved
+from bench.solvers import solved
 
 from headrace.formats.deployment_ini import read_deployment, write_deployment
 from headrace.model.deployment import Deployment
@@ -59,7 +59,7 @@ def test_the_quickest_route_where_it_has_room() -> None:
 def test_fixed_routes(divided: Deployment) -> None:
     fixed = replace(divided.problem, routes="quickest")
     assert deploy_lpsched(fixed).throughput == pytest.approx(4.0)
-    assert [v.rule for v in replace(divided, problem=fixed).check()][0] == "12"
+    assert next(v.rule for v in replace(divided, problem=fixed).check()) == "12"
     with pytest.raises(UsageError, match="routes"):
         replace(fixed, routes="shortest")  # type: ignore[arg-type]
 
