@@ -84,6 +84,10 @@ class Compact:
     """Columns [streams, groups]: flow that stays on its host, where filters share hosts; else empty."""
     net: NetColumns
     link_rows: Numbers
+    total_rows: Numbers
+    """[filters - 1] every filter processes all input."""
+    balance_rows: Numbers
+    """[streams that carry data, 2, zones] what a zone sends and receives."""
     copy_rows: Numbers
     """Rows that require a copy of every filter, where a host has one filter."""
     resources: tuple[Resource, ...]
@@ -99,7 +103,7 @@ def build_compact(rates: Rates, groups: Groups, weights: Weights) -> Compact:
     runs = (np.arange(k)[:, None] > 0) & (groups.share[None, :] == 0) & (groups.limit > 0)
     work = b.add_columns((k, g), high=np.where(runs, np.inf, 0.0))
     count = b.add_columns((k, g), high=np.where(runs, groups.size, 0), cost=-groups.cost, whole=True)
-    add_totals(b, k, work, read)
+    total_rows = add_totals(b, k, work, read)
     copy_rows = b.add_rows(k - 1, low=1.0)  # 7: every filter has a copy
     b.put(copy_rows[:, None], count[1:], 1.0)
     b.put(b.add_rows(g, high=groups.size)[None, :], count[1:], 1.0)  # 15: at most one filter on a host
@@ -113,11 +117,13 @@ def build_compact(rates: Rates, groups: Groups, weights: Weights) -> Compact:
     _least_use(b, groups, weights, work, count)
     net = add_flows(b, rates)
     share = zone_shares(rates, groups.zone, groups.share * groups.size)
-    add_balance(b, rates, groups.zone, share, net, read, work)
+    balance_rows = add_balance(b, rates, groups.zone, share, net, read, work)
     return Compact(
         rates=rates,
         zone=groups.zone,
         link_rows=add_links(b, rates, net),
+        total_rows=total_rows,
+        balance_rows=balance_rows,
         copy_rows=copy_rows,
         linear=b.build(),
         read=read,
@@ -152,11 +158,12 @@ def _hosts_as_resources(groups: Groups, rows: Numbers, count: Numbers) -> Iterat
             yield Resource(kind, rows[k - 1, which], count[k, which], groups.limit[k, which], k, which)  # type: ignore[arg-type]
 
 
-def add_totals(b: Builder, k: int, work: Numbers, read: Numbers) -> None:
+def add_totals(b: Builder, k: int, work: Numbers, read: Numbers) -> Numbers:
     """Every filter processes all input; this also covers streams that carry no data."""
     rows = b.add_rows(k - 1, low=0.0, high=0.0)
     b.put(rows[:, None], work[1:], 1.0)
     b.put(rows, read, -1.0)
+    return rows
 
 
 def _least_use(b: Builder, groups: Groups, weights: Weights, work: Numbers, count: Numbers) -> None:
@@ -215,24 +222,26 @@ def add_balance(
     read: Numbers,
     work: Numbers,
     local: Numbers | None = None,
-) -> None:
+) -> Numbers:
     """6 and 9: flow conservation: a zone's production on a stream equals its outflow, and likewise for inflow.
 
     `zone` is that of each column of `work`, `share` the part of the input that is read in each zone.
     """
     n_zones = len(rates.weight)
+    made = np.empty((len(net.streams), 2, n_zones), np.int64)
     for j, e in enumerate(net.streams.tolist()):
         outer = (net.sent[j][None], net.received[j])
-        for columns, ends in zip(outer, (rates.stream_source, rates.stream_target), strict=True):
-            rows = b.add_rows(n_zones, low=0.0, high=0.0)
+        for i, ends in enumerate((rates.stream_source, rates.stream_target)):
+            rows = made[j, i] = b.add_rows(n_zones, low=0.0, high=0.0)
             b.put(rows, net.inside[j], 1.0)
-            b.put(rows[None, :], columns, 1.0)
+            b.put(rows[None, :], outer[i], 1.0)
             if ends[e] == 0:
                 b.put(rows, read, -rates.stream_rate[e] * share)
             else:
                 b.put(rows[zone], work[ends[e]], -rates.stream_rate[e])
             if local is not None:
                 b.put(rows[zone], local[e], 1.0)
+    return made
 
 
 def add_links(b: Builder, rates: Rates, net: NetColumns) -> Numbers:

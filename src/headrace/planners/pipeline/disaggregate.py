@@ -99,7 +99,8 @@ def _readers(rates: Rates, throughput: float) -> tuple[Numbers, Floats]:
 
 
 def _members(classes: Classes) -> list[Numbers]:
-    return np.split(np.argsort(classes.of_host, kind="stable"), np.cumsum(classes.size)[:-1])
+    order = np.argsort(classes.of_host, kind="stable")[int((classes.of_host < 0).sum()) :]
+    return np.split(order, np.cumsum(classes.size)[:-1])
 
 
 def _place_idle(placed: Numbers) -> None:

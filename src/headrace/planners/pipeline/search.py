@@ -19,6 +19,7 @@ from headrace.planners.pipeline.linear import solve
 from headrace.planners.pipeline.rates import Rates
 from headrace.planners.pipeline.rounding import exact, round_relaxed
 from headrace.planners.pipeline.shared import build_shared
+from headrace.planners.pipeline.sifting import Sifted, can_sift, rounded_up, sift
 from headrace.planners.pipeline.tie_break import break_ties
 from headrace.planners.pipeline.weights import Weights
 
@@ -109,10 +110,14 @@ def quick_bound(case: SourceCase) -> float:
     )
 
 
-def relax_first(case: SourceCase, *, end: float, gap: float) -> Relaxed | None:
+def relax_first(case: SourceCase, *, end: float, gap: float) -> Relaxed | Sifted | None:
     """The relaxation, for problems that are rounded from it; None for others."""
-    if case.several_per_host or case.integers <= DIRECT:
+    if case.integers <= DIRECT:
         return None
+    if case.several_per_host:
+        if not can_sift(case.rates, case.classes):
+            return None
+        return sift(case.rates, case.classes, case.weights, end=end, gap=min(gap, 1e-4))
     return relax(case.rates, case.groups, case.weights, end=end, gap=min(gap / 4, 1e-4))
 
 
@@ -123,7 +128,7 @@ def search(
     gap: float,
     tell: Tell | None = None,
     floor: float = -np.inf,
-    relaxed: Relaxed | None = None,
+    relaxed: Relaxed | Sifted | None = None,
 ) -> Found:
     """The best solution until `end` on the monotonic clock, or within a relative gap of the bound.
 
@@ -137,13 +142,15 @@ def search(
             if loose.status != "stopped" and loose.objective + program.constant <= floor:
                 return Found(None, -np.inf, loose.objective + program.constant, True)
         return _limited(_branch(case, program, end=end, gap=gap), top, gap)
-    if case.several_per_host:
-        return _limited(_round_shared(case, end=end, gap=gap, tell=tell), top, gap)
+    now = time.monotonic()
+    if relaxed is None or (isinstance(relaxed, Sifted) and relaxed.x is None):
+        relaxed = relax_first(case, end=now + RELAXED_SHARE * (end - now), gap=gap) or relaxed
+    if relaxed is not None and relaxed.bound <= floor:
+        return Found(None, -np.inf, relaxed.bound, True)
+    if isinstance(relaxed, Sifted):
+        return _limited(_round_sifted(case, relaxed, end=end, gap=gap, tell=tell), top, gap)
     if relaxed is None:
-        now = time.monotonic()
-        relaxed = relax_first(case, end=now + RELAXED_SHARE * (end - now), gap=gap)
-    if relaxed is None or relaxed.bound <= floor:
-        return Found(None, -np.inf, np.inf if relaxed is None else relaxed.bound, True)
+        return _limited(_round_shared(case, end=end, gap=gap, tell=tell), top, gap)
     return _limited(_round(case, relaxed, end=end, gap=gap, tell=tell), top, gap)
 
 
@@ -211,6 +218,34 @@ def _round(case: SourceCase, relaxed: Relaxed, *, end: float, gap: float, tell: 
     found = _branch(case, case.build(), end=end, gap=gap)
     bound = min(best.bound, found.bound)
     return _with_bound(found if found.objective > best.objective else best, bound, gap)
+
+
+def _round_sifted(case: SourceCase, sifted: Sifted, *, end: float, gap: float, tell: Tell | None) -> Found:
+    """Use the hosts of the relaxation; then decide by branch and bound on those that it uses in part."""
+    best = Found(None, -np.inf, sifted.bound, False)
+    program, relaxed = sifted.program, sifted.x
+    if program is None or relaxed is None:
+        return best
+    used = relaxed[program.count[0]]
+    x = rounded_up(sifted, seconds=max(end - time.monotonic(), 1.0))
+    for attempt in range(2):
+        if x is not None and float(x[program.read[0]]) > 0:
+            value = float(program.linear.cost @ x) + program.constant
+            if value > best.objective:
+                found = Found(disaggregate(program, sifted.classes, x), value, sifted.bound, False)
+                best = _with_bound(found, sifted.bound, gap)
+                if tell is not None:
+                    tell(f"objective {value:.6g}, bound {sifted.bound:.6g}")
+        left = end - time.monotonic()
+        if best.proven or attempt == 1 or left <= 0:
+            break
+        low, high = program.linear.low.copy(), program.linear.high.copy()
+        low[program.count[0]] = np.maximum(np.floor(used + WHOLE), low[program.count[0]])
+        high[program.count[0]] = np.minimum(np.ceil(used - WHOLE), high[program.count[0]])
+        near = program.linear.with_bounds(low, high)
+        answer = solve(near, seconds=left, gap=gap, start=x)
+        x = None if answer.x is None else exact(near, answer.x)
+    return best
 
 
 def _round_shared(case: SourceCase, *, end: float, gap: float, tell: Tell | None) -> Found:

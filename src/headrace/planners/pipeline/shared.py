@@ -47,19 +47,21 @@ def build_shared(rates: Rates, classes: Classes, weights: Weights) -> Compact:
         high=np.where(rates.stream_rate > 0, np.inf, 0.0)[:, None],
         cost=rates.weight[classes.zone, classes.zone][None, :],
     )
-    add_totals(b, k, work, read)
+    total_rows = add_totals(b, k, work, read)
     cores = _cores(b, rates, classes, weights, read, work, used)
     ports = [
         _ports(b, rates, classes, ends, read, work, local, used)
         for ends in (rates.stream_source, rates.stream_target)
     ]
     share = zone_shares(rates, classes.zone, classes.share[0] * classes.size)
-    add_balance(b, rates, classes.zone, share, net, read, work, local)
+    balance_rows = add_balance(b, rates, classes.zone, share, net, read, work, local)
     none = np.empty(0, np.int64)
     return Compact(
         rates=rates,
         zone=classes.zone,
         link_rows=add_links(b, rates, net),
+        total_rows=total_rows,
+        balance_rows=balance_rows,
         copy_rows=none,
         linear=b.build(),
         read=read,
