@@ -131,6 +131,20 @@ def shortage(problem: PipelineProblem, rates: Rates, found: HostFlows) -> str:
     )
 
 
+def reserve_note(problem: PipelineProblem, rates: Rates, found: HostFlows) -> tuple[str, ...]:
+    """That W_F costs throughput, where all of the reserve of a filter is needed to keep it."""
+    spare = problem.knobs.spare
+    if spare == 0 or problem.several_per_host:
+        return ()
+    power = (rates.core * rates.cores)[1:]
+    together = np.where(found.placed[1:] > 0, power, 0.0).sum(axis=1)
+    if float(together.min()) > (1 + spare) * found.throughput * (1 + 1e-6):
+        return ()
+    return (
+        f"the reserve W_F = {spare:g} is kept although hosts are short: --spare 0 would use all their power",
+    )
+
+
 def _most_read(program: Compact, linear: Linear) -> Linear:
     cost = np.zeros(len(linear.cost))
     cost[program.read] = 1.0

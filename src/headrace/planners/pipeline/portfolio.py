@@ -22,7 +22,7 @@ from headrace.planners.pipeline.assemble import assemble, objective_of, require_
 from headrace.planners.pipeline.column_generation import Relaxed
 from headrace.planners.pipeline.comparators import best_rule
 from headrace.planners.pipeline.disaggregate import HostFlows, spread
-from headrace.planners.pipeline.explain import find_limits, shortage
+from headrace.planners.pipeline.explain import find_limits, reserve_note, shortage
 from headrace.planners.pipeline.heuristics import place, powerful_first, proportional_counts, trial_work
 from headrace.planners.pipeline.rates import Rates, find_rates
 from headrace.planners.pipeline.rounding import decide
@@ -265,7 +265,7 @@ def answer_deployment(question: Question, best: Best, *, notes: tuple[str, ...] 
     form: Form = best.form or ("strict" if full else "first relaxation")
     case = next(c for c in question.cases if c.option == flows.option)
     gap = (best.bound - best.objective) / max(abs(best.bound), 1e-12)
-    said = () if full else (shortage(problem, rates, flows),)
+    said = () if full else (shortage(problem, rates, flows), *reserve_note(problem, rates, flows))
     return assemble(
         problem,
         rates,

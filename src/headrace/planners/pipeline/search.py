@@ -180,24 +180,24 @@ def _branch(
         return Found(None, -np.inf, -np.inf if proven else bound + program.constant, proven)
     x = exact(linear, answer.x)
     if float(x[program.read[0]]) <= 0:
-        more = _some_flow(program, end)
+        more, none = _some_flow(program, end)
         if more is None:
-            return Found(None, -np.inf, -np.inf, True)
+            return Found(None, -np.inf, -np.inf if none else bound + program.constant, none)
         x = more
     value = float(linear.cost @ x) + program.constant
     found = Found(disaggregate(program, case.classes, x), value, np.inf, False, (program, x))
     return _with_bound(found, bound + program.constant, gap)
 
 
-def _some_flow(program: Compact, end: float) -> Floats | None:
-    """A solution with the most data read, where the objective does not ask for any; None if nothing can flow."""
+def _some_flow(program: Compact, end: float) -> tuple[Floats | None, bool]:
+    """A solution with the most data read, where the objective does not ask for any; else whether nothing can flow."""
     cost = np.zeros(len(program.linear.cost))
     cost[program.read] = 1.0
     most = replace(program.linear, cost=cost)
     answer = solve(most, seconds=max(end - time.monotonic(), 1.0), gap=0.01)
     if answer.x is None or answer.objective <= 0:
-        return None
-    return exact(most, answer.x)
+        return None, answer.status != "stopped"
+    return exact(most, answer.x), False
 
 
 def _round(case: SourceCase, relaxed: Relaxed, *, end: float, gap: float, tell: Tell | None) -> Found:

@@ -45,7 +45,7 @@ class Sifted:
     """The relaxation of a case with shared hosts."""
 
     bound: float
-    """No deployment with this source has a larger objective; -inf: there is none."""
+    """No deployment with this source has a larger objective; inf: not known yet."""
     classes: Classes
     """Those that have columns."""
     program: Compact | None
@@ -75,8 +75,6 @@ def sift(rates: Rates, classes: Classes, weights: Weights, *, end: float, gap: f
         some = classes.some(np.flatnonzero(inside))
         program = build_shared(rates, some, weights)
         answer = solve(program.linear, whole=False, seconds=left, primal=True)
-        if answer.status == "infeasible":
-            return Sifted(-np.inf, some, None, None)  # nothing flows is a solution where there is any
         if answer.status != "optimal" or answer.x is None or answer.dual is None:
             break
         value = worth(rates, classes, weights, program, answer)
