@@ -31,6 +31,7 @@ from headrace.planners.pipeline.search import (
     RELAXED_SHARE,
     Found,
     SourceCase,
+    loose_bound,
     quick_bound,
     relax_first,
     search,
@@ -128,6 +129,8 @@ def solve_question(question: Question) -> Best:
     end = question.began + (SEARCH_SHARE - _apart_share(question)) * question.seconds
     relaxed = _relax_all(question, end)
     tops = {case.option: _top(case, relaxed.get(case.option)) for case in question.cases}
+    if len(tops) > 1:  # so that sources which cannot be the best are not searched
+        tops = {case.option: _loose_top(case, tops[case.option], end) for case in question.cases}
     order = sorted(question.cases, key=lambda case: (-tops[case.option], case.option))
     for rounds in range(2):  # the second for those that need more than their share
         for number, case in enumerate(order):
@@ -197,6 +200,13 @@ def _relax_all(question: Question, end: float) -> dict[int, Relaxed | Sifted]:
 
 def _top(case: SourceCase, relaxed: Relaxed | Sifted | None) -> float:
     return min(quick_bound(case), np.inf if relaxed is None else relaxed.bound)
+
+
+def _loose_top(case: SourceCase, top: float, end: float) -> float:
+    """The bound with that of the linear relaxation, for problems that are solved by branch and bound."""
+    if case.integers > DIRECT or time.monotonic() > end:
+        return top
+    return min(top, loose_bound(case, end=end))
 
 
 def _settled(question: Question, best: Best) -> Best:

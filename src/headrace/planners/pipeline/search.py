@@ -110,6 +110,13 @@ def quick_bound(case: SourceCase) -> float:
     )
 
 
+def loose_bound(case: SourceCase, *, end: float) -> float:
+    """The optimum of the linear relaxation; inf if it was not found in the time, -inf if there is none."""
+    program = case.build()
+    answer = solve(program.linear, whole=False, seconds=max(end - time.monotonic(), 0.05))
+    return np.inf if answer.status == "stopped" else answer.objective + program.constant
+
+
 def relax_first(case: SourceCase, *, end: float, gap: float) -> Relaxed | Sifted | None:
     """The relaxation, for problems that are rounded from it; None for others."""
     if case.integers <= DIRECT:
@@ -138,9 +145,9 @@ def search(
     if case.integers <= DIRECT:
         program = case.build()
         if floor > -np.inf:
-            loose = solve(program.linear, whole=False)
-            if loose.status != "stopped" and loose.objective + program.constant <= floor:
-                return Found(None, -np.inf, loose.objective + program.constant, True)
+            loose = loose_bound(case, end=end)
+            if loose <= floor:
+                return Found(None, -np.inf, loose, True)
         return _limited(_branch(case, program, end=end, gap=gap), top, gap)
     now = time.monotonic()
     if relaxed is None or (isinstance(relaxed, Sifted) and relaxed.x is None):
