@@ -6,6 +6,9 @@ python -m bench.solvers more [N]             N = 1,000 problems with one source,
                                              (about 45 minutes)
 python -m bench.solvers hosts                10,000 different hosts through the command with its default time (about
                                              8 minutes)
+python -m bench.solvers shared-hosts         100 to 10,000 different hosts that filters share (about 3 minutes)
+python -m bench.solvers bounds [N]           N = 500 small problems: objective and bound of every way of solving against
+                                             the optimum of the program over pairs of hosts (about 20 minutes)
 python -m bench.solvers whatif-deploy [N]    N = 100 what-if questions against the changed problem solved from scratch
                                              (about 2 minutes)
 
@@ -20,8 +23,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -144,6 +148,90 @@ def hosts(options: tuple[str, ...] = ()) -> float:
     return largest
 
 
+SHARED: tuple[tuple[str, Callable[[], PipelineProblem]], ...] = (
+    ("100 in 4 clusters", lambda: mixed_machines(100, 4, 0, seed=1)),
+    ("300 in 5 clusters, a mesh", lambda: all_different(300, 5, seed=1, shape="mesh")),
+    ("1,000 in 12 clusters", lambda: mixed_machines(1_000, 12, 0, seed=0)),
+    ("1,000 in 9 clusters, a mesh", lambda: all_different(1_000, 9, seed=2, shape="mesh")),
+    ("1,000 in 9 clusters behind uplinks", lambda: all_different(1_000, 9, seed=3, shape="uplinks")),
+    ("3,000 in 20 clusters, a tree", lambda: all_different(3_000, 20, seed=7, shape="tree")),
+    ("10,000 in 40 clusters", lambda: mixed_machines(10_000, 40, 0, seed=0)),
+    ("10,000 in 30 clusters behind uplinks", lambda: all_different(10_000, 30, seed=3, shape="uplinks")),
+)
+
+
+def shared_hosts() -> float:
+    """The largest gap where filters may share hosts, with the default time."""
+    rows, largest = [], 0.0
+    for what, make in SHARED:
+        began = time.perf_counter()
+        made = deploy_lpsched(replace(make(), several_per_host=True))
+        assert made.check() == []
+        largest = max(largest, made.gap)
+        took = time.perf_counter() - began
+        rows.append((what, made.form, made.throughput, len(made.hosts_used), f"{made.gap:.3%}", took))
+    print_rows(("different hosts, shared", "form", "MB/s", "hosts used", "gap", "seconds"), rows)
+    return largest
+
+
+def bounds(count: int = 500) -> int:
+    """Answers above the optimum or bounds below it, for every way of solving; W_MIN, W_F, shared hosts, all shapes."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from planners.pipeline.instances import small
+    from planners.pipeline.pairwise import solve_pairwise
+
+    wrong = dict.fromkeys(WAYS, 0)
+    known = 0
+    for seed in range(count):
+        problem = small(seed, most_hosts=9, several=seed % 3 == 2)
+        literal = solve_pairwise(problem)
+        if literal.x is None or literal.status == "stopped":
+            continue
+        known += 1
+        for name in WAYS:
+            for made in _every_answer(problem, name):
+                scale = TOLERANCE * max(1.0, abs(literal.objective))
+                wrong[name] += made.bound < literal.objective - scale
+                wrong[name] += made.objective > literal.objective + scale and made.planner == "lpsched"
+    print_rows(("way of solving", "problems", "wrong"), [(name, known, bad) for name, bad in wrong.items()])
+    return sum(wrong.values())
+
+
+WAYS: dict[str, dict[str, float]] = {
+    "branch and bound": {},
+    "rounding": {"DIRECT": 0, "FINISH": 0},
+    "rounding, then branch and bound": {"DIRECT": 0},
+    "no time": {"seconds": 0.02},
+    "rounding without time": {"DIRECT": 0, "FINISH": 0, "seconds": 0.05},
+    "simple rules": {},
+}
+"""Limits of the search that lead to each way."""
+
+
+def _every_answer(problem: PipelineProblem, way: str) -> Iterator[Deployment]:
+    from headrace.planners.pipeline import portfolio, search
+
+    limits = dict(WAYS[way])
+    seconds = limits.pop("seconds", 30.0)
+    before = {name: getattr(search, name) for name in limits}
+    solvers = [PLANNERS["trivial"], PLANNERS["total"]] if way == "simple rules" else []
+    try:
+        for module in (search, portfolio):
+            for name, value in limits.items():
+                if hasattr(module, name):
+                    setattr(module, name, value)
+        for solve in solvers or [partial(deploy_lpsched, seconds=seconds)]:
+            try:
+                yield solve(problem)
+            except NoPlan:
+                continue
+    finally:
+        for module in (search, portfolio):
+            for name, value in before.items():
+                if hasattr(module, name):
+                    setattr(module, name, value)
+
+
 def _command(folder: Path, options: tuple[str, ...]) -> tuple[dict[str, object], float, float]:
     args = ["deploy", "p.ini", "--on", "m.ini", "--json", *options]
     began = time.perf_counter()
@@ -213,6 +301,8 @@ COMMANDS: dict[str, Callable[..., object]] = {
     "sources": sources,
     "more": more,
     "hosts": hosts,
+    "shared-hosts": shared_hosts,
+    "bounds": bounds,
     "whatif-deploy": whatif_deploy,
 }
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from headrace.model.deployment import Deployment
 from headrace.model.errors import BadPlan, UsageError
-from headrace.model.pipeline import Knobs, Pipeline, PipelineProblem, Source
+from headrace.model.pipeline import Knobs, Pipeline, PipelineProblem, RouteChoice, Source
 from headrace.model.platform import Platform
 
 
@@ -21,6 +21,7 @@ def deploy(
     several_per_host: bool = False,
     segments: Mapping[str, float] | None = None,
     loads: Mapping[str, float] | None = None,
+    routes: RouteChoice = "any",
     time: float = 30.0,
     gap: float = 1e-4,
     tell: Callable[[str], None] | None = None,
@@ -39,6 +40,8 @@ def deploy(
         Sites whose hosts share one medium, with its bandwidth in bytes/s.
     loads
         Override the load of hosts by name: the share of each core used by others, from 0 to 1.
+    routes
+        `any`: flows between two sites may be divided among routes; `quickest`: they take that of the platform.
     time, gap
         LPSched stops after `time` seconds, or when the relative gap to the bound is proven to be at most `gap`.
     tell
@@ -78,6 +81,7 @@ def deploy(
         pipeline.knobs if knobs is None else knobs,
         several_per_host,
         segments or {},
+        routes,
     )
     if planner == "lpsched":
         made = deploy_lpsched(problem, seconds=time, gap=gap, tell=tell)

@@ -160,7 +160,7 @@ def _deployed(
         first = platform.hosts[0].name
         pipeline = pipeline.with_sources([Source(first, {first: 1.0})])
     shared = len(platform.hosts) < len(pipeline.filters)
-    made = deploy(pipeline, platform, several_per_host=shared, loads=loads)
+    made = deploy(pipeline, platform, several_per_host=shared, loads=loads, routes="quickest")
     tell(f"planned {made.throughput:.4g} MB/s on {len(made.hosts_used)} hosts")
     return made
 
@@ -177,7 +177,9 @@ def deployed_problem(plan: StreamPlan, pipeline: Pipeline, platform: Platform) -
     reader = pipeline.reader.name
     source = Source("as deployed", {place.host: place.share for place in plan.of(reader)})
     shared = any(len({p.filter for p in plan.places if p.host == host}) > 1 for host in plan.hosts)
-    return PipelineProblem(pipeline.with_sources([source]), platform, pipeline.knobs, shared)
+    return PipelineProblem(
+        pipeline.with_sources([source]), platform, pipeline.knobs, shared, routes="quickest"
+    )
 
 
 def deploy_again(problem: PipelineProblem) -> Deployment:
@@ -188,5 +190,6 @@ def deploy_again(problem: PipelineProblem) -> Deployment:
         knobs=problem.knobs,
         several_per_host=problem.several_per_host,
         segments=problem.segments,
+        routes=problem.routes,
         time=_AGAIN_SECONDS,
     )

@@ -29,7 +29,7 @@ from headrace.formats.loading import load_machines, load_pipeline
 from headrace.formats.pipeline_ini import read_sources
 from headrace.model.deployment import Deployment
 from headrace.model.errors import NoPlan, UsageError
-from headrace.model.pipeline import PipelineProblem, Source
+from headrace.model.pipeline import PipelineProblem, RouteChoice, Source
 from headrace.model.platform import Platform
 
 Tell = Callable[[str], None]
@@ -67,6 +67,11 @@ class DeployOptions:
     time: float = option(30.0, "--time", "Search time.", metavar="SECONDS")
     gap: float = option(1e-4, "--gap", "Stop within this proven relative distance from the optimum.")
     several_per_host: bool = option(False, "--several-per-host", "Let several filters share a host.")
+    routes: RouteChoice = option(
+        "any",
+        "--routes",
+        "Routes between sites: chosen for the deployment (`any`), or always the platform's `quickest`.",
+    )
     host_cost: float | None = option(
         None, "--host-cost", "W_X: throughput in MB/s that an additional host must add.", default_text=AS_FILE
     )
@@ -165,7 +170,9 @@ def _problem(pipeline_file: str, on: str, options: DeployOptions) -> PipelinePro
     turned = {k: getattr(options, k) for k in ("host_cost", "cross", "spare", "least")}
     knobs = replace(pipeline.knobs, **{k: v for k, v in turned.items() if v is not None})
     platform = with_loads(machines.platform, _loads(options.load, machines.platform))
-    return PipelineProblem(pipeline, platform, knobs, options.several_per_host, machines.segments)
+    return PipelineProblem(
+        pipeline, platform, knobs, options.several_per_host, machines.segments, options.routes
+    )
 
 
 def _solve(problem: PipelineProblem, planner: str, options: DeployOptions, tell: Tell) -> Deployment:
@@ -177,6 +184,7 @@ def _solve(problem: PipelineProblem, planner: str, options: DeployOptions, tell:
             knobs=problem.knobs,
             several_per_host=problem.several_per_host,
             segments=problem.segments,
+            routes=problem.routes,
             time=options.time,
             gap=options.gap,
             tell=tell,

@@ -103,6 +103,7 @@ def summary(deployment: Deployment) -> list[list[str]]:
         ["source", d.source],
         ["throughput", f"{d.throughput:.4g} MB/s: {volume:.4g} MB in {show_time(d.predicted_seconds)}"],
         ["hosts used", f"{len(d.hosts_used)} of {len(d.problem.hosts)}"],
+        *[["routes" if i == 0 else "", text] for i, text in enumerate(route_lines(d))],
         *[["limited by" if i == 0 else "", limit.text] for i, limit in enumerate(d.limits[:5])],
         [
             "knobs",
@@ -112,6 +113,13 @@ def summary(deployment: Deployment) -> list[list[str]]:
         ["planning time", show_time(d.seconds)],
         *[["note", note] for note in d.notes],
     ]
+
+
+def route_lines(deployment: Deployment, most: int = 5) -> list[str]:
+    """The routes that are not the quickest ones, in words."""
+    lines = [f"{r.source} to {r.target}: {r.share:.0%} on {', '.join(r.links)}" for r in deployment.routes]
+    left = len(lines) - most
+    return lines if left <= 1 else [*lines[:most], f"and {left} more routes"]
 
 
 def host_ranges(names: Sequence[str], most: int = 6) -> str:
@@ -193,5 +201,8 @@ def to_json(deployment: Deployment) -> dict[str, Any]:
                 "rate": f.rate,
             }
             for f in d.flows
+        ],
+        "routes": [
+            {"from": r.source, "to": r.target, "links": list(r.links), "share": r.share} for r in d.routes
         ],
     }

@@ -20,9 +20,9 @@ from headrace.formats.sections import (
     write_sections,
 )
 from headrace.model.check_case import Violation
-from headrace.model.deployment import Deployment, Flow, Form, Placement
+from headrace.model.deployment import Deployment, Flow, Form, Placement, Route
 from headrace.model.errors import BadFile, BadPlan
-from headrace.model.pipeline import PipelineProblem
+from headrace.model.pipeline import PipelineProblem, RouteChoice
 
 _MARK = re.compile(rb"^[ \t]*\[deployment\]", re.MULTILINE)
 _TOP = (
@@ -36,6 +36,7 @@ _TOP = (
     "objective",
     "bound",
     "several_per_host",
+    "routes",
 )
 
 
@@ -60,19 +61,25 @@ def read_deployment(path: str | Path, problem: PipelineProblem) -> Deployment:
     if form not in get_args(Form):
         raise top.wrong(f"form is {form!r}", f"one of {', '.join(get_args(Form))}")
     problem = replace(
-        problem, knobs=read_knobs(sections, problem.knobs), several_per_host=top.flag("several_per_host")
+        problem,
+        knobs=read_knobs(sections, problem.knobs),
+        several_per_host=top.flag("several_per_host"),
+        routes=_route_choice(top),
     )
     throughput = top.number("throughput")
     objective = top.number("objective", 0.0)
     placements: list[Placement] = []
     flows: list[Flow] = []
+    routes: list[Route] = []
     for section in sections:
         if section.kind == "copies":
             placements.extend(_placements(section, problem, throughput))
         elif section.kind == "flow":
             flows.extend(_flows(section))
+        elif section.kind == "routes":
+            routes.extend(_routes(section))
         elif section.kind not in ("deployment", "knobs"):
-            raise section.wrong("unknown section", "one of deployment, knobs, copies, flow")
+            raise section.wrong("unknown section", "one of deployment, knobs, copies, flow, routes")
     return Deployment(
         problem=problem,
         planner=top.text("planner", "unknown"),
@@ -83,6 +90,7 @@ def read_deployment(path: str | Path, problem: PipelineProblem) -> Deployment:
         flows=tuple(flows),
         objective=objective,
         bound=top.number("bound", objective),
+        routes=tuple(routes),
     )
 
 
@@ -143,6 +151,21 @@ def _flows(section: Section) -> Iterator[Flow]:
         yield Flow(source_filter, target_filter, source, target, section.number(ends))
 
 
+def _route_choice(top: Section) -> RouteChoice:
+    chosen = top.text("routes", "any")
+    if chosen not in get_args(RouteChoice):
+        raise top.wrong(f"routes is {chosen!r}", f"one of {', '.join(get_args(RouteChoice))}")
+    return cast(RouteChoice, chosen)
+
+
+def _routes(section: Section) -> Iterator[Route]:
+    source, target = section.ends()
+    for key in section.values:
+        share, *links = (part.strip() for part in str(section.text(key, "")).split(","))
+        value = Section(section.kind, section.name, {"share": share}, section.file).number("share")
+        yield Route(source, target, tuple(links), value)
+
+
 def _sections(d: Deployment, path: str | Path) -> Iterator[tuple[str, str, Mapping[str, object]]]:
     yield (
         "deployment",
@@ -158,6 +181,7 @@ def _sections(d: Deployment, path: str | Path) -> Iterator[tuple[str, str, Mappi
             "objective": d.objective,
             "bound": d.bound,
             "several_per_host": d.problem.several_per_host,
+            "routes": d.problem.routes,
         },
     )
     yield "knobs", "", knob_values(d.problem.knobs, path)
@@ -167,6 +191,18 @@ def _sections(d: Deployment, path: str | Path) -> Iterator[tuple[str, str, Mappi
     for s in d.problem.pipeline.streams:
         here = [f for f in d.flows if (f.source_filter, f.target_filter) == (s.source, s.target)]
         yield "flow", f"{s.source}{ARROW}{s.target}", {f"{f.source}{ARROW}{f.target}": f.rate for f in here}
+    ways: dict[str, dict[str, object]] = {}
+    for route in d.routes:
+        if any("," in link for link in route.links):
+            raise BadFile(
+                f"a route on {', '.join(route.links)}",
+                where=str(path),
+                hint="use names of sites without commas",
+            )
+        here_too = ways.setdefault(f"{route.source}{ARROW}{route.target}", {})
+        here_too[f"route {len(here_too) + 1}"] = ", ".join([repr(route.share), *route.links])
+    for name, listed in ways.items():
+        yield "routes", name, listed
 
 
 def _is_deployment(head: bytes) -> bool:

@@ -10,8 +10,10 @@ import math
 from collections import defaultdict
 
 from headrace.model.check_case import Violation
-from headrace.model.deployment import Deployment, Flow
+from headrace.model.deployment import Deployment, Flow, Route
+from headrace.model.link_graph import NO_LINK, link_graph, link_labels
 from headrace.model.pipeline import MEGABYTE, PipelineProblem
+from headrace.model.platform import Platform
 from headrace.model.units import plural
 
 RELATIVE = 1e-6
@@ -47,6 +49,30 @@ def _named(flow: Flow) -> str:
     "flow from 'read' on n1 to 'add' on n2"
     """
     return f"flow from {flow.source_filter!r} on {flow.source} to {flow.target_filter!r} on {flow.target}"
+
+
+def _leads(platform: Platform, route: Route, links: list[int]) -> bool:
+    """Whether these links, one after the other, lead from the first site of a route to the last."""
+    sites = {s.name: i for i, s in enumerate(platform.sites)}
+    if route.source not in sites or route.target not in sites:
+        return False
+    edges = link_graph(platform)
+
+    def unlimited(nodes: set[int]) -> set[int]:
+        return nodes | {e.head for e in edges if e.link == NO_LINK and e.tail in nodes}
+
+    at = unlimited({sites[route.source]})
+    for link in links:
+        at = unlimited({e.head for e in edges if e.link == link and e.tail in at})
+    neighbours = platform.routing == "quickest" or len(links) <= 1 or _only_hub(platform, links)
+    return sites[route.target] in at and neighbours
+
+
+def _only_hub(platform: Platform, links: list[int]) -> bool:
+    """Whether a route uses nothing but uplinks."""
+    hub = len(platform.sites)
+    uplinks = {e.link for e in link_graph(platform) if hub in (e.tail, e.head)}
+    return len(links) == 2 and set(links) <= uplinks
 
 
 class _Judge:
@@ -189,20 +215,31 @@ class _Judge:
         place = {h.name: int(network.host_place[j]) for j, h in enumerate(platform.hosts)}
         load: dict[int, float] = defaultdict(float)
         segment: dict[str, float] = defaultdict(float)
+        chosen = self.routes()
         for flow in self.deployment.flows:
             a, b = place[flow.source], place[flow.target]
             if flow.source == flow.target:
                 continue
-            for site in {self.problem.cluster[flow.source], self.problem.cluster[flow.target]}:
+            sites = self.problem.cluster[flow.source], self.problem.cluster[flow.target]
+            for site in set(sites):
                 segment[site] += flow.rate
             if a == b:
                 continue
-            if flow.rate > 0 and network.bandwidth(a, b) == 0:
+            ways = chosen.get(sites, [])
+            if ways:
+                for port in (network.out_port[a], network.in_port[b]):
+                    load[int(port)] += flow.rate if port >= 0 else 0.0
+            elif flow.rate > 0 and network.bandwidth(a, b) == 0:
                 self.say("12", f"{_named(flow)}: there is no route")
-            for link in network.route(a, b):
-                load[link] += flow.rate
+            for links, share in ways or [(network.route(a, b), 1.0)]:
+                for link in links:
+                    load[link] += share * flow.rate
+        self.loads(load, segment)
+
+    def loads(self, load: dict[int, float], segment: dict[str, float]) -> None:
+        network = self.problem.platform.network
         for link, rate in load.items():
-            if _above(rate, network.link_bandwidth[link] / MEGABYTE):
+            if link >= 0 and _above(rate, network.link_bandwidth[link] / MEGABYTE):
                 name = network.link_names[link] if network.link_names else link
                 self.say(
                     "12", f"{name}: {rate:.9g} MB/s exceeds {network.link_bandwidth[link] / MEGABYTE:.9g}"
@@ -210,6 +247,30 @@ class _Judge:
         for site, bandwidth in self.problem.segments.items():
             if _above(segment[site], bandwidth / MEGABYTE):
                 self.say("12", f"segment of {site}: {segment[site]:.9g} MB/s on {bandwidth / MEGABYTE:.9g}")
+
+    def routes(self) -> dict[tuple[str, str], list[tuple[list[int], float]]]:
+        """The chosen routes, by sites: link numbers and share of each. They must lead from one site to the other."""
+        platform = self.problem.platform
+        chosen: dict[tuple[str, str], list[tuple[list[int], float]]] = defaultdict(list)
+        if not self.deployment.routes:
+            return chosen
+        if self.problem.routes != "any" or platform.pairs is not None:
+            self.say("12", "there are chosen routes, but this problem has fixed routes")
+            return chosen
+        number = {name: link for link, name in enumerate(link_labels(platform.network))}
+        for route in self.deployment.routes:
+            links = [number.get(name, NO_LINK) for name in route.links]
+            if NO_LINK in links or not _leads(platform, route, links) or not 0 <= route.share <= 1 + RELATIVE:
+                text = ", ".join(route.links)
+                self.say(
+                    "12", f"{text} is no route from {route.source} to {route.target}, share {route.share:g}"
+                )
+                continue
+            chosen[route.source, route.target].append((links, route.share))
+        for (a, b), ways in chosen.items():
+            if _differ(sum(share for _, share in ways), 1.0):
+                self.say("12", f"the shares of the routes from {a} to {b} do not sum to 1")
+        return chosen
 
     def value(self) -> None:
         """3: the objective matches its definition and does not exceed its bound."""

@@ -45,6 +45,18 @@ class Flow(NamedTuple):
     """MB/s."""
 
 
+class Route(NamedTuple):
+    """A way that flows between two sites take, where it is not the platform's quickest route."""
+
+    source: str
+    """A site."""
+    target: str
+    links: tuple[str, ...]
+    """Names as in `headrace.model.link_graph.link_labels`."""
+    share: float
+    """Part of all flows between the two sites."""
+
+
 class Limit(NamedTuple):
     """A saturated resource that limits the throughput."""
 
@@ -75,6 +87,8 @@ class Deployment:
     flows: tuple[Flow, ...]
     objective: float
     bound: float
+    routes: tuple[Route, ...] = ()
+    """All routes between those sites whose flows do not take the quickest route; others take it."""
     limits: tuple[Limit, ...] = ()
     seconds: float = 0.0
     """Time spent planning."""

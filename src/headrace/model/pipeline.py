@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from headrace.model.errors import BadProgram, UsageError
 from headrace.model.platform import Host, Platform
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MEGABYTE = 1e6
 READER_KIND = "reader"
 """Hosts may have a speed for this kind: how fast they read, limited by CPU and disk."""
+RouteChoice = Literal["any", "quickest"]
 SHARE_TOLERANCE = 1e-6
 """Tolerance for the sum of a source's shares, which are then normalised to 1."""
 
@@ -208,6 +209,8 @@ class PipelineProblem:
     """Filters may share a host, each with a share of its cores; otherwise a host runs one filter on all cores."""
     segments: Mapping[str, float] = field(default_factory=dict)
     """Sites whose hosts share one medium, with its total bandwidth in bytes/s."""
+    routes: RouteChoice = "any"
+    """`any`: flows between two sites may be divided among routes; `quickest`: they take that of the platform."""
 
     def __post_init__(self) -> None:
         _validate_problem(self)
@@ -334,6 +337,8 @@ def _validate_problem(problem: PipelineProblem) -> None:
                 where=where,
                 hint="name a site, and a rate above 0",
             )
+    if problem.routes not in get_args(RouteChoice):
+        raise UsageError(f"routes {problem.routes!r}", where=where, hint="use any or quickest")
     knobs = problem.knobs
     for what, value, top in (
         ("W_X (host_cost)", knobs.host_cost, math.inf),

@@ -5,11 +5,13 @@ It uses the problem's own definitions and none of the planner's arrays.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from headrace.model.pipeline import MEGABYTE, PipelineProblem
+from headrace.model.platform import Platform
 from headrace.planners.pipeline.linear import Answer, Builder, solve
 
 
@@ -117,21 +119,70 @@ def _solve_one(problem: PipelineProblem, seconds: float) -> Answer:
 
 
 def _network(b: Builder, problem: PipelineProblem, vf: np.ndarray) -> None:
-    """12, and no flow without a route."""
-    network, cluster = problem.platform.network, problem.cluster
-    hosts = [h.name for h in problem.platform.hosts]
-    rows = b.add_rows(network.n_links, high=network.link_bandwidth / MEGABYTE)
+    """12, and no flow without a route; all routes between sites are listed."""
+    platform, cluster = problem.platform, problem.cluster
+    hosts = [h.name for h in platform.hosts]
+    port = {h.name: s.bandwidth for s in platform.sites for h in s.hosts}
     segments = {s: b.add_rows(1, high=v / MEGABYTE)[0] for s, v in problem.segments.items()}
+    ports: dict[tuple[str, int], int] = {}
+    for h in hosts:
+        for end in (0, 1):
+            if port[h] is not None:
+                ports[h, end] = b.add_rows(1, high=port[h] / MEGABYTE)[0]
+    pairs: dict[tuple[str, str], list[np.ndarray]] = {}
     for p, sender in enumerate(hosts):
         for c, receiver in enumerate(hosts):
             if p == c:
                 continue
-            for site in {cluster[sender], cluster[receiver]} & segments.keys():
+            ends = cluster[sender], cluster[receiver]
+            for site in set(ends) & segments.keys():
                 b.put(segments[site], vf[:, p, c], 1.0)
-            at, to = int(network.host_place[p]), int(network.host_place[c])
-            if at == to:
-                continue
-            if network.bandwidth(at, to) == 0:
-                b.put(b.add_rows(1, high=0), vf[:, p, c], 1.0)
-            for link in network.route(at, to):
-                b.put(rows[link], vf[:, p, c], 1.0)
+            if ends[0] == ends[1] and port[sender] is None:
+                continue  # one file system
+            for host, end in ((sender, 0), (receiver, 1)):
+                if (host, end) in ports:
+                    b.put(ports[host, end], vf[:, p, c], 1.0)
+            if ends[0] != ends[1]:
+                pairs.setdefault(ends, []).append(vf[:, p, c])
+    links, edges = _links(platform)
+    rows = [b.add_rows(1, high=rate / MEGABYTE)[0] for rate in links]
+    for (start, end), flows in pairs.items():
+        ways = list(_simple_routes(edges, start, end, frozenset({start})))
+        carried = b.add_columns((len(ways),))
+        row = b.add_rows(1, low=0, high=0)
+        b.put(row, np.concatenate(flows), 1.0)
+        b.put(row, carried, -1.0)
+        for column, way in zip(carried, ways, strict=True):
+            for link in way:
+                b.put(rows[link], column, 1.0)
+
+
+def _links(platform: Platform) -> tuple[list[float], dict[str, list[tuple[str, int]]]]:
+    """Capacities, and for each site (and the hub, '') where its links lead."""
+    capacity: list[float] = []
+    edges: dict[str, list[tuple[str, int]]] = {s.name: [] for s in platform.sites} | {"": []}
+    for site in platform.sites:
+        if site.uplink is not None:
+            edges[site.name].append(("", len(capacity)))
+            edges[""].append((site.name, len(capacity)))
+            capacity.append(site.uplink)
+    for link in platform.links:
+        edges[link.source].append((link.target, len(capacity)))
+        capacity.append(link.bandwidth)
+        if not link.oneway:
+            if not link.shared:
+                capacity.append(link.bandwidth)
+            edges[link.target].append((link.source, len(capacity) - 1))
+    return capacity, edges
+
+
+def _simple_routes(
+    edges: dict[str, list[tuple[str, int]]], at: str, end: str, seen: frozenset[str]
+) -> Iterator[tuple[int, ...]]:
+    if at == end:
+        yield ()
+        return
+    for to, link in edges[at]:
+        if to not in seen:
+            for rest in _simple_routes(edges, to, end, seen | {to}):
+                yield (link, *rest)

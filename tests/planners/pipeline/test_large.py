@@ -75,7 +75,7 @@ def test_rounding_is_near_the_bound() -> None:
         assert np.all(up.sum(axis=0) <= case.groups.size)
         whole = decide(case.rates, case.groups, case.weights, up, end=time.monotonic() + 20)
         assert whole is not None
-        assert relaxed.bound * 0.93 <= whole.objective <= relaxed.bound
+        assert relaxed.bound * 0.9 <= whole.objective <= relaxed.bound
 
 
 def test_a_time_limit_leaves_the_best_found_and_its_gap() -> None:

@@ -6,8 +6,9 @@ import time
 
 import numpy as np
 
-from headrace.model.deployment import Deployment, Form, Limit
+from headrace.model.deployment import Deployment, Form, Limit, Route
 from headrace.model.errors import NoPlan
+from headrace.model.link_graph import link_labels
 from headrace.model.pipeline import PipelineProblem
 from headrace.planners.pipeline.disaggregate import HostFlows, flows, placements
 from headrace.planners.pipeline.rates import Rates
@@ -37,9 +38,20 @@ def assemble(
         flows=flows(problem, rates, where),
         objective=objective,
         bound=max(bound, objective),
+        routes=_routes(problem, where),
         limits=limits,
         seconds=time.monotonic() - began,
         notes=notes,
+    )
+
+
+def _routes(problem: PipelineProblem, where: HostFlows) -> tuple[Route, ...]:
+    if not where.ways:
+        return ()
+    sites, names = problem.platform.sites, link_labels(problem.platform.network)
+    return tuple(
+        Route(sites[a].name, sites[b].name, tuple(names[link] for link in links), share)
+        for a, b, links, share in where.ways
     )
 
 

@@ -16,6 +16,7 @@ class Classes:
     """Classes in the order of their first hosts."""
 
     of_host: Numbers
+    """The class of each host; -1 for hosts that are left out."""
     first: Numbers
     """The first host of each class."""
     size: Numbers
@@ -41,6 +42,24 @@ class Classes:
     def reads(self) -> Numbers:
         """[options, classes] 1 where the hosts of a class read the input."""
         return (self.share > 0).astype(np.int64)
+
+    def some(self, which: Numbers) -> Classes:
+        """These classes only, in ascending order."""
+        number = np.full(self.n + 1, -1, np.int64)
+        number[which] = np.arange(len(which))
+        return Classes(
+            of_host=number[self.of_host],
+            first=self.first[which],
+            size=self.size[which],
+            core=self.core[:, which],
+            cores=self.cores[which],
+            port=self.port[which],
+            zone=self.zone[which],
+            share=self.share[:, which],
+            power=self.power[:, which],
+            limit=self.limit[:, which],
+            extra_cost=self.extra_cost[:, which],
+        )
 
     def members(self, g: int) -> Numbers:
         """Hosts of a class in platform order."""

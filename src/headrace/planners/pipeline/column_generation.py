@@ -91,10 +91,10 @@ def _build_master(rates: Rates, weights: Weights, groups: Groups) -> _Master:
     read, _ = add_reader(b, rates)
     work = b.add_columns((k, n_zones), high=np.where(np.arange(k)[:, None] > 0, np.inf, 0.0))
     add_totals(b, k, work, read)
-    streams, pairs, between = add_flows(b, rates)
+    net = add_flows(b, rates)
     share = zone_shares(rates, groups.zone, groups.share * groups.size)
-    add_balance(b, rates, np.arange(n_zones), share, streams, pairs, between, read, work)
-    add_links(b, rates, pairs, between)
+    add_balance(b, rates, np.arange(n_zones), share, net, read, work)
+    add_links(b, rates, net)
     capacity = b.add_rows((k - 1) * n_zones, high=0.0).reshape(k - 1, n_zones)
     b.put(capacity, work[1:], 1.0)
     reserve = b.add_rows(k - 1, low=0.0)
@@ -103,8 +103,10 @@ def _build_master(rates: Rates, weights: Weights, groups: Groups) -> _Master:
     copies = b.add_rows(k - 1, low=1.0)
     convex = b.add_rows(n_zones, high=1.0)
     most = np.full(b.n_columns, rates.reader_rate[0])
-    most[between] *= rates.stream_rate[streams][:, None]
-    return _Master(b.build(), read, capacity, reserve, copies, convex, most)
+    for columns in (net.inside, net.sent, net.received, net.arc):  # as if flows had no cycles
+        most[columns] *= rates.stream_rate[net.streams].reshape(-1, *[1] * (columns.ndim - 1))
+    linear = b.build()
+    return _Master(linear, read, capacity, reserve, copies, convex, np.minimum(most, linear.high))
 
 
 class _Generation:

@@ -4,7 +4,8 @@ Instead of a flow for every stream and pair of hosts it has, for each class of e
 that run a filter and their total processing rate, and for each stream the flow between every pair of zones. Each host
 of a class does an equal part; constraints on single hosts hold because they hold for the class. Conversely, a solution
 that names hosts, averaged over each class, solves this program with the same objective, so both have the same optimum.
-With F filters, S streams, G groups and Z zones there are about 2 F G + S Z² columns.
+Flows between zones run on the arcs of the network. With F filters, S streams, G groups, Z zones and L arcs there are
+about 2 F G + S (3 Z + L) columns.
 
 The reader may be slowed down. A deployment in which it is not is the special case of the strict form, so this program
 covers both, and its bound holds for both. All rates are input reading rates, except flows between zones and on links,
@@ -15,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace.model.check_case import Numbers
 from headrace.model.graph import Floats
@@ -44,6 +46,27 @@ class Resource:
 
 
 @dataclass(frozen=True, eq=False)
+class NetColumns:
+    """Columns of flows between and inside zones, or their values in a solution."""
+
+    streams: Numbers
+    """The streams that carry data."""
+    inside: NDArray[Any]
+    """[streams, zones] flows inside a zone."""
+    sent: NDArray[Any]
+    """[streams, zones] flows that leave a zone."""
+    received: NDArray[Any]
+    """[streams, commodities, zones] flows that come from other zones."""
+    arc: NDArray[Any]
+    """[streams, commodities, arcs]"""
+
+    def values(self, x: Floats) -> NetColumns:
+        """The flows of a solution."""
+        columns = (self.inside, self.sent, self.received, self.arc)
+        return NetColumns(self.streams, *(np.maximum(x[c], 0.0) for c in columns))
+
+
+@dataclass(frozen=True, eq=False)
 class Compact:
     """The program, with the indices of its rows and columns."""
 
@@ -59,13 +82,12 @@ class Compact:
     """Columns [filters, groups] of units; where filters share hosts the same columns for all filters."""
     local: Numbers
     """Columns [streams, groups]: flow that stays on its host, where filters share hosts; else empty."""
-    streams: Numbers
-    """The streams that carry data."""
-    pairs: Numbers
-    """[pairs, 2] pairs of zones with a route."""
-    between: Numbers
-    """Columns [len(streams), len(pairs)]: flows."""
+    net: NetColumns
     link_rows: Numbers
+    total_rows: Numbers
+    """[filters - 1] every filter processes all input."""
+    balance_rows: Numbers
+    """[streams that carry data, 2, zones] what a zone sends and receives."""
     copy_rows: Numbers
     """Rows that require a copy of every filter, where a host has one filter."""
     resources: tuple[Resource, ...]
@@ -81,7 +103,7 @@ def build_compact(rates: Rates, groups: Groups, weights: Weights) -> Compact:
     runs = (np.arange(k)[:, None] > 0) & (groups.share[None, :] == 0) & (groups.limit > 0)
     work = b.add_columns((k, g), high=np.where(runs, np.inf, 0.0))
     count = b.add_columns((k, g), high=np.where(runs, groups.size, 0), cost=-groups.cost, whole=True)
-    add_totals(b, k, work, read)
+    total_rows = add_totals(b, k, work, read)
     copy_rows = b.add_rows(k - 1, low=1.0)  # 7: every filter has a copy
     b.put(copy_rows[:, None], count[1:], 1.0)
     b.put(b.add_rows(g, high=groups.size)[None, :], count[1:], 1.0)  # 15: at most one filter on a host
@@ -93,22 +115,22 @@ def build_compact(rates: Rates, groups: Groups, weights: Weights) -> Compact:
         b.put(rows[:, None], count[1:], groups.reserve[1:])
         b.put(rows, read, -(1 + weights.spare))
     _least_use(b, groups, weights, work, count)
-    streams, pairs, between = add_flows(b, rates)
+    net = add_flows(b, rates)
     share = zone_shares(rates, groups.zone, groups.share * groups.size)
-    add_balance(b, rates, groups.zone, share, streams, pairs, between, read, work)
+    balance_rows = add_balance(b, rates, groups.zone, share, net, read, work)
     return Compact(
         rates=rates,
         zone=groups.zone,
-        link_rows=add_links(b, rates, pairs, between),
+        link_rows=add_links(b, rates, net),
+        total_rows=total_rows,
+        balance_rows=balance_rows,
         copy_rows=copy_rows,
         linear=b.build(),
         read=read,
         work=work,
         count=count,
         local=np.empty((0, g), np.int64),
-        streams=streams,
-        pairs=pairs,
-        between=between,
+        net=net,
         resources=(reader, *_hosts_as_resources(groups, limit_rows, count)),
         constant=-weights.host_cost * int((groups.size * groups.per)[groups.reading].sum()),
     )
@@ -136,11 +158,12 @@ def _hosts_as_resources(groups: Groups, rows: Numbers, count: Numbers) -> Iterat
             yield Resource(kind, rows[k - 1, which], count[k, which], groups.limit[k, which], k, which)  # type: ignore[arg-type]
 
 
-def add_totals(b: Builder, k: int, work: Numbers, read: Numbers) -> None:
+def add_totals(b: Builder, k: int, work: Numbers, read: Numbers) -> Numbers:
     """Every filter processes all input; this also covers streams that carry no data."""
     rows = b.add_rows(k - 1, low=0.0, high=0.0)
     b.put(rows[:, None], work[1:], 1.0)
     b.put(rows, read, -1.0)
+    return rows
 
 
 def _least_use(b: Builder, groups: Groups, weights: Weights, work: Numbers, count: Numbers) -> None:
@@ -160,11 +183,34 @@ def _least_use(b: Builder, groups: Groups, weights: Weights, work: Numbers, coun
         b.put(row, only, n_hosts - 1)
 
 
-def add_flows(b: Builder, rates: Rates) -> tuple[Numbers, Numbers, Numbers]:
+def add_flows(b: Builder, rates: Rates) -> NetColumns:
+    """Columns for the flows of streams that carry data, and their conservation at every node of the network."""
+    arcs, weight = rates.arcs, rates.weight
     streams = np.flatnonzero(rates.stream_rate > 0)
-    pairs = np.argwhere(rates.routed > 0)
-    cost = np.broadcast_to(rates.weight[pairs[:, 0], pairs[:, 1]], (len(streams), len(pairs)))
-    return streams, pairs, b.add_columns((len(streams), len(pairs)), cost=cost)
+    n, z, g = len(streams), len(weight), arcs.commodities
+    here = np.where(arcs.inhabited, np.inf, 0.0)
+    inside = b.add_columns((n, z), high=here, cost=np.broadcast_to(np.diag(weight), (n, z)))
+    sent = b.add_columns((n, z), high=here)
+    gain, allowed = np.zeros((g, z)), np.broadcast_to(here, (g, z))
+    if arcs.by_origin:
+        gain, allowed = weight, np.where(np.eye(z, dtype=bool), 0.0, allowed)
+    elif not arcs.fixed:
+        gain = np.broadcast_to(between_zones(rates), (1, z))
+    received = b.add_columns((n, g, z), high=allowed, cost=np.broadcast_to(gain, (n, g, z)))
+    arc = b.add_columns((n, g, len(arcs.tail)), cost=np.broadcast_to(arcs.weight, (n, g, len(arcs.tail))))
+    nodes = b.add_rows(n * g * arcs.n_nodes, low=0.0, high=0.0).reshape(n, g, arcs.n_nodes)
+    origin = np.arange(z) if arcs.by_origin else np.zeros(z, np.int64)
+    b.put(nodes[:, origin, arcs.send], sent, 1.0)
+    b.put(nodes[:, :, arcs.receive], received, -1.0)
+    b.put(nodes[:, :, arcs.tail], arc, -1.0)
+    b.put(nodes[:, :, arcs.head], arc, 1.0)
+    return NetColumns(streams, inside, sent, received, arc)
+
+
+def between_zones(rates: Rates) -> float:
+    """W_C of flows between clusters, where it is the same for all; 0 if there is one cluster."""
+    here = np.flatnonzero(rates.arcs.inhabited)
+    return float(rates.weight[here[0], here[1]]) if len(here) > 1 else 0.0
 
 
 def add_balance(
@@ -172,36 +218,38 @@ def add_balance(
     rates: Rates,
     zone: Numbers,
     share: Floats,
-    streams: Numbers,
-    pairs: Numbers,
-    between: Numbers,
+    net: NetColumns,
     read: Numbers,
     work: Numbers,
     local: Numbers | None = None,
-) -> None:
+) -> Numbers:
     """6 and 9: flow conservation: a zone's production on a stream equals its outflow, and likewise for inflow.
 
     `zone` is that of each column of `work`, `share` the part of the input that is read in each zone.
     """
     n_zones = len(rates.weight)
-    for j, e in enumerate(streams.tolist()):
-        for end, ends in ((0, rates.stream_source), (1, rates.stream_target)):
-            rows = b.add_rows(n_zones, low=0.0, high=0.0)
-            b.put(rows[pairs[:, end]], between[j], 1.0)
+    made = np.empty((len(net.streams), 2, n_zones), np.int64)
+    for j, e in enumerate(net.streams.tolist()):
+        outer = (net.sent[j][None], net.received[j])
+        for i, ends in enumerate((rates.stream_source, rates.stream_target)):
+            rows = made[j, i] = b.add_rows(n_zones, low=0.0, high=0.0)
+            b.put(rows, net.inside[j], 1.0)
+            b.put(rows[None, :], outer[i], 1.0)
             if ends[e] == 0:
                 b.put(rows, read, -rates.stream_rate[e] * share)
             else:
                 b.put(rows[zone], work[ends[e]], -rates.stream_rate[e])
             if local is not None:
                 b.put(rows[zone], local[e], 1.0)
+    return made
 
 
-def add_links(b: Builder, rates: Rates, pairs: Numbers, between: Numbers) -> Numbers:
+def add_links(b: Builder, rates: Rates, net: NetColumns) -> Numbers:
     """12: capacities of links and segments."""
+    arcs = rates.arcs
     rows = b.add_rows(len(rates.capacity), high=rates.capacity)
-    number = np.full(rates.routed.shape, -1, np.int64)
-    number[pairs[:, 0], pairs[:, 1]] = np.arange(len(pairs))
-    column = number[rates.link_from, rates.link_to]
-    for j in range(len(between)):
-        b.put(rows[rates.link_rows], between[j, column], 1.0)
+    b.put(rows[arcs.arc_rows[0]], net.arc[:, :, arcs.arc_rows[1]], 1.0)
+    b.put(rows[arcs.end_rows[0]], net.sent[:, arcs.end_rows[1]], 1.0)
+    b.put(rows[arcs.end_rows[0]], net.received[:, :, arcs.end_rows[1]], 1.0)
+    b.put(rows[arcs.inside_rows[0]], net.inside[:, arcs.inside_rows[1]], 1.0)
     return rows

@@ -19,7 +19,8 @@ from headrace.model.pipeline import PipelineProblem
 from headrace.planners.pipeline.classes import Classes
 from headrace.planners.pipeline.compact import Compact
 from headrace.planners.pipeline.rates import Rates
-from headrace.planners.pipeline.rounding import Whole, flow_matrix
+from headrace.planners.pipeline.rounding import Whole
+from headrace.planners.pipeline.route_flows import Way, route_flows
 
 DUST = 1e-9
 """Flows and amounts of work below this share of the total are treated as rounding errors."""
@@ -39,6 +40,8 @@ class HostFlows:
     """[streams, zones, zones] flows, excluding those that stay on their host."""
     local: Floats
     """[streams, hosts] flows that stay on their host."""
+    ways: tuple[Way, ...] = ()
+    """Between zones whose flows do not take the quickest route."""
 
     def scaled(self, factor: float) -> HostFlows:
         """The same placement with less flow."""
@@ -58,7 +61,7 @@ def disaggregate(program: Compact, classes: Classes, x: Floats) -> HostFlows:
     counts = np.rint(x[program.count]).astype(np.int64)
     done = np.maximum(x[program.work], 0.0)
     if not len(program.local):
-        whole = Whole(0.0, throughput, counts, done, flow_matrix(program, x))
+        whole = Whole(0.0, throughput, counts, done, program.net.values(x))
         return spread(rates, classes, whole)
     placed, work = _readers(rates, throughput)
     local = np.zeros((len(rates.stream_rate), len(rates.zone)))
@@ -69,7 +72,8 @@ def disaggregate(program: Compact, classes: Classes, x: Floats) -> HostFlows:
         placed[1:, hosts] = (done[1:, g, None] > DUST * throughput).astype(np.int64)
         local[:, hosts] = np.maximum(x[program.local[:, g]], 0.0)[:, None] / counts[0, g]
     _place_idle(placed)
-    return HostFlows(0, throughput, placed, work, flow_matrix(program, x), local)
+    flow, ways = route_flows(rates, program.net.values(x))
+    return HostFlows(0, throughput, placed, work, flow, local, ways)
 
 
 def spread(rates: Rates, classes: Classes, whole: Whole) -> HostFlows:
@@ -82,7 +86,8 @@ def spread(rates: Rates, classes: Classes, whole: Whole) -> HostFlows:
         work[k + 1, hosts] = whole.work[k + 1, g] / whole.counts[k + 1, g]
         placed[k + 1, hosts] = 1
     local = np.zeros((len(rates.stream_rate), len(rates.zone)))
-    return HostFlows(0, whole.throughput, placed, work, whole.zone_flow, local)
+    flow, ways = route_flows(rates, whole.net)
+    return HostFlows(0, whole.throughput, placed, work, flow, local, ways)
 
 
 def _readers(rates: Rates, throughput: float) -> tuple[Numbers, Floats]:
@@ -94,7 +99,8 @@ def _readers(rates: Rates, throughput: float) -> tuple[Numbers, Floats]:
 
 
 def _members(classes: Classes) -> list[Numbers]:
-    return np.split(np.argsort(classes.of_host, kind="stable"), np.cumsum(classes.size)[:-1])
+    order = np.argsort(classes.of_host, kind="stable")[int((classes.of_host < 0).sum()) :]
+    return np.split(order, np.cumsum(classes.size)[:-1])
 
 
 def _place_idle(placed: Numbers) -> None:

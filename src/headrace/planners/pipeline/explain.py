@@ -21,6 +21,7 @@ from headrace.planners.pipeline.groups import Partition, partition_groups
 from headrace.planners.pipeline.linear import Linear, solve
 from headrace.planners.pipeline.rates import Rates
 from headrace.planners.pipeline.search import SourceCase
+from headrace.planners.pipeline.shared import build_shared
 
 NOTABLE = 0.01
 """A resource that determines less than this part of the throughput is not reported."""
@@ -38,7 +39,8 @@ def find_limits(
     if found.throughput >= full * (1 - 1e-9):  # even if other resources are exactly used up
         return (_reader_limit(problem, case.rates),)
     program, linear, hosts = _as_deployed(case, found)
-    answer = solve(_most_read(program, linear), whole=False, seconds=MOST_SECONDS)
+    most = _most_read(program, linear)
+    answer = solve(most, whole=False, seconds=MOST_SECONDS, primal=case.several_per_host)
     if answer.x is None or answer.dual is None or answer.objective <= 0:
         return ()
     parts: list[tuple[float, Limit]] = []
@@ -64,11 +66,13 @@ def _as_deployed(case: SourceCase, found: HostFlows) -> tuple[Compact, Linear, l
     """The program with the hosts as deployed, and the hosts of each of its groups."""
     classes = case.classes
     if case.several_per_host:
-        program = case.build()
-        low, high = program.linear.low.copy(), program.linear.high.copy()
         used = np.bincount(classes.of_host, np.any(found.placed > 0, axis=0), classes.n)
-        low[program.count[0]] = high[program.count[0]] = used
-        hosts = [np.array([first]) for first in classes.first.tolist()]
+        which = np.flatnonzero(used)
+        some = classes.some(which)
+        program = build_shared(case.rates, some, case.weights)
+        low, high = program.linear.low.copy(), program.linear.high.copy()
+        low[program.count[0]] = high[program.count[0]] = used[which]
+        hosts = [np.array([first]) for first in some.first.tolist()]
         return program, program.linear.with_bounds(low, high), hosts
     counts = np.zeros((case.rates.n_filters, classes.n), np.int64)
     for k in range(1, len(counts)):
@@ -124,6 +128,20 @@ def shortage(problem: PipelineProblem, rates: Rates, found: HostFlows) -> str:
     sort = "of this power" if len(powers) == 1 else "of mean power"
     return (
         f"at full rate filter {name} needs {need[k]} hosts {sort} and the other filters leave {left}: {rest}"
+    )
+
+
+def reserve_note(problem: PipelineProblem, rates: Rates, found: HostFlows) -> tuple[str, ...]:
+    """That W_F costs throughput, where all of the reserve of a filter is needed to keep it."""
+    spare = problem.knobs.spare
+    if spare == 0 or problem.several_per_host:
+        return ()
+    power = (rates.core * rates.cores)[1:]
+    together = np.where(found.placed[1:] > 0, power, 0.0).sum(axis=1)
+    if float(together.min()) > (1 + spare) * found.throughput * (1 + 1e-6):
+        return ()
+    return (
+        f"the reserve W_F = {spare:g} is kept although hosts are short: --spare 0 would use all their power",
     )
 
 

@@ -85,7 +85,8 @@ def even_flows(rates: Rates, option: int, placed: Numbers) -> HostFlows:
         * by_zone[rates.stream_source][:, :, None]
         * by_zone[rates.stream_target][:, None, :]
     )
-    load = np.bincount(rates.link_rows, flow.sum(axis=0)[rates.link_from, rates.link_to], len(rates.capacity))
+    way = rates.quickest
+    load = np.bincount(way.row, flow.sum(axis=0)[way.source, way.target], len(rates.capacity))
     used_in = (share * rates.rate_in[:, None]).sum(axis=0)
     used_out = (share * rates.rate_out[:, None]).sum(axis=0)
     limits = [(capacity, share), (rates.port, used_in), (rates.port, used_out), (rates.capacity, load)]

@@ -22,7 +22,7 @@ from headrace.planners.pipeline.assemble import assemble, objective_of, require_
 from headrace.planners.pipeline.column_generation import Relaxed
 from headrace.planners.pipeline.comparators import best_rule
 from headrace.planners.pipeline.disaggregate import HostFlows, spread
-from headrace.planners.pipeline.explain import find_limits, shortage
+from headrace.planners.pipeline.explain import find_limits, reserve_note, shortage
 from headrace.planners.pipeline.heuristics import place, powerful_first, proportional_counts, trial_work
 from headrace.planners.pipeline.rates import Rates, find_rates
 from headrace.planners.pipeline.rounding import decide
@@ -31,11 +31,13 @@ from headrace.planners.pipeline.search import (
     RELAXED_SHARE,
     Found,
     SourceCase,
+    loose_bound,
     quick_bound,
     relax_first,
     search,
     settle_ties,
 )
+from headrace.planners.pipeline.sifting import Sifted
 from headrace.planners.pipeline.weights import Weights
 
 SECONDS = 30.0
@@ -43,7 +45,7 @@ GAP = 1e-4
 FULL = 1e-9
 SEARCH_SHARE = 0.85
 """Share of the time for the search; the rest is for writing the deployment down and explaining it."""
-APART_SHARE = 0.4
+APART_SHARE = 0.25
 """Share of the time for deployments in which filters do not share hosts, where they may."""
 LEAST_SHARE = 0.1
 """Share of the time that the search for one source has at least; if there are many, the least promising have none."""
@@ -123,10 +125,12 @@ def ask(
 
 def solve_question(question: Question) -> Best:
     """Search source by source, skip those that cannot be better, then try the simple candidates."""
-    best = _apart(question)
-    end = question.began + SEARCH_SHARE * question.seconds
+    best = Best()
+    end = question.began + (SEARCH_SHARE - _apart_share(question)) * question.seconds
     relaxed = _relax_all(question, end)
     tops = {case.option: _top(case, relaxed.get(case.option)) for case in question.cases}
+    if len(tops) > 1:  # so that sources which cannot be the best are not searched
+        tops = {case.option: _loose_top(case, tops[case.option], end) for case in question.cases}
     order = sorted(question.cases, key=lambda case: (-tops[case.option], case.option))
     for rounds in range(2):  # the second for those that need more than their share
         for number, case in enumerate(order):
@@ -146,30 +150,40 @@ def solve_question(question: Question) -> Best:
             )
             tops[case.option] = min(top, answer.bound)
             best = _merge(best, case, answer)
+    if best.objective < max(tops.values()) * (1 - question.gap):
+        apart = _apart(question)
+        best = apart if apart.objective > best.objective else best
     best = _settled(question, replace(best, bound=max([*tops.values(), best.objective])))
     if best.flows is None or best.bound - best.objective > question.gap * abs(best.bound):
         best = _with_simple(question, best)
     return best
 
 
-def _apart(question: Question) -> Best:
-    """Where filters may share many hosts, the best deployment in which they do not, which is found more easily."""
-    problem = question.problem
+def _apart_share(question: Question) -> float:
+    """The share of the time for deployments in which filters do not share hosts."""
     large = any(case.integers > DIRECT for case in question.cases)
-    if not (problem.several_per_host and large) or question.weights.spare > 0:
+    shared = question.problem.several_per_host and large and question.weights.spare == 0
+    return APART_SHARE if shared else 0.0
+
+
+def _apart(question: Question) -> Best:
+    """Where filters may share many hosts, the best deployment in which they do not."""
+    share = _apart_share(question)
+    left = question.began + SEARCH_SHARE * question.seconds - time.monotonic()
+    if share == 0 or left <= 0:
         return Best()
-    apart = replace(problem, several_per_host=False)
+    apart = replace(question.problem, several_per_host=False)
     try:
-        alone = ask(apart, seconds=APART_SHARE * question.seconds, gap=question.gap, tell=question.tell)
+        alone = ask(apart, seconds=left, gap=question.gap, tell=question.tell)
     except NoPlan:
         return Best()
     best = solve_question(alone)
     return Best(best.flows, best.objective, form=best.form)
 
 
-def _relax_all(question: Question, end: float) -> dict[int, Relaxed]:
+def _relax_all(question: Question, end: float) -> dict[int, Relaxed | Sifted]:
     """Relaxations of large problems, the most promising sources first, in a part of the time."""
-    found: dict[int, Relaxed] = {}
+    found: dict[int, Relaxed | Sifted] = {}
     last = question.began + RELAXED_SHARE * (end - question.began)
     for number, case in enumerate(question.cases):
         now = time.monotonic()
@@ -184,8 +198,15 @@ def _relax_all(question: Question, end: float) -> dict[int, Relaxed]:
     return found
 
 
-def _top(case: SourceCase, relaxed: Relaxed | None) -> float:
+def _top(case: SourceCase, relaxed: Relaxed | Sifted | None) -> float:
     return min(quick_bound(case), np.inf if relaxed is None else relaxed.bound)
+
+
+def _loose_top(case: SourceCase, top: float, end: float) -> float:
+    """The bound with that of the linear relaxation, for problems that are solved by branch and bound."""
+    if case.integers > DIRECT or time.monotonic() > end:
+        return top
+    return min(top, loose_bound(case, end=end))
 
 
 def _settled(question: Question, best: Best) -> Best:
@@ -254,7 +275,7 @@ def answer_deployment(question: Question, best: Best, *, notes: tuple[str, ...] 
     form: Form = best.form or ("strict" if full else "first relaxation")
     case = next(c for c in question.cases if c.option == flows.option)
     gap = (best.bound - best.objective) / max(abs(best.bound), 1e-12)
-    said = () if full else (shortage(problem, rates, flows),)
+    said = () if full else (shortage(problem, rates, flows), *reserve_note(problem, rates, flows))
     return assemble(
         problem,
         rates,

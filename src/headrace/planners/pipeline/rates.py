@@ -10,8 +10,11 @@ import numpy as np
 
 from headrace.model.check_case import Numbers
 from headrace.model.errors import NoPlan
-from headrace.model.graph import Floats
+from headrace.model.graph import Bools, Floats
+from headrace.model.link_graph import NO_LINK, link_graph, link_labels
+from headrace.model.network import Network
 from headrace.model.pipeline import MEGABYTE, PipelineProblem
+from headrace.planners.pipeline.arcs import Arcs, Incidence, find_arcs
 
 MAX_ZONE_PAIRS = 250_000
 """Maximum number of pairs of zones; the program has one flow variable per stream and pair."""
@@ -46,11 +49,10 @@ class Rates:
     """Maximum rate of each option."""
     weight: Floats
     """[zones, zones] W_C per unit of flow."""
-    link_rows: Numbers
-    """Links and segments, by number, ..."""
-    link_from: Numbers
-    """... each with the zones between which it carries flows."""
-    link_to: Numbers
+    quickest: Incidence
+    """What flows load on their quickest routes."""
+    arcs: Arcs
+    """The ways that flows may take."""
     capacity: Floats
     """Capacity of each link and segment."""
     link_names: tuple[str, ...]
@@ -142,31 +144,54 @@ def _between_zones(problem: PipelineProblem, zone: Numbers, unit: float) -> dict
     names = [s.name for s in platform.sites]
     if platform.pairs is not None:  # every host is a separate zone
         names = [problem.cluster[h.name] for h in platform.hosts]
-    weight = np.array([[problem.knobs.weight(a, b) for b in names] for a in names])
-    start = network.route_ptr[:-1].reshape(n, n)
-    stop = network.route_ptr[1:].reshape(n, n)
-    rows: list[int] = []
-    ends: list[tuple[int, int]] = []
-    number: dict[int, int] = {}
-    for a, b in np.argwhere(routed).tolist():
-        for link in network.route_links[start[a, b] : stop[a, b]].tolist():
-            rows.append(number.setdefault(link, len(number)))
-            ends.append((a, b))
-    capacity = [float(network.link_bandwidth[link]) / MEGABYTE for link in number]
-    labels = [network.link_names[link] if network.link_names else f"link {link}" for link in number]
+    weight = np.array([[problem.knobs.weight(a, b) for b in names] for a in names]) * unit
+    links = {link: row for row, link in enumerate(sorted({*_carriers(problem), *_used(network, routed)}))}
+    labels = link_labels(network) or tuple(f"link {link}" for link in range(network.n_links))
+    capacity = [float(network.link_bandwidth[link]) / MEGABYTE for link in links]
+    rows, ends = _quickest(network, routed, links)
     for site, bandwidth in problem.segments.items():
         for a, b in np.argwhere(routed).tolist():
             if site in (names[a], names[b]):
                 rows.append(len(capacity))
                 ends.append((a, b))
         capacity.append(bandwidth / MEGABYTE)
-        labels.append(f"segment of {site}")
+    pairs = np.array(ends, np.int64).reshape(-1, 2)
+    quickest = Incidence(np.array(rows, np.int64), pairs[:, 0], pairs[:, 1])
     return {
-        "weight": weight * unit,
-        "link_rows": np.array(rows, np.int64),
-        "link_from": np.array([a for a, _ in ends], np.int64),
-        "link_to": np.array([b for _, b in ends], np.int64),
+        "weight": weight,
+        "quickest": quickest,
         "capacity": np.array(capacity) / unit,
-        "link_names": tuple(labels),
+        "link_names": (*(labels[link] for link in links), *(f"segment of {s}" for s in problem.segments)),
         "routed": routed.astype(np.float64),
+        "arcs": find_arcs(problem, routed, weight, links, quickest),
     }
+
+
+def _carriers(problem: PipelineProblem) -> list[int]:
+    """Links that flows may use besides those of the quickest routes."""
+    if problem.routes == "quickest" or problem.platform.pairs is not None:
+        return []
+    return [edge.link for edge in link_graph(problem.platform) if edge.link != NO_LINK]
+
+
+def _used(network: Network, routed: Bools) -> set[int]:
+    return {link for a, b in np.argwhere(routed).tolist() for link in _route(network, a, b)}
+
+
+def _route(network: Network, a: int, b: int) -> list[int]:
+    at = a * len(network.route_bandwidth) + b
+    route: list[int] = network.route_links[network.route_ptr[at] : network.route_ptr[at + 1]].tolist()
+    return route
+
+
+def _quickest(
+    network: Network, routed: Bools, links: dict[int, int]
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Rows of the links of every quickest route, each with the two zones."""
+    rows: list[int] = []
+    ends: list[tuple[int, int]] = []
+    for a, b in np.argwhere(routed).tolist():
+        for link in _route(network, a, b):
+            rows.append(links[link])
+            ends.append((a, b))
+    return rows, ends

@@ -17,7 +17,7 @@ import numpy as np
 from headrace.model.check_case import Numbers
 from headrace.model.graph import Floats
 from headrace.planners.pipeline.column_generation import Relaxed
-from headrace.planners.pipeline.compact import Compact, build_compact
+from headrace.planners.pipeline.compact import Compact, NetColumns, build_compact
 from headrace.planners.pipeline.groups import Groups, Partition, partition_groups
 from headrace.planners.pipeline.linear import Linear, solve
 from headrace.planners.pipeline.rates import Rates
@@ -44,8 +44,8 @@ class Whole:
     """[filters, groups]"""
     work: Floats
     """[filters, groups]"""
-    zone_flow: Floats
-    """[streams, zones, zones]"""
+    net: NetColumns
+    """Values of the flows."""
 
 
 def round_relaxed(
@@ -317,19 +317,7 @@ def _expand(
     work[:, free] += np.maximum(x[program.work[:, last]], 0.0)
     counts[0], work[0] = 0, 0.0
     value = float(program.linear.cost @ x) + program.constant
-    return Whole(value, float(x[program.read[0]]), counts, work, flow_matrix(program, x))
-
-
-def flow_matrix(program: Compact, x: Floats) -> Floats:
-    """[streams, zones, zones] flows of a solution."""
-    rates = program.rates
-    n_zones = len(rates.weight)
-    flow = np.zeros((len(rates.stream_rate), n_zones, n_zones))
-    pairs = program.pairs
-    flow[program.streams[:, None], pairs[:, 0][None, :], pairs[:, 1][None, :]] = np.maximum(
-        x[program.between], 0.0
-    )
-    return flow
+    return Whole(value, float(x[program.read[0]]), counts, work, program.net.values(x))
 
 
 def divide(total: Floats, least: Floats, most: Floats, block: Numbers) -> Floats:

@@ -19,6 +19,7 @@ from headrace.planners.pipeline.linear import solve
 from headrace.planners.pipeline.rates import Rates
 from headrace.planners.pipeline.rounding import exact, round_relaxed
 from headrace.planners.pipeline.shared import build_shared
+from headrace.planners.pipeline.sifting import Sifted, can_sift, rounded_up, sift
 from headrace.planners.pipeline.tie_break import break_ties
 from headrace.planners.pipeline.weights import Weights
 
@@ -109,10 +110,21 @@ def quick_bound(case: SourceCase) -> float:
     )
 
 
-def relax_first(case: SourceCase, *, end: float, gap: float) -> Relaxed | None:
+def loose_bound(case: SourceCase, *, end: float) -> float:
+    """The optimum of the linear relaxation; inf if it was not found in the time, -inf if there is none."""
+    program = case.build()
+    answer = solve(program.linear, whole=False, seconds=max(end - time.monotonic(), 0.05))
+    return np.inf if answer.status == "stopped" else answer.objective + program.constant
+
+
+def relax_first(case: SourceCase, *, end: float, gap: float) -> Relaxed | Sifted | None:
     """The relaxation, for problems that are rounded from it; None for others."""
-    if case.several_per_host or case.integers <= DIRECT:
+    if case.integers <= DIRECT:
         return None
+    if case.several_per_host:
+        if not can_sift(case.rates, case.classes):
+            return None
+        return sift(case.rates, case.classes, case.weights, end=end, gap=min(gap, 1e-4))
     return relax(case.rates, case.groups, case.weights, end=end, gap=min(gap / 4, 1e-4))
 
 
@@ -123,7 +135,7 @@ def search(
     gap: float,
     tell: Tell | None = None,
     floor: float = -np.inf,
-    relaxed: Relaxed | None = None,
+    relaxed: Relaxed | Sifted | None = None,
 ) -> Found:
     """The best solution until `end` on the monotonic clock, or within a relative gap of the bound.
 
@@ -133,17 +145,19 @@ def search(
     if case.integers <= DIRECT:
         program = case.build()
         if floor > -np.inf:
-            loose = solve(program.linear, whole=False)
-            if loose.status != "stopped" and loose.objective + program.constant <= floor:
-                return Found(None, -np.inf, loose.objective + program.constant, True)
+            loose = loose_bound(case, end=end)
+            if loose <= floor:
+                return Found(None, -np.inf, loose, True)
         return _limited(_branch(case, program, end=end, gap=gap), top, gap)
-    if case.several_per_host:
-        return _limited(_round_shared(case, end=end, gap=gap, tell=tell), top, gap)
+    now = time.monotonic()
+    if relaxed is None or (isinstance(relaxed, Sifted) and relaxed.x is None):
+        relaxed = relax_first(case, end=now + RELAXED_SHARE * (end - now), gap=gap) or relaxed
+    if relaxed is not None and relaxed.bound <= floor:
+        return Found(None, -np.inf, relaxed.bound, True)
+    if isinstance(relaxed, Sifted):
+        return _limited(_round_sifted(case, relaxed, end=end, gap=gap, tell=tell), top, gap)
     if relaxed is None:
-        now = time.monotonic()
-        relaxed = relax_first(case, end=now + RELAXED_SHARE * (end - now), gap=gap)
-    if relaxed is None or relaxed.bound <= floor:
-        return Found(None, -np.inf, np.inf if relaxed is None else relaxed.bound, True)
+        return _limited(_round_shared(case, end=end, gap=gap, tell=tell), top, gap)
     return _limited(_round(case, relaxed, end=end, gap=gap, tell=tell), top, gap)
 
 
@@ -173,24 +187,24 @@ def _branch(
         return Found(None, -np.inf, -np.inf if proven else bound + program.constant, proven)
     x = exact(linear, answer.x)
     if float(x[program.read[0]]) <= 0:
-        more = _some_flow(program, end)
+        more, none = _some_flow(program, end)
         if more is None:
-            return Found(None, -np.inf, -np.inf, True)
+            return Found(None, -np.inf, -np.inf if none else bound + program.constant, none)
         x = more
     value = float(linear.cost @ x) + program.constant
     found = Found(disaggregate(program, case.classes, x), value, np.inf, False, (program, x))
     return _with_bound(found, bound + program.constant, gap)
 
 
-def _some_flow(program: Compact, end: float) -> Floats | None:
-    """A solution with the most data read, where the objective does not ask for any; None if nothing can flow."""
+def _some_flow(program: Compact, end: float) -> tuple[Floats | None, bool]:
+    """A solution with the most data read, where the objective does not ask for any; else whether nothing can flow."""
     cost = np.zeros(len(program.linear.cost))
     cost[program.read] = 1.0
     most = replace(program.linear, cost=cost)
     answer = solve(most, seconds=max(end - time.monotonic(), 1.0), gap=0.01)
     if answer.x is None or answer.objective <= 0:
-        return None
-    return exact(most, answer.x)
+        return None, answer.status != "stopped"
+    return exact(most, answer.x), False
 
 
 def _round(case: SourceCase, relaxed: Relaxed, *, end: float, gap: float, tell: Tell | None) -> Found:
@@ -211,6 +225,34 @@ def _round(case: SourceCase, relaxed: Relaxed, *, end: float, gap: float, tell: 
     found = _branch(case, case.build(), end=end, gap=gap)
     bound = min(best.bound, found.bound)
     return _with_bound(found if found.objective > best.objective else best, bound, gap)
+
+
+def _round_sifted(case: SourceCase, sifted: Sifted, *, end: float, gap: float, tell: Tell | None) -> Found:
+    """Use the hosts of the relaxation; then decide by branch and bound on those that it uses in part."""
+    best = Found(None, -np.inf, sifted.bound, False)
+    program, relaxed = sifted.program, sifted.x
+    if program is None or relaxed is None:
+        return best
+    used = relaxed[program.count[0]]
+    x = rounded_up(sifted, seconds=max(end - time.monotonic(), 1.0))
+    for attempt in range(2):
+        if x is not None and float(x[program.read[0]]) > 0:
+            value = float(program.linear.cost @ x) + program.constant
+            if value > best.objective:
+                found = Found(disaggregate(program, sifted.classes, x), value, sifted.bound, False)
+                best = _with_bound(found, sifted.bound, gap)
+                if tell is not None:
+                    tell(f"objective {value:.6g}, bound {sifted.bound:.6g}")
+        left = end - time.monotonic()
+        if best.proven or attempt == 1 or left <= 0:
+            break
+        low, high = program.linear.low.copy(), program.linear.high.copy()
+        low[program.count[0]] = np.maximum(np.floor(used + WHOLE), low[program.count[0]])
+        high[program.count[0]] = np.minimum(np.ceil(used - WHOLE), high[program.count[0]])
+        near = program.linear.with_bounds(low, high)
+        answer = solve(near, seconds=left, gap=gap, start=x)
+        x = None if answer.x is None else exact(near, answer.x)
+    return best
 
 
 def _round_shared(case: SourceCase, *, end: float, gap: float, tell: Tell | None) -> Found:

@@ -41,34 +41,34 @@ def build_shared(rates: Rates, classes: Classes, weights: Weights) -> Compact:
     reader_rows = b.add_rows(1, high=rates.readable)  # 5'
     b.put(reader_rows, read, 1.0)
     work = b.add_columns((k, g), high=np.where(np.arange(k)[:, None] > 0, np.inf, 0.0))
-    streams, pairs, between = add_flows(b, rates)
+    net = add_flows(b, rates)
     local = b.add_columns(
         (len(rates.stream_rate), g),
         high=np.where(rates.stream_rate > 0, np.inf, 0.0)[:, None],
         cost=rates.weight[classes.zone, classes.zone][None, :],
     )
-    add_totals(b, k, work, read)
+    total_rows = add_totals(b, k, work, read)
     cores = _cores(b, rates, classes, weights, read, work, used)
     ports = [
         _ports(b, rates, classes, ends, read, work, local, used)
         for ends in (rates.stream_source, rates.stream_target)
     ]
     share = zone_shares(rates, classes.zone, classes.share[0] * classes.size)
-    add_balance(b, rates, classes.zone, share, streams, pairs, between, read, work, local)
+    balance_rows = add_balance(b, rates, classes.zone, share, net, read, work, local)
     none = np.empty(0, np.int64)
     return Compact(
         rates=rates,
         zone=classes.zone,
-        link_rows=add_links(b, rates, pairs, between),
+        link_rows=add_links(b, rates, net),
+        total_rows=total_rows,
+        balance_rows=balance_rows,
         copy_rows=none,
         linear=b.build(),
         read=read,
         work=work,
         count=np.broadcast_to(used, (k, g)),
         local=local,
-        streams=streams,
-        pairs=pairs,
-        between=between,
+        net=net,
         resources=(
             Resource("reader", reader_rows, none, rates.readable, 0, np.full(1, -1)),
             cores,

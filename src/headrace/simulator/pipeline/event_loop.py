@@ -149,6 +149,7 @@ def _send_buffer(pipeline: PipelineState, now: float, source: int, router: int, 
     buffer.size = size
     buffer.source = source
     buffer.target = target
+    buffer.way = pipeline.routers[router].way
     buffer.hop = 0
     _advance(pipeline, now, number)
 
@@ -181,12 +182,14 @@ def _next_target(pipeline: PipelineState, number: int) -> int:
     router, edges = pipeline.routers[number], pipeline.edges
     if router.first_edge == router.last_edge:
         router.turn += 1
+        router.way = NONE
         return int(router.first_target + router.turn % router.targets)
     best = router.first_edge
     for edge in range(router.first_edge + 1, router.last_edge):
         if edges[edge].due < edges[best].due:
             best = edge
     edges[best].due += 1.0 / edges[best].weight
+    router.way = edges[best].way
     return int(edges[best].target)
 
 
@@ -196,7 +199,9 @@ def _advance(pipeline: PipelineState, now: float, number: int) -> None:
     buffer, stations = pipeline.buffers[number], pipeline.stations
     source, target = stations[buffer.source].place, stations[buffer.target].place
     if source != target:
-        route = pipeline.zone[source] * pipeline.zones + pipeline.zone[target]
+        route = buffer.way
+        if route == NONE:
+            route = pipeline.zone[source] * pipeline.zones + pipeline.zone[target]
         first = pipeline.route_ptr[route]
         links = pipeline.route_ptr[route + 1] - first
         while buffer.hop <= links + 1:

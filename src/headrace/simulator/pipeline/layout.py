@@ -14,6 +14,7 @@ from headrace.arrays.records import Records
 from headrace.model.deployment import Deployment, Placement
 from headrace.model.errors import BadPlan
 from headrace.model.graph import Floats, Ints
+from headrace.model.link_graph import link_labels
 from headrace.model.pipeline import MEGABYTE
 from headrace.simulator.pipeline.state import (
     BUFFER,
@@ -188,31 +189,44 @@ class Layout:
         routers["targets"] = [count for _, count in ends]
         routers["chosen"] = routers["next_waiting"] = NONE
         routers["turn"] = np.arange(len(listed))  # producers do not all begin with the same copy
-        edge_ptr, edges = _edges(len(listed), *(self._planned_flows() if planned else ((), (), ())))
+        edge_ptr, edges = _edges(len(listed), *(self._planned_flows() if planned else ((), (), (), ())))
         routers["first_edge"], routers["last_edge"] = edge_ptr[:-1], edge_ptr[1:]
         return routers, edges
 
-    def _planned_flows(self) -> tuple[list[int], list[int], list[float]]:
-        """Router, target station and rate of every planned flow."""
+    @cached_property
+    def ways(self) -> dict[tuple[str, str], list[tuple[int, float]]]:
+        """Chosen routes between two sites: number and share of each."""
+        ways: dict[tuple[str, str], list[tuple[int, float]]] = {}
+        first = len(self.network.route_ptr) - 1
+        for number, route in enumerate(self.deployment.routes, first):
+            ways.setdefault((route.source, route.target), []).append((number, route.share))
+        return ways
+
+    def _planned_flows(self) -> tuple[list[int], list[int], list[float], list[int]]:
+        """Router, target station, rate and route of every planned flow."""
         column = {
             (name, target): j
             for name, targets in self.streams.items()
             for j, (target, _) in enumerate(targets)
         }
-        router, target, rate = [], [], []
+        router, target, rate, way = [], [], [], []
         first = self.router_ptr.tolist()
+        cluster = self.problem.cluster
         for flow in self.deployment.flows:
             if flow.rate > 0:
                 station = self.number[flow.source_filter, flow.source]
-                router.append(first[station] + column[flow.source_filter, flow.target_filter])
-                target.append(self.number[flow.target_filter, flow.target])
-                rate.append(flow.rate)
-        return router, target, rate
+                ends = cluster[flow.source], cluster[flow.target]
+                for number, share in self.ways.get(ends, [(NONE, 1.0)]):
+                    router.append(first[station] + column[flow.source_filter, flow.target_filter])
+                    target.append(self.number[flow.target_filter, flow.target])
+                    rate.append(flow.rate * share)
+                    way.append(number)
+        return router, target, rate, way
 
     def _routes(self) -> tuple[NDArray[np.int64], Ints]:
-        """Links between zones; at sites with a segment, the segment as well."""
+        """Links between zones, then those of chosen routes; at sites with a segment, the segment as well."""
         ptr, links = self.network.route_ptr.astype(np.int64), self.network.route_links
-        if not self.problem.segments:
+        if not self.problem.segments and not self.deployment.routes:
             return ptr, links
         number = {name: self.network.n_links + i for i, name in enumerate(self.problem.segments)}
         sites = [site.name for site in self.problem.platform.sites]
@@ -225,6 +239,10 @@ class Layout:
                 at = a * zones + b
                 ends = dict.fromkeys(medium[z] for z in (a, b) if z in medium)
                 routes.append([*links[ptr[at] : ptr[at + 1]].tolist(), *ends])
+        label = {name: link for link, name in enumerate(link_labels(self.network))}
+        for route in self.deployment.routes:
+            ends = dict.fromkeys(number[site] for site in (route.source, route.target) if site in number)
+            routes.append([*(label[name] for name in route.links), *ends])
         return _pointers([len(r) for r in routes]), np.array([r for way in routes for r in way], np.int32)
 
 
@@ -236,7 +254,7 @@ def _free_buffers(count: int) -> Records:
 
 
 def _edges(
-    routers: int, router: Sequence[int], target: Sequence[int], weight: Sequence[float]
+    routers: int, router: Sequence[int], target: Sequence[int], weight: Sequence[float], way: Sequence[int]
 ) -> tuple[NDArray[np.int64], Records]:
     """Planned targets by router and target, and where those of each router begin.
 
@@ -246,6 +264,7 @@ def _edges(
     edges = np.zeros(len(order), EDGE)
     edges["target"] = np.array(target, np.int64)[order]
     edges["weight"] = np.array(weight, np.float64)[order]
+    edges["way"] = np.array(way, np.int64)[order]
     edges["due"] = np.modf(np.arange(1, len(order) + 1) * _GOLDEN)[0] / edges["weight"]
     return _pointers(np.bincount(np.array(router, np.int64), minlength=routers).tolist()), edges
 

@@ -60,6 +60,7 @@ ROUTER = row_type(
     ("first_edge", np.int32),  # planned targets; a router without any sends to all targets in turn
     ("last_edge", np.int32),
     ("chosen", np.int32),  # the station that it sends to next, or NONE
+    ("way", np.int32),  # the route there, or NONE: that between the two zones
     ("turn", np.int32),
     ("next_waiting", np.int32),  # the router that waits behind it
     ("waiting", np.bool_),  # for room
@@ -69,12 +70,14 @@ EDGE = row_type(
     ("weight", np.float64),
     ("due", np.float64),  # when it is due, in buffers over weight
     ("target", np.int32),
+    ("way", np.int32),  # the route there, or NONE
 )
 
 BUFFER = row_type(
     ("size", np.float64),
     ("source", np.int32),
     ("target", np.int32),
+    ("way", np.int32),
     ("hop", np.int32),
     ("next", np.int32),  # the buffer behind it in a queue
 )
@@ -104,7 +107,7 @@ class PipelineState(NamedTuple):
     in_port: Ints
     zone: Ints
     route_ptr: NDArray[np.int64]
-    """Between zones a and b: route_links[route_ptr[a * zones + b] : ...]."""
+    """Between zones a and b: route_links[route_ptr[a * zones + b] : ...]; after those of all zones, chosen routes."""
     route_links: Ints
     beginners: Ints
     """Stations of which copies may be able to begin something."""
