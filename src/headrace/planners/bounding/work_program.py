@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from headrace.arrays.clock import work_clock
+from headrace.model.check_case import Numbers
 from headrace.model.graph import Bools, Floats
-from headrace.planners.bounding.flows import Flows, FlowRows
+from headrace.planners.bounding.flows import FlowRows, Flows, Fractions
 from headrace.planners.bounding.rows import WorkRow, best_thresholds, priced_bound
 from headrace.planners.bounding.task_groups import TaskGroups, possible
 from headrace.planners.bounding.work_table import WorkTable
@@ -21,6 +22,8 @@ _VIOLATED = 1e-4
 """A row is added if the solution breaks it by more than this, relative to the makespan."""
 _PARTS = (1, 2, 3)
 """The dual feasible functions that are tried."""
+_COUNTED = 6
+"""Thresholds of each class for which they are tried."""
 _SLACK = 1e-9
 
 
@@ -64,10 +67,11 @@ class WorkProgram:
         mask = self.mask(most) if np.isfinite(most) else np.isfinite(self.table.chain)
         if not mask.any(axis=1).all():
             return most, False
+        self._forget_counted()
         usable = possible(self.groups, mask)
         best, data = 0.0, False
         for _ in range(rounds):
-            rows = [row for row in self.rows if row.parts == 0 or row.window == most]
+            rows = self.rows
             program, fractions, flow_rows = self._program(rows, usable, most)
             answer = solve(program, seconds=max(0.05, until - work_clock()))
             if answer.dual is None or answer.x is None:
@@ -79,16 +83,23 @@ class WorkProgram:
                 break
             share = np.zeros(usable.shape)
             share[usable] = answer.x[fractions]
-            if not self._separate(share, -answer.objective * self._scale(most), most):
+            makespan = -answer.objective * self._scale(most)
+            more = self._separate(share, makespan, most)
+            if not (self.flows is not None and self.flows.separate(share, makespan)) and not more:
                 break
         return best, data
+
+    def _forget_counted(self) -> None:
+        """Rows of counted tasks hold for one makespan only."""
+        self.rows = [row for row in self.rows if row.parts == 0]
+        self.known = set(self.rows)
 
     def _scale(self, most: float) -> float:
         return most if np.isfinite(most) else float(self.table.seconds.min(axis=1).max())
 
     def _program(
         self, rows: Sequence[WorkRow], usable: Bools, most: float
-    ) -> tuple[Linear, Floats, FlowRows | None]:
+    ) -> tuple[Linear, Numbers, list[FlowRows] | None]:
         """The program in units of `_scale`, the numbers of its fractions, and its rows about links."""
         groups, cores, scale = self.groups, self.table.cores, self._scale(most)
         builder = Builder()
@@ -109,7 +120,8 @@ class WorkProgram:
         builder.put(assign[group], fractions, 1.0)
         flow_rows = None
         if self.flows is not None:
-            flow_rows = self.flows.add_to(builder, groups, makespan, (group, column, fractions), scale)
+            parts = Fractions(group, column, fractions)
+            flow_rows = self.flows.add_to(builder, makespan, parts, scale)
         return builder.build(), fractions, flow_rows
 
     def group_amounts(self, row: WorkRow) -> Floats:
@@ -122,7 +134,7 @@ class WorkProgram:
         return np.bincount(groups.of_task, each, len(groups.count))
 
     def _evaluated(
-        self, rows: Sequence[WorkRow], answer: Answer, mask: Bools, most: float, flow_rows: FlowRows | None
+        self, rows: Sequence[WorkRow], answer: Answer, mask: Bools, most: float, flow_rows: list[FlowRows] | None
     ) -> tuple[float, bool]:
         """The bound of the solution's prices for single tasks, in place of groups."""
         assert answer.dual is not None
@@ -131,7 +143,7 @@ class WorkProgram:
         unit = np.array([cores[r.column] * (1.0 if r.parts else scale) for r in rows])
         extra = None
         if self.flows is not None and flow_rows is not None:
-            extra = self.flows.priced(self.groups, flow_rows, answer.dual, scale)
+            extra = self.flows.priced(flow_rows, answer.dual)
         # The objective is in units of `scale`: prices of counted rows are too.
         prices = dual / unit * scale
         found = priced_bound(self.table, rows, prices, mask, most, extra)
@@ -158,15 +170,11 @@ class WorkProgram:
     def _count(self, c: int, share: Floats, most: float) -> bool:
         """Add the rows of counted tasks that a solution breaks."""
         more = False
-        thresholds = {(r.head, r.tail) for r in self.rows if r.column == c and r.parts == 0}
-        for head, tail in sorted(thresholds)[:8]:
-            if most - head - tail <= 0:
-                continue
-            for parts in _PARTS:
-                row = WorkRow(c, head, tail, parts, most)
-                row = WorkRow(c, head, tail, parts, most - head - tail) if head + tail == 0 else row
-                if head + tail:
-                    continue
+        thresholds = [(r.head, r.tail) for r in self.rows if r.column == c and r.parts == 0]
+        for head, tail in thresholds[:_COUNTED]:
+            window = most - head - tail
+            for parts in _PARTS if window > 0 else ():
+                row = WorkRow(c, head, tail, parts, window)
                 total = float((share[:, c] * self.group_amounts(row)).sum())
                 if total > float(self.table.cores[c]) * (1 + _VIOLATED):
                     more |= self.add(row)
