@@ -21,9 +21,8 @@ from headrace.arrays.clock import work_clock
 from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.bound import Bound
-from headrace.model.check_case import Numbers
 from headrace.model.errors import UsageError
-from headrace.model.graph import OUTSIDE, Floats
+from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.planners.longest_paths import heads_and_tails
 from headrace.planners.placed_bounds import (
@@ -161,26 +160,26 @@ def _area_bound(problem: Problem, head: Floats, tail: Floats) -> Bound:
     cores = np.array([h.cores for h in hosts])
     plain = np.array([h.speed * (1.0 - h.load) for h in hosts])
     work = graph.work * graph.cores
-    best = Bound(_priced_area(plain, rate, of_task, work, cores, head, tail), WORK)
-    for price in priced_rates(rate, np.bincount(of_task, work, len(rate)), cores, plain):
-        best = max(best, Bound(_priced_area(price, rate, of_task, work, cores, head, tail), KINDS))
-    return best
+
+    def area(price: Floats, name: str) -> Bound:
+        each = work * (price[None, :] / rate).min(axis=1)[of_task]
+        capacity = np.cumsum(np.sort(np.repeat(price, cores))[::-1])
+        return Bound(_windowed_area(each, graph.cores, capacity, head, tail), name)
+
+    prices = priced_rates(rate, np.bincount(of_task, work, len(rate)), cores, plain)
+    return max([area(plain, WORK), *(area(price, KINDS) for price in prices)])
 
 
-def _priced_area(
-    price: Floats, rate: Floats, of_task: Numbers, work: Floats, cores: Numbers, head: Floats, tail: Floats
-) -> float:
-    area = work * (price[None, :] / rate).min(axis=1)[of_task]
-    per_core = np.sort(np.repeat(price, cores))[::-1]
-    capacity = np.cumsum(per_core)
+def _windowed_area(area: Floats, width: Ints, capacity: Floats, head: Floats, tail: Floats) -> float:
+    """`capacity` is that of the 1, 2, ... best cores; tasks occupy `width` of them."""
+    by_tail = np.argsort(-tail, kind="stable")
+    area, width, head, tail = area[by_tail], width[by_tail], head[by_tail], tail[by_tail]
     best = 0.0
     for a in _levels(head):
         after = head >= a
-        tails, areas = tail[after], area[after]
-        by_tail = np.argsort(-tails, kind="stable")
-        tails, areas = tails[by_tail], np.cumsum(areas[by_tail])
-        busy = np.minimum(np.arange(1, len(tails) + 1), len(capacity)) - 1
-        best = max(best, float((a + tails + areas / capacity[busy]).max()))
+        busy = np.minimum(np.cumsum(width[after]), len(capacity)) - 1
+        total = a + tail[after] + np.cumsum(area[after]) / capacity[busy]
+        best = max(best, float(total.max()))
     return best
 
 

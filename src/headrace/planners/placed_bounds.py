@@ -97,7 +97,10 @@ def quickest_at_places(problem: Problem) -> Floats:
     slowness = np.full((len(places), len(pairs)), np.inf)
     np.minimum.at(slowness, column, slow.T)
     slowest: Floats = slowness.T[of_task]
-    return np.where(np.isinf(slowest), np.inf, graph.work[:, None] * slowest)
+    somewhere = np.isfinite(slowest)
+    quick = np.full(slowest.shape, np.inf)
+    np.multiply(graph.work[:, None], slowest, out=quick, where=somewhere)
+    return quick
 
 
 def may_run(problem: Problem) -> tuple[Numbers, Bools]:

@@ -75,13 +75,13 @@ def _largest(program: WorkProgram, best: Bound, most: float, until: float) -> It
 
     No plan has a makespan of at most T if the program for such plans needs more than T.
     """
-    value, data = program.bound(np.inf, until)
+    value, data = program.bound(float(best), np.inf, until)
     low = max(float(best), value)
     yield Bound(value, WITH_DATA if data else KINDS)
     high = most if np.isfinite(most) else 1.5 * low
     while high > low * (1.0 + _CLOSE) and work_clock() < until:
         tried = 0.5 * (low + high)
-        value, data = program.bound(tried, until)
+        value, data = program.bound(low, tried, until)
         yield Bound(value, WITH_DATA if data else KINDS)
         if value >= tried:
             low = tried

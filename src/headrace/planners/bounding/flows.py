@@ -103,16 +103,25 @@ class Flows:
         return more
 
     def add_to(
-        self, builder: Builder, makespan: Numbers, parts: Fractions, scale: float
+        self, builder: Builder, makespan: Numbers, parts: Fractions, scale: float, least: float
     ) -> list[FlowRows]:
-        """Add the rows of the resources that take part; `scale` is the unit of the makespan."""
-        return [self._add(builder, makespan, parts, scale, number) for number in self.active]
+        """Add the rows of the resources that take part.
+
+        `scale` is the unit of the makespan, `least` a known bound, which heads and tails together may not exceed.
+        """
+        return [self._add(builder, makespan, parts, scale, least, number) for number in self.active]
 
     def _add(
-        self, builder: Builder, makespan: Numbers, parts: Fractions, scale: float, number: int
+        self,
+        builder: Builder,
+        makespan: Numbers,
+        parts: Fractions,
+        scale: float,
+        least: float,
+        number: int,
     ) -> FlowRows:
         resource, crossing, pairs = self.resources[number], self.crossing[number], self.pairs
-        windows = self._windows(crossing)
+        windows = tuple(w for w in self._windows(crossing) if w.head + w.tail <= least)
         unit = resource.links * scale
         limit = builder.add_rows(len(windows), high=[-(w.head + w.tail) / scale for w in windows])
         builder.put(limit, makespan, -1.0)

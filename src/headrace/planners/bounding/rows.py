@@ -87,18 +87,21 @@ class Extra:
     lost: float
 
 
-def best_thresholds(load: Floats, before: Floats, after: Floats, levels: int) -> tuple[Floats, Floats, Floats]:
-    """For some heads a: the tail b for which a + b + the load of tasks with at least these is largest.
+def best_thresholds(
+    load: Floats, before: Floats, after: Floats, levels: int, most: float
+) -> tuple[Floats, Floats, Floats]:
+    """For some heads a: the tail b with a + b <= most for which a + b + the load of tasks with these is largest.
 
     Returns heads, tails and these sums. O(levels * tasks log tasks).
     """
     order = np.argsort(-after, kind="stable")
     load, before, after = load[order], before[order], after[order]
-    heads = spaced(before, levels)
+    heads = spaced(before[before <= most], levels)
     tails, sums = np.zeros(len(heads)), np.zeros(len(heads))
     for k, head in enumerate(heads.tolist()):
         inside = before >= head
         total = head + after[inside] + np.cumsum(load[inside])
+        total[head + after[inside] > most] = 0.0
         best = int(np.argmax(total))
         tails[k], sums[k] = after[inside][best], total[best]
     return heads, tails, sums

@@ -37,7 +37,7 @@ class WholeTasks:
         low, high = best, most if np.isfinite(most) else 1.5 * best
         while high > low * (1.0 + _CLOSE) and work_clock() < until:
             tried = 0.5 * (low + high)
-            value = self.bound(tried, max(0.05, 0.4 * (until - work_clock())))
+            value = self.bound(low, tried, max(0.05, 0.4 * (until - work_clock())))
             if value > low:
                 yield value
             if value >= tried:
@@ -45,20 +45,20 @@ class WholeTasks:
             else:
                 low, high = max(low, value), tried
 
-    def bound(self, most: float, seconds: float) -> float:
-        """At most `most`; O(groups * classes) columns."""
+    def bound(self, least: float, most: float, seconds: float) -> float:
+        """At most `most`, given that `least` is a bound; O(groups * classes) columns."""
         mask = self.table.chain <= most * (1.0 + 1e-9)
         if not mask.any(axis=1).all():
             return most
         try:
-            answer = solve(self._program(mask, most), seconds=seconds, gap=1e-4)
+            answer = solve(self._program(mask, least, most), seconds=seconds, gap=1e-4)
         except NoPlan:  # the solver gave up
             return 0.0
         if answer.status == "infeasible":
             return most
         return min(most, -answer.bound * most * (1.0 - _TOLERANCE)) if np.isfinite(answer.bound) else 0.0
 
-    def _program(self, mask: Bools, most: float) -> Linear:
+    def _program(self, mask: Bools, least: float, most: float) -> Linear:
         """Minimise the makespan, in units of `most` and at most that."""
         groups, table = self.groups, self.table
         usable = possible(groups, mask)
@@ -71,7 +71,7 @@ class WholeTasks:
             here = np.flatnonzero(whole == wanted)
             number[here] = builder.add_columns((len(here),), high=groups.count[group[here]], whole=wanted)
         each = np.where(usable, groups.load, 0.0) / groups.count[:, None]
-        for row in self._rows(most):
+        for row in self._rows(least, most):
             at = np.flatnonzero(column == row.column)
             inside = (groups.before[:, row.column] >= row.head) & (groups.after[:, row.column] >= row.tail)
             unit = float(table.cores[row.column])
@@ -91,7 +91,7 @@ class WholeTasks:
         builder.put(assign[group], number, 1.0)
         return builder.build()
 
-    def _rows(self, most: float) -> list[WorkRow]:
+    def _rows(self, least: float, most: float) -> list[WorkRow]:
         """The rows of work, and those of counted tasks for windows of this makespan."""
         counted = [
             WorkRow(row.column, row.head, row.tail, parts, most - row.head - row.tail)
@@ -99,7 +99,7 @@ class WholeTasks:
             for parts in _PARTS
             if most > row.head + row.tail
         ]
-        return self.rows + counted
+        return [row for row in self.rows if row.head + row.tail <= least] + counted
 
     def _whole(self, most: float) -> Bools:
         """[groups] whether only whole tasks are allowed."""

@@ -59,10 +59,11 @@ class WorkProgram:
         found: Bools = self.table.chain <= most * (1.0 + _SLACK)
         return found
 
-    def bound(self, most: float, until: float, rounds: int = 6) -> tuple[float, bool]:
+    def bound(self, least: float, most: float, until: float, rounds: int = 6) -> tuple[float, bool]:
         """A bound of at most `most`, or of inf for all plans, and whether data had a part in it.
 
-        The linear program is solved again with the rows that its solution breaks.
+        The linear program is solved again with the rows that its solution breaks. A row whose head and tail exceed the
+        makespan would be wrong for a class without such tasks, so they are at most `least`, a known bound.
         """
         mask = self.mask(most) if np.isfinite(most) else np.isfinite(self.table.chain)
         if not mask.any(axis=1).all():
@@ -71,8 +72,8 @@ class WorkProgram:
         usable = possible(self.groups, mask)
         best, data = 0.0, False
         for _ in range(rounds):
-            rows = self.rows
-            program, fractions, flow_rows = self._program(rows, usable, most)
+            rows = [row for row in self.rows if row.parts or row.head + row.tail <= least]
+            program, fractions, flow_rows = self._program(rows, usable, least, most)
             answer = solve(program, seconds=max(0.05, until - work_clock()))
             if answer.dual is None or answer.x is None:
                 break
@@ -84,7 +85,7 @@ class WorkProgram:
             share = np.zeros(usable.shape)
             share[usable] = answer.x[fractions]
             makespan = -answer.objective * self._scale(most)
-            more = self._separate(share, makespan, most)
+            more = self._separate(share, makespan, least, most)
             if not (self.flows is not None and self.flows.separate(share, makespan)) and not more:
                 break
         return best, data
@@ -95,10 +96,10 @@ class WorkProgram:
         self.known = set(self.rows)
 
     def _scale(self, most: float) -> float:
-        return most if np.isfinite(most) else float(self.table.seconds.min(axis=1).max())
+        return most if np.isfinite(most) else float(self.table.chain.min(axis=1).max())
 
     def _program(
-        self, rows: Sequence[WorkRow], usable: Bools, most: float
+        self, rows: Sequence[WorkRow], usable: Bools, least: float, most: float
     ) -> tuple[Linear, Numbers, list[FlowRows] | None]:
         """The program in units of `_scale`, the numbers of its fractions, and its rows about links."""
         groups, cores, scale = self.groups, self.table.cores, self._scale(most)
@@ -121,7 +122,7 @@ class WorkProgram:
         flow_rows = None
         if self.flows is not None:
             parts = Fractions(group, column, fractions)
-            flow_rows = self.flows.add_to(builder, makespan, parts, scale)
+            flow_rows = self.flows.add_to(builder, makespan, parts, scale, least)
         return builder.build(), fractions, flow_rows
 
     def group_amounts(self, row: WorkRow) -> Floats:
@@ -149,7 +150,7 @@ class WorkProgram:
         found = priced_bound(self.table, rows, prices, mask, most, extra)
         return found, extra is not None and extra.capacity > 1e-6 * float((prices * unit).sum())
 
-    def _separate(self, share: Floats, makespan: float, most: float) -> bool:
+    def _separate(self, share: Floats, makespan: float, least: float, most: float) -> bool:
         """Add the rows that a solution breaks most, a few for each class; returns whether there are any."""
         groups, more = self.groups, False
         for c in range(share.shape[1]):
@@ -158,7 +159,7 @@ class WorkProgram:
                 continue
             load = share[used, c] * groups.load[used, c] / self.table.cores[c]
             heads, tails, sums = best_thresholds(
-                load, groups.before[used, c], groups.after[used, c], _LEVELS
+                load, groups.before[used, c], groups.after[used, c], _LEVELS, least
             )
             for k in np.argsort(-sums, kind="stable")[:2].tolist():
                 if sums[k] > makespan * (1 + _VIOLATED):
