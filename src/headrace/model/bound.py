@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+Effort = Literal["quick", "full"]
+"""How much computing a bound may cost."""
+
 
 class Bound(float):
     """Seconds that no plan undercuts. It is a number; `name` says which argument gives it.

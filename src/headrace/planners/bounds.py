@@ -1,8 +1,8 @@
 """Lower bounds on the makespan that hold under the platform's contention model.
 
 Each is a relaxation of the problem, so none can exceed the optimum:
-- chain: the least time before and after each task at its best place (`placed_bounds`); if computing that takes too long,
-  the longest chain of tasks, each on its fastest host, with transfers from and to the origin;
+- chain: the least time before and after each task at its best place (`placed_bounds`); if computing that takes too
+  long, the longest chain of tasks, each on its fastest host, with transfers from and to the origin;
 - work: work that cannot start before `a` and is followed by at least `b`, spread perfectly over all cores, or over as
   many cores as there are tasks; with speeds per kind, at prices of cores that make it as large as possible;
 - data: bytes that must leave or reach an origin without hosts through its adjacent links.
@@ -13,14 +13,14 @@ Each is a relaxation of the problem, so none can exceed the optimum:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
 from headrace.arrays.clock import work_clock
 from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Problem
-from headrace.model.bound import Bound
+from headrace.model.bound import Bound, Effort
 from headrace.model.errors import UsageError
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.network import EVERYWHERE
@@ -35,9 +35,6 @@ from headrace.planners.placed_bounds import (
 )
 from headrace.planners.work_prices import kinds_of, priced_rates
 
-Effort = Literal["quick", "full"]
-"""How much computing a bound may cost."""
-EFFORTS: tuple[Effort, ...] = get_args(Effort)
 FULL_SECONDS = 2.0
 """Time limit of a full bound; most need far less."""
 CHAIN, WORK, KINDS, DATA = (
@@ -60,9 +57,12 @@ def lower_bound(problem: Problem) -> Bound:
     >>> lower_bound(Problem(random_program(1).graph, random_platform(1))) > 0
     True
     """
+    return max(quick_bounds(problem)) if problem.graph.n_tasks else Bound(0.0)
+
+
+def quick_bounds(problem: Problem) -> list[Bound]:
+    """All quick bounds of a problem with tasks."""
     graph = problem.graph
-    if graph.n_tasks == 0:
-        return Bound(0.0)
     if affordable(problem):
         quick = quickest_at_places(problem)
         before, after = before_and_after(problem, quick)
@@ -73,12 +73,7 @@ def lower_bound(problem: Problem) -> Bound:
         head, tail = _heads_and_tails(problem, shortest)
         np.maximum(head, graph.release, out=head)
         path = float((head + shortest + tail).max())
-    found = [
-        Bound(path, CHAIN),
-        _area_bound(problem, head, tail),
-        Bound(_origin_bound(problem), DATA),
-    ]
-    return max(found)
+    return [Bound(path, CHAIN), *_area_bounds(problem, head, tail), Bound(_origin_bound(problem), DATA)]
 
 
 def full_bound(
@@ -86,6 +81,7 @@ def full_bound(
     *,
     most: float = np.inf,
     seconds: float = FULL_SECONDS,
+    best: Bound | None = None,
     tell: Callable[[Bound], None] = lambda bound: None,
 ) -> Bound:
     """The best bound found in a time limit, by quick bounds and by linear and integer programs.
@@ -94,6 +90,7 @@ def full_bound(
         problem: The problem to plan.
         most: The makespan of a known plan; a bound is not improved further once it proves that plan optimal.
         seconds: Time limit; a solver that is running may exceed it a little.
+        best: A bound that is known already.
         tell: Called with each better bound.
 
     >>> from headrace.testing import random_platform, random_program
@@ -102,7 +99,7 @@ def full_bound(
     True
     """
     until = work_clock() + seconds
-    best = lower_bound(problem)
+    best = lower_bound(problem) if best is None else best
     tell(best)
     if problem.graph.n_tasks == 0:
         return best
@@ -114,14 +111,14 @@ def full_bound(
     return best
 
 
-def bound_of(problem: Problem, effort: str = "quick", most: float = np.inf) -> Bound:
+def bound_of(problem: Problem, effort: Effort = "quick", most: float = np.inf) -> Bound:
     """A bound of this effort, `quick` or `full`.
 
     Raises:
         UsageError: There is no such effort.
     """
-    if effort not in EFFORTS:
-        raise UsageError(f"bound is {effort!r}", hint=f"use {' or '.join(EFFORTS)}")
+    if effort not in get_args(Effort):
+        raise UsageError(f"bound is {effort!r}", hint=f"use {' or '.join(get_args(Effort))}")
     return lower_bound(problem) if effort == "quick" else full_bound(problem, most=most)
 
 
@@ -149,7 +146,7 @@ def _least_journey(
     return longer
 
 
-def _area_bound(problem: Problem, head: Floats, tail: Floats) -> Bound:
+def _area_bounds(problem: Problem, head: Floats, tail: Floats) -> list[Bound]:
     """max over a, b of a + b + area(tasks with head >= a and tail >= b) / capacity, for some prices per core.
 
     A task adds at least min_h(duration * price) to the sum of price * busy time over cores, so the sum of these over
@@ -167,7 +164,7 @@ def _area_bound(problem: Problem, head: Floats, tail: Floats) -> Bound:
         return Bound(_windowed_area(each, graph.cores, capacity, head, tail), name)
 
     prices = priced_rates(rate, np.bincount(of_task, work, len(rate)), cores, plain)
-    return max([area(plain, WORK), *(area(price, KINDS) for price in prices)])
+    return [area(plain, WORK), *(area(price, KINDS) for price in prices)]
 
 
 def _windowed_area(area: Floats, width: Ints, capacity: Floats, head: Floats, tail: Floats) -> float:

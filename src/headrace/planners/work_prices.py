@@ -40,7 +40,7 @@ def priced_rates(rate: Floats, work: Floats, cores: Numbers, plain: Floats) -> I
     alike = np.allclose(relative, relative[:, :1], rtol=1e-9)
     if alike or rate.size > _MOST or not work.any():
         return
-    classes, first, number = np.unique(
+    _, first, number = np.unique(
         np.concatenate((rate, plain[None, :])), axis=1, return_index=True, return_inverse=True
     )
     rate, count = rate[:, first], np.bincount(number.reshape(-1), cores)

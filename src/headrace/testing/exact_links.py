@@ -52,7 +52,9 @@ class _Exact:
         rates = problem.platform.rates(self.graph)
         run = self.graph.work[:, None] / rates[self.graph.speed_class]
         self.run = np.floor(run / GRAIN + 1e-9).astype(np.int64)
-        way = max((self._way(p, q, float(self.graph.size.max(initial=0.0))) for p, q in self._routes()), default=0)
+        way = max(
+            (self._way(p, q, float(self.graph.size.max(initial=0.0))) for p, q in self._routes()), default=0
+        )
         items, releases = self.graph.n_items, float(self.graph.release.max(initial=0.0))
         total = int(self.run.max(axis=1).sum()) + (way + 1) * items * self.network.n_places
         self.horizon = total + int(releases / GRAIN) + 1
@@ -102,7 +104,9 @@ class _Exact:
             model.add(self.start[t] >= int(np.floor(graph.release[t] / GRAIN)))
             model.add(self.makespan >= self.end[t])
             for h, v in here.items():
-                interval = model.new_optional_fixed_size_interval_var(self.start[t], int(self.run[t, h]), v, "")
+                interval = model.new_optional_fixed_size_interval_var(
+                    self.start[t], int(self.run[t, h]), v, ""
+                )
                 pools[h].append((interval, need))
         for h, host in enumerate(hosts):
             model.add_cumulative([i for i, _ in pools[h]], [n for _, n in pools[h]], host.cores)
@@ -166,7 +170,9 @@ def linked_case(seed: int, contention: Contention) -> Problem:
         most = max(host.cores for host in platform.hosts)
         graph = graph.with_fields(cores=random.integers(1, most + 1, tasks).astype(np.int32))
     if random.random() < 0.3:
-        graph = graph.with_fields(release=np.where(random.random(tasks) < 0.5, random.uniform(0, 20, tasks), 0.0))
+        graph = graph.with_fields(
+            release=np.where(random.random(tasks) < 0.5, random.uniform(0, 20, tasks), 0.0)
+        )
     problem = Problem(graph, platform)
     if random.random() < 0.3 and int(graph.cores.max()) == 1:
         allowed = random.random((2, hosts)) < 0.6

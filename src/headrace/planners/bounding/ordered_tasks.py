@@ -1,7 +1,7 @@
 """Whole tasks in their order on classes of hosts: a constraint program without links.
 
-The cores of a class are a pool. A task that reads from another starts after it, and later by the least time that the data
-takes if they run on different classes. Times are rounded down to whole units, so the solver's bound is one.
+The cores of a class are a pool. A task that reads from another starts after it, and later by the least time that the
+data takes if they run on different classes. Times are rounded down to whole units, so the solver's bound is one.
 """
 
 from __future__ import annotations
@@ -112,7 +112,9 @@ def class_distances(table: WorkTable) -> tuple[Floats, Floats]:
     for direct in _direct(network):
         for k in range(network.n_places):
             np.minimum(direct, direct[:, k : k + 1] + direct[k : k + 1, :], out=direct)
-        least = np.array([[direct[np.ix_(at[a], at[b])].min() for b in range(classes)] for a in range(classes)])
+        least = np.array(
+            [[direct[np.ix_(at[a], at[b])].min() for b in range(classes)] for a in range(classes)]
+        )
         np.fill_diagonal(least, 0.0)
         found.append(least)
     return found[0], found[1]

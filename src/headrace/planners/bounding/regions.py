@@ -1,7 +1,7 @@
 """Regions of the network, and the bytes that must cross the links around each of them.
 
-A region is a site, or the places of a class of hosts with ports. Data that is needed inside and made outside crosses one
-of the links by which routes enter it, whatever it passes on its way; likewise for data that leaves. No link carries
+A region is a site, or the places of a class of hosts with ports. Data that is needed inside and made outside crosses
+one of the links by which routes enter it, whatever it passes on its way; likewise for data that leaves. No link carries
 more bytes than its bandwidth allows; under `fifo` it is also held for the latency of each transfer, and for as long as
 the slowest link of the route needs.
 """
@@ -106,9 +106,7 @@ def _resource(
     return Resource(places, inside, 1.0, 0.0, 1.0 / bandwidth, into, out)
 
 
-def _quickest_route(
-    network: Network, places: frozenset[int], into: bool, out: bool
-) -> tuple[float, float]:
+def _quickest_route(network: Network, places: frozenset[int], into: bool, out: bool) -> tuple[float, float]:
     """The least latency and the largest bandwidth of all routes into and out of a region."""
     inner = np.array(sorted(places))
     outer = np.setdiff1d(np.arange(network.n_places), inner)
@@ -151,7 +149,9 @@ def needs_of(problem: Problem) -> Needs:
     reader = np.repeat(np.arange(graph.n_tasks, dtype=np.int32), np.diff(graph.read_ptr))
     maker, items = graph.producer[graph.reads], graph.reads
     inner = (maker != OUTSIDE) & (graph.size[items] > 0)
-    key, number = np.unique(maker[inner].astype(np.int64) * graph.n_tasks + reader[inner], return_inverse=True)
+    key, number = np.unique(
+        maker[inner].astype(np.int64) * graph.n_tasks + reader[inner], return_inverse=True
+    )
     somewhere = np.full(graph.n_items, origin != EVERYWHERE)
     somewhere[[item for item, held in problem.holders.items() if held]] = True
     outer = (maker == OUTSIDE) & (graph.size[items] > 0) & somewhere[items]

@@ -25,7 +25,7 @@ class WorkRow:
     """Tasks that cannot start before `head` on hosts of a class and are followed by `tail` share its cores in between.
 
     With `parts` = k > 0, tasks count by the dual feasible function u_k of their share of the window: in a window
-    of at most `window` seconds, a core runs at most one task that is longer than half of it, two longer than a third, ...
+    of at most `window` seconds, a core runs at most one task longer than half of it, two longer than a third, ...
     """
 
     column: int
@@ -45,7 +45,12 @@ class WorkRow:
 
 
 def priced_bound(
-    table: WorkTable, rows: Sequence[WorkRow], prices: Floats, mask: Bools, most: float, extra: Extra | None = None
+    table: WorkTable,
+    rows: Sequence[WorkRow],
+    prices: Floats,
+    mask: Bools,
+    most: float,
+    extra: Extra | None = None,
 ) -> float:
     """The bound of these prices: no plan is shorter. O(tasks * (classes + rows)).
 

@@ -135,7 +135,12 @@ class WorkProgram:
         return np.bincount(groups.of_task, each, len(groups.count))
 
     def _evaluated(
-        self, rows: Sequence[WorkRow], answer: Answer, mask: Bools, most: float, flow_rows: list[FlowRows] | None
+        self,
+        rows: Sequence[WorkRow],
+        answer: Answer,
+        mask: Bools,
+        most: float,
+        flow_rows: list[FlowRows] | None,
     ) -> tuple[float, bool]:
         """The bound of the solution's prices for single tasks, in place of groups."""
         assert answer.dual is not None

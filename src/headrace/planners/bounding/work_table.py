@@ -72,7 +72,7 @@ def work_table(problem: Problem) -> WorkTable:
     first = np.unique(class_of, return_index=True)[1]
     seconds = graph.work[:, None] / rates[graph.speed_class][:, first]
     seconds[~may[row][:, first]] = np.inf
-    places, column = np.unique(network.host_place, return_inverse=True)
+    column = np.unique(network.host_place, return_inverse=True)[1]
     quick = quickest_at_places(problem)
     by_place = before_and_after(problem, quick)
     before, after = (np.full((graph.n_tasks, count), np.inf) for _ in range(2))
