@@ -15,8 +15,9 @@ from headrace.planners.obeying import plan_obeying
 def plan_with_bound(planner: Planner, problem: Problem, effort: Effort = "quick") -> Plan:
     """Plan, and add the planning time and a proven lower bound.
 
-    A bound that the planner itself proves, as `coschedule` does, is kept, unless a full one is better. The plan satisfies the problem's constraints
-    and keeps the requirements of its rules, whatever planner it is, or NoPlan is raised.
+    A bound that the planner itself proves, as `coschedule` does, is kept, unless a full one is better. The plan
+    satisfies the problem's constraints and keeps the requirements of its rules, whatever planner it is, or NoPlan is
+    raised.
 
     Args:
         planner: Any planner.
