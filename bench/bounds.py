@@ -56,7 +56,11 @@ def cases(count: int) -> Iterator[tuple[str, Problem, tuple[float, float]]]:
                 yield f"all networks, {problem.platform.contention}", problem, proven
         else:
             problem = linked_case(seed, "fair")
-            if problem.constraints is None and problem.graph.cores.max() == 1 and not problem.graph.release.any():
+            if (
+                problem.constraints is None
+                and problem.graph.cores.max() == 1
+                and not problem.graph.release.any()
+            ):
                 shortest = min(make(name).plan(problem).makespan for name in FAIR_PLANNERS)
                 yield "all networks, fair (shortest plan found)", problem, (shortest, shortest)
 
@@ -74,8 +78,19 @@ def exact(count: int) -> int:
     rows: list[tuple[object, ...]] = []
     for kind, values in tables.items():
         sums = np.array(values).sum(axis=0)
-        rows.append((kind, len(values), *(int(v) for v in sums[:3]), *(f"{v / len(values):.4f}" for v in sums[3:])))
-    headers = ("cases", "number", "former equal", "quick equal", "full equal", "former mean share", "quick", "full")
+        rows.append(
+            (kind, len(values), *(int(v) for v in sums[:3]), *(f"{v / len(values):.4f}" for v in sums[3:]))
+        )
+    headers = (
+        "cases",
+        "number",
+        "former equal",
+        "quick equal",
+        "full equal",
+        "former mean share",
+        "quick",
+        "full",
+    )
     print_rows(headers, rows)
     print(f"{above} bounds above the optimum; full bounds by name: {dict(names.most_common())}")
     return above
@@ -108,7 +123,17 @@ def recorded(seconds: float, only: str) -> None:
                 (path.name.split(".")[0], where, problem.graph.n_tasks, f"{former:.1f}", f"{bound:.1f}",
                  bound.name, spent, heft / bound, auto / bound)
             )  # fmt: skip
-    headers = ("program", "platform", "tasks", "former bound", "bound", "name", "CPU s", "heft / bound", "auto / bound")
+    headers = (
+        "program",
+        "platform",
+        "tasks",
+        "former bound",
+        "bound",
+        "name",
+        "CPU s",
+        "heft / bound",
+        "auto / bound",
+    )
     print_rows(headers, rows)
     print("geometric mean of auto / former bound, auto / bound: ", end="")
     print(", ".join(f"{geometric_mean(r[k] for r in ratios):.3f}" for k in range(2)))
@@ -131,7 +156,9 @@ def large() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("exact", "recorded", "large"))
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=2.0)
