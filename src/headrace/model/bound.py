@@ -23,7 +23,7 @@ class Bound(float):
         made.name = name
         return made
 
-    def __getnewargs__(self) -> tuple[float, str]:
+    def __getnewargs__(self) -> tuple[float, str]:  # type: ignore[override]
         return float(self), self.name
 
 

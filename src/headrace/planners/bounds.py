@@ -163,7 +163,7 @@ def _area_bounds(problem: Problem, head: Floats, tail: Floats) -> list[Bound]:
         capacity = np.cumsum(np.sort(np.repeat(price, cores))[::-1])
         return Bound(_windowed_area(each, graph.cores, capacity, head, tail), name)
 
-    prices = priced_rates(rate, np.bincount(of_task, work, len(rate)), cores, plain)
+    prices = priced_rates(rate, np.bincount(of_task, work, len(rate)).astype(np.float64), cores, plain)
     return [area(plain, WORK), *(area(price, KINDS) for price in prices)]
 
 

@@ -62,8 +62,8 @@ def _all(table: WorkTable, best: Bound, most: float, until: float) -> Iterator[B
             best = max(best, found)
             yield found
     if fine.exact:
-        for found in WholeTasks(table, fine, programs[0].rows).bounds(best, most, until):
-            best = max(best, Bound(found, WHOLE))
+        for value in WholeTasks(table, fine, programs[0].rows).bounds(best, most, until):
+            best = max(best, Bound(value, WHOLE))
             yield best
     if can_order(table):
         for value in ordered_bounds(table, best, most, until):

@@ -130,7 +130,7 @@ class Flows:
             amount = self._alone(crossing, window) / unit
             builder.put(row, parts.number, amount[parts.group, np.where(inside, 0, 1)])
         moved = resource.seconds(pairs.items, pairs.bytes) / unit
-        ways = [np.zeros(0, np.int64)] * 2
+        ways: list[Numbers] = [np.zeros(0, np.int64)] * 2
         for k, (wanted, sign) in enumerate(((resource.into, 1.0), (resource.out, -1.0))):
             if not wanted or not len(moved):
                 continue
@@ -206,13 +206,13 @@ def _pairs(needs: Needs, groups: TaskGroups) -> Pairs:
     count = len(groups.count)
     maker, reader = groups.of_task[needs.maker], groups.of_task[needs.reader]
     key, number = np.unique(maker.astype(np.int64) * count + reader, return_inverse=True)
-    total = np.bincount(number, needs.bytes, len(key))
+    total = np.bincount(number, needs.bytes, len(key)).astype(np.float64)
     total[key // count == key % count] = 0.0
     kept = np.sort(np.argsort(-total, kind="stable")[:_MOST_PAIRS])
     kept = kept[total[kept] > 0]
     position = np.full(len(key) + 1, -1)
     position[kept] = np.arange(len(kept))
-    items = np.bincount(number, needs.items, len(key))
+    items = np.bincount(number, needs.items, len(key)).astype(np.float64)
     return Pairs(key[kept] // count, key[kept] % count, items[kept], total[kept], position[number])
 
 

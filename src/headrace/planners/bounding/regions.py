@@ -195,13 +195,13 @@ def crossings(problem: Problem, needs: Needs, resource: Resource) -> Crossings:
         if held:
             at = [place in resource.places for place in held]
             nowhere[item], only[item] = not any(at), all(at)
-    reader, item = needs.outside_reader, needs.outside_item
-    used = resource.seconds(needs.part[item], needs.part[item] * graph.size[item])
+    reader, read = needs.outside_reader, needs.outside_item
+    used = resource.seconds(needs.part[read], needs.part[read] * graph.size[read])
     back = resource.seconds(needs.results, needs.result_bytes)
     zero = np.zeros(graph.n_tasks)
     return Crossings(
-        _sum(reader, used * nowhere[item], graph.n_tasks) if resource.into else zero,
-        _sum(reader, used * only[item], graph.n_tasks) if resource.out else zero,
+        _sum(reader, used * nowhere[read], graph.n_tasks) if resource.into else zero,
+        _sum(reader, used * only[read], graph.n_tasks) if resource.out else zero,
         back if resource.out and not home else zero,
         back if resource.into and home else zero,
     )

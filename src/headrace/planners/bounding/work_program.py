@@ -132,7 +132,7 @@ class WorkProgram:
             inside = (groups.before[:, c] >= row.head) & (groups.after[:, c] >= row.tail)
             return np.where(inside & np.isfinite(groups.load[:, c]), groups.load[:, c], 0.0)
         each = row.amounts(table.seconds[:, c], table.width, table.before[:, c], table.after[:, c])
-        return np.bincount(groups.of_task, each, len(groups.count))
+        return np.bincount(groups.of_task, each, len(groups.count)).astype(np.float64)
 
     def _evaluated(
         self,

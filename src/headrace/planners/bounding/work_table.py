@@ -97,8 +97,8 @@ def host_classes(problem: Problem, rates: Floats, may: Bools) -> Numbers:
     network = problem.platform.network
     place = network.host_place
     held = np.zeros(network.n_places, np.int64)
-    for number, at in enumerate(sorted({p for held in problem.holders.values() for p in held})):
-        held[at] = number + 1
+    for holder, at in enumerate(sorted({p for held in problem.holders.values() for p in held})):
+        held[at] = holder + 1
     cores = np.array([h.cores for h in problem.platform.hosts])
     speeds = np.concatenate((rates, may.astype(np.float64), cores[None, :]))
     where = np.stack((network.zone[place], network.port[place], place == network.origin, held[place]))
