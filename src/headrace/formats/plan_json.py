@@ -143,7 +143,7 @@ def _plan(document: _Document, graph: Graph, platform: Platform) -> Plan:
         move_target=_ints([places.number(m.target, f"transfers[{i}].to") for i, m in enumerate(moves)]),
         move_start=np.array([s for s, _ in times], np.float64),
         move_finish=np.array([f for _, f in times], np.float64),
-        bound=Bound(document.bound, shorten(document.bound_name)),
+        bound=Bound(document.bound, document.bound_name),
         seconds=document.seconds,
         notes=tuple(document.notes),
     )
