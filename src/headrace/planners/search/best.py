@@ -29,6 +29,8 @@ _SHARE = 0.85
 """Share of the time for local search; its work is counted as on a machine of ordinary speed."""
 _BOUND_FIRST, _BOUND_LAST = 0.05, 0.1
 """Shares of the time for a better bound, before the search and after it."""
+_LEAST_FOR_BOUND = 0.1
+"""Seconds; loading the solvers takes longer than that."""
 _OPTIMAL = 1.0 + 1e-9
 _STARTS, _SOLVER, _SEARCH, _SHORTEN = 0.3, 0.25, 0.45, 0.6
 """Under rules: shares of the time for plans of further planners as starts, for the exact solver, for the local search,
@@ -93,6 +95,8 @@ class Best:
 
         def raise_bound(seconds: float) -> None:
             nonlocal bound
+            if seconds < _LEAST_FOR_BOUND:
+                return
             found = full_bound(problem, most=plan.makespan, seconds=seconds, best=bound)
             if found > bound:
                 bound = found
