@@ -48,12 +48,16 @@ def cases(count: int) -> Iterator[tuple[str, Problem, tuple[float, float]]]:
         seed, kind = k // 5, k % 5
         if kind < 2:
             problem = small_case(2 * seed + kind)
-            yield "pairwise, 6 to 12 tasks on 3 hosts", problem, proven_makespan(problem)
+            try:
+                proven = proven_makespan(problem, seconds=300.0)
+            except AssertionError as unproven:
+                print(f"left out: {unproven}", flush=True)
+                continue
+            yield "pairwise, 6 to 12 tasks on 3 hosts", problem, proven
         elif kind < 4:
             problem = linked_case(seed, "none" if kind == 2 else "fifo")
-            proven = proven_optimum(problem)
-            if proven is not None:
-                yield f"all networks, {problem.platform.contention}", problem, proven
+            if (found := proven_optimum(problem)) is not None:
+                yield f"all networks, {problem.platform.contention}", problem, found
         else:
             problem = linked_case(seed, "fair")
             if (
