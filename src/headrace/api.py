@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.core.scheduler import Planner, Problem, Scheduler
+from headrace.model.bound import Effort
 from headrace.model.check import check, require_valid
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Graph
@@ -33,6 +34,7 @@ def plan(
     *,
     rules: Rules | None = None,
     seed: int = 0,
+    bound: Effort = "quick",
     **options: Any,
 ) -> Plan:
     """Plan a program on a platform and check the plan.
@@ -47,6 +49,8 @@ def plan(
         `headrace.rules` return, or parsed rules. The plan keeps every requirement.
     seed
         Random seed for planners that make random choices.
+    bound
+        Effort for the plan's lower bound: `quick`, or `full` for a tighter one that takes up to 2 s.
     options
         Passed to the scheduler's constructor, such as `time=10`.
 
@@ -71,9 +75,9 @@ def plan(
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
     problem = Problem(graph, platform, seed=seed, rules=_given(rules))
     made = (
-        _what_it_does(problem, make_scheduler(chosen))
+        _what_it_does(problem, make_scheduler(chosen), bound)
         if is_scheduler(chosen)
-        else plan_with_bound(chosen, problem)  # type: ignore[arg-type]
+        else plan_with_bound(chosen, problem, bound)  # type: ignore[arg-type]
     )
     _require_plan(graph, platform, made, chosen.name)
     return made
@@ -89,17 +93,17 @@ def _given(rules: Rules | None) -> RuleSet | None:
     return found if len(found) else None
 
 
-def _what_it_does(problem: Problem, scheduler: Scheduler) -> Plan:
+def _what_it_does(problem: Problem, scheduler: Scheduler, effort: Effort) -> Plan:
     """The schedule an online scheduler produces when nothing changes, as a plan."""
-    from headrace.planners.bounds import lower_bound
+    from headrace.planners.bounds import bound_of
     from headrace.simulator.events.backend import simulate_scheduler
 
     if problem.rules is not None:
         from headrace.simulator.events.ruled import plan_online
 
-        return replace(plan_online(problem, scheduler), bound=lower_bound(problem))
+        return replace(plan_online(problem, scheduler), bound=bound_of(problem, effort))
     run = simulate_scheduler(problem.graph, problem.platform, scheduler)
-    return replace(run.executed, bound=lower_bound(problem))
+    return replace(run.executed, bound=bound_of(problem, effort, run.executed.makespan))
 
 
 def _require_plan(graph: Graph, platform: Platform, made: Plan, name: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from headrace.formats.plan_json import plan_to_dict, read_plan, write_plan
+from headrace.model.bound import Bound
 from headrace.model.errors import BadPlan
 from headrace.model.plan import Plan
 from headrace.model.platform import Host, Platform, Site
@@ -43,7 +44,7 @@ def a_plan() -> Plan:
         move_target=np.array([0, 1], np.int32),
         move_start=np.array([0.0, 3.0]),
         move_finish=np.array([1.0, 5.0]),
-        bound=6.0,
+        bound=Bound(6.0, "chain of tasks"),
         seconds=0.25,
         notes=("x lies at the store",),
     )
@@ -58,6 +59,7 @@ def test_keys_and_values() -> None:
         "platform",
         "makespan",
         "bound",
+        "bound_name",
         "seconds",
         "notes",
         "tasks",
@@ -65,6 +67,7 @@ def test_keys_and_values() -> None:
     ]
     assert (document["format"], document["program"], document["platform"]) == ("headrace-plan-1", "p", "q")
     assert (document["makespan"], document["bound"], document["seconds"]) == (9.0, 6.0, 0.25)
+    assert document["bound_name"] == "chain of tasks"
     assert document["tasks"][0] == {"id": "a", "host": "h", "core": 1, "start": 1.0, "finish": 3.0}
     assert document["transfers"][0] == {
         "data": "x",

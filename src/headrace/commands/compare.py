@@ -16,8 +16,10 @@ from headrace.experiment.compare import Row, geometric_means
 from headrace.experiment.compare import compare as compare_schedulers
 from headrace.experiment.kept import Kept, KeptResults
 from headrace.formats.loading import load_platform, load_program
+from headrace.model.bound import Bound, Effort
 from headrace.model.errors import UsageError
 from headrace.planners.registry import make
+from headrace.report.tables import show_bound
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class CompareOptions:
     schedulers: str = option("heft,auto", "--schedulers", "Comma-separated scheduler names.", metavar="LIST")
     time: float = option(10.0, "--time", "Search time of `best`.", metavar="SECONDS")
     seed: int = option(0, "--seed", "Random seed of randomized schedulers.")
+    bound: Effort = option("quick", "--bound", "Effort for lower bounds: full takes up to 2 s for each plan.")
     rules: Path | None = option(
         None,
         "--rules",
@@ -82,13 +85,18 @@ def compare_files(
     places = {_short(p): load_platform(p) for p in platforms}
     with KeptResults() as kept:
         return compare_schedulers(
-            *(graphs, places, schedulers, kept), options=options, rules=rules, seed=asked.seed, tell=tell
+            *(graphs, places, schedulers, kept),
+            options=options,
+            rules=rules,
+            seed=asked.seed,
+            bound=asked.bound,
+            tell=tell,
         )
 
 
 def table(rows: Sequence[Row], schedulers: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Makespan / bound and planning time of each scheduler, one row per instance and the means."""
-    headers = ["program", "platform", "tasks", "hosts", *schedulers]
+    headers = ["program", "platform", "tasks", "hosts", *schedulers, "lower bound"]
     lines = [
         [
             row.program,
@@ -96,12 +104,19 @@ def table(rows: Sequence[Row], schedulers: Sequence[str]) -> tuple[list[str], li
             f"{row.tasks:,}",
             str(row.hosts),
             *(_cell(row.results[s]) for s in schedulers),
+            _bound(row),
         ]
         for row in rows
     ]
     means = geometric_means(rows, schedulers)
     shown = [f"{mean:.3f}" if (mean := means[s]) is not None else "" for s in schedulers]
-    return headers, [*lines, ["geometric mean", "", "", "", *shown]]
+    return headers, [*lines, ["geometric mean", "", "", "", *shown, ""]]
+
+
+def _bound(row: Row) -> str:
+    """The bound of a row, which holds for all its plans."""
+    known = [k for k in row.results.values() if isinstance(k, Kept) and k.bound > 0]
+    return show_bound(Bound(known[0].bound, known[0].bound_name)) if known else ""
 
 
 def _ratio(result: Kept | str) -> float | None:

@@ -30,6 +30,7 @@ from headrace.commands.options import (
     read_program,
     read_rule_file,
 )
+from headrace.model.bound import Effort, bound_name
 
 if TYPE_CHECKING:
     from headrace.model.plan import Plan
@@ -69,6 +70,7 @@ class PlanOptions:
         default_text="all",
     )
     seed: int = option(0, "--seed", "Random seed of randomized schedulers.")
+    bound: Effort = option("quick", "--bound", "Effort for the lower bound: full takes up to 2 s.")
     output: Path | None = option(None, "--output", "Save the plan.", short="-o", metavar="FILE")
     rule_costs: bool = option(
         True,
@@ -129,7 +131,9 @@ def _planned(
     from headrace.api import plan as make_plan
 
     given = options.for_planner(scheduler, say)
-    made = make_plan(source, platform, scheduler, rules=rules, seed=options.seed, **given)
+    made = make_plan(
+        source, platform, scheduler, rules=rules, seed=options.seed, bound=options.bound, **given
+    )
     if rules is None:
         return made, None
     from headrace.core.scheduler import Problem
@@ -148,7 +152,8 @@ def _planned(
 def _search_progress(say: Say) -> Any:
     def tell(passed: float, makespan: float, bound: float) -> None:
         gap = f", gap {makespan / bound - 1:.2%}" if bound > 0 else ""
-        say(f"{passed:.1f} s: makespan {makespan:.6g} s, bound {bound:.6g} s{gap}")
+        name = f" ({bound_name(bound)})" if bound_name(bound) else ""
+        say(f"{passed:.1f} s: makespan {makespan:.6g} s, bound {bound:.6g} s{name}{gap}")
 
     return tell
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from headrace.core.scheduler import Problem
 from headrace.experiment.kept import Kept, KeptResults, key_of
+from headrace.model.bound import Effort, bound_name
 from headrace.model.check import require_valid
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Graph
@@ -38,12 +39,13 @@ def compare(
     options: Mapping[str, Mapping[str, object]] | None = None,
     rules: RuleSet | None = None,
     seed: int = 0,
+    bound: Effort = "quick",
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Row]:
     """Plan every program on every platform with every scheduler; cached results are reused.
 
     Every plan passes `check` and keeps the requirements of the rules. `options` gives the constructors' arguments by
-    scheduler.
+    scheduler, `bound` the effort for lower bounds; the best bound of a row holds for all its plans.
     """
     rows = []
     total = len(programs) * len(platforms) * len(schedulers)
@@ -55,8 +57,8 @@ def compare(
                 done += 1
                 tell(f"{done} of {total}: {scheduler} on {program}, {where}")
                 own = dict((options or {}).get(scheduler, {}))
-                results[scheduler] = _result(graph, platform, scheduler, own, seed, kept, rules)
-            rows.append(Row(program, where, graph.n_tasks, len(platform.hosts), results))
+                results[scheduler] = _result(graph, platform, scheduler, own, seed, kept, rules, bound)
+            rows.append(Row(program, where, graph.n_tasks, len(platform.hosts), _best_bound(results)))
     return rows
 
 
@@ -68,19 +70,30 @@ def _result(
     seed: int,
     kept: KeptResults,
     rules: RuleSet | None,
+    effort: Effort,
 ) -> Kept | str:
-    key = key_of(graph, platform, scheduler, options, seed, rules)
+    key = key_of(graph, platform, scheduler, options | {"bound of a plan": effort}, seed, rules)
     known = kept.get(key)
     if known is not None:
         return known
     try:
-        plan = plan_with_bound(make(scheduler, **options), Problem(graph, platform, seed=seed, rules=rules))
+        problem = Problem(graph, platform, seed=seed, rules=rules)
+        plan = plan_with_bound(make(scheduler, **options), problem, effort)
     except NoPlan as error:
         return str(error)
     require_valid(graph, platform, plan)
-    result = Kept(plan.makespan, plan.bound, plan.seconds)
+    result = Kept(plan.makespan, float(plan.bound), plan.seconds, bound_name(plan.bound))
     kept.put(key, result)
     return result
+
+
+def _best_bound(results: Mapping[str, Kept | str]) -> dict[str, Kept | str]:
+    """The same results, all with the best of their bounds."""
+    best = max((k for k in results.values() if isinstance(k, Kept)), key=lambda k: k.bound, default=None)
+    return {
+        name: k._replace(bound=best.bound, bound_name=best.bound_name) if best and isinstance(k, Kept) else k
+        for name, k in results.items()
+    }
 
 
 def geometric_means(rows: Sequence[Row], schedulers: Sequence[str]) -> dict[str, float | None]:

@@ -24,24 +24,25 @@ class Kept(NamedTuple):
     makespan: float
     bound: float
     seconds: float
+    bound_name: str = ""
 
 
 class KeptResults:
     """The cache file in the record's folder ($HEADRACE_HOME or ./.headrace)."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        table = "plans (key TEXT PRIMARY KEY, makespan REAL, bound REAL, seconds REAL)"
+        table = "bounded (key TEXT PRIMARY KEY, makespan REAL, bound REAL, seconds REAL, bound_name TEXT)"
         self._connection = open_kept(folder, "compared.sqlite", table)
 
     def get(self, key: str) -> Kept | None:
         found = self._connection.execute(
-            "SELECT makespan, bound, seconds FROM plans WHERE key = ?", (key,)
+            "SELECT makespan, bound, seconds, bound_name FROM bounded WHERE key = ?", (key,)
         ).fetchone()
         return Kept(*found) if found else None
 
     def put(self, key: str, kept: Kept) -> None:
         with self._connection:
-            self._connection.execute("INSERT OR REPLACE INTO plans VALUES (?, ?, ?, ?)", (key, *kept))
+            self._connection.execute("INSERT OR REPLACE INTO bounded VALUES (?, ?, ?, ?, ?)", (key, *kept))
 
     def __enter__(self) -> Self:
         return self

@@ -17,6 +17,7 @@ from pydantic import FailFast, Field, TypeAdapter
 from headrace.formats.files import encode_text, read_file, write_file
 from headrace.formats.format import Format
 from headrace.formats.shapes import STRICT, Amount, Name, read_shape, shorten
+from headrace.model.bound import Bound, bound_name
 from headrace.model.errors import BadPlan, HeadraceError
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
@@ -37,6 +38,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "platform": plan.platform.name,
         "makespan": plan.makespan,
         "bound": float(plan.bound),
+        "bound_name": bound_name(plan.bound),
         "seconds": float(plan.seconds),
         "notes": list(plan.notes),
         "tasks": [task._asdict() for task in plan.tasks()],
@@ -113,6 +115,7 @@ class _Document:
     transfers: Annotated[list[_Transfer], FailFast()] = field(default_factory=list)
     scheduler: str = "unknown"
     bound: Amount = 0.0
+    bound_name: str = ""
     seconds: Amount = 0.0
     notes: Annotated[list[str], FailFast()] = field(default_factory=list)
     program_file: Name | None = None
@@ -140,7 +143,7 @@ def _plan(document: _Document, graph: Graph, platform: Platform) -> Plan:
         move_target=_ints([places.number(m.target, f"transfers[{i}].to") for i, m in enumerate(moves)]),
         move_start=np.array([s for s, _ in times], np.float64),
         move_finish=np.array([f for _, f in times], np.float64),
-        bound=document.bound,
+        bound=Bound(document.bound, document.bound_name),
         seconds=document.seconds,
         notes=tuple(document.notes),
     )

@@ -1,20 +1,28 @@
 """Lower bounds on the makespan that hold under the platform's contention model.
 
 Each is a relaxation of the problem, so none can exceed the optimum:
-- path: the least time before and after each task at its best place (`placed_bounds`); if computing that takes too long,
-  the longest chain of tasks, each on its fastest host, with transfers from and to the origin;
-- area: work that cannot start before `a` and is followed by at least `b`, spread perfectly over all cores, or over as
-  many cores as there are tasks;
-- links: bytes that must leave or reach an origin without hosts through its adjacent links.
+- chain: the least time before and after each task at its best place (`placed_bounds`); if computing that takes too
+  long, the longest chain of tasks, each on its fastest host, with transfers from and to the origin;
+- work: work that cannot start before `a` and is followed by at least `b`, spread perfectly over all cores, or over as
+  many cores as there are tasks; with speeds per kind, at prices of cores that make it as large as possible;
+- data: bytes that must leave or reach an origin without hosts through its adjacent links.
+
+`full_bound` adds linear and integer programs (`bounding`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import get_args
+
 import numpy as np
 
+from headrace.arrays.clock import work_clock
 from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Problem
-from headrace.model.graph import OUTSIDE, Floats
+from headrace.model.bound import Bound, Effort
+from headrace.model.errors import UsageError
+from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.planners.longest_paths import heads_and_tails
 from headrace.planners.placed_bounds import (
@@ -25,32 +33,93 @@ from headrace.planners.placed_bounds import (
     quickest_at_places,
     returned_items,
 )
+from headrace.planners.work_prices import kinds_of, priced_rates
 
+FULL_SECONDS = 2.0
+"""Time limit of a full bound; most need far less."""
+CHAIN, WORK, KINDS, DATA = (
+    "chain of tasks",
+    "work over cores",
+    "work per kind over hosts",
+    "data at the origin",
+)
+"""Names of the quick bounds."""
 _THRESHOLDS = 24
 """Number of values of `a`, and of `b`, that the area bound tries."""
 
 
-def lower_bound(problem: Problem) -> float:
-    """The best of the bounds: O(tasks * hosts + tasks log tasks), plus (tasks + reads) * places if that is affordable.
+def lower_bound(problem: Problem) -> Bound:
+    """The best of the quick bounds, with its name.
+
+    O(tasks * hosts + tasks log tasks), plus (tasks + reads) * places if that is affordable.
 
     >>> from headrace.testing import random_platform, random_program
     >>> lower_bound(Problem(random_program(1).graph, random_platform(1))) > 0
     True
     """
+    return max(quick_bounds(problem)) if problem.graph.n_tasks else Bound(0.0)
+
+
+def quick_bounds(problem: Problem) -> list[Bound]:
+    """All quick bounds of a problem with tasks."""
     graph = problem.graph
-    if graph.n_tasks == 0:
-        return 0.0
-    rate = problem.platform.rates(graph)
     if affordable(problem):
         quick = quickest_at_places(problem)
         before, after = before_and_after(problem, quick)
         path = float((before + quick + after).min(axis=1).max())
         head, tail = before.min(axis=1), after.min(axis=1)
     else:
-        shortest = graph.work / rate.max(axis=1)[graph.speed_class]
+        shortest = graph.work / problem.platform.rates(graph).max(axis=1)[graph.speed_class]
         head, tail = _heads_and_tails(problem, shortest)
+        np.maximum(head, graph.release, out=head)
         path = float((head + shortest + tail).max())
-    return max(path, _area_bound(problem, rate, head, tail), _origin_bound(problem))
+    return [Bound(path, CHAIN), *_area_bounds(problem, head, tail), Bound(_origin_bound(problem), DATA)]
+
+
+def full_bound(
+    problem: Problem,
+    *,
+    most: float = np.inf,
+    seconds: float = FULL_SECONDS,
+    best: Bound | None = None,
+    tell: Callable[[Bound], None] = lambda bound: None,
+) -> Bound:
+    """The best bound found in a time limit, by quick bounds and by linear and integer programs.
+
+    Args:
+        problem: The problem to plan.
+        most: The makespan of a known plan; a bound is not improved further once it proves that plan optimal.
+        seconds: Time limit; a solver that is running may exceed it a little.
+        best: A bound that is known already.
+        tell: Called with each better bound.
+
+    >>> from headrace.testing import random_platform, random_program
+    >>> problem = Problem(random_program(1).graph, random_platform(1))
+    >>> full_bound(problem) >= lower_bound(problem) > 0
+    True
+    """
+    until = work_clock() + seconds
+    best = lower_bound(problem) if best is None else best
+    tell(best)
+    if problem.graph.n_tasks == 0:
+        return best
+    from headrace.planners.bounding.anytime import improving_bounds
+
+    for found in improving_bounds(problem, best, most, until):
+        best = found
+        tell(best)
+    return best
+
+
+def bound_of(problem: Problem, effort: Effort = "quick", most: float = np.inf) -> Bound:
+    """A bound of this effort, `quick` or `full`.
+
+    Raises:
+        UsageError: There is no such effort.
+    """
+    if effort not in get_args(Effort):
+        raise UsageError(f"bound is {effort!r}", hint=f"use {' or '.join(get_args(Effort))}")
+    return lower_bound(problem) if effort == "quick" else full_bound(problem, most=most)
 
 
 def _heads_and_tails(problem: Problem, shortest: Floats) -> tuple[Floats, Floats]:
@@ -77,26 +146,37 @@ def _least_journey(
     return longer
 
 
-def _area_bound(problem: Problem, rate: Floats, head: Floats, tail: Floats) -> float:
-    """max over a, b of a + b + area(tasks with head >= a and tail >= b) / capacity.
+def _area_bounds(problem: Problem, head: Floats, tail: Floats) -> list[Bound]:
+    """max over a, b of a + b + area(tasks with head >= a and tail >= b) / capacity, for some prices per core.
 
-    Weights y = plain speed per core: a task adds at least min_h(duration * y) to the sum of y * busy time
-    over cores (the dual of spreading work over hosts), so the sum of these over the total of y is a bound;
-    k tasks keep at most k cores busy, at best those with the largest weight.
+    A task adds at least min_h(duration * price) to the sum of price * busy time over cores, so the sum of these over
+    the sum of all prices is a bound; k tasks keep at most k cores busy, at best those with the largest price.
     """
     graph, hosts = problem.graph, problem.platform.hosts
-    weight = np.array([h.speed * (1.0 - h.load) for h in hosts])
-    area = graph.work * (weight[None, :] / rate).min(axis=1)[graph.speed_class]
-    per_core = np.sort(np.repeat(weight, [h.cores for h in hosts]))[::-1]
-    capacity = np.cumsum(per_core)
+    rate, of_task = kinds_of(problem)
+    cores = np.array([h.cores for h in hosts])
+    plain = np.array([h.speed * (1.0 - h.load) for h in hosts])
+    work = graph.work * graph.cores
+
+    def area(price: Floats, name: str) -> Bound:
+        each = work * (price[None, :] / rate).min(axis=1)[of_task]
+        capacity = np.cumsum(np.sort(np.repeat(price, cores))[::-1])
+        return Bound(_windowed_area(each, graph.cores, capacity, head, tail), name)
+
+    prices = priced_rates(rate, np.bincount(of_task, work, len(rate)).astype(np.float64), cores, plain)
+    return [area(plain, WORK), *(area(price, KINDS) for price in prices)]
+
+
+def _windowed_area(area: Floats, width: Ints, capacity: Floats, head: Floats, tail: Floats) -> float:
+    """`capacity` is that of the 1, 2, ... best cores; tasks occupy `width` of them."""
+    by_tail = np.argsort(-tail, kind="stable")
+    area, width, head, tail = area[by_tail], width[by_tail], head[by_tail], tail[by_tail]
     best = 0.0
     for a in _levels(head):
         after = head >= a
-        tails, areas = tail[after], area[after]
-        by_tail = np.argsort(-tails, kind="stable")
-        tails, areas = tails[by_tail], np.cumsum(areas[by_tail])
-        cores = np.minimum(np.arange(1, len(tails) + 1), len(capacity)) - 1
-        best = max(best, float((a + tails + areas / capacity[cores]).max()))
+        busy = np.minimum(np.cumsum(width[after]), len(capacity)) - 1
+        total = a + tail[after] + np.cumsum(area[after]) / capacity[busy]
+        best = max(best, float(total.max()))
     return best
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace.core.scheduler import Problem
+from headrace.model.check_case import Numbers
 from headrace.model.graph import OUTSIDE, Bools, Floats, Graph, Ints
 from headrace.model.network import EVERYWHERE, Network
 from headrace.planners.placed_relaxation import PlacedTasks, least_before
@@ -70,6 +71,7 @@ def before_and_after(problem: Problem, quick: Floats) -> tuple[Floats, Floats]:
     area, capacity = _areas(problem, column, len(places))
     maker, reader, size = _edges(graph)
     before, after = _from_origin(problem, hops, places), _to_origin(problem, hops, places)
+    np.maximum(before, graph.release[:, None], out=before)
     ptr, by_reader = _grouped(reader, graph.n_tasks)
     tasks = PlacedTasks(
         graph.order, ptr, maker[by_reader], size[by_reader], quick, area, capacity, *near.into, *near.out
@@ -88,10 +90,35 @@ def quickest_at_places(problem: Problem) -> Floats:
     """Least run time of each task at each place with hosts: O(tasks * places + classes * hosts)."""
     graph, network = problem.graph, problem.platform.network
     places, column = np.unique(network.host_place, return_inverse=True)
-    slowness = np.full((len(places), len(graph.class_kind)), np.inf)
-    np.minimum.at(slowness, column, 1.0 / problem.platform.rates(graph).T)
-    quick: Floats = graph.work[:, None] * slowness.T[graph.speed_class]
+    row, may = may_run(problem)
+    pairs, of_task = np.unique(graph.speed_class * np.int64(len(may)) + row, return_inverse=True)
+    rates = problem.platform.rates(graph)
+    slow = np.where(may[pairs % len(may)], 1.0 / rates[pairs // len(may)], np.inf)
+    slowness = np.full((len(places), len(pairs)), np.inf)
+    np.minimum.at(slowness, column, slow.T)
+    slowest: Floats = slowness.T[of_task]
+    somewhere = np.isfinite(slowest)
+    quick = np.full(slowest.shape, np.inf)
+    np.multiply(graph.work[:, None], slowest, out=quick, where=somewhere)
     return quick
+
+
+def may_run(problem: Problem) -> tuple[Numbers, Bools]:
+    """The row of each task, and [rows, hosts] where tasks of each row may run by their cores and the constraints.
+
+    A task that may run nowhere, for which there is no plan, is taken to be free.
+    """
+    graph = problem.graph
+    cores = np.array([h.cores for h in problem.platform.hosts])
+    allowed = np.zeros(graph.n_tasks, np.int64)
+    rules = np.ones((1, len(cores)), np.bool_)
+    if problem.constraints is not None:
+        allowed, rules = problem.constraints.allowed_class.astype(np.int64), problem.constraints.allowed
+    base = int(graph.cores.max(initial=0)) + 1
+    keys, row = np.unique(allowed * base + graph.cores, return_inverse=True)
+    may = rules[keys // base] & (cores[None, :] >= (keys % base)[:, None])
+    may[~may.any(axis=1)] = True
+    return row, may
 
 
 def _areas(problem: Problem, column: NDArray[np.intp], places: int) -> tuple[Floats, Floats]:
@@ -102,7 +129,8 @@ def _areas(problem: Problem, column: NDArray[np.intp], places: int) -> tuple[Flo
     np.minimum.at(share, column, (weight / problem.platform.rates(graph)).T)
     capacity = np.zeros(places)
     np.add.at(capacity, column, weight * np.array([h.cores for h in hosts]))
-    return graph.work[:, None] * share.T[graph.speed_class], capacity
+    used = graph.work * graph.cores
+    return used[:, None] * share.T[graph.speed_class], capacity
 
 
 def _edges(graph: Graph) -> tuple[Ints, Ints, Floats]:
@@ -173,4 +201,5 @@ def returned_items(problem: Problem) -> Bools:
     if problem.platform.network.origin == EVERYWHERE:
         return np.zeros(graph.n_items, np.bool_)
     returned: Bools = graph.result & (graph.producer != OUTSIDE) & (graph.size > 0)
+    returned &= np.diff(graph.destinations.ptr) == 0  # those may be nearer than the origin
     return returned

@@ -6,23 +6,29 @@ from dataclasses import replace
 
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Planner, Problem
+from headrace.model.bound import Effort
 from headrace.model.plan import Plan
-from headrace.planners.bounds import lower_bound
+from headrace.planners.bounds import bound_of
 from headrace.planners.obeying import plan_obeying
 
 
-def plan_with_bound(planner: Planner, problem: Problem) -> Plan:
+def plan_with_bound(planner: Planner, problem: Problem, effort: Effort = "quick") -> Plan:
     """Plan, and add the planning time and a proven lower bound.
 
-    A bound that the planner itself proves, as `coschedule` does, is kept. The plan satisfies the problem's constraints
-    and keeps the requirements of its rules, whatever planner it is, or NoPlan is raised.
+    A bound that the planner itself proves, as `coschedule` does, is kept, unless a full one is better. The plan
+    satisfies the problem's constraints and keeps the requirements of its rules, whatever planner it is, or NoPlan is
+    raised.
 
     Args:
         planner: Any planner.
         problem: The problem to plan.
+        effort: Of the bound, `quick` or `full`.
 
     Returns:
         The planner's plan with `bound` and `seconds` set.
+
+    Raises:
+        UsageError: There is no such effort.
 
     >>> from headrace.planners.list.heft import Heft
     >>> from headrace.testing import random_platform, random_program
@@ -42,5 +48,7 @@ def plan_with_bound(planner: Planner, problem: Problem) -> Plan:
     else:
         plan = planner.plan(problem)
     seconds = work_clock() - began
-    bound = plan.bound if plan.bound > 0 else lower_bound(problem)
+    bound = plan.bound
+    if bound <= 0 or (effort != "quick" and bound < plan.makespan):
+        bound = max(bound, bound_of(problem, effort, plan.makespan))
     return replace(plan, bound=bound, seconds=seconds)

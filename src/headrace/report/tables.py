@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
+from headrace.model.bound import bound_name
 from headrace.model.plan import Plan
 from headrace.model.units import plural, show_size, show_time
 from headrace.model.usage import usage_of_plan
@@ -22,7 +23,7 @@ def summary(plan: Plan) -> list[tuple[str, str]]:
     rows = [
         ("scheduler", plan.scheduler),
         ("makespan", show_time(plan.makespan)),
-        ("lower bound", show_time(plan.bound) if plan.bound > 0 else "none known"),
+        ("lower bound", show_bound(plan.bound) if plan.bound > 0 else "none known"),
         ("ratio", f"{plan.ratio:.3f}" if plan.bound > 0 else "unknown"),
         ("tasks", f"{plan.graph.n_tasks:,}"),
         ("hosts used", f"{plan.hosts_used} of {hosts}"),
@@ -33,6 +34,17 @@ def summary(plan: Plan) -> list[tuple[str, str]]:
     if by_resource(plan):
         rows += resource_rows(plan)
     return rows + [("note", note) for note in plan.notes]
+
+
+def show_bound(bound: float) -> str:
+    """A bound with what proves it.
+
+    >>> from headrace.model.bound import Bound
+    >>> show_bound(Bound(12.0, "chain of tasks"))
+    '12 s: chain of tasks'
+    """
+    name = bound_name(bound)
+    return f"{show_time(bound)}: {name}" if name else show_time(bound)
 
 
 def print_table(

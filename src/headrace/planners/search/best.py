@@ -14,7 +14,7 @@ from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
-from headrace.planners.bounds import lower_bound
+from headrace.planners.bounds import FULL_SECONDS, full_bound, lower_bound
 from headrace.planners.constraint_failures import lateness
 from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
 from headrace.planners.ruled import Judge, Key, better
@@ -24,9 +24,13 @@ from headrace.planners.search.critical_chain import critical_tasks
 from headrace.planners.search.ruled_search import best_start, repaired, searched, searched_best_first, solved
 
 Report = Callable[[float, float, float], None]
-"""Called with elapsed seconds, makespan and bound whenever the plan improves."""
+"""Called with elapsed seconds, makespan and bound, which has a name, whenever one of the two improves."""
 _SHARE = 0.85
 """Share of the time for local search; its work is counted as on a machine of ordinary speed."""
+_BOUND_FIRST, _BOUND_LAST = 0.05, 0.1
+"""Shares of the time for a better bound, before the search and after it."""
+_LEAST_FOR_BOUND = 0.1
+"""Seconds; loading the solvers takes longer than that."""
 _OPTIMAL = 1.0 + 1e-9
 _STARTS, _SOLVER, _SEARCH, _SHORTEN = 0.3, 0.25, 0.45, 0.6
 """Under rules: shares of the time for plans of further planners as starts, for the exact solver, for the local search,
@@ -58,7 +62,7 @@ class Best:
 
     Args:
         time: Time limit in seconds.
-        tell: Called with elapsed seconds, makespan and bound whenever the plan improves.
+        tell: Called with elapsed seconds, makespan and bound whenever one of the two improves.
 
     Raises:
         UsageError: The time is not positive.
@@ -83,18 +87,29 @@ class Best:
     def _improved(self, problem: Problem) -> Plan:
         began = work_clock()
         plan = best_of_candidates(problem)
-        bound = lower_bound(problem)
         first = plan.scheduler
+        bound = lower_bound(problem)
 
         def tell(makespan: float) -> None:
             self.tell(work_clock() - began, makespan, bound)
 
+        def raise_bound(seconds: float) -> None:
+            nonlocal bound
+            if seconds < _LEAST_FOR_BOUND:
+                return
+            found = full_bound(problem, most=plan.makespan, seconds=seconds, best=bound)
+            if found > bound:
+                bound = found
+                tell(plan.makespan)
+
         tell(plan.makespan)
+        raise_bound(min(FULL_SECONDS, _BOUND_FIRST * self.time))
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
             improve = annealed if can_anneal(problem) else _hill_climbed
             plan = improve(
                 problem, plan, self.time * _SHARE, problem.seed, began + 1.25 * self.time + 2, tell
             )
+            raise_bound(_BOUND_LAST * self.time)
         note = f"improved from the plan of {first}"
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, note))
 
