@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.model.units import plural, show_time
 from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler, obeying
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
     from headrace.record.launch import ProgramSource
     from headrace.record.result_files import ResultFiles
+    from headrace.report.picture import Picture
     from headrace.rules.given import Rules
     from headrace.rules.tree import RuleSet
     from headrace.runtime.cluster import Cluster
@@ -107,6 +109,31 @@ class Run:
     @property
     def results(self) -> dict[str, Any]:
         return self.outcome.results
+
+    def gantt(self, path: str | Path | None = None) -> Picture:
+        """The run as a Gantt chart, with the plan behind it; written to an SVG file if a path is given."""
+        from headrace.report.picture import draw_run
+
+        chart = {"graph": self.graph, "bound": self.bound}
+        return draw_run(self.plan, self.outcome.events, self.platform, path, **chart)
+
+    def to_pandas(self, what: Literal["tasks", "transfers"] = "tasks") -> Any:
+        """The executions or transfers as a `pandas.DataFrame`; times in seconds, sizes in bytes."""
+        from headrace.report.frames import events_frame
+
+        return events_frame(self.outcome.events, self.graph, what)
+
+    def __repr__(self) -> str:
+        state = "complete" if self.failure is None else "failed"
+        return (
+            f"<Run {self.id} of {self.graph.name!r} on {self.platform.name!r} by {self.scheduler}: {state}, "
+            f"{plural(self.graph.n_tasks, 'task')}, makespan {show_time(self.makespan)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from headrace.report.notebook import run_html
+
+        return run_html(self)
 
     @property
     def failure(self) -> TaskFailed | None:

@@ -12,6 +12,7 @@ import typer
 
 from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
+from headrace.commands.names import scheduler_name, scheduler_names
 from headrace.commands.judged_plan import JudgedPlan
 from headrace.commands.options import (
     JsonOption,
@@ -53,7 +54,7 @@ class RunOptions:
         "auto",
         "--scheduler",
         "A name listed by `headrace schedulers`, file.py:Class for your own, or `dask` for no plan.",
-        short="-s",
+        short="-s", parse=scheduler_name, complete=scheduler_names,
     )
     rules: Path | None = option(
         None,
@@ -302,11 +303,9 @@ def parse_speeds(text: str | None) -> list[float] | None:
 def _draw(done: Run, events: list[Event], pictures: Pictures) -> None:
     graph = done.plan.graph if done.plan is not None else None
     if pictures.gantt is not None:
-        from headrace.formats.files import write_file
-        from headrace.report.gantt import chart_svg, run_chart
+        from headrace.report.picture import draw_run
 
-        chart = run_chart(done.plan, events, done.platform, graph=graph, bound=done.bound)
-        write_file(pictures.gantt, chart_svg(chart).encode())
+        draw_run(done.plan, events, done.platform, pictures.gantt, graph=graph, bound=done.bound)
     if pictures.trace is not None:
         from headrace.report.chrome_trace import run_trace, write_trace
 

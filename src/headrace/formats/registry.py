@@ -122,6 +122,6 @@ def writable(kind: Kind) -> list[Format]:
 def choose_format(choices: list[Format], path: Path, name: str | None = None) -> Format | None:
     """The format of that name; without a name, the one with the longest suffix that the path ends in."""
     if name is not None:
-        return next((found for found in choices if found.name == name), None)
+        return next((found for found in choices if found.name == name.lower()), None)
     fitting = [found for found in choices if found.matches(path)]
     return max(fitting, key=lambda found: found.matches(path), default=None)

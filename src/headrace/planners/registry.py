@@ -161,8 +161,21 @@ def make(name: str, **options: Any) -> Planner:
     >>> make("round-robin").name
     'round-robin'
     """
+    name = registered_name(name)
     made = construct(_maker(name), name, options)
     return made if name in _by_name else _checked(made, name)
+
+
+def registered_name(text: str) -> str:
+    """The name as it is registered, whatever its capitals; other texts as they are.
+
+    >>> registered_name("HEFT"), registered_name("Dask"), registered_name("mine.py:Own")
+    ('heft', 'dask', 'mine.py:Own')
+    """
+    if text in _by_name or ".py:" in text:
+        return text
+    same = (name for name in (*names(), "dask") if name.casefold() == text.casefold())
+    return next(same, text)
 
 
 def _maker(name: str) -> Callable[..., Any]:

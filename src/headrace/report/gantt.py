@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
-from headrace.formats.files import write_file
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
@@ -13,10 +11,9 @@ from headrace.model.platform import Platform
 from headrace.model.units import show_size, show_time
 from headrace.report.chart import AWAY, FAILED, TRANSFER, Bar, Chart, Lane, Mark
 from headrace.report.packing import pack
-from headrace.report.resources import by_resource, resource_chart
 from headrace.report.svg import chart_svg
 
-__all__ = ["Bar", "Chart", "Lane", "Mark", "chart_svg", "plan_chart", "run_chart", "write_gantt"]
+__all__ = ["Bar", "Chart", "Lane", "Mark", "chart_svg", "plan_chart", "run_chart"]
 
 _CLOCK_SLACK = 1e-4
 """Share of the makespan by which measured tasks of one core may appear to overlap."""
@@ -81,12 +78,6 @@ def run_chart(
         marks=tuple(marks),
         notes=what_went_wrong(events),
     )
-
-
-def write_gantt(plan: Plan, path: str | Path) -> None:
-    """Draw a plan as an SVG file: by core, or by pool, link and disk where files have sites."""
-    chart = resource_chart(plan) if by_resource(plan) else plan_chart(plan)
-    write_file(path, chart_svg(chart).encode())
 
 
 def core_lane(host: str, core: int) -> str:
