@@ -14,6 +14,7 @@ import numpy as np
 from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
 from headrace.core.scheduler import Planner, Problem, Scheduler
+from headrace.given import as_program
 from headrace.model.check import require_valid
 from headrace.model.constraints import Constraints
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
@@ -114,8 +115,8 @@ class Run:
         """The run as a Gantt chart, with the plan behind it; written to an SVG file if a path is given."""
         from headrace.report.picture import draw_run
 
-        chart = {"graph": self.graph, "bound": self.bound}
-        return draw_run(self.plan, self.outcome.events, self.platform, path, **chart)
+        events = self.outcome.events
+        return draw_run(self.plan, events, self.platform, path, graph=self.graph, bound=self.bound)
 
     def to_pandas(self, what: Literal["tasks", "transfers"] = "tasks") -> Any:
         """The executions or transfers as a `pandas.DataFrame`; times in seconds, sizes in bytes."""
@@ -146,7 +147,7 @@ class Run:
 
 
 def run(
-    program: Program,
+    program: Program | str | Path,
     on: str | Cluster = "local",
     scheduler: str | Planner | Scheduler = DEFAULT,
     *,
@@ -174,6 +175,8 @@ def run(
 
     Parameters
     ----------
+    program
+        A program, or the name of its file, such as `file.py:name`, which is executed.
     on
         `local`, `tls://host:port`, `tcp://127.0.0.1:port`, or an open `Cluster`, which stays open.
     scheduler
@@ -224,9 +227,12 @@ def run(
     {'y': 21}
     """
     from headrace.record import Record
-    from headrace.record.launch import Launch
+    from headrace.record.launch import Launch, ProgramSource
     from headrace.record.reuse import note_program
 
+    if not isinstance(program, Program):
+        source = source or (ProgramSource(str(program)) if isinstance(program, str | Path) else None)
+        program = _loaded(program)
     request = run_request(
         on=on,
         scheduler=scheduler,
@@ -250,6 +256,15 @@ def run(
             return entry
 
         return carry_out(program, request, book, begin, Listeners(observe, planned, say))
+
+
+def _loaded(given: Any) -> Program:
+    found = as_program(given)
+    if isinstance(found, Graph):
+        raise UsageError(
+            "a Graph has only figures, and nothing to execute", hint="give the Program that it was made from"
+        )
+    return found
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,9 @@ def defaults_from(
             )
         elif name in options:
             found[options[name].name] = _value(value, options[name], name, where)
-    section = next((v for k, v in settings.items() if k.replace("_", "-") == command and isinstance(v, dict)), {})
+    section = next(
+        (v for k, v in settings.items() if k.replace("_", "-") == command and isinstance(v, dict)), {}
+    )
     for key, value in section.items():
         name, place = key.replace("_", "-"), f"{where}: [{command}]"
         if name in REFUSED:
@@ -91,7 +93,9 @@ def defaults_from(
 
 def _unknown(what: str, where: str, name: str, known: Collection[str]) -> BadFile:
     near = get_close_matches(name, list(known), 1)
-    return BadFile(f"unknown {what}", where=where, hint=near[0] if near else f"use one of {', '.join(sorted(known))}")
+    return BadFile(
+        f"unknown {what}", where=where, hint=near[0] if near else f"use one of {', '.join(sorted(known))}"
+    )
 
 
 def _value(value: Any, option: Any, name: str, where: str) -> Any:

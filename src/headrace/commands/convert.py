@@ -27,7 +27,8 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="IN", help="Program (also file.py:name), platform, pipeline, behaviour or plan; - for stdin."
+            metavar="IN",
+            help="Program (also file.py:name), platform, pipeline, behaviour or plan; - for stdin.",
         ),
     ],
     target: Annotated[
@@ -131,6 +132,7 @@ def plan_formats() -> list[Format]:
     trace = Format(
         "chrome-trace", "plan", "Chrome trace", suffixes=(".trace.json", ".json"), write=write_plan_trace
     )
+
     def write_tasks(plan: Plan, path: Path) -> None:
         write_table(path, *plan_rows(plan))
 

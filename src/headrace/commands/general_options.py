@@ -55,7 +55,8 @@ LAST = (OUTPUT, GENERAL)
 """Groups that come at the end."""
 
 QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Show no progress, only results and errors.", rich_help_panel=GENERAL)
+    bool,
+    typer.Option("--quiet", "-q", help="Show no progress, only results and errors.", rich_help_panel=GENERAL),
 ]
 VerboseOption = Annotated[
     bool,

@@ -50,7 +50,13 @@ class ResumeOptions:
         None, "--on", "Where to run, as for `headrace run`.", metavar="WHERE", default_text="as before"
     )
     scheduler: str | None = option(
-        None, "--scheduler", "As for `headrace run`.", short="-s", parse=scheduler_name, complete=scheduler_names, default_text="as before"
+        None,
+        "--scheduler",
+        "As for `headrace run`.",
+        short="-s",
+        parse=scheduler_name,
+        complete=scheduler_names,
+        default_text="as before",
     )
     workers: int | None = option(
         None, "--workers", "Number of local workers.", min=1, default_text="as before"

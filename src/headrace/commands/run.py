@@ -12,8 +12,8 @@ import typer
 
 from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
-from headrace.commands.names import scheduler_name, scheduler_names
 from headrace.commands.judged_plan import JudgedPlan
+from headrace.commands.names import scheduler_name, scheduler_names
 from headrace.commands.options import (
     JsonOption,
     Pictures,
@@ -26,6 +26,7 @@ from headrace.commands.run_progress import watching
 from headrace.core.replan_policy import WhenImpossible
 from headrace.execution import Run
 from headrace.execution import run as execute
+from headrace.formats.files import STDIN
 from headrace.formats.loading import executable_commands
 from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event, RuleDropped, TaskFinished
@@ -54,7 +55,9 @@ class RunOptions:
         "auto",
         "--scheduler",
         "A name listed by `headrace schedulers`, file.py:Class for your own, or `dask` for no plan.",
-        short="-s", parse=scheduler_name, complete=scheduler_names,
+        short="-s",
+        parse=scheduler_name,
+        complete=scheduler_names,
     )
     rules: Path | None = option(
         None,
@@ -160,7 +163,9 @@ def run_program(
         done = execute(
             program,
             **wanted,
-            source=ProgramSource(spec, emulation, options.allow_commands) if spec else None,
+            source=ProgramSource(spec, emulation, options.allow_commands)
+            if spec not in ("", STDIN)
+            else None,
             **listeners,
         )
     return report(done, events, len(program.tasks), pictures, as_json, rules)

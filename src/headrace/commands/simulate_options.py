@@ -26,7 +26,9 @@ class SimulateSource:
         "auto",
         "--scheduler",
         "A name listed by `headrace schedulers`, or file.py:Class for your own.",
-        short="-s", parse=scheduler_name, complete=scheduler_names,
+        short="-s",
+        parse=scheduler_name,
+        complete=scheduler_names,
     )
     plan: Path | None = option(None, "--plan", "Replay this plan instead of scheduling.", metavar="FILE")
     rules: Path | None = option(

@@ -63,7 +63,12 @@ class SweepOptions:
         metavar="WHERE",
     )
     scheduler: str = option(
-        "auto", "--scheduler", "A name listed by `headrace schedulers`, or file.py:Class.", short="-s", parse=scheduler_name, complete=scheduler_names
+        "auto",
+        "--scheduler",
+        "A name listed by `headrace schedulers`, or file.py:Class.",
+        short="-s",
+        parse=scheduler_name,
+        complete=scheduler_names,
     )
     rules: Path | None = option(
         None,

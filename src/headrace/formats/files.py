@@ -20,7 +20,9 @@ from headrace.model.units import show_size
 MAX_BYTES = 2**30
 """Default size limit of a file, after decompression."""
 STDOUT = "-"
-"""The path that stands for stdout when writing, and for stdin when reading."""
+"""The path that stands for stdout when writing."""
+STDIN = "-"
+"""The path that stands for stdin when reading."""
 OTHER_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".pdf", ".eps", ".ps")
 """Suffixes of pictures that Headrace does not write: it draws SVG."""
 BOMB_FLOOR = 16_000_000
@@ -191,8 +193,8 @@ def _stdin() -> bytes:
 def _open_regular(path: str | Path) -> BinaryIO:
     """Open for reading without blocking; pipes, sockets and devices are refused, except stdin (`-`)."""
     where = str(path)
-    if where == STDOUT:
-        return io.BufferedReader(io.BytesIO(_stdin()))  # type: ignore[return-value]
+    if where == STDIN:
+        return io.BufferedReader(io.BytesIO(_stdin()))
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:

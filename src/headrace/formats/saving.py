@@ -20,7 +20,11 @@ def write_program_as(program: Program, path: str | Path, name: str | None = None
     choices = writable("program")
     chosen = choose_format(choices, Path(path), name)
     if chosen is None or chosen.write is None:
-        what = f"there is no format {name!r} for a program" if name else f"the suffix of {str(path)!r} is unknown"
+        what = (
+            f"there is no format {name!r} for a program"
+            if name
+            else f"the suffix of {str(path)!r} is unknown"
+        )
         names = ", ".join(choice.name for choice in choices)
         suffixes = ", ".join(suffix for choice in choices for suffix in choice.suffixes)
         raise UsageError(what, hint=f"use one of {names if name else suffixes}")

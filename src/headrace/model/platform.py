@@ -89,7 +89,15 @@ class Site:
     def __post_init__(self) -> None:
         where = f"site {self.name!r}"
         object.__setattr__(self, "hosts", _all_of(Host, self.hosts, where))
-        _read_units(self, where, bandwidth="rate", latency="time", uplink="rate", uplink_latency="time", storage="size")
+        _read_units(
+            self,
+            where,
+            bandwidth="rate",
+            latency="time",
+            uplink="rate",
+            uplink_latency="time",
+            storage="size",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +305,13 @@ class Platform:
         if speeds is None:
             hosts = tuple(Host(f"w{i}", cores=cores) for i in range(workers or os.cpu_count() or 1))
         else:
+            given: Any = speeds
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise BadPlatform(
+                    f"speeds is {speeds!r}", where="local", hint="give a list, such as [4, 2, 1, 1]"
+                )
+            for speed in speeds:
+                _require_number(speed, "a speed", "local")
             hosts = tuple(Host(f"w{i}-{s:g}x", float(s), cores) for i, s in enumerate(speeds))
         site = Site("this-machine", hosts, bandwidth=_LOOPBACK_BANDWIDTH, latency=_LOOPBACK_LATENCY)
         return Platform((site,), name="local")
@@ -327,7 +342,7 @@ def _require_numbers(record: Any, where: str, *fields: str) -> None:
 
 
 def _require_number(value: Any, what: str, where: str) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if not isinstance(value, Real) or value is True or value is False:
         raise BadPlatform(f"{what} is {value!r}", where=where, hint="give a number")
 
 
@@ -335,7 +350,9 @@ def _all_of(kind: type, given: Any, where: str) -> tuple[Any, ...]:
     """A tuple of records of one kind, from a list or tuple."""
     name = kind.__name__
     if isinstance(given, str | kind) or not isinstance(given, Iterable):
-        raise BadPlatform(f"expected a list of {name}, not {given!r}", where=where, hint=f"write [{name}(...), ...]")
+        raise BadPlatform(
+            f"expected a list of {name}, not {given!r}", where=where, hint=f"write [{name}(...), ...]"
+        )
     found = tuple(given)
     for each in found:
         if not isinstance(each, kind):

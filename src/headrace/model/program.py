@@ -35,8 +35,9 @@ class Command:
     outputs are expected there, and nothing is replaced."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.argv, str):
-            raise _text_as_command(self.argv)
+        given: object = self.argv
+        if isinstance(given, str):
+            raise _text_as_command(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,13 +236,14 @@ class Program:
         if kwargs:
             command, named = _with_kwargs(command, kwargs, len(read), where)
             read += named
-        for item in made:
-            self._add_data(item)
-            self.producer[item.name] = name
-        self.tasks[name] = Task(
+        task = Task(
             name, seconds, read, tuple(sizes), kind, command, _names(after, "after", where), cores, earliest, latest,
             speeds, _checked_labels(labels or {}, where), *_checked_attempts(allowed, retries, where), needed,
         )  # fmt: skip
+        for item in made:
+            self._add_data(item)
+            self.producer[item.name] = name
+        self.tasks[name] = task
         self._graph = None
         return made[0] if len(made) == 1 else tuple(made)
 
@@ -387,11 +389,16 @@ def _text_as_command(text: str, where: str = "") -> BadProgram:
 def _body_of(body: Any, stdout: str | None, where: str) -> Callable[..., Any] | Command | None:
     if isinstance(body, str | bytes):
         raise _text_as_command(str(body), where)
-    if isinstance(body, Command) or body is None or callable(body):
+    if isinstance(body, Command) or body is None:
         return body
+    if callable(body):
+        function: Callable[..., Any] = body
+        return function
     if not isinstance(body, Iterable):
         raise BadProgram(
-            f"a task cannot execute {body!r}", where=where, hint='give a function, or a list such as ["ls", "-l"]'
+            f"a task cannot execute {body!r}",
+            where=where,
+            hint='give a function, or a list such as ["ls", "-l"]',
         )
     return Command(tuple(str(word) for word in body), stdout)
 
@@ -413,9 +420,7 @@ def _items(inputs: Iterable[Data | str], where: str) -> tuple[str, ...]:
     """The names of items that a task reads."""
     if isinstance(inputs, str | Data):
         shown = repr(inputs) if isinstance(inputs, str) else inputs.name
-        raise BadProgram(
-            f"inputs is a single item, {shown}", where=where, hint=f"write inputs=[{shown}]"
-        )
+        raise BadProgram(f"inputs is a single item, {shown}", where=where, hint=f"write inputs=[{shown}]")
     if not isinstance(inputs, Iterable):
         raise BadProgram(f"inputs is {inputs!r}", where=where, hint="give a list of items")
     read = tuple(item.name if isinstance(item, Data) else item for item in inputs)

@@ -59,7 +59,7 @@ def events_frame(events: Iterable[Event], graph: Graph, what: str = "tasks") -> 
 def frame(columns: list[str], rows: list[list[Any]]) -> Any:
     """Rows as a `pandas.DataFrame`."""
     try:
-        import pandas
+        import pandas  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         raise UsageError("this needs pandas, which is not installed", hint="pip install pandas") from None
     return pandas.DataFrame(rows, columns=columns)
@@ -90,6 +90,4 @@ def _is_tasks(what: str) -> bool:
 
 
 def _kinds(graph: Graph) -> dict[str, str]:
-    return {
-        name: graph.kinds[kind] for name, kind in zip(graph.task_names, graph.kind.tolist(), strict=True)
-    }
+    return {name: graph.kinds[kind] for name, kind in zip(graph.task_names, graph.kind.tolist(), strict=True)}

@@ -96,4 +96,6 @@ def simulated_html(run: SimulatedRun) -> str:
 
 
 def _with_chart(table: str, svg: str) -> str:
-    return f'<div>{table}<div style="max-width: 1100px; overflow-x: auto">{svg[svg.index("<svg") :]}</div></div>'
+    return (
+        f'<div>{table}<div style="max-width: 1100px; overflow-x: auto">{svg[svg.index("<svg") :]}</div></div>'
+    )

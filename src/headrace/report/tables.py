@@ -59,9 +59,7 @@ def print_table(
         table.add_row(*row)
     plain = bool(os.environ.get("NO_COLOR"))  # which asks for no bold headers either
     target = sys.stdout if stream is None else stream
-    console = Console(
-        file=target, highlight=False, emoji=False, color_system=None if plain else "auto"
-    )
+    console = Console(file=target, highlight=False, emoji=False, color_system=None if plain else "auto")
     if console.is_terminal:
         console.print(table)
         return
