@@ -337,19 +337,14 @@ class Program:
     def from_networkx(graph: Any, name: str | None = None) -> Program:
         """A program from a directed acyclic `networkx` graph: nodes are tasks, edges are data.
 
-        Nodes may have the attributes `work`, `kind`, `cores`, `memory`, `release` and `deadline`; edges `size`, and
-        `item` where several edges are one item. `weight` is taken for `work` of a node and `size` of an edge.
-
-        >>> import networkx
-        >>> graph = networkx.DiGraph([("a", "b", {"size": "1 MB"})])
-        >>> Program.from_networkx(graph).graph.n_tasks
-        2
+        Nodes may have the attributes `work` (or `weight`), `kind`, `cores`, `memory`, `release` and `deadline`; edges
+        `bytes` (or `size`, `weight`) and `data`, the names of the items, where several edges carry the same item.
         """
         program: Program = deferred("program_from_networkx")(graph, name)
         return program
 
     def to_networkx(self) -> Any:
-        """The program as a `networkx.MultiDiGraph`: the opposite of `from_networkx`."""
+        """The program as a `networkx.DiGraph`: the opposite of `from_networkx`."""
         return deferred("program_to_networkx")(self)
 
     def __repr__(self) -> str:
