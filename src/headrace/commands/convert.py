@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headrace.commands.console import print_json, require_outputs, results_beside
+from headrace.commands.console import print_json, results_beside
 from headrace.commands.options import JsonOption
 from headrace.formats.format import Format, Kind
 from headrace.formats.loading import load_platform, load_program
@@ -60,7 +60,6 @@ def convert(
     as_json: JsonOption = False,
 ) -> None:
     """Convert one file and print the format written."""
-    require_outputs(target)
     written = convert_file(source, target, to, program, on)
     with results_beside(target):
         if as_json:

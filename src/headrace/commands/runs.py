@@ -32,8 +32,12 @@ _SIZES = ("read", "written", "size")
 class RunFilters:
     """Which runs to list."""
 
-    program: str | None = option(None, "--program", "Only runs of this program.", metavar="NAME")
-    platform: str | None = option(None, "--platform", "Only runs on this platform.", metavar="NAME")
+    program: str | None = option(
+        None, "--program", "Only runs of this program.", metavar="NAME", default_text="any"
+    )
+    platform: str | None = option(
+        None, "--platform", "Only runs on this platform.", metavar="NAME", default_text="any"
+    )
     scheduler: str | None = option(
         None,
         "--scheduler",
@@ -41,9 +45,10 @@ class RunFilters:
         short="-s",
         parse=scheduler_name,
         complete=scheduler_names,
+        default_text="any",
     )
     status: Literal["running", "done", "failed", "stopped", "lost"] | None = option(
-        None, "--status", "Only runs that are in this state."
+        None, "--status", "Only runs that are in this state.", default_text="any"
     )
     since: float | None = option(
         None,
@@ -51,6 +56,7 @@ class RunFilters:
         "Only runs started within this time, such as 2h or 7d.",
         metavar="TIME",
         parse=partial(quantity, what="time", where="--since"),
+        default_text="any time",
     )
     limit: int | None = option(
         None, "--limit", "Only the newest of these.", short="-n", metavar="N", min=1, default_text="all"

@@ -57,13 +57,13 @@ def _of_clusters(top: Zone, clusters: Sequence[Zone], name: str) -> Platform:
         if both and (b, a) in {(link.source, link.target) for link in links}:
             continue
         wires = (*_to_router(top.zones[a]), *route.links, *_to_router(top.zones[b]))
-        inside = latency[a] + latency[b]  # counted by every transfer between sites
+        counted = latency[a] + latency[b]  # of the sites: every transfer between them has it
         links.append(
             Link(
                 a,
                 b,
                 bandwidth=min(wire.bandwidth for wire in route.links or wires),
-                latency=max(0.0, sum(wire.latency for wire in wires) - inside),
+                latency=max(0.0, sum(wire.latency for wire in wires) - counted),
                 shared=both and any(wire.shared for wire in route.links),
                 oneway=not both,
             )
