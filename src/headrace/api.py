@@ -112,13 +112,14 @@ def _require_plan(graph: Graph, platform: Platform, made: Plan, name: str) -> No
     broken = model_check.check(graph, platform, made, limit=3)
     if broken and all(violation.rule in _UNPLANNED for violation in broken):
         storage = broken[0].rule == "storage"
+        other = "coschedule with more time" if name == DEFAULT else "coschedule"
         kept = "fits the storage" if storage else f"satisfies the rule {broken[0].rule!r}"
         raise NoPlan(
             f"{name} found no plan that {kept}: {broken[0].message}",
             where=platform.name,
-            hint="give the site more storage, or try another scheduler"
+            hint=f"give the site more storage, or use the scheduler {other}"
             if storage
-            else "use the scheduler coschedule",
+            else f"use the scheduler {other}, or relax the requirement",
         )
     if broken:
         require_valid(graph, platform, made)

@@ -19,6 +19,7 @@ from typing import Any, cast
 from headrace.core.scheduler import Planner
 from headrace.formats.python_program import load_from_file
 from headrace.model.errors import UsageError
+from headrace.model.user_code import user_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,8 @@ def construct(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> 
         if option not in known:
             instead = _INSTEAD.get(option, f"it accepts {', '.join(known)}" if known else "omit it")
             raise UsageError(f"{name!r} does not accept {option!r}", hint=instead)
-    return maker(**options)
+    with user_code(f"the scheduler {name!r}"):
+        return maker(**options)
 
 
 def _checked(made: Any, name: str) -> Planner:
