@@ -23,12 +23,12 @@ def is_python_program(spec: str) -> bool:
     return path.endswith(".py")
 
 
-def load_python_program(spec: str) -> Program:
+def load_python_program(spec: str | Path) -> Program:
     """Execute the file and return the program, or what the function returns, that is named after the colon.
 
     The name defaults to `program`. This executes the file: use it only on files that you trust.
     """
-    path_text, _, name = spec.partition(":")
+    path_text, _, name = str(spec).partition(":")
     name = name or "program"
     found = load_from_file(f"{path_text}:{name}")
     if callable(found) and not isinstance(found, Program):

@@ -19,17 +19,9 @@ _SHOWN = 30
 
 
 class UserCodeError(HeadraceError):
-    """A function or class of the user raised an exception."""
+    """A function or class of the user raised an exception; its traceback, from the user's code on, is in `problem`."""
 
     exit_code = 1
-
-    def __init__(self, problem: str, *, where: str = "", frames: str = "") -> None:
-        super().__init__(problem, where=where)
-        self.frames = frames
-        """The traceback from the user's code on."""
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n{self.frames}" if self.frames else super().__str__()
 
 
 @contextmanager
@@ -53,9 +45,8 @@ def user_code(what: str, where: str = "") -> Iterator[None]:
         raise
     except Exception as error:
         told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise UserCodeError(
-            f"{what} raised {told.splitlines()[0]}", where=where, frames=users_traceback(error)
-        ) from error
+        line = f"{what} raised {told.splitlines()[0]}"
+        raise UserCodeError(f"{line}\n{users_traceback(error)}", where=where) from error
 
 
 def users_traceback(error: BaseException) -> str:
