@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from headrace.commands.compare_simulated import SimulatedComparison, compare_simulated, show_simulated
 from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.names import scheduler_name
@@ -45,12 +46,19 @@ def compare(
         list[str], typer.Option("--on", metavar="PLATFORM", help="Platform file; repeat for more platforms.")
     ],
     options: CompareOptions,
+    simulated: SimulatedComparison,
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print makespan / bound and planning time of each scheduler on each program and platform."""
     require_outputs(plot)
     names = scheduler_list(options.schedulers)
+    simulated.require_fitting(names, planning=plot is not None or options.rules is not None)
+    if simulated.simulate:
+        with computing("comparing", 60) as say:
+            compared = compare_simulated(programs, on, names, simulated, options.seed, say)
+        show_simulated(compared, names, simulated, as_json)
+        return
     with computing("comparing") as say:
         rows = compare_files(programs, on, options, say)
     if plot is not None:

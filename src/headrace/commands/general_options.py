@@ -24,6 +24,7 @@ RECORD_GROUPS = {
     "SweepPolicy": "Failures, limits and what is kept",
     "ReplanPolicy": "When to plan again",
     "ExecutionPolicy": "How hosts and links work",
+    "SimulatedComparison": "Simulated makespans",
     "SimulationConfig": "How the run differs from the estimates",
     "PlaceOptions": "Where to run",
     "FlowOptions": "How buffers flow",
@@ -47,7 +48,6 @@ OPTION_GROUPS = {
     "--time-scale": "Emulation",
     "--size-scale": "Emulation",
     "--burn": "Emulation",
-    "--runs": "Repeated runs",
     "--help": GENERAL,
 }
 """The group of an option, whichever command has it."""
