@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from headrace.cli import run_command
+from headrace.commands.compare_simulated import SimulatedComparison, show_simulated
+from headrace.experiment.paired import PairedRuns
 from headrace.model.errors import UsageError
 
 LAB = '[[site]]\nname = "s"\nbandwidth = "1 MB/s"\n[[site.host]]\nname = "h1"\nspeed = 4\n[[site.host]]\nname = "h2"\n'
@@ -37,8 +39,15 @@ def test_pairs(capsys: pytest.CaptureFixture[str]) -> None:
     assert row["faster"] == "heft"
     assert row["pairs"] == 10
     assert row["ratio"] > 1.2
-    run_command([*asked, "--runs", "30"])
-    assert "heft (95% sure)" in capsys.readouterr().out
+
+
+def test_the_table_says_who_is_faster_and_how_sure_that_is(capsys: pytest.CaptureFixture[str]) -> None:
+    found = PairedRuns(1.25, (1.1, 1.4), 20, 1, (8.0, 10.0))
+    row = {"program": "p", "platform": "lab", "paired": found}
+    show_simulated([row], ["heft", "minmin"], SimulatedComparison(simulate=True, paired=True), False)
+    shown = capsys.readouterr().out
+    for part in ("20, 1 never ended", "8 s", "10 s", "1.250 (1.100 to 1.400)", "heft (95% sure)"):
+        assert part in shown
 
 
 @pytest.mark.slow

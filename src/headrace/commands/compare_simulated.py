@@ -62,7 +62,7 @@ def compare_simulated(
     tell: Callable[[str], None],
 ) -> list[dict[str, Any]]:
     """A row for each program and platform."""
-    rows = []
+    rows: list[dict[str, Any]] = []
     for program in programs:
         for platform in platforms:
             once = _simulations(program, platform, schedulers, asked)

@@ -290,7 +290,7 @@ def _replay(case: SimulateCase) -> Simulated:
     plan = case.plan()
     outcome = replay_plan(plan, error=case.config.error, seed=case.source.seed)
     explained = explain_plan(outcome.executed)
-    facts = {"planned": plan.makespan, "events": outcome.events, "seconds": outcome.seconds}
+    facts: dict[str, Any] = {"planned": plan.makespan, "events": outcome.events, "seconds": outcome.seconds}
     facts |= {} if explained is None else {"explained": explained.facts()}
     rows = [
         ["scheduler", plan.scheduler],

@@ -1,9 +1,9 @@
 """Compare two schedulers by simulation with common random numbers, until one is faster at a stated confidence.
 
-Both schedulers run with the same seeds, so that both meet the same run times and faults; what is compared is the ratio of
-their makespans in each pair. After every ten pairs there is a look at the confidence interval of the mean logarithm of the
-ratios. The k-th look may be wrong with probability (1 - confidence) / (k (k + 1)), so all looks together are wrong with
-at most 1 - confidence.
+Both schedulers run with the same seeds, so that both meet the same run times and faults; what is compared is the ratio
+of their makespans in each pair. After every ten pairs there is a look at the confidence interval of the mean logarithm
+of the ratios. The k-th look may be wrong with probability (1 - confidence) / (k (k + 1)), so all looks together are
+wrong with at most 1 - confidence.
 """
 
 from __future__ import annotations

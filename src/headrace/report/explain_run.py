@@ -161,9 +161,9 @@ def _at_hosts(
     }
     number = {name: t for t, name in enumerate(graph.task_names)}
     readers: dict[tuple[str, str], set[str]] = {}
-    for event in finished:
-        for item in graph.reads_of(number[event.task]).tolist():
-            readers.setdefault((graph.item_names[item], place[event.host]), set()).add(event.host)
+    for done in finished:
+        for item in graph.reads_of(number[done.task]).tolist():
+            readers.setdefault((graph.item_names[item], place[done.host]), set()).add(done.host)
     for event in events:
         if isinstance(event, DataMoved):
             for host in sorted(readers.get((event.item, event.target), ())):
