@@ -48,7 +48,10 @@ def outcome(case: ConstrainedRun) -> SimulatedRun | NoPlan:
         return error
 
 
-@pytest.mark.parametrize("name", list(POLICIES))
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[pytest.mark.slow] if n in ("heft", "sufferage") else []) for n in POLICIES],
+)
 def test_a_run_keeps_all_constraints_or_stops(name: str) -> None:
     stopped = 0
     for seed in SEEDS:

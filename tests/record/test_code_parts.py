@@ -277,3 +277,25 @@ def test_identities_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
         for seed in ("1", "2", "3")
     }
     assert len(found) == 1
+
+
+def test_attributes_of_functions_and_setters_of_properties_count() -> None:
+    def made(scale, offset):
+        def f(x):
+            return f.scale * x
+
+        class Box:
+            @property
+            def x(self):
+                return self.kept
+
+            @x.setter
+            def x(self, value):
+                self.kept = value + offset
+
+        f.scale = scale
+        return lambda x: (f(x), Box)
+
+    assert code_of(made(1, 1)).digest == code_of(made(1, 1)).digest
+    assert code_of(made(1, 1)).digest != code_of(made(2, 1)).digest
+    assert code_of(made(1, 1)).digest != code_of(made(1, 2)).digest

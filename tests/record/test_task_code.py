@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -100,19 +101,31 @@ def test_digests_do_not_depend_on_the_process(tmp_path: Path) -> None:
     assert done.stdout.strip() == repr(here)
 
 
-def test_what_is_not_understood_counts_as_changed() -> None:
-    class Odd:
-        def __call__(self, x: int) -> int:
-            return x
+def test_a_change_in_another_file_of_the_user_counts(tmp_path: Path) -> None:
+    (tmp_path / "side_of_code.py").write_text("def shift(x):\n    return x + 1\n")
+    text = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nimport headrace as hr\nimport side_of_code\n"
+    text += "def task(x):\n    return side_of_code.shift(x)\n"
+    text += "program = hr.Program('p')\nprogram.task(task, inputs=[program.input('x', value=1)], name='t')\n"
+    before = digests(tmp_path, text)
+    sys.modules.pop("side_of_code")
+    (tmp_path / "side_of_code.py").write_text("def shift(x):\n    return x + 22\n")
+    try:
+        assert digests(tmp_path, text)["t"] != before["t"]
+    finally:
+        sys.modules.pop("side_of_code")
+        sys.path.remove(str(tmp_path))
 
+
+def test_what_is_not_understood_counts_as_changed_with_its_file() -> None:
     program = Program("odd")
-    x = program.input("x", value=1)
+    lock = Lock()
     array = program.input("array", value=np.arange(5.0))
-    thing = program.input("thing", value=object())
-    program.task(Odd(), inputs=[x], name="odd")
-    program.task(abs, inputs=[thing], name="thing")
+    program.task(lambda: lock.locked(), name="lock")
     program.task(np.sum, inputs=[array], name="array")
     program.task(["echo", "a"], name="command")
     before = code_digests(program)
     assert set(before) == {"array", "command"}
-    assert changed_tasks(program, before, ("array", "command", "odd", "thing")) == ["odd", "thing"]
+    names = ("array", "command", "lock")
+    assert changed_tasks(program, before, names, file_changed=True) == ["lock"]
+    assert changed_tasks(program, before, names, file_changed=False) == []
+    assert changed_tasks(program, before | {"array": "x"}, names, file_changed=False) == ["array"]

@@ -31,6 +31,7 @@ from headrace.rules.tree import (
     Type,
     Value,
 )
+from headrace.rules.walk import facts, is_static
 from rules.texts import GOOD
 
 
@@ -336,3 +337,16 @@ def test_files_are_read_with_their_name(tmp_path) -> None:
     rules = read_rules(path)
     assert len(rules) == 9
     assert rules.source == str(path)
+
+
+def test_what_a_node_consists_of_is_found_out_once() -> None:
+    text = """assert relationship requirement (
+        (select task-id from task where task-level = 1 and task-start-time > 2) = 3)"""
+    body, again = rule(text).body, rule(text).body
+    assert isinstance(body, Relationship)
+    found = facts(body.condition)
+    assert [column.attribute for column in found.columns] == ["task-id", "task-level", "task-start-time"]
+    assert [column.attribute for column in found.scheduled] == ["task-start-time"]
+    assert facts(body.condition) is found
+    assert not is_static(body.condition)
+    assert body == again  # of which nothing was asked

@@ -221,18 +221,9 @@ def show_copies(summary: StreamSummary) -> None:
 
 
 def summary_rows(summary: StreamSummary) -> list[list[str]]:
-    """The figures of the whole run."""
-    rows = [["throughput", f"{summary.throughput:.4g} MB/s"]]
-    if summary.of_planned is not None:
-        rows.append(["planned", f"{summary.planned:.4g} MB/s; measured {summary.of_planned:.1%} of it"])
-    rows += [
-        [
-            "over all",
-            f"{summary.overall:.4g} MB/s, with filling and draining, in {show_time(summary.seconds)}",
-        ],
-        ["limited by", summary.limit],
-        ["units", plural(summary.units, "unit") + " of work committed"],
-    ]
+    """The figures of the whole run; rates mean nothing if no unit was completed."""
+    rows = _rate_rows(summary) if summary.units else []
+    rows.append(["units", plural(summary.units, "unit") + " of work committed"])
     if summary.emulated:
         rows.append(["emulated", summary.emulated])
     if summary.adaptations:
@@ -245,11 +236,21 @@ def summary_rows(summary: StreamSummary) -> list[list[str]]:
     return rows
 
 
+def _rate_rows(summary: StreamSummary) -> list[list[str]]:
+    rows = [["throughput", f"{summary.throughput:.4g} MB/s"]]
+    if summary.of_planned is not None:
+        rows.append(["planned", f"{summary.planned:.4g} MB/s; measured {summary.of_planned:.1%} of it"])
+    seconds = show_time(summary.seconds)
+    rows.append(["over all", f"{summary.overall:.4g} MB/s, with filling and draining, in {seconds}"])
+    rows.append(["limited by", summary.limit])
+    return rows
+
+
 def to_json(done: Streamed) -> dict[str, Any]:
     """Rates in MB/s, times in seconds."""
     summary = done.summary
     return {
-        "throughput": summary.throughput,
+        "throughput": summary.throughput if summary.units else None,
         "planned": summary.planned,
         "overall": summary.overall,
         "seconds": summary.seconds,

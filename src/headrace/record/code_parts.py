@@ -242,6 +242,8 @@ class _Walk:
                 yield self._value("captured", f"{name}: {free}", cell.cell_contents)
             except ValueError:  # not assigned yet
                 yield f"{free} unassigned"
+        for attribute, value in sorted(vars(function).items()):
+            yield self._value("global", f"{name}.{attribute}", value)
         for path in sorted(_references(function.__code__)):
             yield from self._reference(path, function)
 
@@ -281,10 +283,11 @@ class _Walk:
             yield self._named(base)
         for name, value in sorted(vars(kind).items()):
             inner: Any = value.__func__ if isinstance(value, staticmethod | classmethod) else value
-            inner = inner.fget if isinstance(inner, property) else inner
             inner = inner.func if isinstance(inner, functools.cached_property) else inner
             if isinstance(inner, FunctionType):
                 yield f"{name} {self._named(inner)}"
+            elif isinstance(inner, property):
+                yield from (name, *self.lines((inner.fget, inner.fset, inner.fdel)))
             elif not (name.startswith("__") and name.endswith("__")):
                 try:
                     yield from (name, *self.lines(inner))

@@ -14,7 +14,7 @@ from headrace.record.identity import program_digest
 from headrace.record.task_code import changed_tasks, code_digests
 from headrace.runtime.file_trees import identity_of
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,10 @@ class Launch:
         try:
             stored = json.loads(text)
             if stored.pop("version") != VERSION:
-                raise UsageError("a newer Headrace has recorded it", hint="use a newer Headrace")
+                raise UsageError(
+                    "this run cannot be resumed: another version of Headrace has recorded it",
+                    hint="run the program again, or use that version",
+                )
             given = stored.pop("source")
             source = None
             if given is not None:
@@ -138,11 +141,12 @@ class Launch:
     def changes(self, program: Program, used: tuple[str, ...]) -> list[str]:
         """What has changed since the run was started and matters, as texts.
 
-        A change of the program's file matters if it concerns one of the tasks whose outputs are `used`.
+        A change of code matters if it concerns one of the tasks whose outputs are `used`.
         """
         found = []
-        if self.source is not None and _checksum(self.source.file) != self.source_digest:
-            tasks = changed_tasks(program, self.code, used)
+        if self.source is not None:
+            file_changed = _checksum(self.source.file) != self.source_digest
+            tasks = changed_tasks(program, self.code, used, file_changed)
             more = f" and {len(tasks) - 3} more" if len(tasks) > 3 else ""
             found += [f"the code of {', '.join(map(repr, tasks[:3]))}{more}"] if tasks else []
         found += [

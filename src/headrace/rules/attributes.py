@@ -102,3 +102,6 @@ RELATIONS: dict[RelationName, dict[str, Attribute]] = {
         ),
     ),
 }
+
+SCHEDULED = frozenset(a.name for known in RELATIONS.values() for a in known.values() if a.scheduled)
+"""Attributes that depend on the schedule."""

@@ -18,7 +18,7 @@ from headrace.model.constraints import Constraints
 from headrace.rules.compile_counts import count_condition
 from headrace.rules.compile_hosts import host_condition, host_pairs
 from headrace.rules.compile_parts import Apart, Found, Part, Together, constraints_by_rule
-from headrace.rules.compile_reading import HOST, NEGATED, Reader, in_plans, is_plain, is_static, split
+from headrace.rules.compile_reading import HOST, NEGATED, Reader, in_plans, is_plain, split
 from headrace.rules.compile_times import order_rule, time_condition
 from headrace.rules.counting import count_tests
 from headrace.rules.relations import Relations
@@ -39,7 +39,7 @@ from headrace.rules.tree import (
     RuleSet,
     Value,
 )
-from headrace.rules.walk import conjuncts, top_selects
+from headrace.rules.walk import conjuncts, is_static, top_selects
 
 if TYPE_CHECKING:
     from headrace.model.graph import Graph

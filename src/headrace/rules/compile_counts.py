@@ -21,7 +21,6 @@ from headrace.rules.compile_reading import (
     affine,
     direct_columns,
     is_plain,
-    is_static,
     scheduled,
     split,
 )
@@ -39,7 +38,7 @@ from headrace.rules.tree import (
     Select,
 )
 from headrace.rules.vectors import Codes
-from headrace.rules.walk import sources_of
+from headrace.rules.walk import is_static, sources_of
 
 COUNT, SECONDS = "proc-task-count", "proc-total-running-time"
 _ROUNDING = 1e-9

@@ -13,7 +13,6 @@ from headrace.rules.compile_reading import (
     Reader,
     direct_columns,
     is_plain,
-    is_static,
     scheduled,
     split,
 )
@@ -22,7 +21,7 @@ from headrace.rules.membership import member
 from headrace.rules.select import Context, like, one_of
 from headrace.rules.tree import Column, Compare, Comparison, Condition, Expression, In, Like, Select, Text
 from headrace.rules.vectors import Codes, Vector, compare, disjunction, is_tolerant, tests_per_row
-from headrace.rules.walk import all_columns
+from headrace.rules.walk import all_columns, is_static
 
 MOST_PAIRS = 50_000
 """Pairs of tasks that must be apart, beyond which a rule is not compiled."""
@@ -64,7 +63,7 @@ def _only_select(condition: Condition) -> Select | None:
             return operand
         case In(operand=Select() as operand, options=tuple(options)):
             # Selects in a list are axes of their own.
-            if all(is_static(o) and not isinstance(o, Select) for o in options):
+            if all(isinstance(o, Text) or (is_static(o) and not isinstance(o, Select)) for o in options):
                 return operand
         case Like(operand=Select() as operand):
             return operand
@@ -122,6 +121,8 @@ def _allow(tasks: Codes, passed: Bools, free: bool) -> Allow:
 
 def host_mask(conditions: list[Condition], alias: str, reader: Reader) -> Bools | None:
     """The hosts for which conditions on a task's host are TRUE; None if they depend on anything else."""
+    if not conditions:
+        return reader.everywhere
     if any(c.source != alias or c.attribute not in HOST for p in conditions for c in all_columns(p)):
         return None
     task = Frame(reader.evaluator.relations, {}, {}, 1)

@@ -18,6 +18,7 @@ class Allow:
     """These tasks run on some of these hosts: one row of hosts for all of them, or one for each."""
 
     tasks: Codes
+    """All different."""
     hosts: Bools
     """[hosts] or [tasks, hosts]"""
 
@@ -131,6 +132,9 @@ def _allowed(parts: list[Allow], tasks: int, hosts: int) -> tuple[Ints, Bools]:
     """Tasks with the same hosts share a row; each part only looks at its own tasks."""
     number, rows = np.zeros(tasks, np.int64), np.ones((1, hosts), np.bool_)
     for part in parts:
+        if part.hosts.ndim == 1 and len(part.tasks) == tasks:
+            rows &= part.hosts
+            continue
         if part.hosts.ndim == 1:
             listed, own = part.hosts[None, :], np.zeros(len(part.tasks), np.int64)
         else:

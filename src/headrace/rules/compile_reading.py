@@ -10,7 +10,7 @@ import numpy as np
 
 from headrace.model.graph import Bools, Floats, Graph
 from headrace.model.platform import Platform
-from headrace.rules.attributes import RELATIONS
+from headrace.rules.attributes import SCHEDULED
 from headrace.rules.counting import product
 from headrace.rules.frames import Frame, one_row
 from headrace.rules.joins import join
@@ -20,19 +20,21 @@ from headrace.rules.tree import (
     And,
     Arithmetic,
     Column,
+    Compare,
     Comparison,
     Condition,
     Expression,
     Negative,
     Number,
     Ordering,
+    Part,
     Relationship,
     Select,
     Value,
 )
 from headrace.rules.types import part_names
 from headrace.rules.vectors import Codes, Vector
-from headrace.rules.walk import Node, all_columns, children, conjuncts
+from headrace.rules.walk import Node, all_columns, children, conjuncts, facts, is_static
 
 HOST = {"task-assigned-proc-id": "proc-id", "task-assigned-proc-name": "proc-name", "task-site": "proc-site"}
 """Attributes of a task that its host decides, and the host's attribute that they are."""
@@ -42,7 +44,6 @@ NEGATED: dict[Comparison, Comparison] = {"<": ">=", "<=": ">", ">": "<=", ">=": 
 MOST_CELLS = 4_000_000
 """Pairs of tasks and hosts, or of tasks, up to which they are looked at one by one."""
 
-_SCHEDULED = {a.name for attributes in RELATIONS.values() for a in attributes.values() if a.scheduled}
 _Any = TypeVar("_Any")
 
 
@@ -50,12 +51,30 @@ def in_plans(node: _Any) -> _Any:
     """The same tree for complete schedules: every task is scheduled."""
     if "task-scheduled" not in attributes_in(node):
         return node
+    return mapped(node, _in_plan)  # type: ignore[no-any-return]
 
-    def new(part: Any) -> Any:
-        scheduled = isinstance(part, Column) and part.attribute == "task-scheduled"
-        return Number(1.0, part.at) if scheduled else None
 
-    return mapped(node, new)  # type: ignore[no-any-return]
+def _in_plan(part: Any) -> Any:
+    if not isinstance(part, Part):
+        return None
+    if not any(column.attribute == "task-scheduled" for column in scheduled(part)):
+        return part
+    match part:
+        case Column():
+            return Number(1.0, part.at)
+        case And(parts=parts, at=at):
+            kept = tuple([each for each in parts if not _is_placed(each)])
+            if 0 < len(kept) < len(parts):  # what is left out is TRUE
+                return mapped(And(kept, at) if len(kept) > 1 else kept[0], _in_plan)
+    return None
+
+
+def _is_placed(condition: Condition) -> bool:
+    """`task-scheduled = 1`"""
+    match condition:
+        case Compare(op="=", left=Column(attribute="task-scheduled"), right=Number(value=1.0)):
+            return True
+    return False
 
 
 def attributes_in(node: Any) -> set[str]:
@@ -87,14 +106,9 @@ def mapped(node: Any, new: Callable[[Any], Any]) -> Any:
     return replace(node, **changed) if changed else node
 
 
-def scheduled(node: Node) -> list[Column]:
+def scheduled(node: Any) -> tuple[Column, ...]:
     """The columns in it that depend on the schedule."""
-    return [column for column in all_columns(node) if column.attribute in _SCHEDULED]
-
-
-def is_static(node: Node) -> bool:
-    """Whether its value is known before planning."""
-    return not any(column.attribute in _SCHEDULED for column in all_columns(node))
+    return facts(node).scheduled
 
 
 def direct_columns(node: Node) -> list[Column]:
@@ -102,7 +116,7 @@ def direct_columns(node: Node) -> list[Column]:
     if isinstance(node, Select):
         return []
     if isinstance(node, Column):
-        return [node] if node.attribute in _SCHEDULED else []
+        return [node] if node.attribute in SCHEDULED else []
     return [column for child in children(node) for column in direct_columns(child)]
 
 
@@ -150,9 +164,8 @@ class Reader:
         """The rows of the select's sources for which conditions known before planning are TRUE."""
         key = (id(select), *map(id, where))
         if key not in self._frames:
-            condition = And(tuple(where), select.at) if where else None
             frame, _ = join(
-                self.evaluator, replace(select, where=condition), one_row(self.evaluator.relations)
+                self.evaluator, select.sources, where, one_row(self.evaluator.relations), select.at
             )
             self._frames[key] = select, where, frame
         return self._frames[key][2]
@@ -192,7 +205,7 @@ class Reader:
         return one.values - zero.values, zero.values, zero.known & one.known
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class HostFrame(Frame):
     """Rows in which the host of one task source is given."""
 
@@ -207,8 +220,11 @@ class HostFrame(Frame):
 
 def split(select: Select) -> tuple[list[Condition], list[Condition]]:
     """The conditions of a select that are known before planning, and the others."""
-    parts = conjuncts(select.where)
-    return [p for p in parts if is_static(p)], [p for p in parts if not is_static(p)]
+    static: list[Condition] = []
+    moving: list[Condition] = []
+    for part in conjuncts(select.where):
+        (static if is_static(part) else moving).append(part)
+    return static, moving
 
 
 def is_plain(select: Select) -> bool:

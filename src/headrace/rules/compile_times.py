@@ -19,7 +19,6 @@ from headrace.rules.compile_reading import (
     at_number,
     direct_columns,
     is_plain,
-    is_static,
     scheduled,
     split,
 )
@@ -34,7 +33,7 @@ from headrace.rules.tree import (
     Select,
 )
 from headrace.rules.vectors import ABSOLUTE, RELATIVE, Codes, Vector
-from headrace.rules.walk import children
+from headrace.rules.walk import children, is_static
 
 _SHORT = 1e-6
 """Tasks that may be shorter are not known to start before they finish, as comparisons allow for rounding."""
@@ -68,11 +67,11 @@ def read_times(expression: Expression, reader: Reader) -> Times | None:
     elif not is_plain(select):
         return None
     targets = direct_columns(column)
-    if not targets or any(t != targets[0] for t in targets) or len(targets) != len(scheduled(column)):
+    if len(targets) != 1 or len(scheduled(column)) != 1:
         return None
     target = targets[0]
     static, moving = split(select)
-    if moving or len(targets) > 1 or target.attribute not in (START, FINISH) or not affine(column, target):
+    if moving or target.attribute not in (START, FINISH) or not affine(column, target):
         return None
     frame = reader.rows(select, static)
     a, b, known = reader.coefficients(column, target, frame)
@@ -165,8 +164,8 @@ def _order(x: Times, op: Comparison, y: Times, reader: Reader) -> Found | None:
         return None
     room = float(y.b.min() - x.b.max()) / a
     first, second = np.repeat(x.tasks, len(y.tasks)), np.tile(y.tasks, len(x.tasks))
-    uniform = np.ptp(x.b) == 0 == np.ptp(y.b)
-    return order_of_pairs(first, x.attribute, op, second, y.attribute, room, reader, uniform=bool(uniform))
+    uniform = bool((x.b == x.b[0]).all() and (y.b == y.b[0]).all())
+    return order_of_pairs(first, x.attribute, op, second, y.attribute, room, reader, uniform=uniform)
 
 
 def order_of_pairs(
@@ -191,9 +190,10 @@ def order_of_pairs(
     else:
         exact = False  # tasks need not run one after the other for this
     n = reader.graph.n_tasks
-    there = np.unique((first.astype(np.int64) * n + second)[~same])
+    there = (first.astype(np.int64) * n + second)[~same]
+    there = np.unique(there) if len(there) > 1 else there
     first, second = np.divmod(there, max(1, n))
-    if len(np.intersect1d(there, second * n + first)):  # some pair is there in both orders
+    if len(there) > 1 and len(np.intersect1d(there, second * n + first)):  # some pair is there in both orders
         return None
     return Found((Before(np.stack((first, second), axis=1)),), exact or not len(there))
 

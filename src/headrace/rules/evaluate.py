@@ -111,7 +111,8 @@ def _judge(rule: Rule, evaluator: Evaluator) -> Verdict:
         verdict = _verdict(rule, rows, failed, miss, float(failed))
     if rule.importance == "preference":
         verdict = _scaled(rule, verdict, evaluator)
-    return replace(verdict, warning=_warning(rule, evaluator))
+    warning = _warning(rule, evaluator)
+    return replace(verdict, warning=warning) if warning else verdict
 
 
 def _verdict(rule: Rule, rows: int, failed: int, miss: str, value: float | None) -> Verdict:

@@ -16,9 +16,9 @@ MOST_ROWS = 20_000_000
 """A select that joins more rows, or a test of more combinations than can be counted by sorting, is an error."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Frame:
-    """Rows of some sources side by side."""
+    """Rows of some sources side by side. Nobody changes it; a frozen one takes longer to make."""
 
     relations: Relations
     rows: dict[str, Codes]
@@ -28,8 +28,9 @@ class Frame:
     length: int
 
     def column(self, column: Column) -> Vector:
-        whole = self.relations.column(self.kinds[column.source], column.attribute, column.type)
-        return whole[self.rows[column.source]]
+        relation, rows = self.kinds[column.source], self.rows[column.source]
+        whole = self.relations.column(relation, column.attribute, column.type)
+        return whole if rows is self.relations.every(relation) else whole[rows]
 
     def take(self, chosen: Bools | Codes) -> Frame:
         """Some of the rows."""

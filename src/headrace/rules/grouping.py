@@ -9,7 +9,7 @@ import numpy as np
 from headrace.model.graph import Floats
 from headrace.rules.frames import Frame
 from headrace.rules.tree import Aggregate, AggregateName
-from headrace.rules.vectors import Codes, Vector, codes, dense, numbers
+from headrace.rules.vectors import Codes, Vector, codes, dense, numbers, paired
 
 
 class Groups(NamedTuple):
@@ -25,8 +25,9 @@ class Groups(NamedTuple):
 def groups_of(frame: Frame, owner: Codes, keys: list[Vector]) -> tuple[Groups, Codes]:
     """Groups of equal owner and keys in the order of their first rows, and these rows: O(rows log rows)."""
     group = owner
-    for key in keys:
-        group = dense(group, codes(key, frame.length))
+    for done, key in enumerate(keys, start=1):
+        combine = paired if done == len(keys) else dense
+        group = combine(group, codes(key, frame.length))
     _, first, number = np.unique(group, return_index=True, return_inverse=True)
     by_first = np.argsort(first)
     place = np.empty(len(first), np.int64)
@@ -41,7 +42,7 @@ def aggregate(call: Aggregate, groups: Groups, operand: Vector | None) -> Vector
     operand = operand.spread(groups.frame.length)
     group, known = groups.group[operand.known], operand[operand.known]
     if call.distinct and call.name in ("count", "sum", "avg"):
-        _, first = np.unique(dense(group, codes(known, len(group))), return_index=True)
+        _, first = np.unique(paired(group, codes(known, len(group))), return_index=True)
         group, known = group[first], known[first]
     return _reduced(call.name, group, known, groups.number)
 

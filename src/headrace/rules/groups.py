@@ -9,6 +9,7 @@ from headrace.rules.attributes import RELATIONS
 from headrace.rules.messages import Problem, did_you_mean, listed, printable
 from headrace.rules.tree import Aggregate, Column, Select, Type
 from headrace.rules.types import part_names, same
+from headrace.rules.walk import has_aggregate
 
 MAX_SELECTS = 6
 """Selects within selects."""
@@ -42,25 +43,23 @@ def check_groups(select: Select) -> None:
         if not select.group_by:
             raise Problem("having needs group by", select.having.at, "write the condition in where")
         parts.append(select.having)  # type: ignore[arg-type]
-    if not select.group_by and not any(_has_aggregate(part) for part in parts):
+    if not select.group_by and not any(has_aggregate(part) for part in parts):
         return
     aliases = frozenset(source.alias for source in select.sources)
     shapes = _Shapes()
     keys = {shapes.of(key) for key in select.group_by}
+
+    def is_key(node: Any) -> bool:
+        return bool(keys) and shapes.of(node) in keys
+
     for part in parts:
-        loose = next(_loose(part, aliases, lambda node: shapes.of(node) in keys, nested=False), None)
+        loose = next(_loose(part, aliases, is_key, nested=False), None)
         if loose is not None:
             raise Problem(
                 f"{loose.attribute} differs between the rows that are taken together",
                 loose.at,
                 f"write it in group by, or use an aggregate such as max({loose.attribute})",
             )
-
-
-def _has_aggregate(node: Any) -> bool:
-    if isinstance(node, Aggregate):
-        return True
-    return not isinstance(node, Select) and any(_has_aggregate(child) for child in _children(node))
 
 
 def _loose(

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from headrace.rules.frames import Frame, cross, equal_pairs, expand, one_key, require_rows
-from headrace.rules.relations import SCHEDULED
 from headrace.rules.task_names import tasks_named
-from headrace.rules.tree import Compare, Condition, Select, Source
+from headrace.rules.tree import Compare, Condition, Source, Span
 from headrace.rules.vectors import Codes, Vector, is_tolerant
-from headrace.rules.walk import all_columns, conjuncts, sources_of
+from headrace.rules.walk import is_static, sources_of
 
 if TYPE_CHECKING:
     from headrace.rules.select import Evaluator
 
 
-@dataclass
 class _Test:
     """A condition that must be TRUE for a row to stay, and what no schedule changes of it."""
 
-    condition: Condition
-    sources: set[str]
-    fixed: bool
-    """No schedule changes it."""
-    rows: Codes | None = None
-    """The rows of its only source for which it is TRUE, in order, if it is fixed and they have been looked for."""
+    def __init__(self, condition: Condition) -> None:
+        self.condition = condition
+        self.fixed = is_static(condition)
+        """No schedule changes it."""
+        self.rows: Codes | None = None
+        """The rows of its only source for which it is TRUE, in order, if it is fixed and they have been looked for."""
+
+    @cached_property
+    def sources(self) -> set[str]:
+        return sources_of(self.condition)
 
 
 @dataclass
@@ -43,64 +46,71 @@ class _Joining:
     """Sources joined so far, without those around the select."""
 
 
-def join(evaluator: Evaluator, select: Select, outer: Frame, *, ordered: bool = True) -> tuple[Frame, Codes]:
-    """The rows of a select's sources for which its `where` is TRUE, and the row of `outer` that each belongs to.
+def join(
+    evaluator: Evaluator,
+    sources: tuple[Source, ...],
+    where: list[Condition],
+    outer: Frame,
+    at: Span,
+    *,
+    ordered: bool = True,
+) -> tuple[Frame, Codes]:
+    """The rows of some sources for which conditions are all TRUE, and the row of `outer` that each belongs to.
 
     Sources are first filtered alone. Then the next is always the one that equalities connect with what is joined so
     far and that gives the fewest pairs; such a join sorts one side and takes O((n + m) log m + result). Only without an
     equality all pairs are made. If `ordered`, rows are in lexicographic order: by row of `outer`, then by rows of the
     sources as listed.
     """
-    hidden = {source.alias for source in select.sources}
-    outer = outer.keep(set(outer.rows) - hidden)
-    tests = [_test(evaluator, part) for part in conjuncts(select.where)]
+    tests = [_test(evaluator, part) for part in where]
+    if len(sources) == 1 and outer.length == 1 and not outer.rows:  # stands alone: nothing to join
+        frame = _filtered(evaluator, sources[0], tests)
+        return frame, np.zeros(frame.length, np.int64)
+    listed = [source.alias for source in sources]
+    outer = outer.keep(set(outer.rows) - set(listed))
     state = _Joining(evaluator, outer, np.arange(outer.length), tests)
     _apply(state)
-    if (
-        len(select.sources) == 1 and state.frame.length == 1 and not outer.rows
-    ):  # stands alone: nothing to join
-        state.frame = _filtered(state, select.sources[0])
-        state.owner = np.zeros(state.frame.length, np.int64)
-        _apply(state)
-        return state.frame, state.owner
-    alone = {source.alias: _filtered(state, source) for source in select.sources}
-    waiting = [source.alias for source in select.sources]
+    alone = {source.alias: _alone(state, source) for source in sources}
+    waiting = list(listed)
     while waiting:
         name, match = _next(state, alone, waiting)
         waiting.remove(name)
-        _add(state, alone[name], match, select)
+        _add(state, alone[name], match, at)
         _apply(state)
-    listed = [source.alias for source in select.sources]
     if len(listed) > 1 and ordered:
         order = np.lexsort((*(state.frame.rows[name] for name in reversed(listed)), state.owner))
         return state.frame.take(order), state.owner[order]
     return state.frame, state.owner
 
 
-def _filtered(state: _Joining, source: Source) -> Frame:
+def _alone(state: _Joining, source: Source) -> Frame:
     """The rows of one source that pass the tests of that source alone."""
-    relations, alias = state.evaluator.relations, source.alias
-    own = [test for test in state.tests if test.sources == {alias}]
-    state.tests[:] = [test for test in state.tests if test.sources != {alias}]
-    rows = [_fixed_rows(state.evaluator, test, source) for test in own if test.fixed]
-    chosen = min(rows, key=len) if rows else np.arange(relations.length(source.relation))
+    own = [test for test in state.tests if test.sources == {source.alias}]
+    state.tests[:] = [test for test in state.tests if test.sources != {source.alias}]
+    return _filtered(state.evaluator, source, own)
+
+
+def _filtered(evaluator: Evaluator, source: Source, tests: list[_Test]) -> Frame:
+    """The rows of one source that pass tests of which none is about another one."""
+    relations, alias = evaluator.relations, source.alias
+    rows = [_fixed_rows(evaluator, test, source) for test in tests if test.fixed]
+    chosen = min(rows, key=len) if rows else relations.every(source.relation)
     for others in rows:
         if others is not chosen:
             chosen = np.intersect1d(chosen, others, assume_unique=True)
     frame = Frame(relations, {alias: chosen}, {alias: source.relation}, len(chosen))
-    for test in own:
+    for test in tests:
         if not test.fixed:
-            frame = _passing(state.evaluator, test.condition, frame)[0]
+            frame = _passing(evaluator, test.condition, frame)[0]
     return frame
 
 
 def _test(evaluator: Evaluator, condition: Condition) -> _Test:
     """The same object for the same condition, which it keeps alive."""
     known = evaluator.relations.conditions
-    if id(condition) not in known:
-        fixed = all(column.attribute not in SCHEDULED for column in all_columns(condition))
-        known[id(condition)] = _Test(condition, sources_of(condition), fixed)
-    found: _Test = known[id(condition)]
+    found: _Test | None = known.get(id(condition))
+    if found is None:
+        found = known[id(condition)] = _Test(condition)
     return found
 
 
@@ -112,7 +122,7 @@ def _fixed_rows(evaluator: Evaluator, test: _Test, source: Source) -> Codes:
     if test.rows is None and source.relation == "task":
         test.rows = tasks_named(relations.task_names, test.condition)
     if test.rows is None:
-        every = np.arange(relations.length(source.relation))
+        every = relations.every(source.relation)
         whole = Frame(relations, {source.alias: every}, {source.alias: source.relation}, len(every))
         test.rows = np.flatnonzero(evaluator.truth(test.condition, Context(whole)).spread(len(every)).true)
     return test.rows
@@ -186,13 +196,13 @@ def _next(state: _Joining, alone: dict[str, Frame], waiting: list[str]) -> tuple
     return matches[min(linked)[1]] if linked else (waiting[0], None)
 
 
-def _add(state: _Joining, alone: Frame, match: _Match | None, select: Select) -> None:
+def _add(state: _Joining, alone: Frame, match: _Match | None, at: Span) -> None:
     """Join one more source."""
     source = state.evaluator.source
     if match is None:
-        mine, others = cross(state.frame.length, alone.length, select.at, source)
+        mine, others = cross(state.frame.length, alone.length, at, source)
     else:
-        require_rows(match.total, select.at, source)
+        require_rows(match.total, at, source)
         mine, others = expand(*match.pairs)
         for test in match.used:
             state.tests.remove(test)

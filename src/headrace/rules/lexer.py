@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from lark import Token
 
@@ -81,14 +82,13 @@ _SIGNS = {
 
 _NAME = r"[^\W\d]\w*(?:-\w+)*"
 _TOKEN = re.compile(
-    rf"""(?P<BLANK>(?:\s+|--[^\n]*)++)
-    |(?P<NUMBER>(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-    |(?P<LABEL>{_NAME}\s*+:)
-    |(?P<NAME>{_NAME})
+    rf"""(?:\s+|--[^\n]*)*+(?:
+    (?P<NAME>{_NAME})(?P<LABEL>\s*+:)?
+    |(?P<SIGN><=|>=|<>|!=|[=<>+\-*/(),;]|\.(?![0-9]))
     |(?P<STRING>"(?:[^"\n]+|"")*+"|'(?:[^'\n]+|'')*+')
-    |(?P<SIGN><=|>=|<>|!=|[=<>+\-*/(),.;])
+    |(?P<NUMBER>(?:[0-9][0-9_]*(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     |(?P<OPEN_STRING>["'][^\n]*)
-    |(?P<BAD_CHARACTER>.)""",
+    |(?P<BAD_CHARACTER>.))""",
     re.VERBOSE | re.DOTALL,
 )
 _UNIT = re.compile(r"[ \t]*([^\W\d_]+)(?![\w(])(?!-\w)")
@@ -107,16 +107,14 @@ def tokens_of(text: str) -> list[Token]:
     Problem
         If there are more than MAX_TOKENS.
     """
-    found: list[Token] = []
-    for token in _Lexer(text).tokens():
-        if len(found) == MAX_TOKENS:
-            raise Problem(f"more than {MAX_TOKENS:,} words and signs", span_of(token), "split the file")
-        found.append(token)
+    found = list(islice(_Lexer(text).tokens(), MAX_TOKENS + 1))
+    if len(found) > MAX_TOKENS:
+        raise Problem(f"more than {MAX_TOKENS:,} words and signs", span_of(found[-1]), "split the file")
     return found
 
 
 def span_of(token: Token) -> Span:
-    return Span(token.line or 0, token.column or 0, max(1, (token.end_pos or 0) - (token.start_pos or 0)))
+    return Span(token.line, token.column, token.end_pos - token.start_pos or 1)  # type: ignore[arg-type,operator]
 
 
 def _token(kind: str, value: str, start: int, line: int, column: int, end: int) -> Token:
@@ -127,11 +125,11 @@ def _token(kind: str, value: str, start: int, line: int, column: int, end: int) 
     return token
 
 
-def _word(kind: str, value: str) -> str:
-    """The kind of a name or label: it may be a word of the language."""
+def _word(value: str) -> str:
+    """The kind of a name: it may be a word of the language."""
     if len(value) > MAX_NAME:
         return LONG_NAME
-    return KEYWORDS.get(value.lower().replace("_", "-"), kind) if kind == "NAME" else kind
+    return KEYWORDS.get(value.lower().replace("_", "-"), "NAME")
 
 
 _CONTEXT = frozenset(("_VALUE", "ASSERT", "_LPAR", "_RPAR"))
@@ -146,35 +144,35 @@ class _Lexer:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.line = 1
-        self.line_start = 0
         self.previous = ""
         self.value_rule = False
         self.in_value: list[bool] = []
 
     def tokens(self) -> Iterator[Token]:
-        position, text, match = 0, self.text, _TOKEN.match
+        position, text, match, words = 0, self.text, _TOKEN.match, dict[str, str]()
+        line, line_start, line_end = 1, 0, _end_of_line(text, 0)
         while found := match(text, position):
-            kind, start, position = found.lastgroup or "", position, found.end()
-            if kind == "BLANK":
-                if "\n" in (blank := found[0]):
-                    self.line += blank.count("\n")
-                    self.line_start = start + blank.rindex("\n") + 1
-                continue
-            value = found[0]
-            if kind == "SIGN":
+            kind, position = found.lastgroup or "", found.end()
+            if kind == "LABEL":
+                start, value = found.start("NAME"), text[found.start("NAME") : position]
+                kind = "LABEL" if len(value) <= MAX_NAME else LONG_NAME
+            else:
+                value = found[kind]
+                start = position - len(value)
+            if kind == "NAME":
+                known = words.get(value)
+                kind = known or words.setdefault(value, _word(value))
+            elif kind == "SIGN":
                 kind = _SIGNS[value]
-            elif kind == "NAME" or kind == "LABEL":
-                kind = _word(kind, value)
             elif kind == "NUMBER" and (unit := self._unit(position)):
                 kind, position, value = "QUANTITY", unit, text[start:unit]
             if kind in _CONTEXT:
                 self._follow(kind)
             self.previous = kind
-            yield _token(kind, value, start, self.line, start - self.line_start + 1, position)
-            if (kind == "LABEL" or kind == LONG_NAME) and "\n" in value:
-                self.line += value.count("\n")
-                self.line_start = start + value.rindex("\n") + 1
+            while start > line_end:
+                line, line_start = line + 1, line_end + 1
+                line_end = _end_of_line(text, line_start)
+            yield _token(kind, value, start, line, start - line_start + 1, position)
 
     def _follow(self, kind: str) -> None:
         """Keep track of parentheses and of whose they are."""
@@ -199,3 +197,8 @@ class _Lexer:
         if directly and match[1] == "min" and _SETTING.match(self.text, match.end()):
             return None
         return match.end()
+
+
+def _end_of_line(text: str, position: int) -> int:
+    end = text.find("\n", position)
+    return end if end >= 0 else len(text)

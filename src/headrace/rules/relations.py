@@ -17,7 +17,7 @@ import numpy as np
 from headrace.model.graph import Bools, Floats, Graph, Ints
 from headrace.model.platform import Platform
 from headrace.model.usage import HOUR, prices
-from headrace.rules.attributes import LABEL, RELATIONS
+from headrace.rules.attributes import LABEL, SCHEDULED
 from headrace.rules.mean_costs import MeanTransfer, mean_run_seconds, mean_transfer, path_lengths
 from headrace.rules.task_names import TaskNames, name_without_number
 from headrace.rules.tree import RelationName, Type
@@ -55,6 +55,7 @@ class Relations:
         self.finish: Floats = np.zeros(n) if schedule is None else schedule.finish
         self.placed: Bools = self.host >= 0
         self._columns: dict[tuple[str, Type], Vector] = {}
+        self._every: dict[RelationName, Codes] = {}
         self.conditions: dict[int, Any] = {}
         """What `joins` knows of conditions whatever the schedule, by their identity."""
 
@@ -72,7 +73,7 @@ class Relations:
         other._columns = {key: column for key, column in self._columns.items() if key[0] not in SCHEDULED}
         shared = {name: self.__dict__[name] for name in _SHARED if name in self.__dict__}
         other.__dict__.update(shared)
-        other.conditions = self.conditions
+        other.conditions, other._every = self.conditions, self._every
         return other
 
     def length(self, relation: RelationName) -> int:
@@ -80,6 +81,12 @@ class Relations:
         if relation == "dep":
             return len(self._dep_item)
         return self.graph.n_tasks if relation == "task" else len(self.platform.hosts)
+
+    def every(self, relation: RelationName) -> Codes:
+        """The numbers of all rows."""
+        if relation not in self._every:
+            self._every[relation] = np.arange(self.length(relation))
+        return self._every[relation]
 
     def column(self, relation: RelationName, attribute: str, type: Type = Type.TEXT) -> Vector:
         """An attribute of every row; the type matters only for labels, which are texts or numbers as a rule needs."""
@@ -251,7 +258,6 @@ def _kinds(relations: Relations) -> Vector:
     return kinds[graph.kind]
 
 
-SCHEDULED = {a.name for attributes in RELATIONS.values() for a in attributes.values() if a.scheduled}
 _SHARED = ("task_names", "mean_run_seconds", "mean_transfer", "site_of_host", "_dep_item", "_dep_reader")
 
 _COLUMNS: dict[str, Callable[[Relations], Vector]] = {

@@ -48,6 +48,8 @@ class Scope:
     outer: Scope | None = None
     no_aggregates: str = "outside a select"
     """Where this place is, if aggregates cannot stand here; empty: they can."""
+    depth: int = 1
+    """Selects around it, and one."""
 
 
 TOP = Scope()
@@ -63,13 +65,10 @@ def resolve_rule(rule: Rule) -> Rule:
     """
     body = _body(rule.body)
     type = _value_type(body)
-    return replace(
-        rule,
-        body=body,
-        priority=None if rule.priority is None else _setting(rule.priority, Type.NUMBER, "priority"),
-        low=None if rule.low is None else _setting(rule.low, type, "min"),
-        high=None if rule.high is None else _setting(rule.high, type, "max"),
-    )
+    priority = None if rule.priority is None else _setting(rule.priority, Type.NUMBER, "priority")
+    low = None if rule.low is None else _setting(rule.low, type, "min")
+    high = None if rule.high is None else _setting(rule.high, type, "max")
+    return Rule(rule.name, rule.importance, rule.kind, body, priority, low, high, rule.at, rule.text)
 
 
 def _value_type(body: Body) -> Type:
@@ -125,7 +124,7 @@ def _condition(condition: Condition, scope: Scope) -> Condition:
             value = _expression(operand, scope)
             if value.type is not Type.TEXT:
                 raise Problem(f"like compares text, not {named(value.type)}", value.at)
-            return replace(condition, operand=value)
+            return Like(value, condition.pattern, condition.negated, condition.at)
         case IsUnknown(operand=operand):
             return replace(condition, operand=_expression(operand, scope))
 
@@ -152,6 +151,9 @@ def _in(condition: In, scope: Scope) -> In:
         return In(operand, options, condition.negated, condition.at)
     found: list[Expression] = []
     for option in condition.options:
+        if isinstance(option, Text) and operand.type is Type.TEXT:
+            found.append(option)
+            continue
         operand, value = fitted(operand, _expression(option, scope), option.at)
         found.append(value)
     return In(operand, tuple(found), condition.negated, condition.at)
@@ -201,7 +203,7 @@ def _aggregate(expression: Aggregate, scope: Scope) -> Aggregate:
         return expression
     operand = _expression(expression.operand, replace(scope, no_aggregates="within another aggregate"))
     if name == "count":
-        return replace(expression, operand=operand)
+        return Aggregate(name, operand, expression.distinct, expression.at)
     operand = require_number(operand, name)
     kept = name in ("min", "max")
     return replace(expression, operand=operand, type=operand.type if kept else plain(operand.type))
@@ -213,10 +215,7 @@ def _aggregate(expression: Aggregate, scope: Scope) -> Aggregate:
 def _column(column: Column, scope: Scope) -> Column:
     name = _attribute_name(column.attribute)
     source = _source_of(column, name, scope)
-    if name.startswith(LABEL):
-        return Column(source.alias, name, column.at, Type.TEXT)
-    attribute = RELATIONS[source.relation][name]
-    return Column(source.alias, name, column.at, attribute.type)
+    return Column(source.alias, name, column.at, _TYPES.get(name, Type.TEXT))
 
 
 def _attribute_name(written: str) -> str:
@@ -227,10 +226,13 @@ def _attribute_name(written: str) -> str:
     return name.lower()
 
 
+_RELATION_OF = {attribute: relation for relation, known in RELATIONS.items() for attribute in known}
+_TYPES = {attribute.name: attribute.type for known in RELATIONS.values() for attribute in known.values()}
+"""Of all attributes but labels, which are texts."""
+
+
 def _relation_of(attribute: str) -> RelationName | None:
-    if attribute.startswith(LABEL):
-        return "task"
-    return next((relation for relation, known in RELATIONS.items() if attribute in known), None)
+    return _RELATION_OF.get(attribute) or ("task" if attribute.startswith(LABEL) else None)
 
 
 def _source_of(column: Column, name: str, scope: Scope) -> Source:
@@ -238,6 +240,10 @@ def _source_of(column: Column, name: str, scope: Scope) -> Source:
     relation = _relation_of(name)
     if relation is None:
         raise _unknown_attribute(column, scope)
+    if len(scope.sources) == 1:  # as almost always
+        (only,) = scope.sources
+        if only.relation == relation and column.source in ("", only.alias):
+            return only
     hidden: set[str] = set()
     for level in _levels(scope):
         found = [
@@ -301,28 +307,30 @@ def _unknown_attribute(column: Column, scope: Scope) -> Problem:
 
 
 def _select(select: Select, outer: Scope) -> Select:
-    check_sources(select, len(list(_levels(outer))))
-    rows = Scope(select.sources, outer, "in where")
-    groups = replace(rows, no_aggregates="")
+    check_sources(select, outer.depth)
+    rows = Scope(select.sources, outer, "in where", outer.depth + 1)
+    groups = Scope(select.sources, outer, "", outer.depth + 1)
     where = None if select.where is None else _condition(select.where, rows)
-    keys = replace(rows, no_aggregates="in group by")
-    group_by = tuple(_expression(key, keys) for key in select.group_by)
+    group_by: tuple[Expression, ...] = ()
+    if select.group_by:
+        keys = replace(rows, no_aggregates="in group by")
+        group_by = tuple([_expression(key, keys) for key in select.group_by])
     if len(select.columns) != 1:
         found = f"{len(select.columns)} columns" if select.columns else "*"
         raise Problem(f"a select has one column, not {found}", select.at)
     column = _expression(select.columns[0], groups)
     having = None if select.having is None else _condition(select.having, groups)
-    order_by = tuple(replace(item, key=_expression(item.key, groups)) for item in select.order_by)
+    order_by = tuple([replace(item, key=_expression(item.key, groups)) for item in select.order_by])
     resolved = Select(
-        columns=(column,),
-        sources=select.sources,
-        where=where,
-        group_by=group_by,
-        having=having,
-        order_by=order_by,
-        distinct=select.distinct,
-        at=select.at,
-        type=column.type,
+        (column,),
+        select.sources,
+        where,
+        group_by,
+        having,
+        order_by,
+        select.distinct,
+        select.at,
+        column.type,
     )
     check_groups(resolved)
     check_order(resolved)

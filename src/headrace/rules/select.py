@@ -54,7 +54,7 @@ from headrace.rules.vectors import (
     disjunction,
     is_tolerant,
 )
-from headrace.rules.walk import has_aggregate, references
+from headrace.rules.walk import conjuncts, has_aggregate, references
 
 
 class Context(NamedTuple):
@@ -94,7 +94,10 @@ class Evaluator:
     def rows(self, select: Select, outer: Frame) -> Rows:
         """The rows of a select for each row of the frame around it."""
         grouped = is_grouped(select)
-        frame, owner = join(self, select, outer, ordered=bool(select.group_by) or not grouped)
+        ordered_rows = bool(select.group_by) or not grouped
+        frame, owner = join(
+            self, select.sources, conjuncts(select.where), outer, select.at, ordered=ordered_rows
+        )
         context = Context(frame)
         if grouped:
             context, owner = self._grouped(select, frame, owner, outer)

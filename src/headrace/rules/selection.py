@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headrace.model.units import plural
-from headrace.rules.attributes import RELATIONS
 from headrace.rules.frames import one_row
 from headrace.rules.joins import join
 from headrace.rules.relations import Relations
 from headrace.rules.select import Evaluator
-from headrace.rules.tree import And, Column, Importance, Kind, RelationName, Rule, RuleSet, Select
-from headrace.rules.walk import all_columns, conjuncts, top_selects
+from headrace.rules.tree import And, Importance, Kind, RelationName, Rule, RuleSet, Select
+from headrace.rules.walk import conjuncts, is_static, top_selects
 from headrace.rules.words import NOUN, show_expression
 
 if TYPE_CHECKING:
@@ -69,23 +68,16 @@ def _selection(rule: Rule, evaluator: Evaluator) -> Selection:
 
 def _without_schedule(select: Select) -> Select:
     """The select without the conditions that a schedule decides."""
-    kept = [part for part in conjuncts(select.where) if not any(_scheduled(c) for c in all_columns(part))]
+    kept = [part for part in conjuncts(select.where) if is_static(part)]
     if len(kept) == len(conjuncts(select.where)):
         return select
     return replace(select, where=And(tuple(kept), select.at) if kept else None)
 
 
-def _scheduled(column: Column) -> bool:
-    """Whether a column depends on the schedule."""
-    return any(
-        column.attribute in attributes and attributes[column.attribute].scheduled
-        for attributes in RELATIONS.values()
-    )
-
-
 def _counts(select: Select, evaluator: Evaluator) -> dict[RelationName, int]:
     """The number of different rows of each relation among the rows of a select, before groups are formed."""
-    frame, _ = join(evaluator, select, one_row(evaluator.relations))
+    where = conjuncts(select.where)
+    frame, _ = join(evaluator, select.sources, where, one_row(evaluator.relations), select.at)
     rows: dict[RelationName, list[np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
     for source in select.sources:
         rows.setdefault(source.relation, []).append(frame.rows[source.alias])  # type: ignore[arg-type]

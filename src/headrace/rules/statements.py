@@ -91,18 +91,8 @@ def rule_of(statement: Statement, name: str, at: Span, text: str) -> Rule:
         _refuse(given, ("priority", "opt-type") if value else ("priority", "min", "max"), statement.kind)
     body = _value_body(statement, given) if value else statement.body
     assert body is not None
-    settings = {key: given[key].value for key in ("priority", "min", "max") if key in given}
-    return Rule(
-        name=name,
-        importance=statement.importance,
-        kind=statement.kind,
-        body=body,
-        priority=settings.get("priority"),
-        low=settings.get("min"),
-        high=settings.get("max"),
-        at=at,
-        text=text,
-    )
+    priority, low, high = (given[key].value if key in given else None for key in ("priority", "min", "max"))
+    return Rule(name, statement.importance, statement.kind, body, priority, low, high, at, text)
 
 
 def _refuse(given: dict[str, Setting], names: tuple[str, ...], kind: Kind) -> None:
@@ -259,9 +249,10 @@ class Builder:
         return Unknown(span_of(token))
 
     def column(self, *names: Token) -> Column:
-        source = names[0].lower().replace("_", "-") if len(names) == 2 else ""
-        at = joined(span_of(names[0]), span_of(names[-1]))
-        return Column(source, str(names[-1]), at)
+        if len(names) == 1:
+            return Column("", names[0].value, span_of(names[0]))
+        source = names[0].lower().replace("_", "-")
+        return Column(source, names[1].value, joined(span_of(names[0]), span_of(names[1])))
 
     def absolute(self, word: Token, operand: Expression) -> Absolute:
         return Absolute(operand, joined(span_of(word), operand.at))
@@ -288,14 +279,14 @@ class Builder:
     ) -> Select:
         conditions = sources[1] + ([where] if where is not None else [])
         return Select(
-            columns=columns,
-            sources=sources[0],
-            where=_all(conditions),
-            group_by=group or (),
-            having=having,
-            order_by=order or (),
-            distinct=distinct is not None,
-            at=span_of(word),
+            columns,
+            sources[0],
+            _all(conditions),
+            group or (),
+            having,
+            order or (),
+            distinct is not None,
+            span_of(word),
         )
 
     def columns(self, *columns: Any) -> tuple[Expression, ...]:
@@ -312,12 +303,16 @@ class Builder:
 
     def sources(self, *parts: Source | Condition) -> tuple[tuple[Source, ...], list[Condition]]:
         """The sources, and the conditions of joins, which are conditions on the rows like those of `where`."""
-        sources = tuple(part for part in parts if isinstance(part, Source))
+        sources = tuple([part for part in parts if isinstance(part, Source)])
         return sources, [part for part in parts if not isinstance(part, Source)]
 
     def source(self, *names: Token) -> Source:
-        relation, alias = (name.lower().replace("_", "-") for name in (names[0], names[-1]))
-        return Source(cast(Any, relation), alias, joined(span_of(names[0]), span_of(names[-1])))
+        relation = alias = names[0].lower().replace("_", "-")
+        at = span_of(names[0])
+        if len(names) == 2:
+            alias = names[1].lower().replace("_", "-")
+            at = joined(at, span_of(names[1]))
+        return Source(cast(Any, relation), alias, at)
 
 
 def _statement(
@@ -349,7 +344,8 @@ def unquoted(token: str) -> str:
     >>> unquoted("'it''s'")
     "it's"
     """
-    return token[1:-1].replace(token[0] * 2, token[0])
+    inner, quote = token[1:-1], token[0]
+    return inner.replace(quote * 2, quote) if quote in inner else inner
 
 
 def _finite(value: float, token: Token) -> float:

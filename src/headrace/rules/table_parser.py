@@ -49,6 +49,7 @@ class TableParser:
             state: {_name(symbol): reductions.get(target, target) for symbol, (_, target) in row.items()}
             for state, row in table.states.items()
         }
+        self._after: dict[tuple[int, str, str], int] = {}
 
     def parse(self, tokens: Sequence[Token]) -> Any:
         """The value of a sentence. Time is linear in the number of tokens.
@@ -58,7 +59,7 @@ class TableParser:
         NotAccepted
             If the tokens are not a sentence of the grammar.
         """
-        rows, state = self._rows, self._start
+        rows, after, state = self._rows, self._after, self._start
         states: list[int] = [state]
         values: list[Any] = []
         for token in (*tokens, Token("$END", "")):
@@ -71,7 +72,8 @@ class TableParser:
                     values.append(build(children))
                 else:
                     states.pop()
-                state = rows[states[-1]][origin]
+                step = (states[-1], origin, kind)
+                state = after[step] if step in after else self._renamed(*step)
                 states.append(state)
                 if state == self._end:
                     return values[-1]
@@ -81,6 +83,17 @@ class TableParser:
             states.append(state)
             values.append(token)
         raise NotAccepted
+
+    def _renamed(self, below: int, symbol: str, kind: str) -> int:
+        """The state after a symbol on top of a state, with all renaming that a token of this kind asks for."""
+        state: int = self._rows[below][symbol]
+        while state != self._end:
+            action = self._rows[state].get(kind)
+            if action.__class__ is not tuple or action[2] is not None:
+                break
+            state = self._rows[below][action[0]]
+        self._after[below, symbol, kind] = state
+        return state
 
 
 def _name(symbol: str) -> str:

@@ -1,14 +1,23 @@
 """The typed tree of a rule file: what the parser returns, and what evaluation, search and compilers read.
 
-All nodes are frozen values. After `rules.types` has resolved names, every expression has a `type`, every `Column` names
-a relation's alias and a known attribute, and every quoted quantity compared with a time or a size is a `Number`.
+All nodes are values that nobody changes. After `rules.types` has resolved names, every expression has a `type`, every
+`Column` names a relation's alias and a known attribute, and every quoted quantity compared with a time or a size is a
+`Number`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, dataclass_transform
+
+_Node = TypeVar("_Node")
+
+
+@dataclass_transform(frozen_default=True)
+def _node(kind: type[_Node]) -> type[_Node]:
+    """A data class, frozen for type checkers only: really frozen ones take longer to make."""
+    return dataclass(slots=True, unsafe_hash=True)(kind)
 
 
 class Type(Enum):
@@ -26,12 +35,11 @@ class Type(Enum):
     TASKS = "task list"
     """An ordered list of task ids; it can only be compared with UNKNOWN."""
 
-    @property
-    def numeric(self) -> bool:
-        return self not in (Type.TEXT, Type.TASKS)
+    def __init__(self, meaning: str) -> None:
+        self.numeric = meaning not in ("text", "task list")
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Span:
     """A place in the text: line and column of its first character, from 1, and its length."""
 
@@ -46,33 +54,50 @@ AggregateName = Literal["min", "max", "sum", "avg", "count"]
 RelationName = Literal["task", "proc", "dep"]
 
 
+class Facts(NamedTuple):
+    """What a node consists of."""
+
+    columns: tuple[Column, ...]
+    """Every column in it, also in its selects, in order."""
+    scheduled: tuple[Column, ...]
+    """Those that depend on the schedule."""
+
+
+class Part:
+    """An expression or a condition."""
+
+    __slots__ = ("facts",)
+    facts: Facts
+    """Set by `walk.facts` when it is first asked for."""
+
+
 # Expressions.
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+@_node
+class Number(Part):
     value: float
     at: Span
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+@_node
+class Text(Part):
     value: str
     at: Span
     type: Type = Type.TEXT
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+@_node
+class Unknown(Part):
     """The value of an attribute that a partial schedule does not have yet."""
 
     at: Span
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+@_node
+class Column(Part):
     """An attribute of one source of the enclosing select, or of a select around it."""
 
     source: str
@@ -83,8 +108,8 @@ class Column:
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+@_node
+class Arithmetic(Part):
     op: Operator
     left: Expression
     right: Expression
@@ -92,22 +117,22 @@ class Arithmetic:
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
-class Negative:
+@_node
+class Negative(Part):
     operand: Expression
     at: Span
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
-class Absolute:
+@_node
+class Absolute(Part):
     operand: Expression
     at: Span
     type: Type = Type.NUMBER
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+@_node
+class Aggregate(Part):
     """An aggregate over the rows of the enclosing select, or of each of its groups. UNKNOWN values are left out.
 
     Over no known values, `count` is 0, `sum` is 0, and the others are UNKNOWN.
@@ -129,16 +154,16 @@ Expression: TypeAlias = (
 # Conditions. Their logic has three values: a comparison with UNKNOWN is UNKNOWN.
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+@_node
+class Compare(Part):
     op: Comparison
     left: Expression
     right: Expression
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
-class In:
+@_node
+class In(Part):
     """`x in (1, 2)` or `x in (select ...)`."""
 
     operand: Expression
@@ -147,8 +172,8 @@ class In:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+@_node
+class Between(Part):
     operand: Expression
     low: Expression
     high: Expression
@@ -156,8 +181,8 @@ class Between:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Like:
+@_node
+class Like(Part):
     """SQL's pattern match: % is any text, _ one character; upper and lower case differ."""
 
     operand: Expression
@@ -166,8 +191,8 @@ class Like:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
-class IsUnknown:
+@_node
+class IsUnknown(Part):
     """`x is unknown`, `x is null`, and `x = unknown`: never itself UNKNOWN."""
 
     operand: Expression
@@ -175,20 +200,20 @@ class IsUnknown:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
-class And:
+@_node
+class And(Part):
     parts: tuple[Condition, ...]
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Or:
+@_node
+class Or(Part):
     parts: tuple[Condition, ...]
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+@_node
+class Not(Part):
     part: Condition
     at: Span
 
@@ -196,21 +221,21 @@ class Not:
 Condition: TypeAlias = "Compare | In | Between | Like | IsUnknown | And | Or | Not"
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Source:
     relation: RelationName
     alias: str
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class OrderBy:
     key: Expression
     descending: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+@_node
+class Select(Part):
     """A query. As an expression it has one column; its value is that column, one value per row."""
 
     columns: tuple[Expression, ...]
@@ -244,7 +269,7 @@ def _has_aggregate(expression: Expression) -> bool:
 # Rules.
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Relationship:
     """A condition over top-level expressions, tested on the cross product of the rows of its selects.
 
@@ -256,7 +281,7 @@ class Relationship:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Ordering:
     """Every element of a sequence compared with every later one: `test` should hold between them."""
 
@@ -265,7 +290,7 @@ class Ordering:
     at: Span
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Value:
     """A number to minimise or maximise; as a requirement, a number that must lie between `min` and `max`."""
 
@@ -281,7 +306,7 @@ Importance = Literal["requirement", "preference"]
 Kind = Literal["relationship", "value", "ordering"]
 
 
-@dataclass(frozen=True, slots=True)
+@_node
 class Rule:
     """One `assert` of a rule file."""
 

@@ -29,9 +29,9 @@ _KNOWN = np.ones(1, np.bool_)
 _NOT_KNOWN = np.zeros(1, np.bool_)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(eq=False, slots=True)
 class Vector:
-    """One value for each row, or a single value for all rows."""
+    """One value for each row, or a single value for all rows. Nobody changes it; a frozen one takes longer to make."""
 
     values: Floats
     known: Bools
@@ -239,11 +239,16 @@ def codes(vector: Vector, length: int) -> Codes:
     return coded
 
 
-def dense(first: Codes, second: Codes) -> Codes:
-    """One whole number for each pair, in the pairs' lexicographic order; small enough to be combined again."""
+def paired(first: Codes, second: Codes) -> Codes:
+    """One whole number for each pair, in the pairs' lexicographic order."""
     if not first.any():
-        first = np.zeros(1, np.int64)
-    pairs = first.astype(np.int64) * (int(second.max(initial=0)) + 1) + second
-    _, inverse = np.unique(pairs, return_inverse=True)
+        return second
+    pairs: Codes = first.astype(np.int64) * (int(second.max(initial=0)) + 1) + second
+    return pairs
+
+
+def dense(first: Codes, second: Codes) -> Codes:
+    """Like `paired`, small enough to be combined again."""
+    _, inverse = np.unique(paired(first, second), return_inverse=True)
     coded: Codes = inverse.reshape(-1)
     return coded

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
+from headrace.rules.attributes import SCHEDULED
 from headrace.rules.tree import (
     Absolute,
     Aggregate,
@@ -16,6 +17,7 @@ from headrace.rules.tree import (
     Compare,
     Condition,
     Expression,
+    Facts,
     In,
     IsUnknown,
     Like,
@@ -81,32 +83,35 @@ def sources_of(node: Node) -> set[str]:
     return {source for source, _ in references(node)}
 
 
+def facts(node: Node) -> Facts:
+    """What a node consists of; found out once."""
+    known: Facts | None = getattr(node, "facts", None)
+    if known is not None:
+        return known
+    columns: list[Column] = []
+    scheduled: list[Column] = []
+    for child in (node,) if isinstance(node, Column) else children(node):
+        if isinstance(child, Column):
+            columns.append(child)
+            if child.attribute in SCHEDULED:
+                scheduled.append(child)
+        elif type(child) in _CHILDREN:
+            inner = facts(child)
+            columns += inner.columns
+            scheduled += inner.scheduled
+    found = Facts(tuple(columns), tuple(scheduled))
+    node.facts = found
+    return found
+
+
 def all_columns(node: Node) -> tuple[Column, ...]:
     """Every column in the node, also in its selects, in order."""
-    if isinstance(node, Column):
-        return (node,)
-    known = _columns.get(id(node))
-    if known is not None:
-        return known[1]
-    found: list[Column] = []
-    pending: list[Node] = [node]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Column):
-            found.append(part)
-        elif type(part) in _CHILDREN:
-            pending += _CHILDREN[type(part)](part)[::-1]
-    if len(_columns) >= MOST_KNOWN:
-        _columns.clear()
-    columns = tuple(found)
-    _columns[id(node)] = node, columns
-    return columns
+    return facts(node).columns
 
 
-MOST_KNOWN = 5_000
-_columns: dict[int, tuple[Node, tuple[Column, ...]]] = {}
-"""The columns of nodes that were asked for lately, by the node's identity; the node is kept alive, so that no other has
-it. Compilers ask for those of the same node many times."""
+def is_static(node: Node) -> bool:
+    """Whether its value is known before planning."""
+    return not facts(node).scheduled
 
 
 def has_aggregate(node: Node) -> bool:

@@ -115,11 +115,12 @@ def test_equals_the_reference(planner: Callable[[], Planner], rule: reference.Ru
         require_same(planner(), problem, reference.run(problem, rule))
 
 
+@pytest.mark.parametrize("small", [16, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("planner", "rule"), EXACT)
 def test_equals_the_reference_on_clusters_behind_uplinks(
-    planner: Callable[[], Planner], rule: reference.Rule
+    planner: Callable[[], Planner], rule: reference.Rule, small: int
 ) -> None:
-    for problem in [*grids(60), *grids(8, tasks=40)]:
+    for problem in [*grids(small), *grids(small // 8, tasks=40)]:
         require_same(planner(), problem, reference.run(problem, rule))
 
 
