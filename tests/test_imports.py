@@ -36,10 +36,6 @@ ORDER = (
     "testing",
 )
 DOWN_INSIDE_FUNCTIONS = {
-    ("model/platform.py", "Platform.read"),
-    ("model/platform.py", "Platform.probe"),
-    ("model/plan.py", "Plan.gantt"),
-    ("simulator/events/run.py", "SimulatedRun.gantt"),
     ("model/pipeline.py", "Pipeline.read"),
     ("model/deployment.py", "Deployment.plot"),
 }

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headrace import rules as rules
+    from headrace.api import check as check
     from headrace.api import plan as plan
     from headrace.api import replay as replay
     from headrace.api import simulate as simulate
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from headrace.deploying import deploy as deploy
     from headrace.execution import run as run
     from headrace.experiment_results import results as results
-    from headrace.model.check import check as check
     from headrace.model.deployment import Deployment as Deployment
     from headrace.model.errors import HeadraceError as HeadraceError
     from headrace.model.pipeline import FilterProfile as FilterProfile
@@ -67,7 +67,7 @@ _HOME = {
     "ReplanPolicy": "headrace.core.replan_policy",
     "SimulationConfig": "headrace.simulator.events.config",
     "ExecutionPolicy": "headrace.core.execution_policy",
-    "check": "headrace.model.check",
+    "check": "headrace.api",
     "Deployment": "headrace.model.deployment",
     "HeadraceError": "headrace.model.errors",
     "FilterProfile": "headrace.model.pipeline",

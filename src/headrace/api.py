@@ -1,19 +1,22 @@
-"""Public functions on programs: plan, simulate and replay."""
+"""Public functions on programs: plan, simulate, replay and check."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.core.scheduler import Planner, Problem, Scheduler
+from headrace.given import as_grid, as_platform, as_program
+from headrace.model import check as model_check
 from headrace.model.bound import Effort
-from headrace.model.check import check, require_valid
+from headrace.model.check import Violation, require_valid
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
-from headrace.planners.registry import DEFAULT, make
+from headrace.planners.registry import DEFAULT, make, registered_name
 
 if TYPE_CHECKING:
     from headrace.model.behaviour import GridScript
@@ -28,8 +31,8 @@ _UNPLANNED = ("storage", "result", "release", "deadline", "cores", "more")
 
 
 def plan(
-    program: Program | Graph,
-    platform: Platform,
+    program: Program | Graph | str | Path,
+    platform: Platform | str | Path,
     scheduler: str | Planner | Scheduler = DEFAULT,
     *,
     rules: Rules | None = None,
@@ -41,6 +44,8 @@ def plan(
 
     Parameters
     ----------
+    program, platform
+        Objects, or the names of files, as for `headrace plan`. `file.py:name` is executed.
     scheduler
         A name listed by `headrace schedulers`, `file.py:Class`, or an object. For an online scheduler, the plan
         is the schedule it produces on this platform when nothing changes.
@@ -71,6 +76,7 @@ def plan(
     from headrace.online.adapter import is_scheduler, make_scheduler
     from headrace.planners.timed import plan_with_bound
 
+    program, platform = as_program(program), as_platform(platform)
     graph = program.graph if isinstance(program, Program) else program
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
     problem = Problem(graph, platform, seed=seed, rules=_given(rules))
@@ -107,24 +113,25 @@ def _what_it_does(problem: Problem, scheduler: Scheduler, effort: Effort) -> Pla
 
 
 def _require_plan(graph: Graph, platform: Platform, made: Plan, name: str) -> None:
-    broken = check(graph, platform, made, limit=3)
+    broken = model_check.check(graph, platform, made, limit=3)
     if broken and all(violation.rule in _UNPLANNED for violation in broken):
         storage = broken[0].rule == "storage"
+        other = "coschedule with more time" if name == DEFAULT else "coschedule"
         kept = "fits the storage" if storage else f"satisfies the rule {broken[0].rule!r}"
         raise NoPlan(
             f"{name} found no plan that {kept}: {broken[0].message}",
             where=platform.name,
-            hint="give the site more storage, or try another scheduler"
+            hint=f"give the site more storage, or use the scheduler {other}"
             if storage
-            else "use the scheduler coschedule",
+            else f"use the scheduler {other}, or relax the requirement",
         )
     if broken:
         require_valid(graph, platform, made)
 
 
 def simulate(
-    program: Program | Graph,
-    grid: Platform | GridScript,
+    program: Program | Graph | str | Path,
+    grid: Platform | GridScript | str | Path,
     scheduler: str | Planner | Scheduler = DEFAULT,
     config: SimulationConfig | None = None,
     *,
@@ -139,8 +146,10 @@ def simulate(
 
     Parameters
     ----------
+    program
+        As for `plan`.
     grid
-        A platform, or a grid description with scripted changes to its hosts and links.
+        A platform, or a grid description with scripted changes to its hosts and links; also the name of its file.
     scheduler
         A name listed by `headrace schedulers`, `file.py:Class`, or an object with `plan` or `react`.
     config
@@ -159,7 +168,36 @@ def simulate(
     """
     from headrace.simulator.events.simulate import simulate_program
 
-    return simulate_program(program, grid, scheduler, config, rules=_given(rules), seed=seed, **options)
+    if isinstance(scheduler, str):
+        scheduler = registered_name(scheduler)
+    given = as_program(program), as_grid(grid)
+    return simulate_program(*given, scheduler, config, rules=_given(rules), seed=seed, **options)
+
+
+def check(
+    program: Program | Graph | str | Path,
+    platform: Platform | str | Path,
+    plan: Plan | str | Path,
+    *,
+    limit: int = 1000,
+) -> list[Violation]:
+    """What is wrong with a plan for a program on a platform; files may be named instead of objects.
+
+    At most `limit` violations are reported. The check shares no code with planners and simulators.
+
+    >>> import headrace as hr
+    >>> program = hr.Program()
+    >>> done = program.task(None, work=1.0)
+    >>> lab = hr.Platform.pairwise([2.0, 1.0], bandwidth="1 MB/s")
+    >>> hr.check(program, lab, hr.plan(program, lab))
+    []
+    """
+    asked, place = as_program(program), as_platform(platform)
+    if isinstance(plan, str | Path):
+        from headrace.formats.plan_json import read_plan
+
+        plan = read_plan(plan, asked.graph if isinstance(asked, Program) else asked, place)
+    return model_check.check(asked, place, plan, limit=limit)
 
 
 def replay(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
+from headrace import __version__
+from headrace.commands import console
+from headrace.commands.config_file import defaults_from, find_config
 from headrace.commands.dataclass_options import expand_dataclasses
+from headrace.commands.general_options import (
+    GroupedCommand,
+    QuietOption,
+    VerboseOption,
+    with_general_options,
+)
 from headrace.model.errors import HeadraceError
 
 INTERRUPTED = 130
@@ -18,7 +29,7 @@ COMMANDS = {
     "schedulers": "List the available schedulers and their sources.",
     "plan": "Plan where and when each task of a program runs.",
     "simulate": "Run a program in virtual time, on a grid that may change.",
-    "check": "Check programs, platforms, plans, pipelines, deployments, rules.",
+    "check": "Check programs, platforms, plans, pipelines and rules.",
     "compare": "Compare schedulers over programs and platforms.",
     "convert": "Convert files between formats; export plans.",
     "demo": "Run a real program with and without a plan, and compare.",
@@ -45,24 +56,48 @@ COMMANDS = {
 """Each command and its help. A command is the function of its name in `headrace.commands.<name>`."""
 
 
+NAME = "headrace"
+COMPLETING = f"_{NAME.upper()}_COMPLETE"
+"""The variable that a shell sets when it asks what could come next."""
+
+
 def assemble(*loaded: str) -> typer.Typer:
     """The application. Only the commands named are loaded; the others appear in the list and in suggestions."""
     app = typer.Typer(
-        name="headrace",
+        name=NAME,
         help="Plan, simulate and run dataflow programs on heterogeneous machines.",
-        no_args_is_help=True,
-        add_completion=False,
+        epilog="Defaults of options are read from headrace.toml or [tool.headrace] of pyproject.toml.",
+        add_completion=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
     )
+    app.callback()(_root)
     for name, line in COMMANDS.items():
-        app.command(name, help=line)(load_command(name) if name in loaded else _not_loaded)
+        chosen = load_command(name) if name in loaded else _not_loaded
+        app.command(name, help=line, cls=GroupedCommand)(chosen)
     return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"{NAME} {__version__}")
+        raise typer.Exit()
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> None:
+    console.set_level(quiet=quiet, verbose=verbose)
 
 
 def load_command(name: str) -> Callable[..., None]:
     """The function of a command, with a parameter for each of its options."""
-    return expand_dataclasses(getattr(import_module(f"headrace.commands.{name}"), name))
+    function = getattr(import_module(f"headrace.commands.{name}"), name)
+    return with_general_options(expand_dataclasses(function))
 
 
 def _not_loaded() -> None:
@@ -71,8 +106,44 @@ def _not_loaded() -> None:
 
 def run_command(args: Sequence[str]) -> int:
     """Run a command in this process; returns its exit code and raises its errors."""
-    chosen = [word for word in args if not word.startswith("-")][:1]
-    return assemble(*chosen)(list(args), standalone_mode=False) or 0
+    words, chosen = _chosen(args)
+    command: Any = typer.main.get_command(assemble(*chosen))
+    defaults = {} if COMPLETING in os.environ else _defaults(command, chosen)
+    console.set_level()
+    return command.main(words, prog_name=NAME, standalone_mode=False, default_map=defaults) or 0
+
+
+def _chosen(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words of the command line, and the commands to load; names of commands may be in capitals.
+
+    >>> _chosen(["-q", "Plan", "a.json"]), _chosen([])
+    ((['-q', 'plan', 'a.json'], ['plan']), (['--help'], []))
+    """
+    if COMPLETING in os.environ:
+        typed = f"{os.environ.get('COMP_WORDS', '')} {os.environ.get('_TYPER_COMPLETE_ARGS', '')}".split()
+        return list(args), [word for word in typed if word in COMMANDS]
+    words = list(args) or ["--help"]
+    for place, word in enumerate(words):
+        if not word.startswith("-"):
+            words[place] = word.lower() if word.lower() in COMMANDS else word
+            return words, [words[place]]
+    return words, []
+
+
+def _defaults(app: Any, chosen: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Defaults of the chosen command that are set in a file."""
+    where, settings = find_config()
+    if not settings or not chosen or chosen[0] not in COMMANDS:
+        return {}
+    name = chosen[0]
+    options = {
+        text.removeprefix("--"): option
+        for option in app.commands[name].params
+        if option.param_type_name == "option"
+        for text in option.opts
+        if text.startswith("--")
+    }
+    return {name: defaults_from(settings, where, name, options, COMMANDS)}
 
 
 def main() -> None:
@@ -83,7 +154,7 @@ def main() -> None:
             raise KeyboardInterrupt
         sys.exit(code)
     except HeadraceError as error:
-        typer.echo(f"error: {error}", err=True)
+        _print_error(str(error))
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
         typer.echo("interrupted", err=True)
@@ -92,11 +163,26 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(0)
     except Exception as error:
-        usage = getattr(error, "format_message", None)
-        if usage is None:
+        if not hasattr(error, "format_message"):
             raise
-        typer.echo(f"error: {usage()} (try: headrace --help)", err=True)
+        _print_error(usage_message(error))
         sys.exit(2)
+
+
+def usage_message(error: Any) -> str:
+    """What is wrong with the command line, after the command that it is about."""
+    text = str(error.format_message()).strip().removesuffix(".")
+    context = getattr(error, "ctx", None)
+    path = NAME if context is None else context.command_path
+    return f"{path}: {text[:1].lower()}{text[1:]} (try: {path} --help)"
+
+
+def _print_error(text: str) -> None:
+    if console.is_verbose():
+        import traceback
+
+        typer.echo(traceback.format_exc(), err=True, nl=False)
+    typer.echo(f"error: {text}", err=True)
 
 
 if __name__ == "__main__":

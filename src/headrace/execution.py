@@ -7,13 +7,14 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
 from headrace.core.scheduler import Planner, Problem, Scheduler
+from headrace.given import as_program
 from headrace.model.check import require_valid
 from headrace.model.constraints import Constraints
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
@@ -22,6 +23,7 @@ from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
+from headrace.model.units import plural, show_time
 from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler, obeying
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from headrace.record import Record, RunRecord
     from headrace.record.launch import ProgramSource
     from headrace.record.result_files import ResultFiles
+    from headrace.report.picture import Picture
     from headrace.rules.given import Rules
     from headrace.rules.tree import RuleSet
     from headrace.runtime.cluster import Cluster
@@ -108,6 +111,31 @@ class Run:
     def results(self) -> dict[str, Any]:
         return self.outcome.results
 
+    def gantt(self, path: str | Path | None = None) -> Picture:
+        """The run as a Gantt chart, with the plan behind it; written to an SVG file if a path is given."""
+        from headrace.report.picture import draw_run
+
+        events = self.outcome.events
+        return draw_run(self.plan, events, self.platform, path, graph=self.graph, bound=self.bound)
+
+    def to_pandas(self, what: Literal["tasks", "transfers"] = "tasks") -> Any:
+        """The executions or transfers as a `pandas.DataFrame`; times in seconds, sizes in bytes."""
+        from headrace.report.frames import events_frame
+
+        return events_frame(self.outcome.events, self.graph, what)
+
+    def __repr__(self) -> str:
+        state = "complete" if self.failure is None else "failed"
+        return (
+            f"<Run {self.id} of {self.graph.name!r} on {self.platform.name!r} by {self.scheduler}: {state}, "
+            f"{plural(self.graph.n_tasks, 'task')}, makespan {show_time(self.makespan)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from headrace.report.notebook import run_html
+
+        return run_html(self)
+
     @property
     def failure(self) -> TaskFailed | None:
         """Why the run is not complete, as an exception that can be raised; None if it is."""
@@ -119,7 +147,7 @@ class Run:
 
 
 def run(
-    program: Program,
+    program: Program | str | Path,
     on: str | Cluster = "local",
     scheduler: str | Planner | Scheduler = DEFAULT,
     *,
@@ -147,6 +175,8 @@ def run(
 
     Parameters
     ----------
+    program
+        A program, or the name of its file, such as `file.py:name`, which is executed.
     on
         `local`, `tls://host:port`, `tcp://127.0.0.1:port`, or an open `Cluster`, which stays open.
     scheduler
@@ -197,9 +227,12 @@ def run(
     {'y': 21}
     """
     from headrace.record import Record
-    from headrace.record.launch import Launch
+    from headrace.record.launch import Launch, ProgramSource
     from headrace.record.reuse import note_program
 
+    if not isinstance(program, Program):
+        source = source or (ProgramSource(str(program)) if isinstance(program, str | Path) else None)
+        program = _loaded(program)
     request = run_request(
         on=on,
         scheduler=scheduler,
@@ -223,6 +256,15 @@ def run(
             return entry
 
         return carry_out(program, request, book, begin, Listeners(observe, planned, say))
+
+
+def _loaded(given: Any) -> Program:
+    found = as_program(given)
+    if isinstance(found, Graph):
+        raise UsageError(
+            "a Graph has only figures, and nothing to execute", hint="give the Program that it was made from"
+        )
+    return found
 
 
 @dataclass(frozen=True)

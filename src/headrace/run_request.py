@@ -13,7 +13,7 @@ from headrace.core.scheduler import Planner, Scheduler
 from headrace.model.errors import UsageError
 from headrace.model.platform import Platform
 from headrace.online.adapter import accepted_policy, make_scheduler
-from headrace.planners.registry import DEFAULT
+from headrace.planners.registry import DEFAULT, registered_name
 from headrace.runtime.run_policy import RunPolicy
 
 if TYPE_CHECKING:
@@ -67,6 +67,9 @@ class RunRequest:
 
 def run_request(*, rules: Rules | None = None, **given: Any) -> RunRequest:
     """Parameters of `run`, with rules read."""
+    scheduler = given.get("scheduler")
+    if isinstance(scheduler, str):
+        given["scheduler"] = registered_name(scheduler)
     return RunRequest(rules=_rules(rules), **given)
 
 

@@ -107,7 +107,9 @@ def test_convert_to_what_other_tools_read(folder: Path) -> None:
 
 def test_wrong_usage_teaches(folder: Path) -> None:
     for args, part in (
-        (["plan"], "Missing argument"),
+        (["plan"], "headrace plan: missing argument 'PROGRAM'"),
+        (["simulate", "--bogus"], "headrace simulate: no such option: --bogus"),
+        (["simulate", "sra.json.gz", "--runs", "some"], "headrace simulate: --runs is 'some'"),
         (["plan", "sra.json.gz", "--on", "lab.toml", "-s", "hefd"], "'heft'"),
         (["plan", "sra.json.gz", "--on", "nowhere.toml"], "nowhere.toml"),
         (["convert", "sra.json.gz", "x.png"], "selects no format"),

@@ -120,7 +120,7 @@ def test_naming_every_default_changes_nothing() -> None:
 def test_a_wrong_value_is_a_usage_error_of_ours(given: tuple[str, str], said: str) -> None:
     with pytest.raises(UsageError) as found:
         call("p", *given)
-    assert str(found.value) == said
+    assert str(found.value) == f"headrace command: {said}"
 
 
 def test_help_shows_defaults_and_choices() -> None:

@@ -21,8 +21,8 @@ from headrace.model.program import Program
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _DOT = re.compile(
     rf"digraph {_QUOTED} {{\n  node \[shape=box\];\n"
-    rf"(?P<nodes>(?:  t\d+ \[label={_QUOTED}, tooltip={_QUOTED}\];\n)*)"
-    rf"(?P<edges>(?:  t\d+ -> t\d+(?: \[label={_QUOTED}\])?;\n)*)}}\n"
+    rf"(?P<nodes>(?:  t\d+ \[(?:\w+=(?:{_QUOTED}|[-+.\w]+)(?:, )?)+\];\n)*)"
+    rf"(?P<edges>(?:  t\d+ -> t\d+(?: \[(?:\w+=(?:{_QUOTED}|[-+.\w]+)(?:, )?)+\])?;\n)*)}}\n"
 )
 
 
@@ -39,10 +39,10 @@ def test_dot(tmp_path: Path) -> None:
     assert (tmp_path / "d.dot").read_text().splitlines() == [
         'digraph "d \\"<&>" {',
         "  node [shape=box];",
-        '  t0 [label="a \\"<&>\\\\", tooltip="1.5 s"];',
-        '  t1 [label="b\\n", tooltip="2 s"];',
-        '  t2 [label="c", tooltip="3 s"];',
-        '  t0 -> t1 [label="12 B"];',
+        '  t0 [label="a \\"<&>\\\\", tooltip="1.5 s", name="a \\"<&>\\\\", work=1.5, kind="k&"];',
+        '  t1 [label="b\\n", tooltip="2 s", name="b\\n", work=2.0, kind=""];',
+        '  t2 [label="c", tooltip="3 s", name="c", work=3.0, kind=""];',
+        '  t0 -> t1 [label="12 B", bytes=12.0, data="x\\ny <&>", sizes="5.0\\n7.0"];',
         "  t0 -> t2;",
         "}",
     ]
@@ -62,11 +62,14 @@ def test_dot_is_well_formed_whatever_the_names(
 
 
 def check_graph(graph: nx.DiGraph, program: Program, join: bool) -> None:
-    assert dict(graph.nodes(data=True)) == {
-        t.name: {"work": t.work, "kind": t.kind} for t in program.tasks.values()
-    }
+    nodes = {name: {key: values[key] for key in ("work", "kind")} for name, values in graph.nodes(data=True)}
+    assert nodes == {t.name: {"work": t.work, "kind": t.kind} for t in program.tasks.values()}
     assert {(a, b): d for a, b, d in graph.edges(data=True)} == {
-        (e.source, e.target): {"bytes": e.bytes, "data": "\n".join(e.data) if join else list(e.data)}
+        (e.source, e.target): {
+            "bytes": e.bytes,
+            "data": "\n".join(e.data) if join else list(e.data),
+            "sizes": "\n".join(map(repr, e.sizes)) if join else list(e.sizes),
+        }
         for e in task_edges(program)
     }
 
@@ -76,7 +79,11 @@ def test_graphml_escapes(tmp_path: Path) -> None:
     graph = nx.read_graphml(tmp_path / "d.graphml")
     assert list(graph.nodes) == ['a "<&>\\', "b\n", "c"]
     assert graph.nodes['a "<&>\\']["kind"] == "k&\r"
-    assert graph.edges['a "<&>\\', "b\n"] == {"bytes": 12.0, "data": "x\ny <&>"}
+    assert graph.edges['a "<&>\\', "b\n"] == {
+        "bytes": 12.0,
+        "data": "x\ny <&>",
+        "sizes": "5.0\n7.0",
+    }
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)

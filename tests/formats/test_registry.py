@@ -93,8 +93,8 @@ def test_a_format_that_is_registered_is_read_checked_and_converted(
     (tmp_path / "a.txt").write_text("LINES\ntask\ntask\n")
     assert len(load_program(tmp_path / "a.txt").tasks) == 2
     assert "2 tasks" in check_files([str(tmp_path / "a.txt")])[0]["summary"]
-    assert convert_file(str(tmp_path / "a.txt"), tmp_path / "b.json") == "wfformat"
-    assert convert_file(str(tmp_path / "b.json"), tmp_path / "c.lines") == "lines"
+    assert convert_file(str(tmp_path / "a.txt"), tmp_path / "b.json").format == "wfformat"
+    assert convert_file(str(tmp_path / "b.json"), tmp_path / "c.lines").format == "lines"
     assert detect(tmp_path / "c.lines") is LINES
     with pytest.raises(UsageError, match="already a format 'lines'"):
         registry.register(LINES)

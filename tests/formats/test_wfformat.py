@@ -156,3 +156,20 @@ def test_a_name_that_is_not_text_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(BadFile, match="half"):
         write_program(program, tmp_path / "x.json")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+def test_the_first_versions_have_jobs_instead_of_tasks(version: str, tmp_path: Path) -> None:
+    document = json.loads((HERE / "diamond-1.3.json").read_text())
+    document["schemaVersion"] = version
+    jobs = document["workflow"].pop("tasks")
+    for job in jobs:  # the first versions have neither ids nor categories, and name parents by name
+        job["parents"] = [{"ID0000001": "split_ID0000001"}.get(name, name) for name in job["parents"]]
+        for key in ("id", "category", "command") if version != "1.2" else ():
+            job.pop(key, None)
+    document["workflow"]["jobs"] = jobs
+    (tmp_path / "old.json").write_text(json.dumps(document))
+    old, known = read_program(tmp_path / "old.json"), read_program(HERE / "diamond-1.3.json")
+    assert [(t.name, t.work, t.inputs, t.outputs, t.after) for t in old.tasks.values()] == [
+        (t.name, t.work, t.inputs, t.outputs, t.after) for t in known.tasks.values()
+    ]

@@ -11,7 +11,7 @@ import pytest
 from headrace.model.events import DataMoved, HostJoined, HostLeft, Started, TaskErred, TaskFinished
 from headrace.model.platform import Host, Platform, Site
 from headrace.report.chart import AWAY, FAILED, TRANSFER
-from headrace.report.gantt import Bar, Chart, Lane, Mark, chart_svg, plan_chart, run_chart, write_gantt
+from headrace.report.gantt import Bar, Chart, Lane, Mark, chart_svg, plan_chart, run_chart
 from headrace.report.text import text_width
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -201,7 +201,7 @@ def test_nothing_to_draw_is_still_a_picture(make_plan):
 
 def test_the_same_plan_gives_the_same_file(make_plan, tmp_path):
     for name in ("a.svg", "b.svg"):
-        write_gantt(make_plan(moves=5), tmp_path / name)
+        make_plan(moves=5).gantt(tmp_path / name)
     first = (tmp_path / "a.svg").read_bytes()
     assert first == (tmp_path / "b.svg").read_bytes()
     assert re.match(rb'<svg xmlns="http://www.w3.org/2000/svg" width="1100"', first)

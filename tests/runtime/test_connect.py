@@ -182,8 +182,20 @@ def test_foreign_certificates_are_refused(tls: tuple[str, Path], tmp_path: Path)
 
 
 def test_plain_tcp_does_not_reach_a_tls_scheduler(tls: tuple[str, Path]) -> None:
-    with pytest.raises(UsageError, match="cannot connect"):
+    with pytest.raises(UsageError, match=r"uses TLS, and the address says tcp.*use tls://127.0.0.1"):
         connect(tls[0].replace("tls://", "tcp://"), timeout=3)
+
+
+def test_tls_does_not_reach_a_plain_scheduler(tmp_path: Path) -> None:
+    contact, ours = tmp_path / "scheduler.json", write_certificate(tmp_path / "ours")
+    process = start("dask_scheduler", "--host", "127.0.0.1", "--port", 0, "--scheduler-file", contact)
+    try:
+        address = scheduler_address(contact).replace("tcp://", "tls://")
+        with pytest.raises(UsageError, match="does not use TLS, and the address says tls"):
+            connect(address, ca=ours / "cert.pem", cert=ours / "cert.pem", key=ours / "key.pem", timeout=3)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 @pytest.mark.parametrize(

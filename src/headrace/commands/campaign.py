@@ -12,6 +12,7 @@ import typer
 from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
 from headrace.commands.options import JsonOption, PlotOption
 from headrace.model.units import show_size, show_time
+from headrace.report.table_files import require_table, write_table
 
 if TYPE_CHECKING:
     from headrace.experiment.campaign import Done
@@ -25,13 +26,21 @@ def campaign(
         int | None, typer.Option(min=1, help="Number of processes.", show_default="one per core")
     ] = None,
     plot: PlotOption = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write a row for each run as .csv or .parquet."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run the campaign and print a row for each group of runs that differ only in the seed."""
-    require_outputs(plot)
+    require_outputs(plot, output)
+    if output is not None:
+        require_table(output)
     with computing(f"running {file}", 60) as say:
         read, done = run_campaign_file(file, workers, plot, say)
-    with results_beside(plot):
+    if output is not None:
+        write_table(output, *run_table(read, done))
+    with results_beside(plot, output):
         if as_json:
             print_json(to_json(read, done))
             return
@@ -138,6 +147,13 @@ def to_json(campaign: CampaignFile, done: Sequence[Done]) -> dict[str, Any]:
             for s in summaries(done)
         ],
     }
+
+
+def run_table(campaign: CampaignFile, done: Sequence[Done]) -> tuple[list[str], list[list[Any]]]:
+    """A row for each run; columns that a run has no value for are empty."""
+    rows = to_json(campaign, done)["runs"]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return columns, [[row.get(name) for name in columns] for row in rows]
 
 
 def _facts(one: Done) -> dict[str, Any]:

@@ -9,8 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from headrace.commands.compare_simulated import SimulatedComparison, compare_simulated, show_simulated
 from headrace.commands.console import computing, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
+from headrace.commands.names import scheduler_name
 from headrace.commands.options import JsonOption, PlotOption, names_in, read_rule_file
 from headrace.experiment.compare import Row, geometric_means
 from headrace.experiment.compare import compare as compare_schedulers
@@ -47,12 +49,19 @@ def compare(
         list[str], typer.Option("--on", metavar="PLATFORM", help="Platform file; repeat for more platforms.")
     ],
     options: CompareOptions,
+    simulated: SimulatedComparison,
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print makespan / bound and planning time of each scheduler on each program and platform."""
     require_outputs(plot)
-    names = names_in(options.schedulers)
+    names = scheduler_list(options.schedulers)
+    simulated.require_fitting(names, planning=plot is not None or options.rules is not None)
+    if simulated.simulate:
+        with computing("comparing", 60) as say:
+            compared = compare_simulated(programs, on, names, simulated, options.seed, say)
+        show_simulated(compared, names, simulated, as_json)
+        return
     with computing("comparing") as say:
         rows = compare_files(programs, on, options, say)
     if plot is not None:
@@ -74,7 +83,7 @@ def compare_files(
     tell: Callable[[str], None],
 ) -> list[Row]:
     """Read the files and plan what is not in the cache."""
-    schedulers = names_in(asked.schedulers)
+    schedulers = scheduler_list(asked.schedulers)
     options = {"best": {"time": asked.time}} if "best" in schedulers else {}
     if asked.time != CompareOptions().time and not options:
         raise UsageError("--time has no effect without `best`", hint="add best to --schedulers")
@@ -92,6 +101,14 @@ def compare_files(
             bound=asked.bound,
             tell=tell,
         )
+
+
+def scheduler_list(text: str) -> list[str]:
+    """
+    >>> scheduler_list("HEFT, auto")
+    ['heft', 'auto']
+    """
+    return [scheduler_name(name) for name in names_in(text)]
 
 
 def table(rows: Sequence[Row], schedulers: Sequence[str]) -> tuple[list[str], list[list[str]]]:

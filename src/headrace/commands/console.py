@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import replace
@@ -13,8 +14,38 @@ from typing import Any
 import typer
 
 from headrace.model.errors import UsageError
+from headrace.model.units import show_time
 
 Say = Callable[[str], None]
+
+_level = 0
+"""-1: no progress; 1: say how long steps take, and where errors were raised."""
+
+
+def set_level(*, quiet: bool | None = None, verbose: bool | None = None) -> None:
+    """Say less or more from now on; without arguments, as usual."""
+    global _level
+    if quiet is None and verbose is None:
+        _level = 0
+    if quiet and verbose:
+        raise UsageError("--quiet and --verbose exclude each other", hint="leave one out")
+    _level = -1 if quiet else 1 if verbose else _level
+
+
+def is_quiet() -> bool:
+    """Whether no progress is shown."""
+    return _level < 0
+
+
+def is_verbose() -> bool:
+    """Whether more is said than usual."""
+    return _level > 0
+
+
+def note(text: str) -> None:
+    """Print a remark on stderr, unless the user wants none."""
+    if not is_quiet():
+        typer.echo(text, err=True)
 
 
 def print_json(value: dict[str, Any]) -> None:
@@ -32,8 +63,9 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def require_outputs(*files: Path | None) -> None:
     """Refuse files that cannot be written, before any work is done; at most one may be stdout (`-`)."""
-    from headrace.formats.files import is_stdout, require_target
+    from headrace.formats.files import is_stdout, require_svg, require_target
 
+    require_svg(*files)
     require_target(*files)
     if sum(is_stdout(path) for path in files) > 1:
         raise UsageError("two files cannot both go to stdout", hint="give one of them a name")
@@ -59,22 +91,27 @@ def file_rows(files: Iterable[tuple[str, Path | None]]) -> list[list[str]]:
 
 @contextmanager
 def progress(what: str) -> Iterator[Say]:
-    """Show progress on a terminal; elsewhere print a line for each step."""
-    if not sys.stderr.isatty():
+    """Show progress on a terminal; elsewhere print a line for each step. Says how long it took if that is wanted."""
+    begun = time.monotonic()
+    if is_quiet():
+        yield lambda text: None
+    elif not sys.stderr.isatty():
         yield lambda text: typer.echo(text, err=True)
-        return
-    from rich.console import Console
+    else:
+        from rich.console import Console
 
-    with Console(stderr=True).status(what) as status:
-        yield lambda text: status.update(f"{what}: {text}" if text else what)
+        with Console(stderr=True).status(what) as status:
+            yield lambda text: status.update(f"{what}: {text}" if text else what)
+    if is_verbose():
+        typer.echo(f"{what}: {show_time(time.monotonic() - begun)}", err=True)
 
 
 @contextmanager
 def computing(what: str, compile_seconds: int = 30) -> Iterator[Say]:
     """Like `progress`; also says when code has to be compiled first, and how long that takes."""
-    from headrace.arrays.compile_notice import Notice, compile_notice
+    from headrace.arrays.compile_notice import SILENT, Notice, compile_notice
 
     with progress(what) as say:
         notice = Notice(tell=say, progress=say) if sys.stderr.isatty() else Notice()
-        with compile_notice(replace(notice, expected_seconds=compile_seconds)):
+        with compile_notice(SILENT if is_quiet() else replace(notice, expected_seconds=compile_seconds)):
             yield say

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from headrace.commands.console import print_json, results_beside
+from headrace.commands.options import JsonOption
 from headrace.formats.format import Format, Kind
 from headrace.formats.loading import load_platform, load_program
 from headrace.formats.plan_json import files_of_plan, read_plan
@@ -24,7 +27,8 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="IN", help="Program (also file.py:name), platform, pipeline, behaviour or plan."
+            metavar="IN",
+            help="Program (also file.py:name), platform, pipeline, behaviour or plan; - for stdin.",
         ),
     ],
     target: Annotated[
@@ -36,7 +40,8 @@ def convert(
             "--to",
             metavar="FORMAT",
             help="Output format: wfformat, csv, pst, dot, graphml or node-link for a program; toml, ini or pst "
-            "for a platform; pst or trace for a behaviour; ini for a pipeline; chrome-trace or svg for a plan.",
+            "for a platform; pst or trace for a behaviour; ini for a pipeline; chrome-trace, svg, csv or parquet "
+            "for a plan.",
             show_default="from the suffix of OUT",
         ),
     ] = None,
@@ -52,14 +57,35 @@ def convert(
             "--on", metavar="PLATFORM", help="Platform of a plan.", show_default="as the plan file says"
         ),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Convert one file and print the format written."""
-    typer.echo(f"{target}: {convert_file(source, target, to, program, on)}", err=str(target) == "-")
+    written = convert_file(source, target, to, program, on)
+    with results_beside(target):
+        if as_json:
+            print_json(
+                {"source": source, "kind": written.kind, "file": str(target), "format": written.format}
+                | ({"note": written.note} if written.note else {})
+            )
+        else:
+            typer.echo(f"{target}: {written}")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a conversion has written."""
+
+    kind: str
+    format: str
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.format}, {self.note}" if self.note else self.format
 
 
 def convert_file(
     source: str, target: Path, to: str | None = None, program: str | None = None, platform: str | None = None
-) -> str:
+) -> Written:
     """Write `source` in the format that `to`, or else the target's suffix, selects; returns what was written."""
     found = detect(source)
     choices = _choices(found.kind)
@@ -77,8 +103,9 @@ def convert_file(
     content = _read_plan(source, program, platform) if found.kind == "plan" else found.read(source)
     chosen.write(_as_kind(content, chosen.kind, source), target)
     if isinstance(content, Program) and content.reality is not None and chosen.name != "pst":
-        return f"{chosen.name}, estimates only: this format cannot hold real run times and sizes"
-    return chosen.name
+        note = "estimates only: this format cannot hold real run times and sizes"
+        return Written(found.kind, chosen.name, note)
+    return Written(found.kind, chosen.name)
 
 
 def _choices(kind: Kind) -> list[Format]:
@@ -94,7 +121,9 @@ def _choices(kind: Kind) -> list[Format]:
 def plan_formats() -> list[Format]:
     """What a plan can be exported to."""
     from headrace.report.chrome_trace import plan_trace, write_trace
-    from headrace.report.gantt import write_gantt
+    from headrace.report.frames import plan_rows
+    from headrace.report.picture import draw_plan
+    from headrace.report.table_files import write_table
 
     def write_plan_trace(plan: Plan, path: Path) -> None:
         write_trace(plan_trace(plan), path)
@@ -102,7 +131,19 @@ def plan_formats() -> list[Format]:
     trace = Format(
         "chrome-trace", "plan", "Chrome trace", suffixes=(".trace.json", ".json"), write=write_plan_trace
     )
-    return [trace, Format("svg", "plan", "Gantt chart", suffixes=(".svg",), write=write_gantt)]
+
+    def write_tasks(plan: Plan, path: Path) -> None:
+        write_table(path, *plan_rows(plan))
+
+    def draw(plan: Plan, path: Path) -> None:
+        draw_plan(plan, path)
+
+    return [
+        trace,
+        Format("svg", "plan", "Gantt chart", suffixes=(".svg",), write=draw),
+        Format("csv", "plan", "table of tasks", suffixes=(".csv", ".csv.gz"), write=write_tasks),
+        Format("parquet", "plan", "table of tasks", suffixes=(".parquet",), write=write_tasks),
+    ]
 
 
 def _no_format(kind: Kind, choices: list[Format], target: Path, to: str | None) -> UsageError:

@@ -5,7 +5,8 @@ A field is an option if its metadata names one:
     interval: float = field(default=10.0, metadata={"option": "--interval", "help": "Seconds between plans."})
 
 `option` below writes the same more briefly. The metadata may also hold `short` ("-s"), `metavar`, `min`
-(the least number accepted), `default_text` (what a default of None stands for) and `parse` (text to value).
+(the least number accepted), `default_text` (what a default of None stands for), `parse` (text to value) and `complete`
+(what a shell suggests).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 import typer
 
+from headrace.commands.general_options import group_of
 from headrace.model.errors import UsageError
 
 METAVARS = {int: "INTEGER", float: "NUMBER", str: "TEXT", Path: "PATH"}
@@ -63,7 +65,11 @@ def expand_dataclasses(function: Callable[..., None]) -> Callable[..., None]:
 
     def command(**given: Any) -> None:
         plain = {name: value for name, value in given.items() if name in hints and name not in records}
-        function(**plain, **{name: build(record, given) for name, record in records.items()})
+        try:
+            built = {name: build(record, given) for name, record in records.items()}
+        except UsageError as error:
+            raise error.at(f"headrace {function.__name__}") from None
+        function(**plain, **built)
 
     command.__name__, command.__doc__ = function.__name__, function.__doc__
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -77,6 +83,8 @@ class Option:
 
     field: Field[Any]
     hint: Any
+    record: str = ""
+    """The name of the dataclass."""
 
     @property
     def name(self) -> str:
@@ -116,6 +124,8 @@ class Option:
             help=metadata["help"],
             metavar=None if self.hint is bool else metadata.get("metavar", metavar_of(self.hint)),
             show_default=metadata.get("default_text", True),
+            rich_help_panel=group_of(self.name, self.record),
+            autocompletion=self._completions(),
         )
         if self.field.default is MISSING and self.field.default_factory is MISSING:
             default = inspect.Parameter.empty
@@ -125,6 +135,21 @@ class Option:
             default=default,
             annotation=Annotated[kind, info],
         )
+
+    def _completions(self) -> Callable[[str], list[str]] | None:
+        """What a shell suggests after the option; None: names of files."""
+        if self.hint is bool:
+            return None
+        complete = self.field.metadata.get("complete")
+        choices = [text for kind in alternatives(self.hint) if _is_choice(kind) for text in get_args(kind)]
+        if complete is None and not choices:
+            return None
+
+        def completions(incomplete: str) -> list[str]:
+            known = choices if complete is None else complete()
+            return [text for text in known if text.startswith(incomplete.lower())]
+
+        return completions
 
     def value(self, given: Any) -> Any:
         """The value of the field, from the text on the command line."""
@@ -151,7 +176,7 @@ def _options_of(record: type) -> Iterator[Option]:
     for declared in fields(record):
         hint = hints[declared.name]
         if "option" in declared.metadata:
-            yield Option(declared, hint)
+            yield Option(declared, hint, record.__name__)
         elif isinstance(hint, type) and is_dataclass(hint):
             yield from _options_of(hint)
 
@@ -163,7 +188,7 @@ def build(record: type, given: Mapping[str, Any]) -> Any:
     for declared in fields(record):
         hint = hints[declared.name]
         if "option" in declared.metadata:
-            found = Option(declared, hint)
+            found = Option(declared, hint, record.__name__)
             values[declared.name] = found.value(given[found.destination])
         elif isinstance(hint, type) and is_dataclass(hint):
             values[declared.name] = build(hint, given)
@@ -182,8 +207,9 @@ def parse_value(hint: Any, text: str, *, name: str, least: float | None = None) 
     """
     for kind in alternatives(hint):
         if _is_choice(kind):
-            if text in get_args(kind):
-                return text
+            for choice in get_args(kind):
+                if text.casefold() == str(choice).casefold():
+                    return choice
         elif kind in (int, float):
             number = _number(kind, text)
             if number is not None and (least is None or number >= least):

@@ -10,6 +10,7 @@ import typer
 
 from headrace.commands.console import progress
 from headrace.commands.dataclass_options import option
+from headrace.commands.names import complete_scheduler, scheduler_name
 
 if TYPE_CHECKING:
     from headrace.model.plan import Plan
@@ -20,8 +21,8 @@ ProgramArg = Annotated[
     str,
     typer.Argument(
         metavar="PROGRAM",
-        help="WfFormat JSON (also .gz), CSV jobs, PST (parameter-sweep template, Berman et al. 1999), "
-        "or file.py:name.",
+        help="WfFormat JSON (also .gz), CSV jobs, GraphML, DOT, node-link JSON, PST (parameter-sweep template, "
+        "Berman et al. 1999), file.py:name, or - for stdin.",
         show_default=False,
     ),
 ]
@@ -38,6 +39,8 @@ SchedulerOption = Annotated[
         "-s",
         metavar="NAME",
         help="A name listed by `headrace schedulers`, or file.py:Class for your own.",
+        callback=scheduler_name,
+        autocompletion=complete_scheduler,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]

@@ -71,7 +71,13 @@ class PlanOptions:
     )
     seed: int = option(0, "--seed", "Random seed of randomized schedulers.")
     bound: Effort = option("quick", "--bound", "Effort for the lower bound: full takes up to 2 s.")
-    output: Path | None = option(None, "--output", "Save the plan.", short="-o", metavar="FILE")
+    output: Path | None = option(
+        None,
+        "--output",
+        "Save the plan: JSON, or a table of its tasks as .csv or .parquet.",
+        short="-o",
+        metavar="FILE",
+    )
     rule_costs: bool = option(
         True,
         "--rule-costs",
@@ -99,11 +105,15 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Plan, write the requested files, and print a summary."""
+    from headrace.formats.files import STDIN
     from headrace.formats.loading import load_platform
     from headrace.formats.plan_json import plan_to_dict, write_plan
+    from headrace.report.table_files import is_table, require_table
 
     files = (options.output, *pictures.files)
     require_outputs(*files)
+    if options.output is not None and is_table(options.output):
+        require_table(options.output)
     asked = read_rule_file(rules)
     platform = load_platform(on)
     source = read_program(program)
@@ -111,7 +121,11 @@ def plan(
         made, judged = _planned(source, platform, scheduler, asked, options, say)
     if options.output is not None:
         kept = None if judged is None else str(rules)
-        write_plan(made, options.output, made_from=(program, on), rules_file=kept)
+        if is_table(options.output):
+            made.write(options.output)
+        else:
+            named = None if STDIN in (program, on) else (program, on)
+            write_plan(made, options.output, made_from=named, rules_file=kept)
     draw_plan(made, pictures)
     with results_beside(*files):
         if as_json:

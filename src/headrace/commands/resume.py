@@ -11,6 +11,7 @@ import typer
 
 from headrace.commands.console import require_outputs
 from headrace.commands.dataclass_options import option
+from headrace.commands.names import scheduler_name, scheduler_names
 from headrace.commands.options import JsonOption, Pictures
 from headrace.commands.run import parse_speeds, report, show_preview
 from headrace.commands.run_progress import watching
@@ -49,7 +50,13 @@ class ResumeOptions:
         None, "--on", "Where to run, as for `headrace run`.", metavar="WHERE", default_text="as before"
     )
     scheduler: str | None = option(
-        None, "--scheduler", "As for `headrace run`.", short="-s", default_text="as before"
+        None,
+        "--scheduler",
+        "As for `headrace run`.",
+        short="-s",
+        parse=scheduler_name,
+        complete=scheduler_names,
+        default_text="as before",
     )
     workers: int | None = option(
         None, "--workers", "Number of local workers.", min=1, default_text="as before"

@@ -13,6 +13,7 @@ import typer
 from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
 from headrace.commands.dataclass_options import option
 from headrace.commands.judged_plan import JudgedPlan
+from headrace.commands.names import scheduler_name, scheduler_names
 from headrace.commands.options import (
     JsonOption,
     Pictures,
@@ -25,6 +26,7 @@ from headrace.commands.run_progress import watching
 from headrace.core.replan_policy import WhenImpossible
 from headrace.execution import Run
 from headrace.execution import run as execute
+from headrace.formats.files import STDIN
 from headrace.formats.loading import executable_commands
 from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event, RuleDropped, TaskFinished
@@ -54,6 +56,8 @@ class RunOptions:
         "--scheduler",
         "A name listed by `headrace schedulers`, file.py:Class for your own, or `dask` for no plan.",
         short="-s",
+        parse=scheduler_name,
+        complete=scheduler_names,
     )
     rules: Path | None = option(
         None,
@@ -159,7 +163,9 @@ def run_program(
         done = execute(
             program,
             **wanted,
-            source=ProgramSource(spec, emulation, options.allow_commands) if spec else None,
+            source=ProgramSource(spec, emulation, options.allow_commands)
+            if spec not in ("", STDIN)
+            else None,
             **listeners,
         )
     return report(done, events, len(program.tasks), pictures, as_json, rules)
@@ -302,11 +308,9 @@ def parse_speeds(text: str | None) -> list[float] | None:
 def _draw(done: Run, events: list[Event], pictures: Pictures) -> None:
     graph = done.plan.graph if done.plan is not None else None
     if pictures.gantt is not None:
-        from headrace.formats.files import write_file
-        from headrace.report.gantt import chart_svg, run_chart
+        from headrace.report.picture import draw_run
 
-        chart = run_chart(done.plan, events, done.platform, graph=graph, bound=done.bound)
-        write_file(pictures.gantt, chart_svg(chart).encode())
+        draw_run(done.plan, events, done.platform, pictures.gantt, graph=graph, bound=done.bound)
     if pictures.trace is not None:
         from headrace.report.chrome_trace import run_trace, write_trace
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from headrace.arrays.compile_notice import Notice, compile_notice
+from headrace.arrays.compile_notice import SILENT, Notice, compile_notice
+from headrace.commands.console import is_quiet
 from headrace.model.events import Event, HostLeft, RuleDropped, TaskErred, TaskFinished
 from headrace.model.plan import Plan
 from headrace.model.units import show_time
@@ -28,10 +29,11 @@ def watching(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    terminal = sys.stderr.isatty()
+    terminal = sys.stderr.isatty() and not is_quiet()
+    notice = SILENT if is_quiet() else Notice(progress=lambda text: None)
     with (
         Progress(*columns, console=Console(stderr=True), disable=not terminal, transient=True) as bar,
-        compile_notice(Notice(progress=lambda text: None)),
+        compile_notice(notice),
     ):
         shown = _Shown(bar, tasks, terminal)
 
@@ -60,6 +62,8 @@ class _Shown:
         """Of an experiment."""
 
     def say(self, text: str) -> None:
+        if is_quiet():
+            return
         self.bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def planned(self, plan: Plan | None) -> None:
@@ -101,7 +105,7 @@ class _Shown:
     def _show_count(self, done: int) -> None:
         self.bar.update(self.line, completed=done)
         tenth = done * 10 // self.tasks > (done - 1) * 10 // self.tasks
-        if not self.terminal and self.tasks >= 10 and tenth:
+        if not self.terminal and not is_quiet() and self.tasks >= 10 and tenth:
             sys.stderr.write(f"{done} of {self.tasks} tasks{self._of_points()}\n")
         if self.points is not None and self.terminal:
             self.bar.update(self.line, description=f"running{self._of_points()}")

@@ -2,22 +2,81 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Annotated, Any
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import typer
 
-from headrace.commands.console import print_json, print_table
-from headrace.commands.options import JsonOption
+from headrace.commands.console import file_rows, print_json, print_table, require_outputs, results_beside
+from headrace.commands.dataclass_options import option
+from headrace.commands.names import scheduler_name, scheduler_names
+from headrace.commands.options import JsonOption, Pictures
 from headrace.model.errors import UsageError
-from headrace.model.units import plural, show_size, show_time
+from headrace.model.units import plural, quantity, show_size, show_time
 from headrace.record import Record
+from headrace.record.rows import RunRow
 from headrace.record.verify import Verified, verify
+from headrace.report.table_files import require_table, write_table
 
 _TIMES = ("makespan", "bound", "start", "finish")
 _SIZES = ("read", "written", "size")
+
+
+@dataclass(frozen=True)
+class RunFilters:
+    """Which runs to list."""
+
+    program: str | None = option(
+        None, "--program", "Only runs of this program.", metavar="NAME", default_text="any"
+    )
+    platform: str | None = option(
+        None, "--platform", "Only runs on this platform.", metavar="NAME", default_text="any"
+    )
+    scheduler: str | None = option(
+        None,
+        "--scheduler",
+        "Only runs under this scheduler.",
+        short="-s",
+        parse=scheduler_name,
+        complete=scheduler_names,
+        default_text="any",
+    )
+    status: Literal["running", "done", "failed", "stopped", "lost"] | None = option(
+        None, "--status", "Only runs that are in this state.", default_text="any"
+    )
+    since: float | None = option(
+        None,
+        "--since",
+        "Only runs started within this time, such as 2h or 7d.",
+        metavar="TIME",
+        parse=partial(quantity, what="time", where="--since"),
+        default_text="any time",
+    )
+    limit: int | None = option(
+        None, "--limit", "Only the newest of these.", short="-n", metavar="N", min=1, default_text="all"
+    )
+
+    @property
+    def given(self) -> bool:
+        return self != RunFilters()
+
+    def choose(self, rows: list[RunRow]) -> list[RunRow]:
+        """The rows that pass, in their order."""
+        earliest = -math.inf if self.since is None else time.time() - self.since
+        wanted = {name: getattr(self, name) for name in ("program", "platform", "scheduler", "status")}
+        passing = [
+            row
+            for row in rows
+            if row.started >= earliest
+            and all(value is None or getattr(row, name) == value for name, value in wanted.items())
+        ]
+        return passing if self.limit is None else passing[-self.limit :]
 
 
 def runs(
@@ -29,26 +88,72 @@ def runs(
             show_default=False,
         ),
     ] = None,
+    *,
+    filters: RunFilters,
+    pictures: Pictures,
     verified: Annotated[
         bool, typer.Option("--verify", help="Compute the checksums of the run's files again.")
     ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the table as .csv or .parquet."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the runs of the record, or what it has of one."""
-    if verified:
-        if run_id is None:
-            raise UsageError("--verify needs a run", hint="headrace runs --verify last")
+    files = (output, *pictures.files)
+    require_outputs(*files)
+    if output is not None:
+        require_table(output)
+    if run_id is None and (verified or any(pictures.files)):
+        asked = "--verify" if verified else "--gantt and --trace"
+        raise UsageError(f"{asked} need a run", hint="headrace runs last, with these options")
+    if run_id is not None and filters.given:
+        raise UsageError("filters select runs of the list, and a run is named", hint="leave one of them out")
+    if verified and run_id is not None:
         _verify(run_id, as_json)
         return
-    headers, rows = runs_rows() if run_id is None else run_rows(run_id)
+    headers, rows = runs_rows(filters) if run_id is None else run_rows(run_id)
+    if output is not None:
+        write_table(output, headers, rows)
+    if run_id is not None:
+        _draw(run_id, pictures)
+    with results_beside(*files):
+        _print(run_id, headers, rows, as_json, [("table", output), *pictures.named])
+
+
+def _draw(run: str, pictures: Pictures) -> None:
+    """Write the requested files."""
+    if not any(pictures.files):
+        return
+    from headrace.report.chrome_trace import write_trace
+    from headrace.report.picture import drawn
+    from headrace.report.recorded import recorded_chart, recorded_trace
+
+    with Record.open() as record:
+        if pictures.gantt is not None:
+            drawn(recorded_chart(record, run), pictures.gantt)
+        if pictures.trace is not None:
+            write_trace(recorded_trace(record, run), pictures.trace)
+
+
+def _print(
+    run_id: str | None,
+    headers: list[str],
+    rows: list[list[Any]],
+    as_json: bool,
+    files: list[tuple[str, Path | None]],
+) -> None:
     facts = {} if run_id is None else run_facts(run_id)
     report = {} if run_id is None else run_report(run_id)
     if as_json:
         print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows], **facts, **report})
         return
     if run_id is None and not rows:
-        typer.echo("no runs yet", err=True)
+        typer.echo("no such runs", err=True)
         return
+    if run_id is not None:
+        _print_run(run_id)
     shown = [h for h in headers if h != "error"]
     print_table(
         shown, [[_shown(h, v) for h, v in zip(headers, row, strict=True) if h != "error"] for row in rows]
@@ -61,15 +166,29 @@ def runs(
         _print_facts(facts)
     if report:
         typer.echo("\n".join(report_lines(report)))
+    for name, path in file_rows(files):
+        typer.echo(f"{name}: {path}")
 
 
-def runs_rows() -> tuple[list[str], list[list[Any]]]:
-    """All runs, newest last; times in seconds."""
+def _print_run(run: str) -> None:
+    """A line on the run as a whole."""
+    with Record.open() as record:
+        row = record.run(run)
+    took = "" if row.makespan is None else f", makespan {show_time(row.makespan)}"
+    bound = f", lower bound {show_time(row.bound)}" if row.bound else ""
+    typer.echo(
+        f"run {row.id}: {row.program} on {row.platform} by {row.scheduler}, {row.status}, "
+        f"started {_date(row.started)}{took}{bound}"
+    )
+
+
+def runs_rows(filters: RunFilters) -> tuple[list[str], list[list[Any]]]:
+    """The chosen runs, newest last; times in seconds."""
     headers = ["run", "program", "platform", "scheduler", "status", "started", "makespan", "bound"]
     with Record.open() as record:
         rows = [
             [r.id, r.program, r.platform, r.scheduler, r.status, _date(r.started), r.makespan, r.bound]
-            for r in record.runs()
+            for r in filters.choose(record.runs())
         ]
     return headers, rows
 

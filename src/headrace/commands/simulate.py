@@ -217,6 +217,7 @@ def simulate_case(case: SimulateCase, say: Callable[[str], None]) -> Simulated:
 def _run(case: SimulateCase, say: Callable[[str], None]) -> Simulated:
     from headrace.core.replan import Replan
     from headrace.online.adapter import make_scheduler
+    from headrace.report.explain_run import explain_simulated
     from headrace.simulator.events.simulate import simulate_program
 
     total = len(case.program.tasks)
@@ -242,7 +243,10 @@ def _run(case: SimulateCase, say: Callable[[str], None]) -> Simulated:
         from headrace.simulator.events.ruled import without_signals
 
         executed = without_signals(executed, case.program.graph)
-    return Simulated(executed, _facts(run), _rows(run, planner), run)
+    explained = explain_simulated(run)
+    rows = _rows(run, planner, [] if explained is None else explained.rows())
+    facts = _facts(run) | ({} if explained is None else {"explained": explained.facts()})
+    return Simulated(executed, facts, rows, run)
 
 
 def _facts(run: SimulatedRun) -> dict[str, Any]:
@@ -260,7 +264,7 @@ def _facts(run: SimulatedRun) -> dict[str, Any]:
     }
 
 
-def _rows(run: SimulatedRun, planner: bool) -> list[list[str]]:
+def _rows(run: SimulatedRun, planner: bool, explained: list[list[str]]) -> list[list[str]]:
     plans = f", {run.plans:,} {'plan' if run.plans == 1 else 'plans'}" if planner else ""
     times = "time" if run.asked == 1 else "times"
     return [
@@ -269,6 +273,7 @@ def _rows(run: SimulatedRun, planner: bool) -> list[list[str]]:
         ["lower bound", show_time(run.bound)],
         ["scheduler asked", f"{run.asked:,} {times}{plans}"],
         ["data moved", show_size(run.bytes_moved)],
+        *explained,
         *([["run again", f"{run.redone:,} tasks, because their data was lost"]] if run.redone else []),
         *([["replicas", f"{run.replicas:,}"]] if run.replicas else []),
         *([["stolen", f"{run.stolen:,}"]] if run.stolen else []),
@@ -279,16 +284,20 @@ def _rows(run: SimulatedRun, planner: bool) -> list[list[str]]:
 
 
 def _replay(case: SimulateCase) -> Simulated:
+    from headrace.report.explain_run import explain_plan
     from headrace.simulator.replay.plan_replay import replay_plan
 
     plan = case.plan()
     outcome = replay_plan(plan, error=case.config.error, seed=case.source.seed)
-    facts = {"planned": plan.makespan, "events": outcome.events, "seconds": outcome.seconds}
+    explained = explain_plan(outcome.executed)
+    facts: dict[str, Any] = {"planned": plan.makespan, "events": outcome.events, "seconds": outcome.seconds}
+    facts |= {} if explained is None else {"explained": explained.facts()}
     rows = [
         ["scheduler", plan.scheduler],
         ["makespan", show_time(outcome.makespan)],
         ["planned", show_time(plan.makespan)],
         ["lower bound", show_time(plan.bound)],
+        *([] if explained is None else explained.rows()),
         ["events", f"{outcome.events:,} in {show_time(outcome.seconds)}"],
     ]
     return Simulated(outcome.executed, facts, rows)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.commands.dataclass_options import option
+from headrace.commands.names import scheduler_name, scheduler_names
 from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.replan_policy import ReplanPolicy
 from headrace.model.errors import UsageError
@@ -26,6 +27,8 @@ class SimulateSource:
         "--scheduler",
         "A name listed by `headrace schedulers`, or file.py:Class for your own.",
         short="-s",
+        parse=scheduler_name,
+        complete=scheduler_names,
     )
     plan: Path | None = option(None, "--plan", "Replay this plan instead of scheduling.", metavar="FILE")
     rules: Path | None = option(

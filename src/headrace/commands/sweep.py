@@ -19,6 +19,7 @@ from headrace.commands.console import (
     results_beside,
 )
 from headrace.commands.dataclass_options import option
+from headrace.commands.names import scheduler_name, scheduler_names
 from headrace.commands.options import JsonOption, Pictures, draw_plan, read_rule_file
 from headrace.commands.run import judged_run, parse_speeds
 from headrace.commands.run_progress import watching
@@ -62,7 +63,12 @@ class SweepOptions:
         metavar="WHERE",
     )
     scheduler: str = option(
-        "auto", "--scheduler", "A name listed by `headrace schedulers`, or file.py:Class.", short="-s"
+        "auto",
+        "--scheduler",
+        "A name listed by `headrace schedulers`, or file.py:Class.",
+        short="-s",
+        parse=scheduler_name,
+        complete=scheduler_names,
     )
     rules: Path | None = option(
         None,

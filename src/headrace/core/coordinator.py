@@ -74,6 +74,7 @@ from headrace.model.events import (
 )
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.platform import Host, Platform
+from headrace.model.user_code import is_users, user_code
 
 # Commands from the coordinator to a back end.
 
@@ -405,7 +406,11 @@ class Coordinator:
         if not self.records.state.counters[s.HOSTS_UP]:
             return ()
         events, self._untold = self._untold, []
-        commands = self.scheduler.react(self.view, events)
+        if is_users(self.scheduler):
+            with user_code(f"the scheduler {self.scheduler.name!r}"):
+                commands = self.scheduler.react(self.view, events)
+        else:
+            commands = self.scheduler.react(self.view, events)
         self._take_constraints()
         self.records.state.counters[s.MISPREDICTED] = 0
         self.asked += 1

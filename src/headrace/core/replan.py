@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +34,7 @@ from headrace.model.constraints import Constraints
 from headrace.model.events import CopyLost, Event, HostJoined, HostLeft, HostPaused, RuleDropped, Started
 from headrace.model.graph import Bools, Ints
 from headrace.model.plan import Plan
+from headrace.model.user_code import is_users, user_code
 
 REPLANNED_AFTER: dict[str, tuple[type, ...]] = {
     "joins": (HostJoined,),
@@ -202,11 +204,12 @@ class Replan:
             if problem.graph.n_tasks == 0:
                 return None, 0.0, kept
             cost = self._cost(problem)
-            if self._run is None:
-                plan = self.planner.plan(self._prepared(problem, cost))
-            else:
-                rest = RestOfRun(view, kept, chosen, lambda problem: self._prepared(problem, cost))
-                plan, kept = plan_rest(self.planner, self._run, rest)
+            with user_code(f"the planner {self.planner.name!r}") if is_users(self.planner) else nullcontext():
+                if self._run is None:
+                    plan = self.planner.plan(self._prepared(problem, cost))
+                else:
+                    rest = RestOfRun(view, kept, chosen, lambda problem: self._prepared(problem, cost))
+                    plan, kept = plan_rest(self.planner, self._run, rest)
         self.plans += 1
         self.planned_tasks += plan.graph.n_tasks
         self.planning_seconds += cost

@@ -1,15 +1,20 @@
-"""Programs as Graphviz DOT."""
+"""Programs as Graphviz DOT: written with the attributes that are read back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from headrace.formats.files import encode_text, write_file
+from headrace.formats.dot_text import parse_dot
+from headrace.formats.files import encode_text, read_file, write_file
 from headrace.formats.format import Format
-from headrace.formats.task_edges import task_edges
+from headrace.formats.graph_program import GraphEdge, GraphNode, edge_values, node_values, program_of_graph
+from headrace.model.errors import BadFile, HeadraceError
 from headrace.model.program import Program
 from headrace.model.units import show_size, show_time
+
+_COMMENTS = re.compile(rb"//[^\n]*|/\*.*?\*/|^#[^\n]*", re.DOTALL | re.MULTILINE)
 
 
 def write_dot(program: Program, path: str | Path) -> None:
@@ -21,12 +26,52 @@ def _lines(program: Program) -> Iterator[str]:
     yield f"digraph {_quoted(program.name)} {{"
     yield "  node [shape=box];"
     number = {name: i for i, name in enumerate(program.tasks)}
-    for name, task in program.tasks.items():
-        yield f"  t{number[name]} [label={_quoted(name)}, tooltip={_quoted(show_time(task.work))}];"
-    for edge in task_edges(program):
-        label = f" [label={_quoted(show_size(edge.bytes))}]" if edge.bytes else ""
-        yield f"  t{number[edge.source]} -> t{number[edge.target]}{label};"
+    for node in node_values(program):
+        label = {"label": node.id, "tooltip": show_time(node.attributes["work"]), "name": node.id}
+        yield f"  t{number[node.id]} [{_attributes(label | dict(node.attributes))}];"
+    for edge in edge_values(program):
+        values = edge.attributes
+        label = {"label": show_size(values["bytes"])} if values["bytes"] else {}
+        data = {"data": "\n".join(values["data"]), "sizes": "\n".join(map(repr, values["sizes"]))}
+        shown = _attributes(label | {"bytes": values["bytes"]} | data) if values["data"] else ""
+        yield f"  t{number[edge.source]} -> t{number[edge.target]}{f' [{shown}]' if shown else ''};"
     yield "}"
+
+
+def _attributes(values: Mapping[str, str | float]) -> str:
+    return ", ".join(
+        f"{name}={_quoted(value) if isinstance(value, str) else repr(value)}"
+        for name, value in values.items()
+    )
+
+
+def read_dot(path: str | Path) -> Program:
+    """Read a directed graph: O(bytes).
+
+    A task is named by its `name`, or else by the id of its node; without a `kind`, its label is its kind.
+    """
+    where = str(path)
+    data = read_file(path)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise BadFile("not UTF-8 text", where=where, hint="save it as UTF-8") from None
+    found = parse_dot(text, where)
+    names = {node: values.get("name", node) for node, values in found.nodes.items()}
+    nodes = [
+        GraphNode(names[node], ({"kind": values["label"]} if "label" in values else {}) | values)
+        for node, values in found.nodes.items()
+    ]
+    edges = [GraphEdge(names[a], names[b], values) for a, b, values in found.edges]
+    try:
+        return program_of_graph(found.name or Path(path).stem, nodes, edges)
+    except HeadraceError as error:
+        raise error.at(where) from None
+
+
+def _is_dot(head: bytes) -> bool:
+    text = _COMMENTS.sub(b"", head)
+    return re.match(rb"\s*(strict\s+)?(di)?graph\b[^{]{0,5000}\{", text, re.IGNORECASE) is not None
 
 
 def _quoted(text: str) -> str:
@@ -38,4 +83,14 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\0", "\ufffd") + '"'
 
 
-FORMATS = (Format("dot", "program", "Graphviz DOT", suffixes=(".dot", ".gv"), write=write_dot),)
+FORMATS = (
+    Format(
+        "dot",
+        "program",
+        "Graphviz DOT",
+        suffixes=(".dot", ".gv"),
+        sniff=_is_dot,
+        read=read_dot,
+        write=write_dot,
+    ),
+)

@@ -10,6 +10,7 @@ import stat
 import sys
 import zlib
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,7 +20,11 @@ from headrace.model.units import show_size
 MAX_BYTES = 2**30
 """Default size limit of a file, after decompression."""
 STDOUT = "-"
-"""The path that stands for stdout."""
+"""The path that stands for stdout when writing."""
+STDIN = "-"
+"""The path that stands for stdin when reading."""
+OTHER_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".pdf", ".eps", ".ps")
+"""Suffixes of pictures that Headrace does not write: it draws SVG."""
 BOMB_FLOOR = 16_000_000
 """Decompressed size up to which any compression ratio is accepted."""
 BOMB_RATIO = 200
@@ -123,6 +128,26 @@ def is_stdout(path: str | Path | None) -> bool:
     return path is not None and str(path) == STDOUT
 
 
+def require_svg(*paths: str | Path | None) -> None:
+    """Refuse names of pictures in other formats than SVG.
+
+    >>> require_svg("plan.svg", None)
+    >>> require_svg("plan.png")
+    Traceback (most recent call last):
+        ...
+    headrace.model.errors.BadFile: plan.png: pictures are drawn as SVG, not PNG (try: plan.svg)
+    """
+    for path in paths:
+        suffix = "" if path is None else Path(path).suffix
+        if path is not None and suffix.lower() in OTHER_PICTURES:
+            kind = suffix[1:].upper()
+            raise BadFile(
+                f"pictures are drawn as SVG, not {kind}",
+                where=str(path),
+                hint=str(Path(path).with_suffix(".svg")),
+            )
+
+
 def require_target(*paths: str | Path | None) -> None:
     """Refuse paths that `write_file` could not write to: called before long work, so that it is not done in vain."""
     for path in paths:
@@ -157,9 +182,19 @@ def encode_text(text: str, where: str) -> bytes:
         raise BadFile(f"the text {bad!r} cannot be written as UTF-8", where=where, hint="rename it") from None
 
 
+@cache
+def _stdin() -> bytes:
+    """All of stdin, read once: what it holds is asked for before it is read as that."""
+    if sys.stdin is None or sys.stdin.isatty():
+        raise BadFile("nothing is piped in", where="stdin", hint="headrace ... - < FILE")
+    return sys.stdin.buffer.read(MAX_BYTES + 1)
+
+
 def _open_regular(path: str | Path) -> BinaryIO:
-    """Open for reading without blocking; pipes, sockets and devices are refused."""
+    """Open for reading without blocking; pipes, sockets and devices are refused, except stdin (`-`)."""
     where = str(path)
+    if where == STDIN:
+        return io.BufferedReader(io.BytesIO(_stdin()))
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:

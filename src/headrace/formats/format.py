@@ -45,5 +45,5 @@ class Format:
 
     def matches(self, path: str | Path) -> int:
         """The length of the longest suffix that the name of a file ends in; 0 if there is none."""
-        name = Path(path).name
+        name = Path(path).name.lower()
         return max((len(suffix) for suffix in self.suffixes if name.endswith(suffix)), default=0)

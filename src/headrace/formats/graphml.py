@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from xml.etree.ElementTree import Element
 from xml.sax.saxutils import escape, quoteattr
 
 from headrace.formats.files import encode_text, write_file
 from headrace.formats.format import Format
+from headrace.formats.graph_program import GraphEdge, GraphNode, edge_values, node_values, program_of_graph
+from headrace.formats.safe_xml import read_xml
 from headrace.formats.shapes import shorten
-from headrace.formats.task_edges import task_edges
-from headrace.model.errors import BadProgram
+from headrace.model.errors import BadFile, BadProgram, HeadraceError
 from headrace.model.program import Program
 
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -20,11 +22,14 @@ _KEYS = (
     ("kind", "node", "string"),
     ("bytes", "edge", "double"),
     ("data", "edge", "string"),
+    ("sizes", "edge", "string"),
 )
+_MORE_KEYS = ("cores", "memory", "release", "deadline")
+"""Attributes of nodes that are written where a task has them."""
 
 
 def write_graphml(program: Program, path: str | Path) -> None:
-    """Write tasks as nodes (`work`, `kind`), edges with `bytes` and `data` (item names, one per line)."""
+    """Write tasks as nodes (`work`, `kind`), edges with `bytes`, and `data` and `sizes` (a line for each item)."""
     text = "\n".join(_lines(program)) + "\n"
     bad = _NOT_XML.search(text)
     if bad:
@@ -40,15 +45,20 @@ def write_graphml(program: Program, path: str | Path) -> None:
 def _lines(program: Program) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
-    for key, owner, kind in _KEYS:
+    nodes, edges = node_values(program), edge_values(program)
+    used = [key for key in _MORE_KEYS if any(key in node.attributes for node in nodes)]
+    for key, owner, kind in (*_KEYS, *((key, "node", "double") for key in used)):
         yield f'  <key id="{key}" for="{owner}" attr.name="{key}" attr.type="{kind}"/>'
     yield f'  <graph id={quoteattr(program.name)} edgedefault="directed">'
-    for task in program.tasks.values():
-        values = _data("work", task.work) + _data("kind", task.kind)
-        yield f"    <node id={quoteattr(task.name)}>{values}</node>"
-    for edge in task_edges(program):
+    for node in nodes:
+        data = "".join(_data(key, value) for key, value in node.attributes.items())
+        yield f"    <node id={quoteattr(node.id)}>{data}</node>"
+    for edge in edges:
         ends = f"source={quoteattr(edge.source)} target={quoteattr(edge.target)}"
-        yield f"    <edge {ends}>{_data('bytes', edge.bytes)}{_data('data', chr(10).join(edge.data))}</edge>"
+        values = edge.attributes
+        texts = {"data": "\n".join(values["data"]), "sizes": "\n".join(map(repr, values["sizes"]))}
+        data = "".join(_data(key, value) for key, value in ({"bytes": values["bytes"]} | texts).items())
+        yield f"    <edge {ends}>{data}</edge>"
     yield "  </graph>"
     yield "</graphml>"
 
@@ -58,4 +68,50 @@ def _data(key: str, value: float | str) -> str:
     return f'<data key="{key}">{escape(text, {chr(13): "&#13;"})}</data>'
 
 
-FORMATS = (Format("graphml", "program", "GraphML", suffixes=(".graphml",), write=write_graphml),)
+def read_graphml(path: str | Path) -> Program:
+    """Read a directed graph: O(bytes). Attributes are found by their names; nested graphs are refused."""
+    where = str(path)
+    root = read_xml(path)
+    graph = root.find("graph")
+    if root.tag != "graphml" or graph is None:
+        raise BadFile(f"the document is a <{root.tag}>, not a graph", where=where, hint="give GraphML")
+    keys = {key.get("id", ""): key.get("attr.name", key.get("id", "")) for key in root.findall("key")}
+    undirected = graph.get("edgedefault", "directed") != "directed"
+    nodes, edges = [], []
+    for element in graph:
+        if element.tag == "node":
+            if element.find("graph") is not None:
+                raise BadFile("a node contains a graph", where=where, hint="flatten it")
+            nodes.append(GraphNode(element.get("id", ""), _values(element, keys)))
+        elif element.tag == "edge":
+            if element.get("directed", "false" if undirected else "true") != "true":
+                raise BadFile("an edge has no direction", where=where, hint='set edgedefault="directed"')
+            ends = element.get("source", ""), element.get("target", "")
+            edges.append(GraphEdge(*ends, _values(element, keys)))
+        elif element.tag == "hyperedge":
+            raise BadFile("hyperedges are not read", where=where, hint="write an edge for each pair of tasks")
+    try:
+        return program_of_graph(graph.get("id") or Path(path).stem, nodes, edges)
+    except HeadraceError as error:
+        raise error.at(where) from None
+
+
+def _values(element: Element, keys: Mapping[str, str]) -> dict[str, str]:
+    return {keys.get(data.get("key", ""), ""): data.text or "" for data in element.findall("data")}
+
+
+def _is_graphml(head: bytes) -> bool:
+    return b"<graphml" in head
+
+
+FORMATS = (
+    Format(
+        "graphml",
+        "program",
+        "GraphML",
+        suffixes=(".graphml",),
+        sniff=_is_graphml,
+        read=read_graphml,
+        write=write_graphml,
+    ),
+)

@@ -9,8 +9,9 @@ from types import ModuleType
 from typing import Any
 
 from headrace.formats.format import Format
-from headrace.model.errors import BadFile, BadProgram, HeadraceError
+from headrace.model.errors import BadFile, BadProgram
 from headrace.model.program import Program
+from headrace.model.user_code import user_code
 
 
 def is_python_program(spec: str) -> bool:
@@ -22,15 +23,19 @@ def is_python_program(spec: str) -> bool:
     return path.endswith(".py")
 
 
-def load_python_program(spec: str) -> Program:
+def load_python_program(spec: str | Path) -> Program:
     """Execute the file and return the program, or what the function returns, that is named after the colon.
 
     The name defaults to `program`. This executes the file: use it only on files that you trust.
     """
-    path_text, _, name = spec.partition(":")
+    path_text, _, name = str(spec).partition(":")
     name = name or "program"
     found = load_from_file(f"{path_text}:{name}")
-    program = found() if callable(found) and not isinstance(found, Program) else found
+    if callable(found) and not isinstance(found, Program):
+        with user_code(f"the function {name!r}", path_text):
+            program = found()
+    else:
+        program = found
     if not isinstance(program, Program):
         raise BadProgram(
             f"{name!r} is a {type(program).__name__}, not a Program",
@@ -64,16 +69,8 @@ def import_file(path: Path) -> ModuleType:
         raise BadFile("cannot be imported", where=str(path), hint="give the path of a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    try:
+    with user_code("importing it", str(path)):
         spec.loader.exec_module(module)
-    except HeadraceError:
-        raise
-    except Exception as error:
-        raise BadProgram(
-            f"importing it raised {type(error).__name__}: {error}",
-            where=str(path),
-            hint="run it with python to see the traceback",
-        ) from error
     return module
 
 

@@ -22,14 +22,15 @@ MODULES = (
     "headrace.formats.deployment_ini",
     "headrace.formats.pipeline_ini",
     "headrace.formats.platform_ini",
+    "headrace.formats.dot",
+    "headrace.formats.graphml",
+    "headrace.formats.simgrid",
     "headrace.formats.campaign_toml",
     "headrace.formats.experiment_toml",
     "headrace.formats.platform_toml",
     "headrace.formats.plan_json",
-    "headrace.formats.wfformat",
-    "headrace.formats.dot",
-    "headrace.formats.graphml",
     "headrace.formats.node_link",
+    "headrace.formats.wfformat",
 )
 """In the order in which they are asked whether a file is theirs: any TOML is a platform, any JSON a program, so
 these come after the formats that look for more. A module is imported when its turn comes."""
@@ -109,7 +110,8 @@ def detect(spec: str | Path) -> Format:
     raise BadFile(
         f"{what}: not a format that Headrace reads",
         where=str(spec),
-        hint="programs are WfFormat JSON, CSV or PST; platforms TOML, INI or PST; plans JSON; rules end in .rules; "
+        hint="programs are WfFormat or node-link JSON, GraphML, DOT, CSV or PST; platforms TOML, INI, SimGrid XML or "
+        "PST; plans JSON; rules end in .rules; "
         "see docs/formats.md",
     )
 
@@ -122,6 +124,6 @@ def writable(kind: Kind) -> list[Format]:
 def choose_format(choices: list[Format], path: Path, name: str | None = None) -> Format | None:
     """The format of that name; without a name, the one with the longest suffix that the path ends in."""
     if name is not None:
-        return next((found for found in choices if found.name == name), None)
+        return next((found for found in choices if found.name == name.lower()), None)
     fitting = [found for found in choices if found.matches(path)]
     return max(fitting, key=lambda found: found.matches(path), default=None)

@@ -17,6 +17,8 @@ class TaskEdge(NamedTuple):
     """Sum of the sizes of the items."""
     data: tuple[str, ...]
     """Names of the items; empty for an ordering without data."""
+    sizes: tuple[float, ...] = ()
+    """The size of each item; an unknown one is 0."""
 
 
 def task_edges(program: Program) -> Iterator[TaskEdge]:
@@ -26,7 +28,7 @@ def task_edges(program: Program) -> Iterator[TaskEdge]:
     >>> a = p.task(name="a", outputs={"x": 5, "y": 7})
     >>> _ = p.task(name="b", inputs=a)
     >>> list(task_edges(p))
-    [TaskEdge(source='a', target='b', bytes=12.0, data=('x', 'y'))]
+    [TaskEdge(source='a', target='b', bytes=12.0, data=('x', 'y'), sizes=(5.0, 7.0))]
     """
     for task in program.tasks.values():
         handed: dict[str, list[str]] = {}
@@ -36,5 +38,5 @@ def task_edges(program: Program) -> Iterator[TaskEdge]:
         for before in task.after:
             handed.setdefault(before, [])
         for source, items in handed.items():
-            size = sum((program.data[item].size or 0.0 for item in items), 0.0)
-            yield TaskEdge(source, task.name, size, tuple(items))
+            sizes = tuple(program.data[item].size or 0.0 for item in items)
+            yield TaskEdge(source, task.name, sum(sizes, 0.0), tuple(items), sizes)

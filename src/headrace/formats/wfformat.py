@@ -1,12 +1,12 @@
-"""WfFormat, the JSON of workflow instances: reads 1.3, 1.4, 1.5 and 1.6, writes 1.5.
+"""WfFormat, the JSON of workflow instances: reads 1.0 to 1.6, writes 1.5.
 
 How documents are interpreted:
-- A task of 1.5 and 1.6 is identified by its `id`, one of 1.3 and 1.4 by its `name` (name and id where names
+- A task of 1.5 and 1.6 is identified by its `id`, one of 1.0 to 1.4 by its `name` (name and id where names
   repeat); there, `parents` and `children` may use either.
 - An edge exists if either side lists it or a file implies it. One that no file implies becomes `Task.after`.
-- Every file has a size. The 1.3 specification gives `size` in kB, but the instances hold bytes: read as bytes.
-  In 1.3 and 1.4, where each user of a file repeats its size, the writer's value is used, or else the largest.
-- Every task has a run time; tasks of 1.3 and 1.4 whose type is not `compute` may omit it (0 s).
+- Every file has a size. The specification gives `size` in kB up to 1.3, but the instances hold bytes: read as bytes.
+  Up to 1.4, where each user of a file repeats its size, the writer's value is used, or else the largest.
+- Every task has a run time; tasks of 1.0 to 1.4 whose type is not `compute` may omit it (0 s).
 - No version of the schema has labels or tags of tasks; `labels` of a task (texts or numbers by name) is read in all.
 - Of commands only the name is read here: nothing from a file is executed unless the user allows it
   (`wfformat_commands.py`).
@@ -30,7 +30,7 @@ from headrace.model.errors import BadFile, BadProgram, HeadraceError
 from headrace.model.program import Command, Data, Program, Task
 
 MAX_TASKS = 5_000_000
-VERSIONS = ("1.3", "1.4", "1.5", "1.6")
+VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
 _NUMBERING = re.compile(r"_(?:ID)?[0-9]+\Z")
 _PLAIN_WORD = re.compile(r"\S{1,80}")
 

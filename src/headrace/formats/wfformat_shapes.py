@@ -1,6 +1,6 @@
 """The parts of WfFormat documents that Headrace reads; all other keys are ignored.
 
-Two layouts: 1.3 and 1.4 list tasks with their run times and files in one place; 1.5 and 1.6 keep the
+Two layouts: 1.0 to 1.4 list tasks (up to 1.2, `jobs`) with their run times and files in one place; 1.5 and 1.6 keep the
 `specification` (tasks, files) apart from the `execution` (run times, commands).
 """
 
@@ -85,7 +85,7 @@ class Execution:
 
 @dataclass(slots=True)
 class FlatFile:
-    """A file in a task of 1.3 (`size`) or 1.4 (`sizeInBytes`)."""
+    """A file in a task of 1.0 to 1.3 (`size`) or 1.4 (`sizeInBytes`)."""
 
     name: Name
     link: Literal["input", "output"]
@@ -113,7 +113,9 @@ class FlatTask:
 class Workflow:
     specification: Specification | None = None
     execution: Execution | None = None
-    tasks: Annotated[list[FlatTask], FailFast()] = field(default_factory=list)
+    tasks: Annotated[list[FlatTask], FailFast(), Field(validation_alias=AliasChoices("tasks", "jobs"))] = (
+        field(default_factory=list)
+    )
 
 
 @dataclass(slots=True)

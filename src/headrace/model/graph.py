@@ -108,6 +108,9 @@ class Graph:
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "level", level)
 
+    def __repr__(self) -> str:
+        return f"<Graph {self.name!r}: {len(self.work):,} tasks, {len(self.size):,} items>"
+
     @property
     def n_tasks(self) -> int:
         return len(self.work)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from headrace.model.deferred import deferred
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.platform import Platform
+from headrace.model.units import plural, show_time
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,11 +112,27 @@ class Plan:
                 float(self.move_finish[k]),
             )
 
-    def gantt(self, path: str | Path) -> None:
-        """Draw the plan as an SVG Gantt chart."""
-        from headrace.report.gantt import write_gantt
+    def gantt(self, path: str | Path | None = None) -> Any:
+        """The Gantt chart of the plan, written to an SVG file if a path is given; a notebook shows what is returned."""
+        return deferred("draw_plan")(self, path)
 
-        write_gantt(self, path)
+    def to_pandas(self, what: Literal["tasks", "transfers"] = "tasks") -> Any:
+        """The tasks or the transfers as a `pandas.DataFrame`, by start time; times in seconds, sizes in bytes."""
+        return deferred("plan_frame")(self, what)
+
+    def write(self, path: str | Path) -> None:
+        """Write the plan: .json can be read again, .csv and .parquet list the tasks, .svg is the Gantt chart."""
+        deferred("write_plan_as")(self, path)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Plan of {self.graph.name!r} on {self.platform.name!r} by {self.scheduler}: "
+            f"{plural(self.graph.n_tasks, 'task')}, makespan {show_time(self.makespan)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        html: str = deferred("plan_html")(self)
+        return html
 
 
 NO_MOVES: dict[str, Any] = {

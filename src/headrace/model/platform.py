@@ -7,14 +7,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from headrace.model.errors import BadPlatform
+from headrace.model.deferred import deferred
+from headrace.model.errors import BadPlatform, HeadraceError
 from headrace.model.graph import Floats, Graph
 from headrace.model.network import Network, build_network
 from headrace.model.trace import LinkTrace, Trace
+from headrace.model.units import plural, quantity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +53,10 @@ class Host:
     watts: float = 0.0
     """Power that one busy core draws."""
 
+    def __post_init__(self) -> None:
+        _read_units(self, f"host {self.name!r}", memory="size")
+        _require_numbers(self, f"host {self.name!r}", "speed", "load", "cores", "arch", "price", "watts")
+
     def speed_for(self, kind: str) -> float:
         """
         >>> Host("a", speed=2.0, kinds={"fft": 6.0}, load=0.5).speed_for("fft")
@@ -79,6 +86,19 @@ class Site:
     shared_folders: tuple[str, ...] = ()
     """Absolute paths of folders that its hosts and the client of a run see alike: inputs are read there in place."""
 
+    def __post_init__(self) -> None:
+        where = f"site {self.name!r}"
+        object.__setattr__(self, "hosts", _all_of(Host, self.hosts, where))
+        _read_units(
+            self,
+            where,
+            bandwidth="rate",
+            latency="time",
+            uplink="rate",
+            uplink_latency="time",
+            storage="size",
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -95,6 +115,9 @@ class Link:
     oneway: bool = False
     trace: LinkTrace | None = None
     """The link over time; `bandwidth` and `latency` are then the values that planners assume."""
+
+    def __post_init__(self) -> None:
+        _read_units(self, f"link {self.source!r} -> {self.target!r}", bandwidth="rate", latency="time")
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +153,17 @@ class Platform:
     """Whether sites may be without any connection to others; without it they are taken for a mistake."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "sites", _all_of(Site, self.sites, self.name))
+        object.__setattr__(self, "links", _all_of(Link, self.links, self.name))
         _validate(self)
+
+    def __repr__(self) -> str:
+        hosts, sites = plural(len(self.hosts), "host"), plural(len(self.sites), "site")
+        return f"<Platform {self.name!r}: {hosts} at {sites}, contention {self.contention}>"
+
+    def _repr_html_(self) -> str:
+        html: str = deferred("platform_html")(self)
+        return html
 
     @cached_property
     def hosts(self) -> tuple[Host, ...]:
@@ -208,17 +241,33 @@ class Platform:
         speeds: Iterable[float],
         bandwidth: Any,
         *,
-        latency: float = 0.0,
+        latency: float | str = 0.0,
         contention: Contention = "none",
         cores: int = 1,
         origin: str | None = None,
     ) -> Platform:
         """The classic model: hosts h0, h1, ... and a dedicated link between each pair.
 
-        `bandwidth` (bytes/s) is one number for all pairs, or a matrix; `latency` is in seconds.
+        `bandwidth` (bytes/s) is one number for all pairs, or a matrix; `latency` is in seconds. Either may be a text
+        with a unit, such as "1 Gbit/s".
         """
-        hosts = tuple(Host(f"h{i}", float(s), cores) for i, s in enumerate(speeds))
-        matrix = np.array(np.broadcast_to(np.asarray(bandwidth, np.float64), (len(hosts), len(hosts))))
+        try:
+            hosts = tuple(Host(f"h{i}", float(s), cores) for i, s in enumerate(speeds))
+        except (TypeError, ValueError):
+            raise BadPlatform(
+                f"speeds is {speeds!r}", where="pairwise", hint="give a list of numbers"
+            ) from None
+        latency = _quantity(latency, "time", "latency", "pairwise")
+        if isinstance(bandwidth, str):
+            bandwidth = _quantity(bandwidth, "rate", "bandwidth", "pairwise")
+        try:
+            matrix = np.array(np.broadcast_to(np.asarray(bandwidth, np.float64), (len(hosts), len(hosts))))
+        except (TypeError, ValueError):
+            raise BadPlatform(
+                f"bandwidth is {bandwidth!r} for {plural(len(hosts), 'host')}",
+                where="pairwise",
+                hint='give a number of bytes/s, a text such as "1 Gbit/s", or a matrix of numbers',
+            ) from None
         return Platform(
             (Site("all", hosts),), pairs=Pairs(matrix, latency), contention=contention, origin=origin
         )
@@ -226,9 +275,8 @@ class Platform:
     @staticmethod
     def read(path: str | Path) -> Platform:
         """Read a platform file: TOML, or a grid description at time 0."""
-        from headrace.formats.loading import load_platform
-
-        return load_platform(path)
+        platform: Platform = deferred("load_platform")(path)
+        return platform
 
     @staticmethod
     def probe(client: Any, name: str = "cluster", *, say: Callable[[str], None] | None = None) -> Platform:
@@ -238,9 +286,8 @@ class Platform:
         a site, linked to a switch. It takes a few seconds, at most about 12; after the first, progress is given to
         `say`, or shown on a terminal.
         """
-        from headrace.runtime.measured import probe_platform
-
-        return probe_platform(client, name, say=say)
+        platform: Platform = deferred("probe_platform")(client, name, say=say)
+        return platform
 
     @staticmethod
     def local(
@@ -258,9 +305,59 @@ class Platform:
         if speeds is None:
             hosts = tuple(Host(f"w{i}", cores=cores) for i in range(workers or os.cpu_count() or 1))
         else:
+            given: Any = speeds
+            if isinstance(given, str) or not isinstance(given, Iterable):
+                raise BadPlatform(
+                    f"speeds is {speeds!r}", where="local", hint="give a list, such as [4, 2, 1, 1]"
+                )
+            for speed in speeds:
+                _require_number(speed, "a speed", "local")
             hosts = tuple(Host(f"w{i}-{s:g}x", float(s), cores) for i, s in enumerate(speeds))
         site = Site("this-machine", hosts, bandwidth=_LOOPBACK_BANDWIDTH, latency=_LOOPBACK_LATENCY)
         return Platform((site,), name="local")
+
+
+def _quantity(value: Any, kind: str, what: str, where: str) -> float:
+    """A number, or a text with a unit; other values and unknown units are a `BadPlatform`."""
+    if not isinstance(value, str):
+        _require_number(value, what, where)
+        return float(value)
+    try:
+        return quantity(value, kind)
+    except HeadraceError as error:
+        raise BadPlatform(f"{what}: {error.problem}", where=where, hint=error.hint) from None
+
+
+def _read_units(record: Any, where: str, **kinds: str) -> None:
+    """Replace texts with units by numbers, in place."""
+    for what, kind in kinds.items():
+        value = getattr(record, what)
+        if value is not None and type(value) is not float:
+            object.__setattr__(record, what, _quantity(value, kind, what, where))
+
+
+def _require_numbers(record: Any, where: str, *fields: str) -> None:
+    for what in fields:
+        _require_number(getattr(record, what), what, where)
+
+
+def _require_number(value: Any, what: str, where: str) -> None:
+    if not isinstance(value, Real) or value is True or value is False:
+        raise BadPlatform(f"{what} is {value!r}", where=where, hint="give a number")
+
+
+def _all_of(kind: type, given: Any, where: str) -> tuple[Any, ...]:
+    """A tuple of records of one kind, from a list or tuple."""
+    name = kind.__name__
+    if isinstance(given, str | kind) or not isinstance(given, Iterable):
+        raise BadPlatform(
+            f"expected a list of {name}, not {given!r}", where=where, hint=f"write [{name}(...), ...]"
+        )
+    found = tuple(given)
+    for each in found:
+        if not isinstance(each, kind):
+            raise BadPlatform(f"{each!r} is not a {name}", where=where, hint=f"write {name}(...)")
+    return found
 
 
 def _validate(platform: Platform) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from headrace.model.architecture import arch_speeds, speed_classes
+from headrace.model.architecture import arch_speeds
+from headrace.model.deferred import deferred
 from headrace.model.errors import BadProgram, HeadraceError
-from headrace.model.graph import OUTSIDE, Graph, LabelColumn, make_graph
-from headrace.model.sited import SiteLists
-from headrace.model.units import quantity
+from headrace.model.graph import Graph
+from headrace.model.keyword_call import with_keywords
+from headrace.model.program_graph import build_graph
+from headrace.model.units import plural, quantity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +33,11 @@ class Command:
     literal: bool = False
     """Whether arguments name files as they are: inputs are in the working folder under the names of their items,
     outputs are expected there, and nothing is replaced."""
+
+    def __post_init__(self) -> None:
+        given: object = self.argv
+        if isinstance(given, str):
+            raise _text_as_command(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,7 @@ class Program:
             _checked_size(size, name),
             path=None if path is None else str(path),
             value=value,
-            initial_locations=tuple(sites),
+            initial_locations=_names(sites, "sites", f"item {name!r}"),
         )
         self._add_data(item)
         return item
@@ -156,6 +162,7 @@ class Program:
         timeout: float | str | None = None,
         retries: int | None = None,
         memory: float | str = 0.0,
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Add a task.
 
@@ -163,6 +170,7 @@ class Program:
             body: A callable, which receives its inputs as positional arguments and returns its output, or a tuple of
                 several outputs; a command, as a list of strings; None: a task that is only planned and simulated.
             inputs: Items that it reads, in order.
+            kwargs: Keyword arguments of a callable: an item is read like the inputs, any other value is a constant.
             outputs: Names of the items that it writes, optionally with estimated sizes; None: unknown.
             work: Run time on a host of speed 1, or a list with one run time for each architecture.
             name: Unique name; by default the kind and a number.
@@ -183,12 +191,14 @@ class Program:
 
         Raises:
             BadProgram: A name is in use, an item has two producers, or a value is invalid.
+
+        >>> program = Program()
+        >>> x = program.input("x", value=3.14159)
+        >>> short = program.task(round, inputs=[x], kwargs={"ndigits": 2}, outputs=["short"])
+        >>> program.tasks["round_0"].body(3.14159)
+        3.14
         """
-        command: Callable[..., Any] | Command | None
-        if isinstance(body, Command) or body is None or callable(body):
-            command = body
-        else:
-            command = Command(tuple(str(a) for a in body), stdout)
+        command = _body_of(body, stdout, self.name)
         if kind is None:
             kind = _kind_of(command)
         if name is None:
@@ -198,7 +208,12 @@ class Program:
                 f"two tasks are named {name!r}", where=self.name, hint="give each task its own name"
             )
         sizes: dict[str, float | str | None]
-        sizes = dict(outputs) if isinstance(outputs, Mapping) else dict.fromkeys(outputs, 0.0)
+        where = f"{self.name}: task {name!r}"
+        sizes = (
+            dict(outputs)
+            if isinstance(outputs, Mapping)
+            else dict.fromkeys(_names(outputs, "outputs", where), 0.0)
+        )
         if not sizes:
             sizes = {f"{name}.done": 0.0}
         try:
@@ -208,7 +223,7 @@ class Program:
             allowed = None if timeout is None else quantity(timeout, "time")
             needed = quantity(memory, "size")
         except HeadraceError as error:
-            raise BadProgram(error.problem, where=f"{self.name}: task {name!r}", hint=error.hint) from None
+            raise BadProgram(error.problem, where=where, hint=error.hint) from None
         made = [Data(out, _checked_size(size, out)) for out, size in sizes.items()]
         for item in made:
             if item.name in self.producer:
@@ -217,15 +232,18 @@ class Program:
                     where=self.name,
                     hint="one item has one producer: give the second output another name",
                 )
-        read = tuple(i.name if isinstance(i, Data) else i for i in inputs)
+        read = _items(inputs, where)
+        if kwargs:
+            command, named = _with_kwargs(command, kwargs, len(read), where)
+            read += named
+        task = Task(
+            name, seconds, read, tuple(sizes), kind, command, _names(after, "after", where), cores, earliest, latest,
+            speeds, _checked_labels(labels or {}, where), *_checked_attempts(allowed, retries, where), needed,
+        )  # fmt: skip
         for item in made:
             self._add_data(item)
             self.producer[item.name] = name
-        self.tasks[name] = Task(
-            name, seconds, read, tuple(sizes), kind, command, tuple(after), cores, earliest, latest, speeds,
-            _checked_labels(labels or {}, f"{self.name}: task {name!r}"),
-            *_checked_attempts(allowed, retries, f"{self.name}: task {name!r}"), needed,
-        )  # fmt: skip
+        self.tasks[name] = task
         self._graph = None
         return made[0] if len(made) == 1 else tuple(made)
 
@@ -243,7 +261,7 @@ class Program:
         name = item.name if isinstance(item, Data) else item
         if name not in self.data:
             raise BadProgram(f"there is no item {name!r}", where=self.name, hint="declare it first")
-        destinations = tuple(sites)
+        destinations = _names(sites, "sites", f"item {name!r}")
         if destinations and name not in self.producer:
             raise BadProgram(
                 f"item {name!r} comes from outside and cannot be sent to {destinations[0]!r}",
@@ -277,7 +295,7 @@ class Program:
             BadProgram: Tasks depend on each other in a cycle, or an item or task does not exist.
         """
         if self._graph is None:
-            built = _build_graph(self)
+            built = build_graph(self)
             self._graph = built if self._reality is None else built.moving_as(self._reality)
         return self._graph
 
@@ -298,6 +316,44 @@ class Program:
         """The graph that a simulator executes: `reality`, or the estimates if there is none."""
         return self.graph if self.reality is None else self.reality
 
+    @staticmethod
+    def read(path: str | Path, *, commands: bool = False) -> Program:
+        """Read a program from a file in any format that Headrace knows, or from `file.py:name`.
+
+        A Python file is executed. With `commands`, so are the commands of a WfFormat file when the program runs. Use
+        either only on files that you trust.
+        """
+        program: Program = deferred("load_program")(path, commands=commands)
+        return program
+
+    def write(self, path: str | Path, format: str | None = None) -> None:
+        """Write the program to a file, in the format that its suffix selects: WfFormat (.json), GraphML, DOT, ...
+
+        Functions cannot be written: a program that is read back can be planned and simulated.
+        """
+        deferred("write_program_as")(self, path, format)
+
+    @staticmethod
+    def from_networkx(graph: Any, name: str | None = None) -> Program:
+        """A program from a directed acyclic `networkx` graph: nodes are tasks, edges are data.
+
+        Nodes may have the attributes `work` (or `weight`), `kind`, `cores`, `memory`, `release` and `deadline`; edges
+        `bytes` (or `size`, `weight`) and `data`, the names of the items, where several edges carry the same item.
+        """
+        program: Program = deferred("program_from_networkx")(graph, name)
+        return program
+
+    def to_networkx(self) -> Any:
+        """The program as a `networkx.DiGraph`: the opposite of `from_networkx`."""
+        return deferred("program_to_networkx")(self)
+
+    def __repr__(self) -> str:
+        return f"<Program {self.name!r}: {plural(len(self.tasks), 'task')}, {plural(len(self.data), 'item')}>"
+
+    def _repr_html_(self) -> str:
+        html: str = deferred("program_html")(self)
+        return html
+
     def _add_data(self, item: Data) -> None:
         if item.name in self.data:
             raise BadProgram(
@@ -311,6 +367,86 @@ class Program:
         while f"{stem}_{number}" in self.tasks:
             number += 1
         return f"{stem}_{number}"
+
+
+def _text_as_command(text: str, where: str = "") -> BadProgram:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    return BadProgram(
+        f"the command {text!r} is one text, and no shell splits it",
+        where=where,
+        hint=f"write {words}, or run a shell: ['sh', '-c', {text!r}]",
+    )
+
+
+def _body_of(body: Any, stdout: str | None, where: str) -> Callable[..., Any] | Command | None:
+    if isinstance(body, str | bytes):
+        raise _text_as_command(str(body), where)
+    if isinstance(body, Command) or body is None:
+        return body
+    if callable(body):
+        function: Callable[..., Any] = body
+        return function
+    if not isinstance(body, Iterable):
+        raise BadProgram(
+            f"a task cannot execute {body!r}",
+            where=where,
+            hint='give a function, or a list such as ["ls", "-l"]',
+        )
+    return Command(tuple(str(word) for word in body), stdout)
+
+
+def _names(given: Iterable[str], what: str, where: str) -> tuple[str, ...]:
+    """Names, of tasks, items or sites; a single text would be taken for a list of letters."""
+    if isinstance(given, str):
+        raise BadProgram(f"{what} is the text {given!r}", where=where, hint=f"write {what}=[{given!r}]")
+    if not isinstance(given, Iterable):
+        raise BadProgram(f"{what} is {given!r}", where=where, hint="give a list of names")
+    names = tuple(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise BadProgram(f"{what} contains {name!r}", where=where, hint="give names, as texts")
+    return names
+
+
+def _items(inputs: Iterable[Data | str], where: str) -> tuple[str, ...]:
+    """The names of items that a task reads."""
+    if isinstance(inputs, str | Data):
+        shown = repr(inputs) if isinstance(inputs, str) else inputs.name
+        raise BadProgram(f"inputs is a single item, {shown}", where=where, hint=f"write inputs=[{shown}]")
+    if not isinstance(inputs, Iterable):
+        raise BadProgram(f"inputs is {inputs!r}", where=where, hint="give a list of items")
+    read = tuple(item.name if isinstance(item, Data) else item for item in inputs)
+    for position, item in enumerate(read):
+        if not isinstance(item, str):
+            raise BadProgram(
+                f"input {position} is {_short(item)}, which is not an item",
+                where=where,
+                hint='give constants by name, such as kwargs={"width": 3}, or bind them with functools.partial',
+            )
+    return read
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"a {type(value).__name__}"
+
+
+def _with_kwargs(
+    body: Callable[..., Any] | Command | None, kwargs: Mapping[str, Any], positional: int, where: str
+) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    """The function with its keyword arguments, and the items among them."""
+    if body is None or isinstance(body, Command):
+        raise BadProgram(
+            "kwargs are the keyword arguments of a function",
+            where=where,
+            hint="add them to the command" if body is not None else "give the task a function",
+        )
+    items = {name: value.name for name, value in kwargs.items() if isinstance(value, Data)}
+    constants = {name: value for name, value in kwargs.items() if name not in items}
+    return with_keywords(body, constants, list(items), positional), tuple(items.values())
 
 
 def _kind_of(body: Callable[..., Any] | Command | None) -> str:
@@ -357,111 +493,3 @@ def _checked_attempts(
     if retries is not None and not (isinstance(retries, int) and retries >= 0):
         raise BadProgram(f"retries is {retries!r}", where=where, hint="give a whole number, 0 or more")
     return timeout, retries
-
-
-def _build_graph(program: Program) -> Graph:
-    """Build the arrays of a program: O(tasks + items + reads)."""
-    number = {name: i for i, name in enumerate(program.tasks)}
-    item_number = {name: i for i, name in enumerate(program.data)}
-    size = [math.nan if d.size is None else d.size for d in program.data.values()]
-    producer = [number[program.producer[d]] if d in program.producer else OUTSIDE for d in program.data]
-    item_names = list(program.data)
-    wanted = {d.name for d in program.results()}
-    result = [name in wanted and not item.destinations for name, item in program.data.items()]
-    signals: dict[str, int] = {}
-    work = np.empty(len(number))
-    read_ptr = np.zeros(len(number) + 1, np.int32)
-    reads: list[int] = []
-    for i, task in enumerate(program.tasks.values()):
-        if not math.isfinite(task.work) or task.work < 0:
-            raise BadProgram(
-                f"work is {task.work}",
-                where=f"{program.name}: task {task.name!r}",
-                hint="give a number of seconds, 0 or more",
-            )
-        if not 0 <= task.memory < math.inf:
-            raise BadProgram(
-                f"memory is {task.memory}",
-                where=f"{program.name}: task {task.name!r}",
-                hint="give a number of bytes, 0 or more",
-            )
-        if task.cores < 1 or not task.release >= 0 or math.isnan(task.deadline):
-            raise BadProgram(
-                f"cores is {task.cores}, release {task.release}, deadline {task.deadline}",
-                where=f"{program.name}: task {task.name!r}",
-                hint="give 1 core or more and moments of 0 or more",
-            )
-        work[i] = task.work
-        read = dict.fromkeys(_item(program, task, item_number, name) for name in task.inputs)
-        for before in dict.fromkeys(task.after):
-            if before not in number:
-                raise BadProgram(
-                    f"task {task.name!r} comes after {before!r}, which does not exist",
-                    where=program.name,
-                    hint="name an existing task",
-                )
-            if before not in signals:
-                signals[before] = len(size)
-                size.append(0.0)
-                producer.append(number[before])
-                item_names.append(_signal_name(before, item_number))
-                result.append(False)
-            read[signals[before]] = None
-        reads.extend(read)
-        read_ptr[i + 1] = len(reads)
-    kinds = {name: k for k, name in enumerate(dict.fromkeys(task.kind for task in program.tasks.values()))}
-    kind = [kinds[task.kind] for task in program.tasks.values()]
-    return make_graph(
-        work=work,
-        size=size,
-        producer=producer,
-        read_ptr=read_ptr,
-        reads=reads,
-        kind=kind,
-        kinds=tuple(kinds) or ("",),
-        result=result,
-        task_names=tuple(number),
-        item_names=tuple(item_names),
-        name=program.name,
-        cores=[task.cores for task in program.tasks.values()],
-        release=[task.release for task in program.tasks.values()],
-        deadline=[task.deadline for task in program.tasks.values()],
-        initial_locations=_sites_of(program, "initial_locations", len(size)),
-        destinations=_sites_of(program, "destinations", len(size)),
-        classes=speed_classes(kind, [task.arch_speeds for task in program.tasks.values()]),
-        labels=_label_columns(program),
-    )
-
-
-def _label_columns(program: Program) -> dict[str, LabelColumn]:
-    """O(tasks + labels)."""
-    columns: dict[str, dict[int, str | float]] = {}
-    for i, task in enumerate(program.tasks.values()):
-        for name, value in task.labels.items():
-            columns.setdefault(name, {})[i] = value
-    return {
-        name: LabelColumn(np.array(list(found), np.int32), tuple(found.values()))
-        for name, found in columns.items()
-    }
-
-
-def _sites_of(program: Program, which: str, items: int) -> SiteLists:
-    named = {i: getattr(item, which) for i, item in enumerate(program.data.values())}
-    return SiteLists.of_items({i: sites for i, sites in named.items() if sites}, items)
-
-
-def _item(program: Program, task: Task, item_number: dict[str, int], name: str) -> int:
-    if name not in item_number:
-        raise BadProgram(
-            f"task {task.name!r} reads {name!r}, which no task writes",
-            where=program.name,
-            hint="declare it with program.input, or as an output of a task",
-        )
-    return item_number[name]
-
-
-def _signal_name(task: str, taken: dict[str, int]) -> str:
-    name = f"{task}.finished"
-    while name in taken:
-        name += "_"
-    return name

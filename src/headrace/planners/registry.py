@@ -19,6 +19,7 @@ from typing import Any, cast
 from headrace.core.scheduler import Planner
 from headrace.formats.python_program import load_from_file
 from headrace.model.errors import UsageError
+from headrace.model.user_code import user_code
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +162,21 @@ def make(name: str, **options: Any) -> Planner:
     >>> make("round-robin").name
     'round-robin'
     """
+    name = registered_name(name)
     made = construct(_maker(name), name, options)
     return made if name in _by_name else _checked(made, name)
+
+
+def registered_name(text: str) -> str:
+    """The name as it is registered, whatever its capitals; other texts as they are.
+
+    >>> registered_name("HEFT"), registered_name("Dask"), registered_name("mine.py:Own")
+    ('heft', 'dask', 'mine.py:Own')
+    """
+    if text in _by_name or ".py:" in text:
+        return text
+    same = (name for name in (*names(), "dask") if name.casefold() == text.casefold())
+    return next(same, text)
 
 
 def _maker(name: str) -> Callable[..., Any]:
@@ -222,7 +236,8 @@ def construct(maker: Callable[..., Any], name: str, options: dict[str, Any]) -> 
         if option not in known:
             instead = _INSTEAD.get(option, f"it accepts {', '.join(known)}" if known else "omit it")
             raise UsageError(f"{name!r} does not accept {option!r}", hint=instead)
-    return maker(**options)
+    with user_code(f"the scheduler {name!r}"):
+        return maker(**options)
 
 
 def _checked(made: Any, name: str) -> Planner:

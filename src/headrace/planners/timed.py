@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Planner, Problem
 from headrace.model.bound import Effort
 from headrace.model.plan import Plan
+from headrace.model.user_code import is_users, user_code
 from headrace.planners.bounds import bound_of
 from headrace.planners.obeying import plan_obeying
 
@@ -41,12 +43,15 @@ def plan_with_bound(planner: Planner, problem: Problem, effort: Effort = "quick"
         from headrace.planners.list import constrained_schedule  # noqa: F401
         from headrace.planners.ruled import plan_with_rules
     began = work_clock()
-    if ruled:
-        plan = plan_with_rules(planner, problem)
-    elif problem.constraints is not None:
-        plan = plan_obeying(planner.plan, problem, planner.name)
-    else:
-        plan = planner.plan(problem)
+    with user_code(f"the planner {planner.name!r}") if is_users(planner) else nullcontext():
+        if ruled:
+            plan = plan_with_rules(planner, problem)
+        elif problem.constraints is not None:
+            plan = plan_obeying(planner.plan, problem, planner.name)
+        else:
+            plan = planner.plan(problem)
+        if not isinstance(plan, Plan):
+            raise TypeError(f"plan() returned {plan!r:.80}, not a Plan")
     seconds = work_clock() - began
     bound = plan.bound
     if bound <= 0 or (effort != "quick" and bound < plan.makespan):

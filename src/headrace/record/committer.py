@@ -52,7 +52,7 @@ class Committer:
             else:
                 self._commit(kept)
         for item, reason in measured.get("unkept", ()):
-            self._warn(item, reason)
+            self._warn(item, reason, task)
         if isinstance(measured, dict):
             measured.pop("kept", None)  # its contents are not needed twice
 
@@ -104,10 +104,10 @@ class Committer:
                 continue
             self._commit(replace(kept, file=name))
 
-    def _warn(self, item: str, reason: str) -> None:
+    def _warn(self, item: str, reason: str, task: str = "") -> None:
         if reason not in self._said:
             self._said.add(reason)
-            self._say(f"item {item!r} is not kept: {reason}")
+            self._say(f"item {item!r}{f' of task {task!r}' if task else ''} is not kept: {reason}")
 
     def _stop_if_cancelled(self) -> None:
         if self._entry.cancelled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,19 @@ def plan_trace(plan: Plan) -> dict[str, Any]:
     return rows.trace(about)
 
 
-def run_trace(events: Sequence[Event], platform: Platform, graph: Graph | None = None) -> dict[str, Any]:
-    """A run. Events do not name cores, so tasks are packed into as few rows as possible: O(n log n)."""
+def run_trace(
+    events: Sequence[Event],
+    platform: Platform,
+    graph: Graph | None = None,
+    *,
+    kinds: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """A run; kinds of tasks come from the graph, or are given by task.
+
+    Events do not name cores, so tasks are packed into as few rows as possible: O(n log n).
+    """
     rows = _Rows(platform)
-    kind: dict[str, str] = {}
+    kind: Mapping[str, str] = kinds or {}
     if graph is not None:
         kind = {name: graph.kinds[k] for name, k in zip(graph.task_names, graph.kind.tolist(), strict=True)}
     by_host: dict[str, list[TaskFinished]] = {}

@@ -34,6 +34,8 @@ def makespans_json(makespans: Makespans) -> dict[str, Any]:
         "runs": makespans.runs,
         "failed": makespans.failed,
         "makespan": {name: _finite(value) for name, value in named.items()},
+        "deviation": _finite(makespans.deviation),
+        "confidence_interval": [_finite(end) for end in makespans.interval],
         "seeds": {"first": makespans.seed, "median": makespans.seed_at(0.5), "worst": makespans.seed_at(1.0)},
         "makespans": [_finite(value) for value in makespans.values.tolist()],
         "seconds": makespans.seconds,
@@ -48,7 +50,12 @@ def makespans_rows(makespans: Makespans) -> list[list[str]]:
     rows.append(["least", _shown(makespans.least)])
     for name, share in _MARKED.items():
         rows.append([name, f"{_shown(makespans.at(share))} (seed {makespans.seed_at(share)})"])
-    return [*rows, ["mean", _shown(makespans.mean)]]
+    rows.append(["mean", _shown(makespans.mean)])
+    if math.isfinite(makespans.deviation):
+        low, high = makespans.interval
+        rows.append(["deviation", show_time(makespans.deviation)])
+        rows.append(["mean, 95 % confidence", f"{show_time(low)} to {show_time(high)}"])
+    return rows
 
 
 def _finite(value: float) -> float | None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 
-from headrace.formats.files import write_file
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, TaskErred, TaskFinished
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
@@ -13,10 +11,9 @@ from headrace.model.platform import Platform
 from headrace.model.units import show_size, show_time
 from headrace.report.chart import AWAY, FAILED, TRANSFER, Bar, Chart, Lane, Mark
 from headrace.report.packing import pack
-from headrace.report.resources import by_resource, resource_chart
 from headrace.report.svg import chart_svg
 
-__all__ = ["Bar", "Chart", "Lane", "Mark", "chart_svg", "plan_chart", "run_chart", "write_gantt"]
+__all__ = ["Bar", "Chart", "Lane", "Mark", "chart_svg", "plan_chart", "run_chart"]
 
 _CLOCK_SLACK = 1e-4
 """Share of the makespan by which measured tasks of one core may appear to overlap."""
@@ -53,12 +50,13 @@ def run_chart(
     *,
     graph: Graph | None = None,
     bound: float | None = None,
+    kinds: Mapping[str, str] | None = None,
     title: str = "",
 ) -> Chart:
     """The run as filled bars, with the plan as outlines behind it; transfers in thin lanes.
 
-    Kinds come from the plan's program, or from `graph` if there was no plan; so does the bound unless
-    it is given. Events do not name cores: a task is drawn on its planned core, or on a free one. O(n log n).
+    Kinds come from the plan's program, from `graph` if there was no plan, or are given by task; so does the bound
+    unless it is given. Events do not name cores: a task is drawn on its planned core, or on a free one. O(n log n).
     """
     graph = plan.graph if graph is None and plan is not None else graph
     bound = plan.bound if bound is None and plan is not None else bound or 0.0
@@ -66,7 +64,7 @@ def run_chart(
     took = max((e.time for e in events if not isinstance(e, HostLeft | HostJoined)), default=0.0)
     end = max(took, plan.makespan if plan is not None else 0.0, bound)
     planned = [] if plan is None else _planned_bars(plan, outline=True)
-    bars = planned + _executed_bars(finished, graph, plan, end) + _moved_bars(events)
+    bars = planned + _executed_bars(finished, kinds or _kinds(graph), plan, end) + _moved_bars(events)
     bars += _failures(events)
     bars += absences(events, end, bars)
     marks = [Mark(took, f"took {show_time(took)}"), *bound_mark(bound, end)]
@@ -81,12 +79,6 @@ def run_chart(
         marks=tuple(marks),
         notes=what_went_wrong(events),
     )
-
-
-def write_gantt(plan: Plan, path: str | Path) -> None:
-    """Draw a plan as an SVG file: by core, or by pool, link and disk where files have sites."""
-    chart = resource_chart(plan) if by_resource(plan) else plan_chart(plan)
-    write_file(path, chart_svg(chart).encode())
 
 
 def core_lane(host: str, core: int) -> str:
@@ -119,13 +111,16 @@ def _planned_bars(plan: Plan, *, outline: bool) -> list[Bar]:
     return [Bar(core_lane(hosts[h], c), s, f, name, kinds[k], outline) for h, c, s, f, name, k in rows]
 
 
+def _kinds(graph: Graph | None) -> dict[str, str]:
+    if graph is None:
+        return {}
+    return {name: graph.kinds[k] for name, k in zip(graph.task_names, graph.kind.tolist(), strict=True)}
+
+
 def _executed_bars(
-    finished: Sequence[TaskFinished], graph: Graph | None, plan: Plan | None, end: float
+    finished: Sequence[TaskFinished], kind: Mapping[str, str], plan: Plan | None, end: float
 ) -> list[Bar]:
     planned = {} if plan is None else {task.id: task.core for task in plan.tasks()}
-    kind: dict[str, str] = {}
-    if graph is not None:
-        kind = {name: graph.kinds[k] for name, k in zip(graph.task_names, graph.kind.tolist(), strict=True)}
     by_host: dict[str, list[TaskFinished]] = {}
     for event in finished:
         by_host.setdefault(event.host, []).append(event)

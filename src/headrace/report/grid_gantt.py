@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.formats.files import write_file
 from headrace.model.events import Event, HostJoined, HostLeft
 from headrace.model.units import show_time
 from headrace.report.chart import STOPPED, TRANSFER, Bar, Chart, Mark
 from headrace.report.gantt import absences, arrivals_lane, bound_mark, core_lane, lanes_of, what_went_wrong
-from headrace.report.resources import by_resource, resource_chart
-from headrace.report.svg import chart_svg
 
 if TYPE_CHECKING:
     from headrace.simulator.events.run import SimulatedRun
@@ -42,13 +38,6 @@ def grid_chart(run: SimulatedRun) -> Chart:
         ),
         notes=(*run.notes, *notes),
     )
-
-
-def write_grid_gantt(run: SimulatedRun, path: str | Path) -> None:
-    """Draw a run as an SVG file: by core, or by pool, link and disk where files have sites."""
-    happened = run.executed
-    chart = resource_chart(happened) if by_resource(happened) else grid_chart(run)
-    write_file(path, chart_svg(chart).encode())
 
 
 def _rows(run: SimulatedRun) -> Iterator[tuple[int, float, int, int, int]]:

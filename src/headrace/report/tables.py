@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
@@ -66,7 +69,12 @@ def print_table(
         table.add_column(Text(clean(headers[i])) if i < len(headers) else "", overflow="fold")
     for row in cells:
         table.add_row(*row)
-    console = Console(file=stream, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = WIDE
-    console.print(table)
+    plain = bool(os.environ.get("NO_COLOR"))  # which asks for no bold headers either
+    target = sys.stdout if stream is None else stream
+    console = Console(file=target, highlight=False, emoji=False, color_system=None if plain else "auto")
+    if console.is_terminal:
+        console.print(table)
+        return
+    text = io.StringIO()
+    Console(file=text, width=WIDE, highlight=False, emoji=False, color_system=None).print(table)
+    target.write("".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines()))

@@ -22,6 +22,7 @@ from headrace.runtime.local_workers import LocalWorkers, spawn_workers
 from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
 from headrace.runtime.run_policy import RunPolicy
+from headrace.runtime.tls_check import mismatch
 from headrace.runtime.transport import Transport, TransportKind
 
 _PATIENCE = 10.0
@@ -244,6 +245,9 @@ def connect(
     except KeyboardInterrupt:
         raise RunStopped("interrupted", where=url, hint="run it again") from None
     except Exception as error:  # any layer of the engine may raise here
+        found = mismatch(url)
+        if found is not None:
+            raise UsageError(f"cannot connect: {found[0]}", where=url, hint=found[1]) from None
         raise UsageError(
             f"cannot connect: {error or type(error).__name__}",
             where=url,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Problem, obeys
+from headrace.model.check import check
 from headrace.model.errors import NoPlan
 from headrace.model.plan import Plan
 
@@ -21,6 +24,8 @@ REPAIR = 5.0
 """Seconds for repairing a plan that breaks a requirement, and again for the search over partial schedules."""
 IMPROVE = 0.5
 """Seconds for improving the score of the preferences."""
+CARE = 5.0
+"""Seconds for a plan that obeys releases, deadlines, cores and storage, if the others do not."""
 _PATIENCE = 10.0
 """The clock ends an improvement after so many times its length: on a busy machine it still does the same work."""
 _MEDIUM = 2e6
@@ -88,6 +93,12 @@ class Auto:
     @obeys
     def _chosen(self, problem: Problem) -> Plan:
         best = best_of_candidates(problem)
+        if (
+            problem.constraints is None
+            and _needs_care(problem)
+            and check(problem.graph, problem.platform, best, limit=1)
+        ):
+            best = _with_care(problem) or best
         note = f"auto chose {best.scheduler}"
         return replace(best, scheduler=self.name, notes=(*best.notes, note))
 
@@ -103,6 +114,28 @@ class Auto:
             if found is not None and found[0][0] == 0:
                 best, note = found[1], "auto chose search, after all others broke a requirement"
         return replace(best, scheduler=self.name, notes=(*best.notes, note))
+
+
+def _needs_care(problem: Problem) -> bool:
+    """Whether a program or platform has requirements that most planners do not look at."""
+    graph = problem.graph
+    return bool(
+        (graph.cores > 1).any()
+        or (graph.release > 0).any()
+        or np.isfinite(graph.deadline).any()
+        or np.isfinite(problem.platform.network.storage).any()
+    )
+
+
+def _with_care(problem: Problem) -> Plan | None:
+    """The plan of the planner that looks at all of them; None if it finds none that is valid."""
+    from headrace.planners.registry import make
+
+    try:
+        plan = make("coschedule", time=CARE).plan(problem)
+    except NoPlan:
+        return None
+    return None if check(problem.graph, problem.platform, plan, limit=1) else plan
 
 
 def short_search(

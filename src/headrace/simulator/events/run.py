@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace.model.deferred import deferred
 from headrace.model.events import RuleDropped
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
+from headrace.model.units import plural, show_time
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +61,23 @@ class SimulatedRun:
 
         return executed_plan(self)
 
-    def gantt(self, path: str | Path) -> None:
-        """Draw the run as an SVG Gantt chart, including stopped executions and absent hosts."""
-        from headrace.report.grid_gantt import write_grid_gantt
+    def gantt(self, path: str | Path | None = None) -> Any:
+        """The Gantt chart of the run, with stopped executions and absent hosts; written as SVG if a path is given."""
+        return deferred("draw_simulated")(self, path)
 
-        write_grid_gantt(self, path)
+    def to_pandas(self, what: Literal["tasks", "transfers"] = "tasks") -> Any:
+        """The executions or transfers that counted as a `pandas.DataFrame`; times in seconds, sizes in bytes."""
+        return self.executed.to_pandas(what)
+
+    def __repr__(self) -> str:
+        return (
+            f"<SimulatedRun of {self.graph.name!r} on {self.platform.name!r} by {self.scheduler}: "
+            f"{plural(self.graph.n_tasks, 'task')}, makespan {show_time(self.makespan)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        html: str = deferred("simulated_html")(self)
+        return html
 
     def log_lines(self) -> list[str]:
         """The whole log as text, one line per event; identical for identical seeds."""

@@ -1,0 +1,120 @@
+"""What every command has: `-q`, `-v`, and options listed in groups by `--help`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from headrace.commands import console
+
+GENERAL = "General options"
+OUTPUT = "Output"
+OPTIONS = "Options"
+"""The group of options that belong to no other."""
+
+RECORD_GROUPS = {
+    "Pictures": OUTPUT,
+    "SimulateOutput": OUTPUT,
+    "DeployOutput": OUTPUT,
+    "RunPolicy": "Failures, limits and what is kept",
+    "SweepPolicy": "Failures, limits and what is kept",
+    "ReplanPolicy": "When to plan again",
+    "ExecutionPolicy": "How hosts and links work",
+    "SimulatedComparison": "Simulated makespans",
+    "SimulationConfig": "How the run differs from the estimates",
+    "PlaceOptions": "Where to run",
+    "FlowOptions": "How buffers flow",
+}
+"""The group of the options of a dataclass."""
+
+OPTION_GROUPS = {
+    "--json": OUTPUT,
+    "--csv": OUTPUT,
+    "--parquet": OUTPUT,
+    "--plot": OUTPUT,
+    "--output": OUTPUT,
+    "--on": "Where to run",
+    "--workers": "Where to run",
+    "--speeds": "Where to run",
+    "--platform": "Where to run",
+    "--tls-ca": "Certificates",
+    "--tls-cert": "Certificates",
+    "--tls-key": "Certificates",
+    "--emulate": "Emulation",
+    "--time-scale": "Emulation",
+    "--size-scale": "Emulation",
+    "--burn": "Emulation",
+    "--help": GENERAL,
+}
+"""The group of an option, whichever command has it."""
+LAST = (OUTPUT, GENERAL)
+"""Groups that come at the end."""
+
+QuietOption = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="Show no progress, only results and errors.", rich_help_panel=GENERAL),
+]
+VerboseOption = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Say how long each step takes; show where an error was raised.",
+        rich_help_panel=GENERAL,
+    ),
+]
+
+
+def group_of(name: str, record: str = "") -> str:
+    """The group of an option, by its name and the dataclass that declares it.
+
+    >>> group_of("--tls-ca", "RunOptions"), group_of("--retries", "RunPolicy"), group_of("--seed")
+    ('Certificates', 'Failures, limits and what is kept', 'Options')
+    """
+    return OPTION_GROUPS.get(name) or RECORD_GROUPS.get(record) or OPTIONS
+
+
+def with_general_options(function: Callable[..., None]) -> Callable[..., None]:
+    """The command with `--quiet` and `--verbose`, which hold for all that it does."""
+    signature = inspect.signature(function)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in (("quiet", QuietOption), ("verbose", VerboseOption))
+    ]
+
+    def command(*, quiet: bool = False, verbose: bool = False, **given: Any) -> None:
+        console.set_level(quiet=quiet, verbose=verbose)
+        function(**given)
+
+    command.__name__, command.__doc__ = function.__name__, function.__doc__
+    parameters = [*signature.parameters.values(), *added]
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+class GroupedCommand(TyperCommand):
+    """A command whose help lists options in groups."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                groups.setdefault(_group(parameter), []).append(record)
+        first = [name for name in ("Arguments", OPTIONS) if groups.get(name)]
+        last = [name for name in LAST if name in groups]
+        for name in [*first, *(n for n in groups if n not in (*first, *last, OPTIONS)), *last]:
+            with formatter.section(name):
+                formatter.write_dl(groups[name])
+
+
+def _group(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    named = getattr(parameter, "rich_help_panel", None)
+    return named or group_of(next((o for o in parameter.opts if o.startswith("--")), ""))

@@ -1,0 +1,66 @@
+"""What Python callers give: programs and platforms as objects, or as files, as the command takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.model.errors import UsageError
+from headrace.model.graph import Graph
+from headrace.model.platform import Platform
+from headrace.model.program import Program
+
+if TYPE_CHECKING:
+    from headrace.model.behaviour import GridScript
+
+
+def as_program(given: Any) -> Program | Graph:
+    """A program or graph as it is; a text or path is a file, or `file.py:name`.
+
+    >>> as_program(5)
+    Traceback (most recent call last):
+        ...
+    headrace.model.errors.UsageError: the program is 5, an int (try: give a Program, or the name of a file)
+    """
+    if isinstance(given, Program | Graph):
+        return given
+    if isinstance(given, str | Path):
+        from headrace.formats.loading import load_program
+
+        return load_program(given)
+    hint = "give a Program, or the name of a file"
+    if type(given).__module__.split(".")[0] == "networkx":
+        hint = "use Program.from_networkx"
+    elif isinstance(given, Platform):
+        hint = "the program comes first, then the platform"
+    raise _wrong("program", given, hint)
+
+
+def as_platform(given: Any) -> Platform:
+    """A platform as it is; a text or path is a file, or `local`. A grid is taken at time 0."""
+    from headrace.model.behaviour import GridScript
+
+    found = as_grid(given)
+    return found.start() if isinstance(found, GridScript) else found
+
+
+def as_grid(given: Any) -> Platform | GridScript:
+    """A platform or grid as it is; a text or path is a file, or `local`."""
+    from headrace.model.behaviour import GridScript
+
+    if isinstance(given, Platform | GridScript):
+        return given
+    if isinstance(given, str | Path):
+        from headrace.formats.loading import load_grid
+
+        return load_grid(given)
+    hint = "the program comes first, then the platform" if isinstance(given, Program | Graph) else ""
+    raise _wrong("platform", given, hint or "give a Platform, the name of a file, or 'local'")
+
+
+def _wrong(what: str, given: Any, hint: str) -> UsageError:
+    kind = type(given).__name__
+    article = "an" if kind[0].lower() in "aeiou" else "a"
+    shown = repr(given)
+    text = f"{shown}, {article} {kind}" if len(shown) <= 60 else f"{article} {kind}"
+    return UsageError(f"the {what} is {text}", hint=hint)

@@ -1,0 +1,180 @@
+"""Programs read from networkx, GraphML, DOT and node-link JSON; what is written is read back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+
+from formats.strategies import programs, xml_texts
+from headrace.formats.dot import read_dot, write_dot
+from headrace.formats.graphml import read_graphml, write_graphml
+from headrace.formats.loading import load_program
+from headrace.formats.node_link import read_node_link, write_node_link
+from headrace.formats.task_edges import task_edges
+from headrace.model.errors import BadFile, BadProgram, HeadraceError, UsageError
+from headrace.model.program import Program
+
+
+def between_tasks(program: Program) -> tuple[object, ...]:
+    """What a graph of tasks can hold of a program."""
+    tasks = [
+        (t.name, t.work, t.kind, t.cores, t.memory, t.release, t.deadline) for t in program.tasks.values()
+    ]
+    return tasks, sorted(
+        (e.source, e.target, tuple(sorted(zip(e.data, e.sizes, strict=True)))) for e in task_edges(program)
+    )
+
+
+def example() -> Program:
+    program = Program("lab")
+    a, b = program.task(name="a", outputs={"x": 5, "y": 7}, work=1.5, kind="k", cores=2, memory="1 GB")
+    program.task(name="b", inputs=[a, b], work=2, release=3.0, deadline=90.0)
+    program.task(name="c", inputs=[a], after=["b"], work=3)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "suffix"),
+    [
+        (write_graphml, read_graphml, ".graphml"),
+        (write_dot, read_dot, ".dot"),
+        (write_node_link, read_node_link, ".nodelink.json"),
+    ],
+)
+def test_what_is_written_is_read_back(write, read, suffix, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / f"p{suffix}"
+    write(example(), path)
+    assert between_tasks(read(path)) == between_tasks(example())
+    found = load_program(path)  # the format is recognised
+    assert (found.name, between_tasks(found)) == ("lab", between_tasks(example()))
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(program=programs(xml_texts))
+def test_any_program_survives_networkx(program: Program) -> None:
+    back = Program.from_networkx(program.to_networkx())
+    assert between_tasks(back) == between_tasks(program)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(program=programs(xml_texts))
+def test_any_program_survives_graphml(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("xml") / "p.graphml"
+    write_graphml(program, path)
+    assert between_tasks(read_graphml(path)) == between_tasks(program)
+
+
+def test_weights_of_other_tools_are_understood() -> None:
+    graph = nx.DiGraph()
+    graph.add_node(1, weight=3)
+    graph.add_node(2, runtime="2 min")
+    graph.add_edge(1, 2, weight=100)
+    program = Program.from_networkx(graph)
+    assert [t.work for t in program.tasks.values()] == [3.0, 120.0]
+    assert [e.bytes for e in task_edges(program)] == [100.0]
+
+
+def test_one_item_on_several_edges_is_one_item() -> None:
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", data=["x"], bytes="1 kB")
+    graph.add_edge("a", "c", data=["x", "y"], bytes=1500)
+    program = Program.from_networkx(graph)
+    assert {d.name: d.size for d in program.data.values() if d.size} == {"x": 1000.0, "y": 500.0}
+    assert program.tasks["c"].inputs == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("graph", "said"),
+    [
+        (nx.Graph([("a", "b")]), "no directions"),
+        (nx.DiGraph([("a", "b"), ("b", "a")]), "circle"),
+        (nx.DiGraph([("a", "b", {"bytes": "much"})]), "much"),
+        (nx.DiGraph([("a", "c", {"data": ["x"]}), ("b", "c", {"data": ["x"]})]), "one producer"),
+        (nx.DiGraph([(1, "1")]), "same name"),
+    ],
+)
+def test_graphs_that_are_no_programs_are_refused(graph: object, said: str) -> None:
+    with pytest.raises(BadProgram, match=said):
+        Program.from_networkx(graph)
+    with pytest.raises(UsageError, match="networkx"):
+        Program.from_networkx([])
+
+
+def test_dot_of_other_tools(tmp_path: Path) -> None:
+    """Chains, subgraphs, defaults, comments, ports, strings in parts."""
+    (tmp_path / "g.dot").write_text(
+        """// made by hand
+        strict digraph "my graph" { graph [rankdir=LR]; rankdir = TB
+          node [shape=box, work="2 s"]; edge [bytes=10]
+          a -> {b c} -> d:p:n [color=red]
+          subgraph cluster_0 { node [work=5] e [label="align" + "er"] }
+          d -> e /* last */ [bytes="1 kB"];
+          # 1 "preprocessed"
+          "b" [work=.5]
+        }"""
+    )
+    program = load_program(tmp_path / "g.dot")
+    assert program.name == "my graph"
+    assert {t.name: t.work for t in program.tasks.values()} == {
+        "a": 2.0,
+        "b": 0.5,
+        "c": 2.0,
+        "d": 2.0,
+        "e": 5.0,
+    }
+    assert program.tasks["e"].kind == "aligner"
+    edges = {(e.source, e.target): e.bytes for e in task_edges(program)}
+    assert edges == {("a", "b"): 10, ("a", "c"): 10, ("b", "d"): 10, ("c", "d"): 10, ("d", "e"): 1000}
+
+
+def test_links_of_older_node_link_documents_are_read(tmp_path: Path) -> None:
+    graph = nx.DiGraph([("a", "b", {"size": 7})])
+    (tmp_path / "g.json").write_text(json.dumps(nx.node_link_data(graph, edges="links")))
+    assert [e.bytes for e in task_edges(load_program(tmp_path / "g.json"))] == [7.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("g.dot", "graph { a -- b }", "no directions"),
+        ("g.dot", "digraph { a -- b }", "no direction"),
+        ("g.dot", "digraph { a -> }", "line 1"),
+        ("g.dot", "digraph { a [label=<b>] }", "is not DOT"),
+        ("g.dot", "digraph {" + "{" * 200, "deep"),
+        ("g.dot", "digraph { a -> b", "end of the file"),
+        ("g.dot", 'digraph { a [work="-3"]; }', "-3"),
+        ("g.graphml", "<graphml><graph edgedefault='undirected'><node id='a'/><node id='b'/>"
+         "<edge source='a' target='b'/></graph></graphml>", "direction"),
+        ("g.graphml", "<graphml><graph><node id='a'><graph/></node></graph></graphml>", "contains a graph"),
+        ("g.graphml", "<graphml><graph><edge source='a' target='b'/></graph></graphml>", "not there"),
+        ("g.graphml", "<!DOCTYPE g [<!ENTITY a 'b'>]><graphml>&a;</graphml>", "document type"),
+        ("g.graphml", "<graphml>" + "<a>" * 500, "deep"),
+        ("g.graphml", "<graphml><graph>", "not valid XML"),
+        ("g.json", '{"nodes": [{"id": null}], "edges": []}', "id of a node"),
+        ("g.json", '{"nodes": 5, "edges": []}', "nodes"),
+        ("g.json", '{"directed": false, "nodes": [], "edges": []}', "no directions"),
+    ],
+)  # fmt: skip
+def test_hostile_and_broken_files_give_one_typed_error(
+    name: str, text: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises((BadFile, BadProgram), match=said) as caught:
+        load_program(tmp_path / name)
+    assert str(tmp_path / name) in str(caught.value)
+
+
+def test_entities_are_not_expanded(tmp_path: Path) -> None:
+    lines = ["<!DOCTYPE g ["] + [f'<!ENTITY a{i} "&a{i - 1};&a{i - 1};">' for i in range(1, 40)]
+    (tmp_path / "b.graphml").write_text("\n".join([*lines, "]><graphml>&a39;</graphml>"]))
+    with pytest.raises(HeadraceError, match="document type"):
+        load_program(tmp_path / "b.graphml")
+    (tmp_path / "x.graphml").write_text(
+        '<!DOCTYPE g SYSTEM "file:///etc/passwd"><graphml><graph><node id="a"><data>&x;</data></node></graph></graphml>'
+    )
+    with pytest.raises(HeadraceError, match="entity"):
+        load_program(tmp_path / "x.graphml")

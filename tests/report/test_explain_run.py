@@ -1,0 +1,97 @@
+"""Why a simulated run took as long as it did, against cases computed by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import headrace as hr
+from headrace.report.explain_run import explain, explain_plan, explain_simulated
+from headrace.testing import random_platform, random_program
+
+
+def two_hosts(contention: str = "fifo") -> hr.Platform:
+    sites = [hr.Site("s", [hr.Host("a"), hr.Host("b")], bandwidth="1 MB/s")]
+    return hr.Platform(sites, contention=contention)  # type: ignore[arg-type]
+
+
+def test_a_transfer_and_a_busy_host() -> None:
+    """On one host, two tasks in turn; the second waits for the first."""
+    program = hr.Program("turn")
+    program.task(None, name="x", work=2.0)
+    program.task(None, name="y", work=3.0)
+    lab = hr.Platform.pairwise([1.0], bandwidth=1e6)
+    found = explain_plan(hr.plan(program, lab, "heft"))
+    assert found is not None
+    assert found.utilisation == pytest.approx(1.0)
+    assert found.busiest == ("h0", pytest.approx(1.0))
+    assert found.waiting["link"] == 0.0
+    assert found.waiting["queue"] in (pytest.approx(2.0), pytest.approx(3.0))  # whichever is second
+    assert found.limit.startswith("a path of 1 task to ")
+
+
+def test_waiting_for_an_input() -> None:
+    program = hr.Program("move")
+    lab = two_hosts()
+    made = program.task(None, name="x", work=1.0, outputs={"d": "2 MB"})
+    program.task(None, name="y", work=1.0, inputs=[made])
+    third = program.task(None, name="z", work=1.0, inputs=[made])
+    assert third.name == "z.done"
+    plan = hr.plan(program, lab, "round-robin")
+    found = explain_plan(plan)
+    assert found is not None
+    (move,) = plan.transfers()  # to the task on the other host
+    assert found.waiting["link"] == pytest.approx(move.finish - move.start)
+    assert found.split.happened.link == pytest.approx(2.0)
+    assert found.split.happened.compute == pytest.approx(2.0)
+
+
+def test_late_estimates_and_faults_are_told_apart() -> None:
+    program = hr.Program("chain")
+    item = program.task(None, name="t0", work=4.0, outputs={"d0": 1})
+    for n in range(1, 5):
+        item = program.task(None, name=f"t{n}", work=4.0, inputs=[item], outputs={f"d{n}": 1})
+    lab = two_hosts()
+    late = hr.simulate(program, lab, "heft", hr.SimulationConfig(error=0.5), seed=3)
+    found = explain_simulated(late)
+    assert found is not None
+    assert found.split.happened.total == pytest.approx(late.makespan)
+    assert found.split.happened.estimate > 0
+    assert found.split.path == ("t4", "t3", "t2", "t1", "t0")
+    killed = hr.simulate(program, lab, "heft", hr.SimulationConfig(faults="kill=a@6+100"))
+    told = explain_simulated(killed)
+    assert told is not None
+    if killed.redone:
+        assert told.split.happened.fault > 0
+        assert "faults" in told.limit
+
+
+def test_results_on_their_way_count_as_transfers() -> None:
+    program = hr.Program("result")
+    program.output(program.task(None, name="x", work=1.0, outputs={"r": "3 MB"}))
+    sites = [hr.Site("home"), hr.Site("s", [hr.Host("a")])]
+    lab = hr.Platform(sites, [hr.Link("home", "s", "1 MB/s")], origin="home")
+    found = explain_simulated(hr.simulate(program, lab, "heft"))
+    assert found is not None
+    assert found.split.happened.link == pytest.approx(3.0)
+    assert found.limit == "a path of 1 task to 'x': sending results 75%, running tasks 25%"
+    assert found.facts()["utilisation"] == pytest.approx(0.25)
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 10_000))
+def test_the_parts_add_up(seed: int) -> None:
+    program, platform = random_program(seed), random_platform(seed)
+    run = hr.simulate(program, platform, "heft", seed=seed)
+    found = explain_simulated(run)
+    assert found is not None
+    assert found.split.happened.total == pytest.approx(run.makespan)
+    assert 0 <= found.utilisation <= 1 + 1e-9
+    assert all(seconds >= -1e-9 for seconds in found.waiting.values())
+
+
+def test_nothing_ran() -> None:
+    program = hr.Program("x")
+    program.task(None, name="a")
+    assert explain([], program.graph, two_hosts(), 0.0) is None

@@ -1,0 +1,211 @@
+"""What Python callers give: files as the command takes them, quantities with units; errors say what to write."""
+
+from __future__ import annotations
+
+import csv
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headrace as hr
+from headrace.model.deferred import FUNCTIONS, deferred
+from headrace.model.errors import BadFile, BadPlatform, BadProgram, UsageError
+from headrace.predict.parameters import task_parameters
+from headrace.record.task_code import code_digests
+
+LAB = 'name = "lab"\n[[site]]\nname = "s"\nbandwidth = "1 MB/s"\n[[site.host]]\nname = "h1"\nspeed = 2\n'
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "lab.toml").write_text(LAB)
+    (tmp_path / "two.dot").write_text("digraph two { a [work=2]; a -> b }")
+    return tmp_path
+
+
+def test_functions_take_files(files: Path) -> None:
+    program, lab = str(files / "two.dot"), files / "lab.toml"
+    plan = hr.plan(program, lab, "HEFT")
+    assert (plan.makespan, plan.scheduler) == (1.5, "heft")
+    assert hr.simulate(program, str(lab), "Heft").makespan == 1.5
+    plan.write(files / "plan.json")
+    assert hr.check(program, lab, files / "plan.json") == []
+    assert list(hr.Program.read(program).tasks) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda at: hr.plan({}, at / "lab.toml"), "the program is {}, a dict"),
+        (lambda at: hr.plan(hr.Program(), hr.Program()), "the program comes first"),
+        (lambda at: hr.plan(hr.Platform.local(1), at / "lab.toml"), "the program comes first"),
+        (lambda at: hr.plan(at / "lab.toml", at / "lab.toml"), "is a platform, not a program"),
+        (lambda at: hr.simulate(at / "two.dot", at / "two.dot"), "is a program, not a platform"),
+        (lambda at: hr.run(hr.Program().graph), "nothing to execute"),
+        (lambda at: hr.run(7), "the program is 7, an int"),
+    ],
+)
+def test_wrong_arguments_are_named(call: Any, said: str, files: Path) -> None:
+    with pytest.raises((UsageError, BadFile)) as caught:
+        call(files)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda p: p.task("echo hi"), "write ['echo', 'hi']"),
+        (lambda p: p.task(hr.Command("ls -l")), "write ['ls', '-l']"),  # type: ignore[arg-type]
+        (lambda p: p.task(5), "a task cannot execute 5"),
+        (lambda p: p.task(abs, inputs="abc"), "write inputs=['abc']"),
+        (lambda p: p.task(abs, inputs=p.input("x")), "write inputs=[x]"),
+        (lambda p: p.task(abs, inputs=[3]), "kwargs="),
+        (lambda p: p.task(abs, outputs="abc"), "write outputs=['abc']"),
+        (lambda p: p.task(abs, after="abc"), "write after=['abc']"),
+        (lambda p: p.task(["ls"], kwargs={"a": 1}), "keyword arguments of a function"),
+        (lambda p: p.task(abs, work="3 apples"), "unknown unit 'apples'"),
+        (lambda p: p.task(abs, outputs={"x": "3 s"}), "unknown unit 's'"),
+        (lambda p: p.input("x", size="big"), "is not a size"),
+        (lambda p: p.input("x", sites="s"), "write sites=['s']"),
+    ],
+)
+def test_tasks_that_cannot_be_meant_are_refused_with_what_to_write(make: Any, said: str) -> None:
+    program = hr.Program("p")
+    with pytest.raises(BadProgram) as caught:
+        make(program)
+    assert said in str(caught.value)
+    assert program.tasks == {}
+    assert program.producer == {}
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: hr.Site("s", bandwidth="fast"), "bandwidth: 'fast' is not a rate"),
+        (lambda: hr.Site("s", latency="3 MB"), "unknown unit 'MB'"),
+        (lambda: hr.Site("s", hosts=hr.Host("h")), "expected a list of Host"),
+        (lambda: hr.Site("s", hosts=["h"]), "'h' is not a Host"),
+        (lambda: hr.Host("h", speed="2x"), "speed is '2x'"),
+        (lambda: hr.Host("h", memory=[]), "memory is []"),
+        (lambda: hr.Link("a", "b", "10 parsec"), "unknown unit 'parsec'"),
+        (lambda: hr.Platform(hr.Site("s")), "expected a list of Site"),
+        (lambda: hr.Platform.pairwise([1, 2], "quick"), "is not a rate"),
+        (lambda: hr.Platform.pairwise(3, 1e6), "speeds is 3"),
+        (lambda: hr.Platform.pairwise([1, 2], [[1, 2, 3]]), "for 2 hosts"),
+        (lambda: hr.Platform.local(speeds="4,2"), "give a list"),
+    ],
+)
+def test_platforms_with_wrong_values_are_typed_errors(make: Any, said: str) -> None:
+    with pytest.raises(BadPlatform) as caught:
+        make()
+    assert said in str(caught.value)
+
+
+def test_units_are_read_everywhere() -> None:
+    site = hr.Site("s", [hr.Host("h", memory="2 GB")], bandwidth="1 Gbit/s", latency="1 ms", storage="1 TB")
+    assert (site.bandwidth, site.latency, site.storage, site.hosts[0].memory) == (125e6, 1e-3, 1e12, 2e9)
+    link = hr.Link("a", "b", bandwidth="8 Mbit/s", latency="2 s")
+    assert (link.bandwidth, link.latency) == (1e6, 2.0)
+    pairs = hr.Platform.pairwise([1, 2], bandwidth="1 MB/s", latency="5 ms")
+    assert pairs.network.seconds(0, 1, 1e6) == pytest.approx(1.005)
+
+
+def scaled(x: float, y: float, *, factor: float, offset: float) -> float:
+    return factor * (x - y) + offset
+
+
+def test_keyword_arguments_are_constants_or_items() -> None:
+    program = hr.Program()
+    x, y, z = (program.input(name, value=v) for name, v in (("x", 5), ("y", 2), ("z", 100)))
+    program.task(scaled, name="t", inputs=[x, y], kwargs={"factor": 10, "offset": z})
+    task = program.tasks["t"]
+    assert (task.inputs, task.kind) == (("x", "y", "z"), "scaled")
+    assert task.body is not None
+    assert pickle.loads(pickle.dumps(task.body))(5, 2, 100) == 130
+    assert task_parameters(program)["t"].numbers["factor"] == 10.0
+
+
+def test_a_change_of_a_keyword_is_a_change_of_the_task() -> None:
+    def digest(**kwargs: Any) -> str:
+        program = hr.Program()
+        items = {name: program.input(name, value=1) for name in ("a", "b", "c", "d")}
+        given = {name: items.get(value, value) for name, value in kwargs.items()}
+        program.task(scaled, name="t", inputs=[items["a"], items["b"]], kwargs=given)
+        return code_digests(program)["t"]
+
+    same = digest(factor=1, offset="c")
+    assert same == digest(factor=1, offset="c")
+    assert len({same, digest(factor=2, offset="c"), digest(offset=1, factor="c")}) == 3
+
+
+def test_reprs_are_short() -> None:
+    program = hr.Program("large")
+    for n in range(3000):
+        program.task(None, name=f"task{n}", work=1.0)
+    lab = hr.Platform.pairwise([1.0] * 50, bandwidth=1e6)
+    plan = hr.plan(program, lab, "heft")
+    run = hr.simulate(program, lab, "workqueue")
+    for each in (program, program.graph, lab, plan, run):
+        assert len(repr(each)) < 200
+    assert repr(program) == "<Program 'large': 3,000 tasks, 3,000 items>"
+    for page in (program._repr_html_(), lab._repr_html_(), plan._repr_html_(), run._repr_html_()):
+        assert len(page) < 600_000
+
+
+def test_names_are_escaped_in_notebooks() -> None:
+    program = hr.Program("<script>")
+    program.task(None, name="<b>", kind="<i>")
+    plan = hr.plan(program, hr.Platform.pairwise([1.0], bandwidth=1e6))
+    for page in (program._repr_html_(), plan._repr_html_()):
+        assert "<script>" not in page
+        assert "<b>" not in page
+        assert "<i>" not in page
+
+
+def test_charts_and_tables_of_plans(tmp_path: Path) -> None:
+    program = hr.Program()
+    x = program.task(None, name="a", outputs={"x": "1 kB"})
+    program.task(None, name="b", inputs=[x])
+    plan = hr.plan(program, hr.Platform.pairwise([1.0], bandwidth=1e6), "heft")
+    assert plan.gantt()._repr_svg_().lstrip().startswith("<svg")
+    plan.gantt(tmp_path / "p.svg")
+    assert (tmp_path / "p.svg").read_text() == plan.gantt().svg
+    with pytest.raises(BadFile, match="SVG, not PNG"):
+        plan.gantt(tmp_path / "p.png")
+    frame = plan.to_pandas()
+    assert list(frame["task"]) == ["a", "b"]
+    assert list(plan.to_pandas("transfers").columns) == [
+        "item",
+        "source",
+        "target",
+        "size",
+        "start",
+        "finish",
+    ]
+    with pytest.raises(UsageError, match="tasks or transfers"):
+        plan.to_pandas("links")  # type: ignore[arg-type]
+    plan.write(tmp_path / "p.csv")
+    assert [row["finish"] for row in csv.DictReader((tmp_path / "p.csv").open())] == ["1.0", "2.0"]
+    with pytest.raises(UsageError, match="selects no format"):
+        plan.write(tmp_path / "p.xls")
+
+
+def test_parquet_needs_pyarrow(tmp_path: Path) -> None:
+    program = hr.Program()
+    program.task(None, name="a")
+    plan = hr.plan(program, hr.Platform.pairwise([1.0], bandwidth=1e6), "heft")
+    try:
+        import pyarrow.parquet as parquet
+    except ImportError:
+        with pytest.raises(UsageError, match="pip install pyarrow"):
+            plan.write(tmp_path / "p.parquet")
+    else:
+        plan.write(tmp_path / "p.parquet")
+        assert parquet.read_table(tmp_path / "p.parquet").to_pydict()["task"] == ["a"]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_conveniences_are_where_the_model_looks_for_them(name: str) -> None:
+    assert callable(deferred(name))
