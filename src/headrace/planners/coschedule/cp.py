@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from headrace.model.check import check
 from headrace.model.check_case import overlaps
 from headrace.model.graph import Floats
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import NONE, Instance
+from headrace.planners.coschedule.judge import is_valid
 from headrace.planners.coschedule.list_scheduler import first_cores
 from headrace.simulator.replay.replay import replay
 
@@ -45,10 +45,22 @@ def fits(instance: Instance) -> bool:
 
 def solve(instance: Instance, start: Plan | None, bound: float, limit: float) -> Answer:
     """Improve a plan for `limit` units of deterministic time; uses one thread, so the answer is reproducible."""
+    answer = _solve(instance, start, bound, limit, strict=False)
+    if answer.plan is None or is_valid(answer.plan, instance.problem):
+        return answer
+    # Copies that arrive at two destinations at the same time: solve again with the tie decided as `check` does.
+    again = _solve(instance, start, bound, limit - answer.work, strict=True) if limit > answer.work else None
+    plan = None if again is None else again.plan
+    if plan is not None and not is_valid(plan, instance.problem):
+        plan = None
+    return Answer(plan, answer.bound, answer.work + (0.0 if again is None else again.work))
+
+
+def _solve(instance: Instance, start: Plan | None, bound: float, limit: float, strict: bool) -> Answer:
     from ortools.sat.python import cp_model
 
     ticks = _ticks(instance, start)
-    model = _Model(instance, ticks, start, bound)
+    model = _Model(instance, ticks, start, bound, strict)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = instance.problem.seed % 2**31
@@ -79,7 +91,7 @@ def _with_cores_free(plan: Plan, instance: Instance) -> Plan | None:
     if not len(overlaps(core, plan.start, plan.finish)[0]):
         return plan
     moved = replay(plan, holders=instance.problem.holders)
-    return None if check(plan.graph, plan.platform, moved, limit=1) else moved
+    return moved if is_valid(moved, instance.problem) else None
 
 
 @dataclass(frozen=True)
@@ -130,10 +142,12 @@ def _ticks(instance: Instance, start: Plan | None) -> Ticks:
 class _Model:
     """Variables and constraints; docs/model.md explains them."""
 
-    def __init__(self, instance: Instance, ticks: Ticks, start: Plan | None, bound: float) -> None:
+    def __init__(
+        self, instance: Instance, ticks: Ticks, start: Plan | None, bound: float, strict: bool = False
+    ) -> None:
         from ortools.sat.python import cp_model
 
-        self.instance, self.ticks = instance, ticks
+        self.instance, self.ticks, self._strict = instance, ticks, strict
         self.model: Any = cp_model.CpModel()
         graph = instance.problem.graph
         self._grain = self._byte_grain()
@@ -247,8 +261,7 @@ class _Model:
             if instance.destination[item] != NONE
             else set()
         )
-        if destinations:
-            model.add(sum(has[p] for p in sorted(destinations)) == 1)
+        kept = self._kept_copy(sorted(destinations), has, ready)
         for p in range(places):
             if p in initial_locations:
                 model.add(has[p] == 1)
@@ -267,14 +280,32 @@ class _Model:
                     model.add(self.begin[job] >= ready[p]).only_enforce_if(here)
                     model.add(until[p] >= self.end[job]).only_enforce_if(here)
             if p in destinations:
-                model.add(until[p] == ticks.horizon).only_enforce_if(has[p])
+                model.add(until[p] == ticks.horizon).only_enforce_if(kept[p])
                 if maker >= 0:
-                    model.add(ready[p] <= self._due(maker)).only_enforce_if(has[p])
+                    model.add(ready[p] <= self._due(maker)).only_enforce_if(kept[p])
             site = int(instance.site[p])
             if np.isfinite(instance.storage[site]):
                 length = model.new_int_var(0, ticks.horizon, f"length{item},{p}")
                 held = model.new_optional_interval_var(since[p], length, until[p], has[p], f"held{item},{p}")
                 self._disk[site].append((held, math.ceil(size / self._grain[0] - 1e-6)))
+
+    def _kept_copy(self, goals: list[int], has: list[Any], ready: list[Any]) -> dict[int, Any]:
+        """Which copy is the delivered one: the earliest at a destination. Other destinations may have copies as well.
+
+        Of copies that arrive at the same time, `check` takes the lower place. The model may take any, so that its
+        bound holds, unless `strict`.
+        """
+        model = self.model
+        kept = {p: model.new_bool_var(f"kept{p}") for p in goals}
+        if goals:
+            model.add_exactly_one(kept.values())
+        for p, chosen in kept.items():
+            model.add_implication(chosen, has[p])
+            for q in goals:
+                if q != p:
+                    later = 1 if self._strict and q < p else 0
+                    model.add(ready[q] >= ready[p] + later).only_enforce_if(chosen, has[q])
+        return kept
 
     def _add_resources(self) -> None:
         model, instance = self.model, self.instance
