@@ -14,6 +14,7 @@ from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import NO_MOVES, Plan
+from headrace.planners.coschedule.dispatching import dispatched, tastes
 from headrace.planners.coschedule.instance import Instance, instance_of
 from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
 from headrace.planners.coschedule.local_search import Search
@@ -30,6 +31,10 @@ ROUNDS = 6
 """Number of rounds in which the relaxation learns from the idle times of the best list schedule."""
 LARGE = 20_000
 """Number of jobs above which jobs are planned in chunks by default."""
+FIRST_DISPATCHES = 8
+"""Number of list schedules that decide hosts as they go, before the relaxation is solved."""
+DISPATCH = 5e-4
+"""Seconds for each job of such a list schedule."""
 FIRST_SEARCH = 0.3
 """Seconds of search before the exact model is tried."""
 MOST_SOLVING = 60.0
@@ -113,6 +118,8 @@ class Improving:
         self.value = np.inf
         self.decisions: Decisions | None = None
         self.exact: Plan | None = None
+        self._random = np.random.default_rng([instance.problem.seed, 1])
+        self._tastes = tastes(self._random)
         self.left = 0.85 * seconds
         """Remaining seconds of work, as estimated for a machine of ordinary speed."""
 
@@ -153,6 +160,8 @@ class Improving:
         """Run all steps in turn while there is time and the plan is not proven optimal."""
         self._simple()
         if not self.optimal and self.left > 0:
+            self._dispatch(FIRST_DISPATCHES)
+        if not self.optimal and self.left > 0:
             self._relaxed()
         if self.optimal or self.left <= 0 or self.overdue:
             return
@@ -172,6 +181,14 @@ class Improving:
             self.offer(self.scheduler.value(decisions), decisions)
             if self.left < 0 and self.value < FAILED:
                 return
+
+    def _dispatch(self, count: int) -> None:
+        """Make list schedules that decide hosts as they go."""
+        for _ in range(count):
+            if self.left < 0 or self.optimal or self.overdue:
+                return
+            self.left -= self.cost() + DISPATCH * self.instance.n
+            self.offer(*dispatched(self.scheduler, next(self._tastes), self._random))
 
     def _relaxed(self) -> None:
         """Make list schedules of the relaxation, which learns from them: first with queues, then only idle times."""

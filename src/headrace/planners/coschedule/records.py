@@ -44,6 +44,8 @@ class InstanceArrays(NamedTuple):
     path_start: Ints
     path_ptr: Ints
     path_arcs: Ints
+    path_room: Floats
+    """The smallest disk that a file on the path is written to."""
     tail: Ints
     head: Ints
     latency: Floats
@@ -56,7 +58,8 @@ class DecisionArrays(NamedTuple):
     """The order of jobs, the host of each, the path of each input and output.
 
     A path is an index into the paths of its pair, or -1 for the one with the earliest arrival. With `pull`, jobs take a
-    core on the first free host, in order, and then fetch their inputs.
+    core on the first free host, in order, and then fetch their inputs. If it is `open_ended` where jobs run, copies
+    are held only for jobs that have been placed.
     """
 
     order: Ints
@@ -64,6 +67,7 @@ class DecisionArrays(NamedTuple):
     input_path: Ints
     output_path: Ints
     pull: bool
+    open_ended: bool
 
 
 class ItemCopies(NamedTuple):

@@ -72,7 +72,7 @@ def _count_users(arrays: InstanceArrays, decisions: DecisionArrays, copies: Item
                 for i in range(arrays.set_ptr[arrays.source[item]], arrays.set_ptr[arrays.source[item] + 1]):
                     copies.users[item * places + arrays.sets[i]] += 1
                     home = home or arrays.sets[i] == here
-            if not home and not decisions.pull:
+            if not home and not decisions.open_ended:
                 copies.users[item * places + here] += 1
 
 
