@@ -17,13 +17,13 @@ from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.schedule_jobs import FAILED
 
 if TYPE_CHECKING:
-    from headrace.planners.coschedule.planner import Improving
+    from headrace.planners.coschedule.improving import Improving
 
 ROUNDS = 3
 """Number of rounds in which the relaxation of a chunk learns from the idle times in its list schedule."""
 
 
-def chunked(improving: Improving, size: int) -> Decisions:
+def chunked(improving: Improving, size: int, seconds: float) -> Decisions:
     """Decide for `size` jobs at a time, in the given order; decisions of earlier chunks are final.
 
     The relaxation of each chunk takes the bookings and idle times of earlier chunks into account.
@@ -32,7 +32,7 @@ def chunked(improving: Improving, size: int) -> Decisions:
     given = topological(instance, np.zeros(instance.n))
     decided = Decisions(given, instance.seconds.argmin(axis=1).astype(np.int32), **undecided_paths(instance))
     parts = -(-instance.n // size)
-    budget = max(0.0, improving.left) / parts
+    budget = seconds / parts
     for first in range(0, instance.n, size):
         jobs = given[first : first + size]
         moves, idle, held = 0, None, None

@@ -10,12 +10,12 @@ from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
+from headrace.planners.coschedule.improving import equal_hosts
 from headrace.planners.coschedule.instance import Instance, instance_of
 from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
 from headrace.planners.coschedule.orders import topological
 from headrace.planners.coschedule.planner import (
     empty_plan,
-    equal_hosts,
     no_room,
     notes_of,
     too_late,

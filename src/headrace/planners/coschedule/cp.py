@@ -59,7 +59,7 @@ def solve(instance: Instance, start: Plan | None, bound: float, limit: float) ->
 def _solve(instance: Instance, start: Plan | None, bound: float, limit: float, strict: bool) -> Answer:
     from ortools.sat.python import cp_model
 
-    ticks = _ticks(instance, start)
+    ticks = ticks_of(instance, start)
     model = _Model(instance, ticks, start, bound, strict)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -106,7 +106,7 @@ class Ticks:
         return math.ceil(seconds / self.unit - (1e-6 if self.exact else 1e-9))
 
 
-def _ticks(instance: Instance, start: Plan | None) -> Ticks:
+def ticks_of(instance: Instance, start: Plan | None) -> Ticks:
     """The coarsest unit of which all durations are multiples, or a fine one if there is none."""
     graph, arcs = instance.problem.graph, instance.paths.arcs
     items = np.unique(np.concatenate((instance.reads, instance.writes)))
@@ -139,6 +139,20 @@ def _ticks(instance: Instance, start: Plan | None) -> Ticks:
     return Ticks(unit, False, _TICKS + slack)
 
 
+def byte_grain(instance: Instance) -> tuple[float, bool]:
+    """Bytes per integer unit of storage, and whether this is exact."""
+    sizes = instance.size
+    finite = instance.storage[np.isfinite(instance.storage)]
+    if not len(finite):
+        return 1.0, True
+    top = float(max(finite.max(), sizes.max(initial=0.0)))
+    for grain in (1.0, 0.5, 0.1, 0.01):
+        whole = np.concatenate((sizes, finite)) / grain
+        if top / grain < 2**50 and np.allclose(whole, np.round(whole), rtol=0, atol=1e-6):
+            return grain * max(1, int(np.gcd.reduce(np.round(whole).astype(np.int64)))), True
+    return top / 2**40, False
+
+
 class _Model:
     """Variables and constraints; docs/model.md explains them."""
 
@@ -150,7 +164,7 @@ class _Model:
         self.instance, self.ticks, self._strict = instance, ticks, strict
         self.model: Any = cp_model.CpModel()
         graph = instance.problem.graph
-        self._grain = self._byte_grain()
+        self._grain = byte_grain(instance)
         self.proves = instance.problem.platform.contention != "fair" and self._grain[1]
         self.makespan = self.model.new_int_var(0, ticks.horizon, "makespan")
         self.on: list[dict[int, Any]] = []
@@ -177,19 +191,6 @@ class _Model:
         if start is not None:
             self._hint(start)
         self.model.minimize(self.makespan)
-
-    def _byte_grain(self) -> tuple[float, bool]:
-        """Bytes per integer unit of storage, and whether this is exact."""
-        sizes = self.instance.size
-        finite = self.instance.storage[np.isfinite(self.instance.storage)]
-        if not len(finite):
-            return 1.0, True
-        top = float(max(finite.max(), sizes.max(initial=0.0)))
-        for grain in (1.0, 0.5, 0.1, 0.01):
-            whole = np.concatenate((sizes, finite)) / grain
-            if top / grain < 2**50 and np.allclose(whole, np.round(whole), rtol=0, atol=1e-6):
-                return grain, True
-        return top / 2**40, False
 
     def _add_job(self, job: int) -> None:
         model, ticks, instance = self.model, self.ticks, self.instance

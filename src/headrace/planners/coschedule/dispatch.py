@@ -184,11 +184,26 @@ def dispatch_jobs(
                 break
             closed[host] = 1
             job = _best_job(
-                arrays, decisions, host, free, preferred[host], penalty, width, links, usage, copies, schedule, work
+                arrays,
+                decisions,
+                host,
+                free,
+                preferred[host],
+                penalty,
+                width,
+                links,
+                usage,
+                copies,
+                schedule,
+                work,
             )
         if job < 0:
             job = _first_ready(arrays, decisions.order, schedule)
-            host = _soonest_host(arrays, decisions, job, links, usage, copies, schedule, work) if job >= 0 else -1
+            host = (
+                _soonest_host(arrays, decisions, job, links, usage, copies, schedule, work)
+                if job >= 0
+                else -1
+            )
         if host < 0 or links.used[1] or usage.used[1]:
             schedule.state[1] = max(0, job)
             return FAILED * (1.0 + (n - placed) / n)

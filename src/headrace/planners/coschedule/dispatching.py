@@ -50,7 +50,9 @@ def tastes(random: np.random.Generator) -> Iterator[Taste]:
         yield Taste(2 * disk * disk, 1.5 * link, 0.2 * long * long, 0.5 + 3 * last, 0.1 * noise)
 
 
-def dispatched(scheduler: ListScheduler, taste: Taste, random: np.random.Generator) -> tuple[float, Decisions]:
+def dispatched(
+    scheduler: ListScheduler, taste: Taste, random: np.random.Generator
+) -> tuple[float, Decisions]:
     """The value and the decisions of one list schedule that decides hosts as it goes."""
     instance = scheduler.instance
     penalty = _penalties(instance, taste)
@@ -73,6 +75,8 @@ def _penalties(instance: Instance, taste: Taste) -> Floats:
     least = np.sort(cost, axis=1)[:, :2]
     other = np.where(cost == least[:, :1], least[:, -1:], least[:, :1])
     able = np.isfinite(cost)
-    beyond = np.where(able & np.isfinite(other), np.where(able, cost, 0.0) - np.where(np.isfinite(other), other, 0.0), 0.0)
+    beyond = np.where(
+        able & np.isfinite(other), np.where(able, cost, 0.0) - np.where(np.isfinite(other), other, 0.0), 0.0
+    )
     penalty: Floats = beyond - taste.long * instance.seconds.min(axis=1)[:, None]
     return penalty

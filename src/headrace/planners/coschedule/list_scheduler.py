@@ -41,9 +41,7 @@ class Decisions:
     pull: bool = False
 
     def arrays(self) -> DecisionArrays:
-        return DecisionArrays(
-            self.order, self.host, self.input_path, self.output_path, self.pull, self.pull
-        )
+        return DecisionArrays(self.order, self.host, self.input_path, self.output_path, self.pull, self.pull)
 
     def copy(self) -> Decisions:
         return replace(
@@ -140,7 +138,9 @@ class ListScheduler:
         `order` is that of the `last` jobs, `penalty` [jobs, hosts] in seconds.
         """
         preferred = np.argsort(penalty, axis=0, kind="stable").T.astype(np.int32).copy()
-        start = Decisions(order, self.instance.seconds.argmin(axis=1).astype(np.int32), **undecided_paths(self.instance))
+        start = Decisions(
+            order, self.instance.seconds.argmin(axis=1).astype(np.int32), **undecided_paths(self.instance)
+        )
         while True:
             decisions, placed = start.copy(), order.copy()
             # Nothing is known of later readers: a copy is held until its last use so far, and longer if there is room.

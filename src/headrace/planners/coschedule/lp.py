@@ -82,7 +82,9 @@ class Relaxer:
         load = groups.seconds[self._group, self._host] / instance.host_cores[self._host] / self._scale
         rows.put(self._resource[self._host], self._share, load)
         self._add_disks()
-        self._late = [(queue, moment) for queue in self._queues() for moment in queue.thresholds if moment <= self.bound]
+        self._late = [
+            (queue, moment) for queue in self._queues() for moment in queue.thresholds if moment <= self.bound
+        ]
         self._late_rows = np.array([self._add_late(queue, moment) for queue, moment in self._late], np.int64)
         self._flows: dict[tuple[bool, int, int], tuple[list[int], int]] = {}
         if instance.exclusive_links:

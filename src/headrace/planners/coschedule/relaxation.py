@@ -1,7 +1,7 @@
 """A bound and a plan from a relaxation: jobs split over hosts, files flowing over paths.
 
-Each resource r (a pool of cores, a link, a disk) is busy for at most makespan - head - tail, where head is the least time
-before it can first be used and tail the least time after it is last used. Any weights on resources that sum to 1
+Each resource r (a pool of cores, a link, a disk) is busy for at most makespan - head - tail, where head is the least
+time before it can first be used and tail the least time after it is last used. Any weights on resources that sum to 1
 therefore give a bound: the weighted sum of loads, each job where it costs least, files over the cheapest paths. The
 linear program gives the weights; the bound is recomputed from them alone and does not depend on the solver's accuracy.
 """
