@@ -104,7 +104,7 @@ def _best_job(
     schedule: JobSchedule,
     work: Workspace,
 ) -> int:
-    """Of the first `width` jobs that this host prefers, the one with the least idle time plus penalty; -1 if none fits."""
+    """Of the `width` jobs that this host prefers, the one with the least idle time plus penalty; -1 if none fits."""
     best, best_score, seen = -1, np.inf, 0
     for k in range(len(preferred)):
         job = preferred[k]
@@ -127,6 +127,7 @@ def _soonest_host(
     arrays: InstanceArrays,
     decisions: DecisionArrays,
     job: int,
+    penalty: Floats,
     links: Calendar,
     usage: Calendar,
     copies: ItemCopies,
@@ -136,7 +137,7 @@ def _soonest_host(
     """The host on which the results of a job arrive first; -1 if it fits nowhere."""
     best, best_time = -1, np.inf
     for host in range(len(arrays.host_place)):
-        if arrays.seconds[job, host] < np.inf:
+        if arrays.seconds[job, host] < np.inf and penalty[job, host] < np.inf:
             _, done = _probe(arrays, decisions, job, host, links, usage, copies, schedule, work)
             if done < best_time:
                 best, best_time = host, done
@@ -169,8 +170,8 @@ def dispatch_jobs(
     """Place all jobs from an empty schedule, deciding hosts; returns the latest end, FAILED or more if one is left.
 
     `preferred` [hosts, jobs] lists the jobs by preference of each host and `penalty` [jobs, hosts] is added to idle
-    seconds. The last `last` jobs of the order of the decisions are placed by the time at which they deliver. Hosts are
-    written to the decisions. O(jobs * width) placements.
+    seconds; inf: not there. The last `last` jobs of the order of the decisions are placed by the time at which they
+    deliver. Hosts are written to the decisions. O(jobs * width) placements.
     """
     hosts, n = len(arrays.host_place), len(decisions.order)
     closed = np.zeros(hosts, np.int32)
@@ -200,7 +201,7 @@ def dispatch_jobs(
         if job < 0:
             job = _first_ready(arrays, decisions.order, schedule)
             host = (
-                _soonest_host(arrays, decisions, job, links, usage, copies, schedule, work)
+                _soonest_host(arrays, decisions, job, penalty, links, usage, copies, schedule, work)
                 if job >= 0
                 else -1
             )

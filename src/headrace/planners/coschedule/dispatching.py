@@ -13,6 +13,8 @@ from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler
 from headrace.planners.coschedule.orders import topological
 from headrace.planners.coschedule.relaxation import job_costs
 
+_LEFT_OUT = 0.25
+"""Share of the random tastes that leave out a host."""
 WIDTH = 20
 """Number of jobs that a host looks at."""
 
@@ -28,6 +30,8 @@ class Taste:
     """Number of last jobs, as a multiple of all cores."""
     noise: float = 0.0
     """Random share of the mean run time that is added to penalties."""
+    without: float = -1.0
+    """A host that is left out, as a share of all hosts; below 0: none."""
 
 
 FIRST = (
@@ -46,8 +50,9 @@ def tastes(random: np.random.Generator) -> Iterator[Taste]:
     """The first ones, then random ones without end."""
     yield from FIRST
     while True:
-        disk, link, long, last, noise = random.random(5).tolist()
-        yield Taste(2 * disk * disk, 1.5 * link, 0.2 * long * long, 0.5 + 3 * last, 0.1 * noise)
+        disk, link, long, last, noise, without = random.random(6).tolist()
+        left_out = 4 * without if without < _LEFT_OUT else -1.0
+        yield Taste(2 * disk * disk, 1.5 * link, 0.2 * long * long, 0.5 + 3 * last, 0.1 * noise, left_out)
 
 
 def dispatched(
@@ -59,6 +64,10 @@ def dispatched(
     shortest = instance.seconds.min(axis=1)
     if taste.noise > 0:
         penalty = penalty + random.normal(0.0, taste.noise * float(shortest.mean()), penalty.shape)
+    if taste.without >= 0:
+        at = int(taste.without * penalty.shape[1])
+        if np.isfinite(np.delete(instance.seconds, at, axis=1)).any(axis=1).all():
+            penalty[:, at] = np.inf
     last = max(1, round(taste.last * int(instance.host_cores.sum())))
     return scheduler.dispatched(topological(instance, -shortest), penalty, WIDTH, last)
 

@@ -37,6 +37,8 @@ SEARCH, LARGE_SEARCH = 3.0, 1.5
 """Seconds of local search, and of search in large neighbourhoods, in each round."""
 MORE_DISPATCHES = 3
 """Number of further list schedules that decide hosts as they go, in each round."""
+LONGEST_PAUSE = 8
+"""Most rounds for which a step that finds nothing is left out."""
 CHUNK = 200
 """Number of jobs in a chunk, if chunks are tried next to the whole."""
 CHUNK_SECONDS = 4e-3
@@ -111,10 +113,21 @@ class Improving:
             self._solved()
         if not self.optimal and self.left > 0 and self.instance.n >= 2 * CHUNK:
             self.chunks(CHUNK, CHUNK_SECONDS * self.instance.n)
+        self._rounds(search)
+
+    def _rounds(self, search: Search | None) -> None:
+        """Local search in turns with the others; one that finds nothing is left out for more and more rounds."""
+        waits, pauses = [0, 0], [1, 1]
         while not self.optimal and not self.overdue and self.left > 0 and self.value < FAILED:
             search = self._searched(search, SEARCH)
-            self._large(LARGE_SEARCH)
-            self._dispatch(MORE_DISPATCHES)
+            for k, other in enumerate((self._large, self._dispatch)):
+                waits[k] -= 1
+                if waits[k] >= 0:
+                    continue
+                before = self.value
+                other()
+                pauses[k] = 1 if self.value < before else min(2 * pauses[k], LONGEST_PAUSE)
+                waits[k] = pauses[k]
 
     def in_chunks(self, size: int) -> None:
         """Plan the jobs in chunks; as a whole only if chunks do not fit on the disks."""
@@ -142,7 +155,7 @@ class Improving:
             if self.left < 0 and self.value < FAILED:
                 return
 
-    def _dispatch(self, count: int) -> None:
+    def _dispatch(self, count: int = MORE_DISPATCHES) -> None:
         """Make list schedules that decide hosts as they go."""
         for _ in range(count):
             if self.left < 0 or self.optimal or self.overdue:
@@ -223,7 +236,7 @@ class Improving:
             self.offer(search.value, search.best)
         return search
 
-    def _large(self, seconds: float) -> None:
+    def _large(self, seconds: float = LARGE_SEARCH) -> None:
         """Search in large neighbourhoods of the best plan."""
         if self.instance.problem.constraints is not None:
             return
