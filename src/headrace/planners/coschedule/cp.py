@@ -56,6 +56,19 @@ def solve(instance: Instance, start: Plan | None, bound: float, limit: float) ->
     return Answer(plan, answer.bound, answer.work + (0.0 if again is None else again.work))
 
 
+def solve_plainly(instance: Instance, seconds: float, threads: int) -> Plan | None:
+    """What the model alone finds in some seconds of wall-clock time on some threads, for comparisons."""
+    from ortools.sat.python import cp_model
+
+    model = _Model(instance, ticks_of(instance, None), None, 0.0, strict=True)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = threads
+    solver.parameters.max_time_in_seconds = seconds
+    status = solver.solve(model.model)
+    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return _with_cores_free(model.plan(solver), instance) if found else None
+
+
 def _solve(instance: Instance, start: Plan | None, bound: float, limit: float, strict: bool) -> Answer:
     from ortools.sat.python import cp_model
 

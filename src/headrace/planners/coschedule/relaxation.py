@@ -16,6 +16,7 @@ import numpy as np
 from headrace.model.graph import Floats, Ints
 from headrace.planners.coschedule.disks import disk_seconds
 from headrace.planners.coschedule.instance import NONE, Instance
+from headrace.planners.coschedule.ramps import ramps
 
 FAR = 1e30
 """Distance of an unreachable place."""
@@ -114,6 +115,8 @@ def busy_windows(instance: Instance) -> tuple[Floats, Floats]:
         _link_windows(instance, start, after, head, tail)
     head[~np.isfinite(head)] = 0.0
     tail[~np.isfinite(tail)] = 0.0
+    if instance.exclusive_links:
+        head[:hosts], tail[:hosts] = ramps(instance, head[:hosts], tail[:hosts], path_bound(instance))
     return head, tail
 
 
