@@ -36,8 +36,8 @@ from headrace.reproductions.coscheduling_figure_3 import SLOWDOWNS, gains
 from headrace.testing.tiered_grid import SIZES, tiered_grid
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from planners.coschedule.cases import rich_case  # noqa: E402
-from planners.coschedule.oracle import least_makespan  # noqa: E402
+from planners.coschedule.cases import rich_case
+from planners.coschedule.oracle import least_makespan
 
 SECONDS = {200: 60.0, 1000: 120.0, 5000: 300.0}
 LATEST = 60

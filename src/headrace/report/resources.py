@@ -194,8 +194,8 @@ def resource_chart(plan: Plan) -> Chart:
     for h, host in enumerate(plan.platform.hosts):
         group = f"{host.name}: {plural(host.cores, 'core')}"
         if single:
-            used = 1 + max((row for _, row in rows[h]), default=0)
-            lanes += [Lane(f"pool {host.name} {row}", group, thin=used > _THICK) for row in range(used)]
+            count = 1 + max((row for _, row in rows[h]), default=0)
+            lanes += [Lane(f"pool {host.name} {row}", group, thin=count > _THICK) for row in range(count)]
             bars += [_job_bar(plan, job, f"pool {host.name} {row}") for job, row in rows[h]]
             continue
         here = plan.host == h

@@ -80,6 +80,11 @@ class Improving:
     def optimal(self) -> bool:
         return self.value <= self.bound * _OPTIMAL
 
+    @property
+    def _late(self) -> bool:
+        """Whether the best plan so far misses deadlines, for which its value has a penalty."""
+        return self.value > self.plan("").makespan * (1 + 1e-9) + 1e-6
+
     def prove(self, bound: float) -> None:
         if bound > self.bound:
             self.bound = bound
@@ -238,7 +243,7 @@ class Improving:
 
     def _large(self, seconds: float = LARGE_SEARCH) -> None:
         """Search in large neighbourhoods of the best plan."""
-        if self.instance.problem.constraints is not None:
+        if self.instance.problem.constraints is not None or self._late:
             return
         if self._neighbours is None:
             self._neighbours = LargeSearch(self.scheduler, self.plan(""), self.instance.problem.seed)

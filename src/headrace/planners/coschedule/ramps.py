@@ -47,7 +47,8 @@ def _there(instance: Instance, sets: Ints) -> Bools:
 
 def _rates(instance: Instance, end: Ints) -> Floats:
     """[hosts] bytes per second into (or out of) the place of each host, over all arcs together."""
-    total = np.bincount(end, instance.paths.arcs.bandwidth, instance.places)
+    total = np.zeros(instance.places)
+    np.add.at(total, end, instance.paths.arcs.bandwidth)
     rates: Floats = total[instance.host_place]
     return rates
 
