@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from cli.command import headrace
 from headrace.commands.changed_platform import changed_platform
 from headrace.commands.plan import PlanOptions
 from headrace.commands.plan_questions import what_if
@@ -57,16 +57,6 @@ def files(tmp_path: Path) -> list[str]:
     (tmp_path / "jobs.csv").write_text(JOBS)
     (tmp_path / "grid.toml").write_text(GRID)
     return [str(tmp_path / "jobs.csv"), "--on", str(tmp_path / "grid.toml")]
-
-
-def asked(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> dict[str, object]:
-    from headrace.cli import main
-
-    with pytest.raises(SystemExit) as left:
-        main([*words])
-    assert left.value.code == 0
-    found: dict[str, object] = json.loads(capsys.readouterr().out)
-    return found
 
 
 def lab() -> Platform:
@@ -132,19 +122,16 @@ def test_what_if_is_the_changed_problem_solved_from_scratch(seed: int) -> None:
     assert answer.makespan == fresh.makespan  # type: ignore[attr-defined]
 
 
-def test_what_if_and_why_not_on_the_command_line(
-    files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["plan", *files, "-s", "coschedule", "--time", "1", "--json"]
-    found = asked(
-        capsys,
-        [*words, "--what-if", "cores near +1", "--what-if", "without site near", "--why-not", "f1"],
-    )
+def test_what_if_and_why_not_on_the_command_line(files: list[str], tmp_path: Path) -> None:
+    questions = ["--what-if", "cores near +1", "--what-if", "without site near", "--why-not", "f1"]
+    ended = headrace("plan", *files, "-s", "coschedule", "--time", "1", *questions, "--json", cwd=tmp_path)
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)
     assert found["makespan"] == pytest.approx(42.0)
-    more, less = found["what_if"]  # type: ignore[misc]
-    assert more["makespan"] == pytest.approx(22.0)  # type: ignore[index]
-    assert less["makespan"] is None  # type: ignore[index]
-    why = found["why_not"][0]  # type: ignore[index]
+    more, less = found["what_if"]
+    assert more["makespan"] == pytest.approx(23.0)
+    assert less["makespan"] is None
+    why = found["why_not"][0]
     assert why["job"] is None
     assert "holds 15 bytes" in why["reason"]
 
@@ -160,17 +147,13 @@ def test_why_not_names_what_decides(files: list[str]) -> None:
     assert why_not(problem, plan, "n1", 1.0).jobs_there == 3
 
 
-def test_questions_are_read_before_anything_is_planned(
-    files: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    from headrace.cli import main
-
-    for words in (["--why-not", "nobody"], ["-s", "heft", "--why-not", "f1"]):
-        with pytest.raises(SystemExit) as left:
-            main(["plan", *files, "-s", "coschedule", *words])
-        assert left.value.code == 2
-        assert "--why-not" in capsys.readouterr().err
+def test_questions_are_read_before_anything_is_planned(files: list[str], tmp_path: Path) -> None:
+    for words in (["-s", "coschedule", "--why-not", "nobody"], ["-s", "heft", "--why-not", "f1"]):
+        ended = headrace("plan", *files, *words, cwd=tmp_path)
+        assert ended.code == 2
+        assert "--why-not" in ended.err
 
 
 def test_options_default_to_no_questions() -> None:
-    assert PlanOptions().what_if == () and PlanOptions().why_not == ()
+    assert PlanOptions().what_if == ()
+    assert PlanOptions().why_not == ()

@@ -38,6 +38,8 @@ def chunked(improving: Improving, size: int, seconds: float) -> Decisions:
         moves, idle, held = 0, None, None
         if first:
             end = scheduler.value(replace(decided, order=decided.order[:first]))
+            if end >= FAILED:
+                return decided
             held = scheduler.disk_seconds(end)
             idle = scheduler.idle(decided.order[:first], jobs[:0], held=held)
             moves = int(scheduler.schedule.state[0])
