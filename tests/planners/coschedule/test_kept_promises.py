@@ -187,6 +187,29 @@ def test_a_grid_of_tiers_is_the_same_for_the_same_seed() -> None:
     assert not np.array_equal(first[0].graph.work, other[0].graph.work)
 
 
+@pytest.mark.parametrize("jobs", [2, 60])
+def test_plans_in_the_middle_of_a_run_wait_for_what_is_under_way(jobs: int) -> None:
+    """An input that is still on its way, and a link that is busy with another run's transfers; small and large."""
+    program = Program("under way")
+    for k in range(jobs):
+        program.input(f"in{k}", size=2.0, sites=["store"])
+        program.task(None, inputs=[f"in{k}"], work=1.0, name=f"j{k}")
+    sites = (Site("store"), Site("farm", (Host("h", cores=jobs),)))
+    platform = Platform(sites, (Link("store", "farm", 1.0, oneway=True),), contention="fifo", routing="links")
+    farm = platform.place_of["farm"]
+    there = Problem(
+        program.graph,
+        platform,
+        holders={0: (farm,)},
+        since={(0, farm): 40.0},
+        link_free_at={0: 7.0},
+    )
+    plan = Coschedule(time=0.5).plan(there)
+    assert plan.start[0] == pytest.approx(40.0)
+    assert plan.move_start.min() == pytest.approx(7.0)
+    assert plan.makespan == pytest.approx(max(41.0, 7.0 + 2.0 * (jobs - 1) + 1.0))
+
+
 def test_idle_cores_at_the_beginning_count_in_the_bound() -> None:
     """Ten jobs on ten cores behind one link: the last input arrives after ten transfers."""
     program = Program("slow link")

@@ -131,6 +131,8 @@ def ticks_of(instance: Instance, start: Plan | None) -> Ticks:
             graph.release,
             graph.deadline[np.isfinite(graph.deadline)],
             instance.host_free,
+            instance.link_free,
+            instance.arrival,
         )
     )
     if start is not None:
@@ -138,7 +140,8 @@ def ticks_of(instance: Instance, start: Plan | None) -> Ticks:
     else:
         slowest = np.where(instance.can_run, instance.seconds, 0.0).max(axis=1)
         hops = instance.places * (len(instance.reads) + len(instance.writes))
-        latest = max(float(graph.release.max(initial=0.0)), float(instance.host_free.max(initial=0.0)))
+        begins = (graph.release, instance.host_free, instance.link_free, instance.arrival)
+        latest = max(float(times.max(initial=0.0)) for times in begins)
         total = latest + float(slowest.sum()) + hops * float(moves.max(initial=0.0))
     for unit in _UNITS:
         whole = values / unit
@@ -279,7 +282,7 @@ class _Model:
         for p in range(places):
             if p in initial_locations:
                 model.add(has[p] == 1)
-                model.add(ready[p] == 0)
+                model.add(ready[p] == ticks.up(instance.arrives(item, p)))
                 model.add(since[p] == 0)
             else:
                 made = [] if maker < 0 else self._at(maker, p)
@@ -326,7 +329,10 @@ class _Model:
         for h, jobs in enumerate(self._pool):
             if jobs:
                 model.add_cumulative([i for i, _ in jobs], [c for _, c in jobs], int(instance.host_cores[h]))
-        for intervals in self._busy:
+        for link, intervals in enumerate(self._busy):
+            if intervals and instance.link_free[link] > 0:
+                until = self.ticks.up(float(instance.link_free[link]))
+                intervals.append(model.new_fixed_size_interval_var(0, until, f"under way{link}"))
             if len(intervals) > 1:
                 model.add_no_overlap(intervals)
         for site, held in enumerate(self._disk):

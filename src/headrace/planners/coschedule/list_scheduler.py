@@ -262,6 +262,8 @@ def instance_arrays(instance: Instance) -> InstanceArrays:
         waits=instance.waits,
         size=instance.size,
         source=instance.source,
+        arrival=instance.arrival,
+        link_free=instance.link_free,
         producer=graph.producer,
         destination=instance.destination,
         site=instance.site,

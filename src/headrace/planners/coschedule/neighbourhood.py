@@ -187,7 +187,8 @@ class _Part:
             if int(head[a]) not in first:
                 self._add_move(item, a, copies, into, used.get(a))
         for p, copy in copies.items():
-            self._add_copy(copy, p in first, into[p], [] if maker < 0 else self._at(maker, p), maker)
+            arrives = self.ticks.up(instance.arrives(item, p)) if p in first else None
+            self._add_copy(copy, arrives, into[p], [] if maker < 0 else self._at(maker, p), maker)
             for job in readers:
                 begin, end = self._times(job)
                 for here in self._at(job, p):
@@ -232,11 +233,12 @@ class _Part:
             model.add_hint(start, min(horizon, self._tick(now)))
         self.moves[item, a] = used, start
 
-    def _add_copy(self, copy: _Copy, first: bool, into: list[Any], made: list[Any], maker: int) -> None:
+    def _add_copy(self, copy: _Copy, first: int | None, into: list[Any], made: list[Any], maker: int) -> None:
+        """A copy that is there from the first (from a tick on), or that a transfer or a job brings."""
         model = self.model
-        if first:
+        if first is not None:
             model.add(copy.has == 1)
-            model.add(copy.ready == 0)
+            model.add(copy.ready == first)
             model.add(copy.since == 0)
             return
         model.add(sum(into) + sum(made) == copy.has)
@@ -282,7 +284,11 @@ class _Part:
         untouched = ~self._files[old.move_item]
         for link, moves in self._busy.items():
             here = np.flatnonzero(untouched & _on_link(instance, old, link))
-            fixed = _profile(old.move_start[here], old.move_finish[here], np.ones(len(here)), self.ticks.unit)
+            begin, end = (
+                np.append(old.move_start[here], 0.0),
+                np.append(old.move_finish[here], instance.link_free[link]),
+            )
+            fixed = _profile(begin, end, np.ones(len(begin)), self.ticks.unit)
             model.add_no_overlap(
                 moves + [model.new_fixed_size_interval_var(s, e - s, "") for s, e, _ in fixed]
             )

@@ -31,6 +31,8 @@ class InstanceArrays(NamedTuple):
     waits: Ints
     size: Floats
     source: Ints
+    arrival: Floats
+    link_free: Floats
     producer: Ints
     destination: Ints
     site: Ints
