@@ -11,7 +11,7 @@ from headrace.arrays.clock import work_clock
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
-from headrace.planners.coschedule.dispatching import dispatched, tastes
+from headrace.planners.coschedule.dispatching import WIDTH, dispatched, tastes
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.large_search import LargeSearch
 from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
@@ -27,8 +27,10 @@ ROUNDS = 6
 """Number of rounds in which the relaxation learns from the idle times of the best list schedule."""
 FIRST_DISPATCHES = 8
 """Number of list schedules that decide hosts as they go, before the relaxation is solved."""
-DISPATCH = 5e-4
-"""Seconds for each job of such a list schedule."""
+DISPATCH = 2.5e-5
+"""Seconds for each job that a host looks at in such a list schedule."""
+SMALL = 40
+"""Number of jobs below which only a part of these list schedules is made: the exact model and search do better."""
 FIRST_SEARCH = 0.3
 """Seconds of search before the exact model is tried."""
 MOST_SOLVING = 60.0
@@ -69,7 +71,7 @@ class Improving:
         """Seconds that `count` list schedules take."""
         instance = self.instance
         files = len(instance.reads) + len(instance.writes)
-        more = 2.0 if self.scheduler.arrays.limited_storage else 1.0
+        more = 2.0 if self.scheduler.arrays.limited_storage and instance.n >= SMALL else 1.0
         return count * (2.5e-4 + more * (2.0e-6 * instance.n + 1.2e-6 * files))
 
     @property
@@ -108,7 +110,7 @@ class Improving:
         """Run all steps in turn while there is time and the plan is not proven optimal."""
         self._simple()
         if not self.optimal and self.left > 0:
-            self._dispatch(FIRST_DISPATCHES)
+            self._dispatch(FIRST_DISPATCHES if self.instance.n >= SMALL else 1)
         if not self.optimal and self.left > 0:
             self._relaxed()
         if self.optimal or self.left <= 0 or self.overdue:
@@ -142,7 +144,7 @@ class Improving:
         self.chunks(size, self.left)
         if self.value >= FAILED:
             self._simple()
-            self.left = max(self.left, self.cost(100) + DISPATCH * 100 * self.instance.n)
+            self.left = max(self.left, 10.0)
             self._dispatch(FIRST_DISPATCHES)
 
     def chunks(self, size: int, seconds: float) -> None:
@@ -165,7 +167,7 @@ class Improving:
         for _ in range(count):
             if self.left < 0 or self.optimal or self.overdue:
                 return
-            self.left -= self.cost() + DISPATCH * self.instance.n
+            self.left -= self.cost() + DISPATCH * self.instance.n * min(self.instance.n, WIDTH)
             self.offer(*dispatched(self.scheduler, next(self._tastes), self._random))
 
     def _relaxed(self) -> None:
