@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from headrace.core.scheduler import Problem
 from headrace.model.platform import Host, Link, Platform, Site
 from headrace.model.program import Program
