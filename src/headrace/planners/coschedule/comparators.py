@@ -12,6 +12,7 @@ from headrace.model.graph import Ints
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.improving import equal_hosts
 from headrace.planners.coschedule.instance import Instance, instance_of
+from headrace.planners.coschedule.judge import with_executed_times
 from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
 from headrace.planners.coschedule.orders import topological
 from headrace.planners.coschedule.planner import (
@@ -19,7 +20,6 @@ from headrace.planners.coschedule.planner import (
     no_room,
     notes_of,
     too_late,
-    with_executed_times,
 )
 from headrace.planners.coschedule.relaxation import quick_bound
 from headrace.planners.coschedule.schedule_jobs import FAILED

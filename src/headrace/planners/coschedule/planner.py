@@ -14,9 +14,7 @@ from headrace.model.network import EVERYWHERE
 from headrace.model.plan import NO_MOVES, Plan
 from headrace.planners.coschedule.improving import Improving, Tell
 from headrace.planners.coschedule.instance import Instance, instance_of
-from headrace.planners.coschedule.judge import is_valid
 from headrace.planners.coschedule.schedule_jobs import FAILED
-from headrace.planners.fair_times import as_executed
 from headrace.planners.obeying import with_groups_placed
 
 LARGE = 20_000
@@ -89,21 +87,9 @@ def finished(improving: Improving, name: str) -> Plan:
     plan = improving.plan(name)
     if improving.value > plan.makespan * (1 + 1e-9) + 1e-6:
         raise too_late(improving.instance, plan)
-    plan = with_executed_times(plan, improving.instance.problem)
-    improving.offer(plan.makespan, None, plan)
+    plan = plan if improving.executed is None else improving.executed
     bound = min(improving.bound, plan.makespan)
     return replace(plan, scheduler=name, bound=bound, notes=notes_of(improving.instance.problem))
-
-
-def with_executed_times(plan: Plan, problem: Problem) -> Plan:
-    """The plan with the times of its execution if links are shared fairly and transfers start as early as possible.
-
-    If that takes longer, or violates a constraint, the plan is unchanged, with one transfer at a time on each link.
-    """
-    eager = as_executed(plan, problem)
-    if eager is plan or eager.makespan > plan.makespan * (1 + 1e-12):
-        return plan
-    return eager if is_valid(eager, problem) else plan
 
 
 def no_room(instance: Instance, job: int) -> NoPlan:
