@@ -183,6 +183,7 @@ def show(verdicts: list[Verdict]) -> int:
 def main(runs: int, seed: int, limit: float = LIMIT, kind: str = "") -> int:
     """Make runs and print them; returns how many went wrong."""
     verdicts: list[Verdict] = []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the runner, and what it started, end too
     with Runner(limit) as runner:
         for number in range(runs):
             verdicts.append(runner.run(seed + number, kind))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -33,6 +33,7 @@ from headrace.predict.overheads import overheads
 from headrace.predict.parameters import task_parameters
 from headrace.report.deviations import Deviations, deviations
 from headrace.run_platform import Sources, given_platform, platform_of_run, with_overheads
+from headrace.run_request import ENGINE, PAUSE, RunRequest, opened_cluster, run_request
 from headrace.runtime.input_files import require_inputs
 from headrace.runtime.run_policy import RunPolicy, with_fields
 
@@ -44,12 +45,6 @@ if TYPE_CHECKING:
     from headrace.rules.tree import RuleSet
     from headrace.runtime.cluster import Cluster
     from headrace.runtime.execute import Outcome
-
-ENGINE = "dask"
-"""The scheduler name that leaves placement to the engine."""
-
-_PAUSE = 5.0
-"""Minimum seconds between replans triggered by deviations in a real run: distributing a plan also takes time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +199,7 @@ def run(
     from headrace.record import Record
     from headrace.record.launch import Launch
 
-    wishes = wishes_of(
+    request = run_request(
         on=on,
         scheduler=scheduler,
         rules=rules,
@@ -219,54 +214,12 @@ def run(
         policy=with_fields(policy, more),
     )
     with Record.open(None if record is None else Path(record)) as book:
-        launch = Launch.of(program, source, wishes.stored()).text()
+        launch = Launch.of(program, source, request.stored()).text()
 
         def begin(graph: Graph, platform: Platform, name: str, plan: Plan | None) -> RunRecord:
             return book.begin(program.name, graph, platform, name, plan, launch=launch)
 
-        return carry_out(program, wishes, book, begin, Listeners(observe, planned, say))
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """Where and how to run a program: parameters of `run`."""
-
-    on: str | Cluster = "local"
-    scheduler: str | Planner | Scheduler = DEFAULT
-    rules: RuleSet | None = None
-    when_impossible: WhenImpossible = "stop"
-    workers: int | None = None
-    speeds: Sequence[float] | None = None
-    stretch: float = 1.0
-    platform: Platform | str | Path | None = None
-    tls: dict[str, Any] | None = None
-    learn: bool = True
-    output: str | Path = "."
-    policy: RunPolicy = field(default_factory=RunPolicy)
-
-    def stored(self) -> dict[str, Any]:
-        """As JSON values; objects, which cannot be found again, are left out."""
-        return {
-            "on": self.on if isinstance(self.on, str) else "local",
-            "scheduler": self.scheduler if isinstance(self.scheduler, str) else DEFAULT,
-            "rules": None if self.rules is None else self.rules.text,
-            "when_impossible": self.when_impossible,
-            "workers": self.workers,
-            "speeds": None if self.speeds is None else list(self.speeds),
-            "stretch": self.stretch,
-            "platform": str(Path(self.platform).absolute())
-            if isinstance(self.platform, str | Path)
-            else None,
-            "tls": None if self.tls is None else {k: str(v) for k, v in self.tls.items() if v is not None},
-            "learn": self.learn,
-            "output": str(Path(self.output).absolute()),
-            "policy": asdict(self.policy),
-        }
-
-
-def wishes_of(*, rules: Rules | None = None, **given: Any) -> Wishes:
-    """Parameters of `run`, with rules read."""
-    return Wishes(rules=_rules(rules), **given)
+        return carry_out(program, request, book, begin, Listeners(observe, planned, say))
 
 
 @dataclass(frozen=True)
@@ -283,7 +236,7 @@ Begin: TypeAlias = Callable[[Graph, Platform, str, Plan | None], "RunRecord"]
 
 def carry_out(
     program: Program,
-    wishes: Wishes,
+    request: RunRequest,
     book: Record,
     begin: Begin,
     listeners: Listeners,
@@ -297,18 +250,18 @@ def carry_out(
     from headrace.record.run_reports import note_report
 
     require_inputs(program, base)
-    known = book if wishes.learn else None
-    with _cluster(wishes) as cluster:
-        given = platform_of_run(cluster, wishes.platform, known, listeners.say)
+    known = book if request.learn else None
+    with opened_cluster(request) as cluster:
+        given = platform_of_run(cluster, request.platform, known, listeners.say)
         learned = _estimates(program, given.platform, known)
         graph, platform = learned.graph, learned.platform
         planning = with_overheads(given, learned, known)
         plan, policy, name, obeyed = _policy(
-            wishes.scheduler,
+            request.scheduler,
             graph,
             planning.platform,
-            wishes.rules,
-            wishes.when_impossible,
+            request.rules,
+            request.when_impossible,
             _memory(program, platform, cluster),
         )
         listeners.planned(plan)
@@ -317,7 +270,7 @@ def carry_out(
             begin(graph, planning.platform, name, plan) as entry,
             Committer(
                 entry,
-                result_files(program, wishes, entry, book, listeners.say),
+                result_files(program, request, entry, book, listeners.say),
                 cluster.client,
                 listeners.say,
             ) as committer,
@@ -336,8 +289,8 @@ def carry_out(
                 graph=obeyed,
                 platform=planning.platform,
                 base=base,
-                policy=wishes.policy,
-                hooks=committer.hooks(wishes.policy.keep),
+                policy=request.policy,
+                hooks=committer.hooks(request.policy.keep),
                 logs=book.logs_folder(entry.id),
             )
             files = committer.complete(outcome.results)
@@ -353,7 +306,7 @@ def carry_out(
                 files.failures,
                 sources=planning.sources,
             )
-            finish_run(done, entry, book, wishes.policy)
+            finish_run(done, entry, book, request.policy)
             save_overheads(book, entry.id, overheads(graph, platform, outcome.events))
             note_report(book, entry.id, done.report() | {"platform": platform_text(platform)})
             return done
@@ -372,14 +325,14 @@ def _resume_hint(run: str) -> Iterator[None]:
 
 
 def result_files(
-    program: Program, wishes: Wishes, entry: RunRecord, book: Record, say: Callable[[str], None]
+    program: Program, request: RunRequest, entry: RunRecord, book: Record, say: Callable[[str], None]
 ) -> ResultFiles:
     """The files of a run's results; intact files of an earlier session are not written again."""
     from headrace.record.result_files import ResultFiles, intact_files
 
     written = intact_files(book.results(entry.id)) if entry.session.number > 1 else {}
     return ResultFiles(
-        program, entry, wishes.output, say=say, patience=wishes.policy.disk_wait, written=written
+        program, entry, request.output, say=say, patience=request.policy.disk_wait, written=written
     )
 
 
@@ -394,42 +347,6 @@ def finish_run(done: Run, entry: RunRecord, book: Record, policy: RunPolicy) -> 
         }
         book.drop_intermediates(entry.id, results)
     entry.kept.drop_others(book.kept(entry.id))
-
-
-@contextmanager
-def _cluster(wishes: Wishes) -> Iterator[Cluster]:
-    """Workers for one run; a cluster passed in stays open."""
-    on = wishes.on
-    if not isinstance(on, str):
-        yield on
-    elif on == "local":
-        from headrace.runtime.local_workers import spawn_workers
-
-        # They start while this process loads the engine, and join while it loads compiled code.
-        spawned = spawn_workers(wishes.workers, speeds=wishes.speeds, stretch=wishes.stretch)
-        from headrace.runtime.cluster import join_workers
-
-        with join_workers(spawned, meanwhile=lambda: _warm_up(wishes.scheduler)) as opened:
-            yield opened
-    elif "://" in on:
-        from headrace.runtime.cluster import connect
-
-        if wishes.workers is not None or wishes.speeds is not None:
-            raise UsageError("workers and speeds apply only to local runs", where=on, hint="leave them out")
-        with connect(on, **(wishes.tls or {})) as joined:
-            yield joined
-    else:
-        raise UsageError(
-            f"cannot run on {on!r}", hint="use `local`, tls://host:port, or tcp://127.0.0.1:port"
-        )
-
-
-def _warm_up(scheduler: str | Planner | Scheduler) -> None:
-    """Load the compiled code of a scheduler that is given by name."""
-    if isinstance(scheduler, str) and scheduler != ENGINE:
-        from headrace.runtime.warm_up import warm_up
-
-        warm_up(make_scheduler(scheduler, accepted_policy(scheduler, ReplanPolicy(pause=_PAUSE))))
 
 
 def _estimates(program: Program, platform: Platform, book: Record | None) -> Learned:
@@ -459,35 +376,26 @@ def _memory(program: Program, platform: Platform, cluster: Cluster) -> Constrain
     return memory_constraints(program, platform, memory)
 
 
-def first_plan(program: Program, wishes: Wishes, book: Record) -> tuple[str, Plan | None, Platform]:
+def first_plan(program: Program, request: RunRequest, book: Record) -> tuple[str, Plan | None, Platform]:
     """The scheduler's name, the plan that a run would start with, and its platform; no local worker is started."""
-    local = wishes.on == "local"
-    with nullcontext() if local else _cluster(wishes) as cluster:
-        known = book if wishes.learn else None
+    local = request.on == "local"
+    with nullcontext() if local else opened_cluster(request) as cluster:
+        known = book if request.learn else None
         if cluster is not None:
-            here = platform_of_run(cluster, wishes.platform, known)
-        elif wishes.platform is None:
-            here = given_platform(Platform.local(wishes.workers, speeds=wishes.speeds))
+            here = platform_of_run(cluster, request.platform, known)
+        elif request.platform is None:
+            here = given_platform(Platform.local(request.workers, speeds=request.speeds))
         else:
-            described = wishes.platform
+            described = request.platform
             here = given_platform(
                 Platform.read(described) if isinstance(described, str | Path) else described
             )
         learned = _estimates(program, here.platform, known)
         planning = with_overheads(here, learned, known).platform
         plan, _, name, _ = _policy(
-            wishes.scheduler, learned.graph, planning, wishes.rules, wishes.when_impossible
+            request.scheduler, learned.graph, planning, request.rules, request.when_impossible
         )
         return name, plan, planning
-
-
-def _rules(given: Rules | None) -> RuleSet | None:
-    if given is None:
-        return None
-    from headrace.rules.given import as_rules
-
-    found = as_rules(given)
-    return found if len(found) else None
 
 
 def _policy(
@@ -512,7 +420,7 @@ def _policy(
             "some hosts have too little memory for some tasks, and there are rules",
             hint="keep large tasks off small hosts by a rule on proc-memory, and leave their memory out",
         )
-    policy = ReplanPolicy(pause=_PAUSE, when_impossible=when_impossible)
+    policy = ReplanPolicy(pause=PAUSE, when_impossible=when_impossible)
     if isinstance(scheduler, str):
         policy = accepted_policy(scheduler, policy)
     elif is_scheduler(scheduler):

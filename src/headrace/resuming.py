@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 from headrace.execution import (
     Listeners,
     Run,
-    Wishes,
     carry_out,
     finish_run,
     first_plan,
     result_files,
-    wishes_of,
 )
 from headrace.model.errors import BadFile, ProgramChanged, UsageError
 from headrace.model.events import Event
@@ -23,6 +21,7 @@ from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Command, Program
+from headrace.run_request import RunRequest, run_request
 from headrace.runtime.input_files import require_inputs
 from headrace.runtime.remaining import Remaining, remaining_program
 from headrace.runtime.run_policy import RunPolicy
@@ -110,11 +109,11 @@ def resume(
         found = _Resumable.find(book, run, program, anyway, say, changes)
         left(len(found.left.program.tasks))
         if not found.left.program.tasks:
-            done = _only_results(found, found.wishes, book, say)
+            done = _only_results(found, found.request, book, say)
         else:
             done = carry_out(
                 found.left.program,
-                found.wishes,
+                found.request,
                 book,
                 found.begin,
                 Listeners(observe, planned, say),
@@ -137,7 +136,7 @@ def preview_resume(
 
     with Record.open(None if record is None else Path(record)) as book:
         found = _Resumable.find(book, run, program, anyway, say, changes)
-        shown = _preview(found.left.program, found.wishes, book)
+        shown = _preview(found.left.program, found.request, book)
         return replace(shown, reused=found.left.reused)
 
 
@@ -148,14 +147,14 @@ def preview_run(program: Program, **wanted: Any) -> Preview:
     record = wanted.pop("record", None)
     with Record.open(None if record is None else Path(record)) as book:
         require_inputs(program)
-        return _preview(program, wishes_of(**wanted), book)
+        return _preview(program, run_request(**wanted), book)
 
 
-def _preview(program: Program, wishes: Wishes, book: Record) -> Preview:
+def _preview(program: Program, request: RunRequest, book: Record) -> Preview:
     """What a run would do: the plan is made, and nothing executed. No local workers are started."""
     if not program.tasks:
-        return Preview(str(wishes.scheduler), None, Platform.local(1), ())
-    name, plan, platform = first_plan(program, wishes, book)
+        return Preview(str(request.scheduler), None, Platform.local(1), ())
+    name, plan, platform = first_plan(program, request, book)
     commands = tuple((t.name, t.body.argv) for t in program.tasks.values() if isinstance(t.body, Command))
     return Preview(name, plan, platform, tuple(program.tasks), commands=commands)
 
@@ -167,7 +166,7 @@ class _Resumable:
     run: str
     book: Record
     launch: Launch
-    wishes: Wishes
+    request: RunRequest
     left: Remaining
     damaged: frozenset[str]
     """Items that were kept, and are not what was committed any more."""
@@ -190,7 +189,7 @@ class _Resumable:
         launch = Launch.parse(book.launch(row.id))
         if program is None:
             program = launch.load()
-        wishes = _wishes(launch, changes)
+        request = _request(launch, changes)
         if not launch.has_structure(program):
             raise ProgramChanged(
                 "the tasks and data of the program have changed since the run was started",
@@ -205,10 +204,10 @@ class _Resumable:
             program,
             {item: (float(kept.size), kept) for item, kept in intact.items()},
             done,
-            damaged if wishes.policy.keep == "all" else (),
+            damaged if request.policy.keep == "all" else (),
         )
         _require_same(launch, program, row.id, left.reused, anyway)
-        return cls(row.id, book, launch, wishes, left, frozenset(damaged))
+        return cls(row.id, book, launch, request, left, frozenset(damaged))
 
     def begin(self, graph: Graph, platform: Platform, name: str, plan: Plan | None) -> RunRecord:
         entry = self.book.resume(self.run, graph, plan)
@@ -228,9 +227,9 @@ def _require_same(launch: Launch, program: Program, run: str, used: tuple[str, .
         )
 
 
-def _wishes(launch: Launch, changes: dict[str, Any]) -> Wishes:
+def _request(launch: Launch, changes: dict[str, Any]) -> RunRequest:
     """The stored options with some of them changed; those of local workers hold for local workers only."""
-    known = {declared.name for declared in fields(Wishes)} - {"policy"}
+    known = {declared.name for declared in fields(RunRequest)} - {"policy"}
     of_policy = {declared.name for declared in fields(RunPolicy)}
     unknown = [name for name in changes if name not in known | of_policy]
     if unknown:
@@ -250,7 +249,7 @@ def _wishes(launch: Launch, changes: dict[str, Any]) -> Wishes:
         policy |= {name: value for name, value in changes.items() if name in of_policy}
         stored |= {name: value for name, value in changes.items() if name in known}
         rules = stored.pop("rules")
-        return Wishes(rules=_parsed(rules), policy=RunPolicy(**policy), **stored)
+        return RunRequest(rules=_parsed(rules), policy=RunPolicy(**policy), **stored)
     except (TypeError, KeyError, AttributeError) as error:
         raise BadFile(f"the record does not say how the run was started: {error}") from None
 
@@ -263,7 +262,7 @@ def _parsed(rules: Any) -> Any:
     return parse_rules(rules)
 
 
-def _only_results(found: _Resumable, wishes: Wishes, book: Record, say: Callable[[str], None]) -> Run:
+def _only_results(found: _Resumable, request: RunRequest, book: Record, say: Callable[[str], None]) -> Run:
     """Everything is committed: write the results that have no intact file, without any worker."""
     from headrace.runtime.execute import Outcome
     from headrace.runtime.graph import build_engine_graph
@@ -271,15 +270,15 @@ def _only_results(found: _Resumable, wishes: Wishes, book: Record, say: Callable
 
     program, row = found.left.program, book.run(found.run)
     folder = book.kept_folder(row.id)
-    keeping = Keeping(row.id, str(folder.folder), folder.key, wishes.policy.keep)
+    keeping = Keeping(row.id, str(folder.folder), folder.key, request.policy.keep)
     values = build_engine_graph(program, "0", found.launch.folder, keeping=keeping).given
     platform = Platform.local(1)
     with found.begin(program.graph, platform, row.scheduler, None) as entry:
-        files = result_files(program, wishes, entry, book, say)
+        files = result_files(program, request, entry, book, say)
         for item, value in values.items():
             files.offer_value(item, value)
         files.finish()
         outcome = Outcome(values, 0.0, ())
         done = Run(row.id, row.scheduler, None, outcome, program.graph, platform, files.files, files.failures)
-        finish_run(done, entry, book, wishes.policy)
+        finish_run(done, entry, book, request.policy)
         return done

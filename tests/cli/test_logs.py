@@ -64,6 +64,13 @@ def test_logs_of_a_recorded_run(tmp_path: Path, headrace: Command) -> None:
     assert "--- attempt 1 on h0\nattempt 1\n--- attempt 2" in headrace("logs", "last", "t").out
     unknown = headrace("logs", "last", "nobody")
     assert (unknown.code, "has no task 'nobody'" in unknown.err) == (2, True)
+    with (
+        Record.open(tmp_path / ".headrace") as record,
+        record.begin("one", program.graph, Platform.pairwise([1.0], bandwidth=1e6), "heft") as silent,
+    ):
+        silent.observe(TaskFinished(1.0, "t", "h0", 0.0))
+    nothing = headrace("logs", silent.id)
+    assert (nothing.code, nothing.out, "has printed anything" in nothing.err) == (0, "", True)
 
 
 @pytest.mark.slow

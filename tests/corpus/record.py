@@ -33,7 +33,7 @@ def part_of(case: Case) -> str:
     return "large" if case.slow else case.what
 
 
-def main(names: list[str], api: str = "corpus.old_api") -> None:
+def main(names: list[str], api: str = "corpus.present_api") -> None:
     carry_out = import_module(api).carry_out
     if names:
         results.FEW = 10**9

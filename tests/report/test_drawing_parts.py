@@ -32,9 +32,9 @@ def test_packed_rows_do_not_overlap_and_are_as_few_as_possible(spans):
 
 @given(intervals, st.data())
 @settings(max_examples=60, deadline=None)
-def test_wishes_never_make_rows_overlap(spans, data):
-    wishes = [data.draw(st.integers(0, 3)) for _ in spans]
-    rows = pack(spans, wishes=wishes)
+def test_preferred_never_make_rows_overlap(spans, data):
+    preferred = [data.draw(st.integers(0, 3)) for _ in spans]
+    rows = pack(spans, preferred=preferred)
     for i, (start, finish) in enumerate(spans):
         for j in range(i):
             assert not (rows[i] == rows[j] and spans[j][0] < finish and start < spans[j][1])

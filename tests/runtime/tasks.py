@@ -13,18 +13,18 @@ from typing import Any
 
 from headrace.core.scheduler import EVERY_EVENT, ON_GRID_CHANGES, Assign, WakeConditions
 from headrace.core.view import RunView
-from headrace.model.events import Event, HostJoined, HostLeft, Started, TaskFinished
+from headrace.model.events import CopyLost, Event, HostJoined, HostLeft, Started, TaskFinished
 from headrace.model.program import Program
 
 
 class RoundRobin:
-    """Pins tasks to hosts in turn; plans again when a host leaves or joins."""
+    """Pins tasks to hosts in turn; plans again when a host leaves or joins, or data is lost."""
 
     name = "round robin"
     wake = ON_GRID_CHANGES
 
     def react(self, view: RunView, events: Sequence[Event]) -> list[Assign]:
-        if not any(isinstance(e, Started | HostLeft | HostJoined) for e in events):
+        if not any(isinstance(e, Started | HostLeft | HostJoined | CopyLost) for e in events):
             return []
         problem = view.problem()
         hosts = [host.name for host in problem.platform.hosts]

@@ -63,12 +63,12 @@ def test_data_dropped_long_ago_is_made_again(hardy: Cluster) -> None:
     for i in range(1, 9):
         program.task(nap, inputs=[pause, f"x{i - 1}"], outputs=[f"x{i}"], name=f"t{i}")
     slow = program.input("slow", value=1.0)
-    program.task(nap, inputs=[slow], outputs=["other"], name="slow")
+    program.task(nap, inputs=[slow, "x0"], outputs=["other"], name="slow")
     program.task(add, inputs=["x8", "other"], outputs=["answer"], name="add")
     program.output("answer")
     hosts = {f"t{i}": "w0" for i in range(9)} | {"slow": "w1", "add": "w1"}
     outcome = hardy.execute(program, _Fixed(hosts), killer(hardy.pids, {9: "w0"}), timeout=60)
-    assert outcome.results == {"answer": 10}
+    assert outcome.results == {"answer": 11}
     assert len(finished(outcome.events)) > len(program.tasks)
 
 

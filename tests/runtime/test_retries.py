@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import time
 from pathlib import Path
 
 import pytest
 
-from headrace.model.errors import BadProgram, UsageError
+from headrace.model.errors import BadProgram, TaskFailed, UsageError
 from headrace.model.events import HostLeft, TaskErred, TaskFinished
 from headrace.model.program import Program
 from headrace.runtime.cluster import Cluster, open_local
+from headrace.runtime.dask_outbox import is_by_engine
+from headrace.runtime.retrying import Retries
 from headrace.runtime.run_policy import RunPolicy, with_fields
 from headrace.runtime.timeouts import call_within
 
@@ -170,3 +173,27 @@ def test_times_are_quantities() -> None:
     program = Program("ok")
     program.task(one, outputs=["x"], name="t", timeout="2 min", retries=0)
     assert (program.tasks["t"].timeout, program.tasks["t"].retries) == (120.0, 0)
+
+
+def details(error: Exception, traceback: str) -> dict[str, object]:
+    """What the engine says of a failed task."""
+    return {"exception": pickle.dumps(error), "traceback_text": traceback, "exception_text": repr(error)}
+
+
+def test_only_failures_before_the_task_itself_are_the_engines() -> None:
+    """An input can vanish while its reader is about to start; what the task's own code raises is its failure."""
+    engine = '  File "/x/headrace/.venv/lib/distributed/worker.py", line 2263, in execute\n'
+    ours = f'{engine}  File "/x/lib/headrace/runtime/bodies.py", line 88, in run_job\n'
+    assert is_by_engine(details(KeyError("x"), engine))
+    assert not is_by_engine(details(KeyError("x"), ours))
+    assert not is_by_engine(details(TaskFailed("x"), engine))
+    assert not is_by_engine({"exception": b"not a pickle", "traceback_text": engine})
+
+
+def test_the_engines_failures_do_not_count_as_retries_of_the_user() -> None:
+    retries = Retries(policy=RunPolicy(retries=1, backoff=0.01))
+    pauses = [retries.pause("t", "w0", by_engine=by) for by in (True, True, False, False)]
+    assert [pause is None for pause in pauses] == [False, False, False, True]
+    assert [Retries().pause("t", "w0", by_engine=True) is None for _ in range(2)] == [False, False]
+    endless = Retries()
+    assert [endless.pause("t", "w0", by_engine=True) is None for _ in range(5)] == [False] * 3 + [True] * 2

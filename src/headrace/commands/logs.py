@@ -103,6 +103,9 @@ def _list(found: list[LogFile], as_json: bool) -> None:
         headers = ("task", "attempt", "host", "bytes", "file")
         print_json({"logs": [dict(zip(headers, row, strict=True)) for row in rows]})
         return
+    if not rows:
+        typer.echo("no task of the run has printed anything", err=True)
+        return
     print_table(["task", "attempt", "host", "size"], [[t, str(n), h, show_size(b)] for t, n, h, b, _ in rows])
 
 

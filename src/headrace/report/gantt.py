@@ -131,8 +131,8 @@ def _executed_bars(
         by_host.setdefault(event.host, []).append(event)
     bars: list[Bar] = []
     for host, there in by_host.items():
-        wishes = None if plan is None else [planned.get(e.task, 0) for e in there]
-        cores = pack([(e.start, e.time) for e in there], end * _CLOCK_SLACK, wishes)
+        preferred = None if plan is None else [planned.get(e.task, 0) for e in there]
+        cores = pack([(e.start, e.time) for e in there], end * _CLOCK_SLACK, preferred)
         bars += [
             Bar(core_lane(host, core), e.start, e.time, e.task, kind.get(e.task, ""))
             for e, core in zip(there, cores, strict=True)

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 
 def pack(
-    intervals: Sequence[tuple[float, float]], slack: float = 0.0, wishes: Sequence[int] | None = None
+    intervals: Sequence[tuple[float, float]], slack: float = 0.0, preferred: Sequence[int] | None = None
 ) -> list[int]:
     """A row for each (start, finish) so that no two in one row overlap: O(n log n).
 
-    An interval gets its preferred row (`wishes`) if that is free, else the lowest free one; without preferences
+    An interval gets its preferred row if that is free, else the lowest free one; without preferences
     the number of rows is minimal. Overlaps of up to `slack` are ignored: measured times of one core can
     overlap by a clock tick.
 
     >>> pack([(0, 2), (1, 3), (2, 4), (0, 1)])
     [1, 0, 1, 0]
-    >>> pack([(0, 2), (3, 4)], wishes=[1, 1])
+    >>> pack([(0, 2), (3, 4)], preferred=[1, 1])
     [1, 1]
     """
     rows = [0] * len(intervals)
@@ -28,11 +28,11 @@ def pack(
         start, finish = intervals[i]
         while busy and busy[0][0] <= start + slack:
             heapq.heappush(free, heapq.heappop(busy)[1])
-        row = wishes[i] if wishes is not None else 0
+        row = preferred[i] if preferred is not None else 0
         while len(until) <= row:
             heapq.heappush(free, len(until))
             until.append(float("-inf"))
-        if wishes is None or until[row] > start + slack:
+        if preferred is None or until[row] > start + slack:
             row = _lowest_free(free, until, start + slack)
         rows[i] = row
         until[row] = finish

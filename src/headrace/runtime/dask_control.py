@@ -19,6 +19,7 @@ from headrace.model.platform import Host, Platform
 from headrace.runtime.dask_copies import CopyIndex
 from headrace.runtime.dask_keeping import Keeping
 from headrace.runtime.dask_pins import NOWHERE, Pins
+from headrace.runtime.dask_reloads import Reloads
 from headrace.runtime.dask_transfers import PlannedTransfers
 from headrace.runtime.packing import unpack
 from headrace.runtime.run_policy import RunPolicy, levels_between_copies
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from headrace.model.graph import Graph
     from headrace.runtime.dask_hosts import Hosts
     from headrace.runtime.graph import Key, Layout
+    from headrace.runtime.kept_files import Keeping as KeptBy
 
 
 class Control:
@@ -46,7 +48,13 @@ class Control:
         self.losses = 0
 
     def prepare(
-        self, policy: bytes, graph: Graph, platform: Platform, run_policy: RunPolicy, name: str
+        self,
+        policy: bytes,
+        graph: Graph,
+        platform: Platform,
+        run_policy: RunPolicy,
+        name: str,
+        kept: KeptBy | None,
     ) -> None:
         """Make the coordinator and ask the scheduler for the first time, which may take long."""
         from headrace.core.coordinator import Coordinator  # imports compiled code that not every run needs
@@ -68,6 +76,8 @@ class Control:
         address = self.hosts.address
         self.pins = Pins(self.engine, self.layout, self.hosts, self.name)
         self.copies = CopyIndex(self.engine, self.layout, self.coordinator, self.hosts.host_at)
+        self.reloads = Reloads(self.engine, kept, self.coordinator, self.copies, self.hosts, self.pins)
+        self.copies.loading = self.reloads.loading
         self.keeping = Keeping(self.engine, f"{name}-keeps", graph, self.copies.item_of)
         self.transfers = PlannedTransfers(
             self.engine, {name: key for key, name in self.layout.items.items()}, address
@@ -112,6 +122,7 @@ class Control:
 
     def in_memory(self, key: Key) -> None:
         """A key of this run is in memory."""
+        self.reloads.loaded(key)
         self.keeping.hold(key)
         if key in self.layout.follows and key not in self.layout.items:
             self._cut(key)
@@ -139,9 +150,21 @@ class Control:
         if self.replicates_by_losses and any(isinstance(event, HostLeft) for event in events):
             self.losses += 1
             self.coordinator.replicate_every(self._levels_between_copies(now))
-        self.handle([*self.copies.compare(now), *events], now)
-        self.keeping.lost(self.coordinator.view.done)
+        self._lose([*self.copies.compare(now), *events], now)
         self.apply()
+
+    def _lose(self, changes: Sequence[Event], now: float) -> None:
+        """Tell of changes that include losses: what is kept is loaded, the rest is made again."""
+        self.handle([*self.reloads.begin(changes, now), *changes], now)
+        self.keeping.lost(self.coordinator.view.done, self.reloads.loading)
+
+    def is_loading(self, key: Key) -> bool:
+        """Whether a key is being loaded rather than made."""
+        return key in self.reloads.loading
+
+    def load_failed(self, key: Key, now: float) -> None:
+        """A kept value could not be loaded; the engine's task waits to be retried. Call `apply` afterwards."""
+        self._lose(self.reloads.failed(key, now), now)
 
     def _levels_between_copies(self, now: float) -> int:
         """For automatic replication: from losses so far, the pace of the run, and the sizes of what it has made."""
@@ -167,7 +190,7 @@ class Control:
             for place in [view.platform.network.place_names[p] for p in view.places_of(item)]
         ]
         if lost:
-            self.handle(lost, now)
+            self._lose(lost, now)
         self.pins.assign(self._assigned_already(stranded))
         for key in stranded:
             if key not in tasks or (view.done[view.task_number[tasks[key]]] and self.pins.stranded(key)):
@@ -296,7 +319,8 @@ class Control:
 
     def apply(self) -> None:
         """Move tasks to their hosts, start transfers, drop data; must not be called inside a transition."""
-        self.keeping.flush()
+        self.reloads.forget(self.keeping.flush())
+        self.reloads.start()
         self.pins.apply()
         self.transfers.start_next()
 
@@ -316,4 +340,5 @@ class Control:
             self.engine.tasks[key].worker_restrictions = {NOWHERE}
 
     def stop(self) -> None:
+        self.reloads.stop()
         self.keeping.stop()

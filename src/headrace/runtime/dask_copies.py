@@ -38,6 +38,8 @@ class CopyIndex:
                 self.item_of[key] = item
                 self.whole[item] = key_of[graph.task_names[producer]]
         self.key_of = {item: key for key, item in self.item_of.items()}
+        self.loading: Mapping[Key, Any] = {}
+        """Keys that are about to be on a host, because it loads them."""
 
     def _places(self, item: str) -> set[str]:
         """The places that have an item, or the outputs of its task before they are split, by the engine."""
@@ -46,13 +48,20 @@ class CopyIndex:
             state = self.scheduler.tasks.get(key)
             if state is not None and state.who_has:
                 found.update(self._place(worker.address) for worker in state.who_has)
+        load = self.loading.get(self.key_of[item])
+        if load is not None:
+            found.add(self.place(load.host))
         return found - {""}
 
     def _place(self, address: str) -> str:
         """Where a worker keeps its data; "" for one that is no host of this run."""
+        return self.place(self.host_at.get(address, ""))
+
+    def place(self, host: str) -> str:
+        """Where a host keeps its data; "" if it does not belong to this run."""
         view = self.coordinator.view
-        host = view.host_number.get(self.host_at.get(address, ""), -1)
-        return "" if host < 0 else view.platform.network.place_names[int(view.static.host_place[host])]
+        number = view.host_number.get(host, -1)
+        return "" if number < 0 else view.platform.network.place_names[int(view.static.host_place[number])]
 
     def arrived(self, keys: Iterable[Key], address: str, now: float) -> list[Event]:
         """Copies at a worker of which the coordinator does not know."""

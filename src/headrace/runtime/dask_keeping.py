@@ -8,7 +8,7 @@ dropped may occupy half of the workers' memory; beyond that the oldest is droppe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,15 +101,18 @@ class Keeping:
                 self.to_release.append(key)
                 left -= size
 
-    def flush(self) -> None:
-        """Drop what is no longer kept; must not be called inside a transition."""
+    def flush(self) -> list[Key]:
+        """Drop what is no longer kept, and return it; must not be called inside a transition."""
         keys, self.to_release = self.to_release, []
         self.release(keys)
+        return [key for key in keys if self.live_readers[self.number_of[key]] == 0]
 
-    def lost(self, done: np.ndarray[Any, Any]) -> None:
-        """After a loss: do not insist on lost keys whose tasks, by the coordinator, need not run again."""
+    def lost(self, done: np.ndarray[Any, Any], loading: Container[Key]) -> None:
+        """After a loss: do not insist on lost keys that are not loaded and, by the coordinator, need not be made."""
         gone = []
         for key in self.held:
+            if key in loading:
+                continue
             state = self.scheduler.tasks.get(key)
             if state is None or (state.state != "memory" and done[self.graph.producer[self.number_of[key]]]):
                 gone.append(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -93,6 +94,19 @@ def error_text(details: dict[str, Any]) -> str:
 def is_poison(details: dict[str, Any]) -> bool:
     """Whether a task failed because it kills its workers."""
     return isinstance(_error(details), PoisonTask)
+
+
+def is_by_engine(details: dict[str, Any]) -> bool:
+    """Whether a task failed before any of its own code ran, such as when its inputs vanished under it.
+
+    What a task raises is wrapped by us, in a function that its traceback shows.
+    """
+    from distributed.scheduler import KilledWorker
+
+    error = _error(details)
+    if error is None or isinstance(error, HeadraceError | KilledWorker):
+        return False
+    return f"headrace{os.sep}runtime" not in (details.get("traceback_text") or "")
 
 
 def _error(details: dict[str, Any]) -> object:

@@ -56,6 +56,14 @@ class Pins:
             and state.key in self.layout.tasks
         )
 
+    def awaits_worker(self) -> bool:
+        """Whether a task waits for a worker that has just come, which the engine does not use yet."""
+        there = set(self.hosts.usable().values())
+        return any(
+            state.key in self.layout.tasks and (state.worker_restrictions or set()) & there
+            for state in self.scheduler.unrunnable
+        )
+
     def finished(self, task: str) -> None:
         """A task has finished: the engine must not run it again unless it is assigned again."""
         self.pin.pop(task, None)
@@ -112,6 +120,10 @@ class Pins:
             if worker.address != address and state not in worker.executing:
                 self.to_apply[key] = "released"
 
+    def place(self, key: Key, host: str) -> None:
+        """Have a key made on a host before all tasks that wait there."""
+        self._place(key, self.address[host], _FIRST)
+
     def stranded(self, key: Key) -> bool:
         """Whether a key waits for a worker that is not there."""
         state = self.scheduler.tasks.get(key)
@@ -125,7 +137,7 @@ class Pins:
         if not usable:  # another worker may come
             return
         state = self.scheduler.tasks[key]
-        reader = self._first_reader(state, usable)
+        reader = self.first_reader(state, usable)
         if reader is not None:
             self._place(key, usable[reader.host], reader.rank)
             return
@@ -142,7 +154,7 @@ class Pins:
             if state.state == "processing" and state not in state.processing_on.executing:
                 self.to_apply[key] = "released"
 
-    def _first_reader(self, state: Any, usable: Mapping[str, str]) -> Assign | None:
+    def first_reader(self, state: Any, usable: Mapping[str, str]) -> Assign | None:
         """The pin of the first task, by rank, that reads this key's data and has a live host."""
         pins: list[Assign] = []
         for reader in state.dependents:

@@ -38,7 +38,7 @@ from headrace.runtime.dask_draining import Draining
 from headrace.runtime.dask_files import install_stores, remove_stores
 from headrace.runtime.dask_hosts import Hosts, Suspects, run_on_workers
 from headrace.runtime.dask_memory_manager import keep_manager_off, let_manager_on
-from headrace.runtime.dask_outbox import Outbox, error_text, is_poison
+from headrace.runtime.dask_outbox import Outbox, error_text, is_by_engine, is_poison
 from headrace.runtime.dask_releases import Releases, hold_unreleased, let_start
 from headrace.runtime.dask_watchdog import Watchdog
 from headrace.runtime.ending import end_commands
@@ -48,6 +48,7 @@ from headrace.runtime.worker_report import ATTEMPT, METADATA
 
 if TYPE_CHECKING:
     from headrace.runtime.graph import Key, Layout
+    from headrace.runtime.kept_files import Keeping
 
 _FORGET_SECONDS = 2.0
 _TICK_SECONDS = 0.5
@@ -91,6 +92,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         patience: float,
         client: str,
         run_policy: RunPolicy,
+        keeping: Keeping | None = None,
     ) -> None:
         self.name = topic
         self.layout = layout
@@ -104,6 +106,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.client = client
         """The engine's name of the client."""
         self.run_policy = run_policy
+        self.keeping = keeping
+        """Where workers keep what they make."""
         self.retries = Retries(policy=run_policy)
 
     async def start(self, scheduler: Any) -> None:
@@ -140,7 +144,13 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             control.on_timer = lambda seconds: scheduler.loop.call_later(seconds, self._ask_in_time)
             # In a thread, so that the scheduler stays responsive to workers and other clients.
             await asyncio.to_thread(
-                control.prepare, self.policy, self.graph, self.platform, self.run_policy, self.topic
+                control.prepare,
+                self.policy,
+                self.graph,
+                self.platform,
+                self.run_policy,
+                self.topic,
+                self.keeping,
             )
             self.control = control
             control.pins.unreleased = self.releases.pending
@@ -309,6 +319,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         for event in happened:
             self.outbox.emit(event)
         if self.control is not None:
+            self.control.reloads.note(measured.get("kept", ()))
             self.control.finished(task, happened, end)
 
     def _in_memory(self, key: Key) -> None:
@@ -345,9 +356,12 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         state = self.scheduler.tasks.get(key)
         if state is None or state.exception_blame is not state:
             return
+        if self.control is not None and self.control.is_loading(key):
+            self.scheduler.loop.add_callback(self._load_failed, key)
+            return
         task = self.layout.tasks.get(key) or self.layout.follows[key][0]
         host = self.hosts.host(details.get("worker") or "")
-        pause = self.retries.pause(task, host, poisonous=is_poison(details))
+        pause = self.retries.pause(task, host, poisonous=is_poison(details), by_engine=is_by_engine(details))
         attempt = self.retries.attempts(task)
         event = TaskErred(self._now(), task, host, error_text(details), attempt, pause is not None)
         self.outbox.emit(event)
@@ -359,6 +373,15 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
                 self.scheduler, self.layout, self.topic[-12:], self.releases.pending, self.finished
             )
             self.scheduler.loop.add_callback(self._drain, self.draining)
+
+    @_guarded
+    def _load_failed(self, key: Key) -> None:
+        """A kept value could not be loaded: its task runs again."""
+        if self.over or self.control is None or not self.control.is_loading(key):
+            return
+        self.control.load_failed(key, self._now())
+        self.scheduler.stimulus_retry([key])
+        self._apply()
 
     async def _drain(self, draining: Draining) -> None:
         """A task has failed for good: what runs may finish, and no other task is started."""
@@ -523,7 +546,7 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             return
         if control.waits or not control.pins.held() or control.reconcile(self._now()):
             return
-        if "up" in self.hosts.told.values():
+        if "up" in self.hosts.told.values() and not control.pins.awaits_worker():
             control.require_hosts()
 
     def fail(self, error: HeadraceError) -> None:

@@ -201,6 +201,7 @@ class _Attempt:
             self.patience,
             self.client.id,
             self.policy,
+            self.hooks.keeping,
         )
 
 

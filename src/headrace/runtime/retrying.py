@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from headrace.model.program import Program
 
 _LONGEST_PAUSE = 300.0
+_ENGINE_RETRIES = 3
+"""How often a task is tried again that failed before any of its own code ran."""
 
 
 class Retries:
@@ -24,6 +26,8 @@ class Retries:
     [0.5, 1.0, None]
     >>> retries.attempts("t"), retries.preferred("t", ["w0", "w1", "w2"]), retries.preferred("t", ["w0", "w1"])
     (3, ['w2'], ['w1'])
+    >>> [Retries().pause("t", "w0", by_engine=by_engine) is None for by_engine in (True, False)]
+    [False, True]
     """
 
     def __init__(self, program: Program | None = None, policy: RunPolicy = DEFAULT_POLICY) -> None:
@@ -32,17 +36,23 @@ class Retries:
         tasks = () if program is None else program.tasks.values()
         self._own = {task.name: task.retries for task in tasks if task.retries is not None}
         self._failed_on: dict[str, list[str]] = {}
+        self._engine_failed: dict[str, int] = {}
         self.waiting: set[str] = set()
         """Tasks that will be tried again after a pause."""
 
-    def pause(self, task: str, host: str, *, poisonous: bool = False) -> float | None:
+    def pause(
+        self, task: str, host: str, *, poisonous: bool = False, by_engine: bool = False
+    ) -> float | None:
         """Note a failure; return the seconds until the next attempt, or None if there is none.
 
-        A task that kills workers is not tried again.
+        A task that kills workers is not tried again. One that failed `by_engine`, before any of its own code ran, is
+        tried again without regard to what the user permits, a few times.
         """
         failed = self._failed_on.setdefault(task, [])
         failed.append(host)
-        if poisonous or len(failed) > self._own.get(task, self._most):
+        free = self._engine_failed[task] = self._engine_failed.get(task, 0) + by_engine
+        most = self._own.get(task, self._most) + min(free, _ENGINE_RETRIES)
+        if poisonous or len(failed) > most:
             return None
         self.waiting.add(task)
         return float(min(_LONGEST_PAUSE, self._backoff * 2 ** min(60, len(failed) - 1)))

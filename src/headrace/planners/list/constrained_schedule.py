@@ -204,18 +204,23 @@ def _best_by_trial(
 ) -> int:
     """The best host for a task with a limit on tasks at once, or for the first task of a unit; -1: none.
 
-    For a unit, the run time of its other tasks, spread over the cores of the host, is part of the cost.
+    For a unit, the run time of its other tasks, spread over the cores of the host, is part of the cost. Hosts whose
+    cost on free links already exceeds the best are skipped.
     """
-    best, best_cost, best_end = -1, np.inf, np.inf
-    extra, booked, unit = _extra_cost(constraints, task), transfers.used[0], state.unit[task]
+    chosen, chosen_cost, chosen_end = -1, np.inf, np.inf
+    extra, booked = _extra_cost(constraints, task), transfers.used[0]
     inputs = work.inputs[: work.inputs_used[0]]
-    members = state.unit_ptr[unit + 1] - state.unit_ptr[unit]
-    for host in candidates:
+    trials = network.exclusive_links and len(inputs) > 0
+    likely = _costs_on_free_links(tasks, hosts, cores, constraints, state, task, candidates, leads, work)
+    for trial in range(-1, len(candidates)):
+        host = likely if trial < 0 else candidates[trial]
+        if host < 0 or (trial >= 0 and host == likely) or work.cost[host] == np.inf:
+            continue
+        if work.cost[host] > chosen_cost:
+            continue
         place = hosts.place[host]
         ready = work.arrival[place]
-        if ready == np.inf or work.return_seconds[place] == np.inf:
-            continue
-        if network.exclusive_links and len(inputs) > 0:
+        if trials:
             ready = max(ready, book_inputs(network, links, copies, transfers, inputs, tasks.size, place))
             undo(links, transfers, booked)
             if full(links):
@@ -227,8 +232,52 @@ def _best_by_trial(
         end = start + duration + work.return_seconds[place]
         cost = (start if constraints.earliest_start else end) + extra[place]
         if leads:
-            others = unit_seconds(state, tasks, hosts, unit, host) - duration
-            cost += others / min(members - 1, hosts.core_ptr[host + 1] - hosts.core_ptr[host])
-        if cost < best_cost or (cost == best_cost and end < best_end):
-            best, best_cost, best_end = host, cost, end
+            cost += _others_seconds(tasks, hosts, state, task, host)
+        better = cost < chosen_cost or (cost == chosen_cost and end < chosen_end)
+        if better or (cost == chosen_cost and end == chosen_end and host < chosen):
+            chosen, chosen_cost, chosen_end = host, cost, end
+    return chosen
+
+
+@inner
+def _costs_on_free_links(
+    tasks: TaskArrays,
+    hosts: HostArrays,
+    cores: Calendar,
+    constraints: HostConstraints,
+    state: ConstraintState,
+    task: int,
+    candidates: Int64s,
+    leads: bool,
+    work: _Workspace,
+) -> int:
+    """Write the cost at each host if no link were busy to `work`, infinite where nothing arrives; the least, or -1."""
+    best, best_cost = -1, np.inf
+    extra = _extra_cost(constraints, task)
+    for host in candidates:
+        place = hosts.place[host]
+        work.cost[host] = np.inf
+        if work.arrival[place] == np.inf or work.return_seconds[place] == np.inf:
+            continue
+        duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
+        _, start = _start_on(hosts, cores, state, task, host, work.arrival[place], duration)
+        end = start + duration + work.return_seconds[place]
+        cost = (start if constraints.earliest_start else end) + extra[place]
+        if leads:
+            cost += _others_seconds(tasks, hosts, state, task, host)
+        work.cost[host] = cost
+        if cost < best_cost:
+            best, best_cost = host, cost
     return best
+
+
+@inner
+def _others_seconds(
+    tasks: TaskArrays, hosts: HostArrays, state: ConstraintState, task: int, host: int
+) -> float:
+    """Run time of the other tasks of a task's unit on a host, spread over its cores."""
+    unit = state.unit[task]
+    members = state.unit_ptr[unit + 1] - state.unit_ptr[unit]
+    own = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
+    others = unit_seconds(state, tasks, hosts, unit, host) - own
+    return float(others / min(members - 1, hosts.core_ptr[host + 1] - hosts.core_ptr[host]))

@@ -1,0 +1,115 @@
+"""What a user asks of a run: where and how to carry a program out, and the cluster for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
+from headrace.core.scheduler import Planner, Scheduler
+from headrace.model.errors import UsageError
+from headrace.model.platform import Platform
+from headrace.online.adapter import accepted_policy, make_scheduler
+from headrace.planners.registry import DEFAULT
+from headrace.runtime.run_policy import RunPolicy
+
+if TYPE_CHECKING:
+    from headrace.rules.given import Rules
+    from headrace.rules.tree import RuleSet
+    from headrace.runtime.cluster import Cluster
+
+ENGINE = "dask"
+"""The scheduler name that leaves placement to the engine."""
+
+PAUSE = 5.0
+"""Minimum seconds between replans triggered by deviations in a real run: distributing a plan also takes time."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """Where and how to run a program: parameters of `run`."""
+
+    on: str | Cluster = "local"
+    scheduler: str | Planner | Scheduler = DEFAULT
+    rules: RuleSet | None = None
+    when_impossible: WhenImpossible = "stop"
+    workers: int | None = None
+    speeds: Sequence[float] | None = None
+    stretch: float = 1.0
+    platform: Platform | str | Path | None = None
+    tls: dict[str, Any] | None = None
+    learn: bool = True
+    output: str | Path = "."
+    policy: RunPolicy = field(default_factory=RunPolicy)
+
+    def stored(self) -> dict[str, Any]:
+        """As JSON values; objects, which cannot be found again, are left out."""
+        return {
+            "on": self.on if isinstance(self.on, str) else "local",
+            "scheduler": self.scheduler if isinstance(self.scheduler, str) else DEFAULT,
+            "rules": None if self.rules is None else self.rules.text,
+            "when_impossible": self.when_impossible,
+            "workers": self.workers,
+            "speeds": None if self.speeds is None else list(self.speeds),
+            "stretch": self.stretch,
+            "platform": str(Path(self.platform).absolute())
+            if isinstance(self.platform, str | Path)
+            else None,
+            "tls": None if self.tls is None else {k: str(v) for k, v in self.tls.items() if v is not None},
+            "learn": self.learn,
+            "output": str(Path(self.output).absolute()),
+            "policy": asdict(self.policy),
+        }
+
+
+def run_request(*, rules: Rules | None = None, **given: Any) -> RunRequest:
+    """Parameters of `run`, with rules read."""
+    return RunRequest(rules=_rules(rules), **given)
+
+
+def _rules(given: Rules | None) -> RuleSet | None:
+    if given is None:
+        return None
+    from headrace.rules.given import as_rules
+
+    found = as_rules(given)
+    return found if len(found) else None
+
+
+@contextmanager
+def opened_cluster(request: RunRequest) -> Iterator[Cluster]:
+    """Workers for one run; a cluster passed in stays open."""
+    on = request.on
+    if not isinstance(on, str):
+        yield on
+    elif on == "local":
+        from headrace.runtime.local_workers import spawn_workers
+
+        # They start while this process loads the engine, and join while it loads compiled code.
+        spawned = spawn_workers(request.workers, speeds=request.speeds, stretch=request.stretch)
+        from headrace.runtime.cluster import join_workers
+
+        with join_workers(spawned, meanwhile=lambda: _warm_up(request.scheduler)) as opened:
+            yield opened
+    elif "://" in on:
+        from headrace.runtime.cluster import connect
+
+        if request.workers is not None or request.speeds is not None:
+            raise UsageError("workers and speeds apply only to local runs", where=on, hint="leave them out")
+        with connect(on, **(request.tls or {})) as joined:
+            yield joined
+    else:
+        raise UsageError(
+            f"cannot run on {on!r}", hint="use `local`, tls://host:port, or tcp://127.0.0.1:port"
+        )
+
+
+def _warm_up(scheduler: str | Planner | Scheduler) -> None:
+    """Load the compiled code of a scheduler that is given by name."""
+    if isinstance(scheduler, str) and scheduler != ENGINE:
+        from headrace.runtime.warm_up import warm_up
+
+        warm_up(make_scheduler(scheduler, accepted_policy(scheduler, ReplanPolicy(pause=PAUSE))))
