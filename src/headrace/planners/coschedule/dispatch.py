@@ -26,6 +26,7 @@ from headrace.planners.coschedule.records import (
     InstanceArrays,
     ItemCopies,
     JobSchedule,
+    Preferences,
     Workspace,
 )
 from headrace.planners.coschedule.schedule_jobs import FAILED
@@ -78,15 +79,24 @@ def _free_storage(arrays: InstanceArrays, usage: Calendar, work: Workspace) -> N
 
 
 @inner
-def _next_host(arrays: InstanceArrays, usage: Calendar, closed: Ints) -> tuple[int, float]:
-    """The open host on which a core is free first, and when; ties: the lowest number. -1 if all are closed."""
-    best, best_time = -1, np.inf
+def _next_host(
+    arrays: InstanceArrays, usage: Calendar, closed: Ints, soonest: Floats
+) -> tuple[int, float, float]:
+    """The open host that can start a job first, when it has a free core, and when the next host can start one.
+
+    Ties: the lowest number; -1 if all are closed.
+    """
+    best, best_time, free, other = -1, np.inf, np.inf, np.inf
     for host in range(len(arrays.host_place)):
         if closed[host] == 0:
-            time = max(low_from(usage, host, arrays.host_cores[host] - 1.0), arrays.host_free[host])
+            idle = max(low_from(usage, host, arrays.host_cores[host] - 1.0), arrays.host_free[host])
+            time = max(idle, soonest[host])
             if time < best_time:
-                best, best_time = host, time
-    return best, best_time
+                other = best_time
+                best, best_time, free = host, time, idle
+            else:
+                other = min(other, time)
+    return best, free, other
 
 
 @inner
@@ -95,31 +105,33 @@ def _best_job(
     decisions: DecisionArrays,
     host: int,
     free: float,
-    preferred: Ints,
-    penalty: Floats,
-    width: int,
+    other: float,
+    preferences: Preferences,
     links: Calendar,
     usage: Calendar,
     copies: ItemCopies,
     schedule: JobSchedule,
     work: Workspace,
-) -> int:
-    """Of the `width` jobs that this host prefers, the one with the least idle time plus penalty; -1 if none fits."""
-    best, best_score, seen = -1, np.inf, 0
-    for k in range(len(preferred)):
-        job = preferred[k]
+) -> tuple[int, float]:
+    """Of the first jobs that this host prefers, the one with the least idle time plus penalty, and its start.
+
+    It looks at more jobs while the best would start after `other`, when another host can start one. -1: none fits.
+    """
+    best, best_score, best_start, seen = -1, np.inf, np.inf, 0
+    for k in range(len(arrays.seconds)):
+        job = preferences.order[host, k]
         if schedule.finish[job] >= 0.0 or arrays.seconds[job, host] == np.inf:
             continue
         if not can_follow(arrays, job, schedule):
             continue
         start, _ = _probe(arrays, decisions, job, host, links, usage, copies, schedule, work)
-        score = max(0.0, start - free) + penalty[job, host]
+        score = max(0.0, start - free) + preferences.penalty[job, host]
         if score < best_score:
-            best, best_score = job, score
+            best, best_score, best_start = job, score, start
         seen += 1
-        if seen == width:
+        if seen >= preferences.width and (best_start <= max(free, other) or seen >= preferences.most):
             break
-    return best
+    return best, best_start
 
 
 @inner
@@ -156,10 +168,7 @@ def _first_ready(arrays: InstanceArrays, order: Ints, schedule: JobSchedule) -> 
 def dispatch_jobs(
     arrays: InstanceArrays,
     decisions: DecisionArrays,
-    preferred: Ints,
-    penalty: Floats,
-    width: int,
-    last: int,
+    preferences: Preferences,
     links: Calendar,
     usage: Calendar,
     copies: ItemCopies,
@@ -169,42 +178,37 @@ def dispatch_jobs(
 ) -> float:
     """Place all jobs from an empty schedule, deciding hosts; returns the latest end, FAILED or more if one is left.
 
-    `preferred` [hosts, jobs] lists the jobs by preference of each host and `penalty` [jobs, hosts] is added to idle
-    seconds; inf: not there. The last `last` jobs of the order of the decisions are placed by the time at which they
-    deliver. Hosts are written to the decisions. O(jobs * width) placements.
+    The last jobs of the order of the decisions are placed by the time at which they deliver. Hosts are written to the
+    decisions. O(jobs * jobs looked at) placements.
     """
     hosts, n = len(arrays.host_place), len(decisions.order)
-    closed = np.zeros(hosts, np.int32)
+    closed, deferred = np.zeros(hosts, np.int32), np.zeros(hosts, np.int32)
+    soonest = np.zeros(hosts)
     end = 0.0
     for placed in range(n):
         job, host = -1, -1
         closed[:] = 0
-        while job < 0 and n - placed > last:
-            host, free = _next_host(arrays, usage, closed)
+        deferred[:] = 0
+        while job < 0 and n - placed > preferences.last:
+            host, free, other = _next_host(arrays, usage, closed, soonest)
             if host < 0:
                 break
-            closed[host] = 1
-            job = _best_job(
-                arrays,
-                decisions,
-                host,
-                free,
-                preferred[host],
-                penalty,
-                width,
-                links,
-                usage,
-                copies,
-                schedule,
-                work,
+            job, start = _best_job(
+                arrays, decisions, host, free, other, preferences, links, usage, copies, schedule, work
             )
+            if job < 0:
+                closed[host] = 1
+            elif start > other and deferred[host] == 0:
+                # It has a free core but waits for a disk or a link: another host comes first.
+                soonest[host] = start
+                deferred[host] = 1
+                job = -1
         if job < 0:
-            job = _first_ready(arrays, decisions.order, schedule)
-            host = (
-                _soonest_host(arrays, decisions, job, penalty, links, usage, copies, schedule, work)
-                if job >= 0
-                else -1
-            )
+            job, host = _first_ready(arrays, decisions.order, schedule), -1
+            if job >= 0:
+                host = _soonest_host(
+                    arrays, decisions, job, preferences.penalty, links, usage, copies, schedule, work
+                )
         if host < 0 or links.used[1] or usage.used[1]:
             schedule.state[1] = max(0, job)
             return FAILED * (1.0 + (n - placed) / n)

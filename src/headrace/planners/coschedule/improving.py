@@ -11,7 +11,7 @@ from headrace.arrays.clock import work_clock
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
-from headrace.planners.coschedule.dispatching import WIDTH, dispatched, tastes
+from headrace.planners.coschedule.dispatching import Dispatcher
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.judge import with_executed_times
 from headrace.planners.coschedule.large_search import LargeSearch
@@ -28,8 +28,8 @@ ROUNDS = 6
 """Number of rounds in which the relaxation learns from the idle times of the best list schedule."""
 FIRST_DISPATCHES = 8
 """Number of list schedules that decide hosts as they go, before the relaxation is solved."""
-DISPATCH = 2.5e-5
-"""Seconds for each job that a host looks at in such a list schedule."""
+DISPATCH, LONG_CALENDAR = 3e-5, 700
+"""Seconds for each job that a host looks at in such a list schedule; twice as many with this many jobs, and so on."""
 SMALL = 40
 """Number of jobs below which only a part of these list schedules is made: the exact model and search do better."""
 FIRST_SEARCH = 0.3
@@ -65,8 +65,7 @@ class Improving:
         self.executed: Plan | None = None
         """The best plan with the times of its execution, where links are shared fairly."""
         self._neighbours: LargeSearch | None = None
-        self._random = np.random.default_rng([instance.problem.seed, 1])
-        self._tastes = tastes(self._random)
+        self._dispatcher = Dispatcher(self.scheduler, instance.problem.seed)
         self.left = 0.85 * seconds
         """Remaining seconds of work, as estimated for a machine of ordinary speed."""
 
@@ -103,15 +102,15 @@ class Improving:
         self.decisions = None if decisions is None else decisions.copy()
         self.exact = exact
         if self.instance.problem.platform.contention == "fair" and value < FAILED:
-            self._execute()
+            self._execute(value, self.plan(""))
         self._say()
         return True
 
-    def _execute(self) -> None:
-        """Where links are shared fairly, keep the plan that is shortest when it is carried out."""
-        if self._late:
+    def _execute(self, value: float, plan: Plan) -> None:
+        """Where links are shared fairly, keep the plan that is shortest when it is carried out, if it is not late."""
+        if value > plan.makespan * (1 + 1e-9) + 1e-6:
             return
-        done = with_executed_times(self.plan(""), self.instance.problem)
+        done = with_executed_times(plan, self.instance.problem)
         if self.executed is None or done.makespan < self.executed.makespan:
             self.executed = done
 
@@ -122,11 +121,12 @@ class Improving:
 
     def run(self) -> None:
         """Run all steps in turn while there is time and the plan is not proven optimal."""
+        self._comparators()
         self._simple()
-        if not self.optimal and self.left > 0:
-            self._dispatch(FIRST_DISPATCHES if self.instance.n >= SMALL else 1)
+        self._dispatch(1)
         if not self.optimal and self.left > 0:
             self._relaxed()
+        self._dispatch(FIRST_DISPATCHES if self.instance.n >= SMALL else 0)
         if self.optimal or self.left <= 0 or self.overdue:
             return
         search = self._searched(None, FIRST_SEARCH)
@@ -138,16 +138,20 @@ class Improving:
 
     def _rounds(self, search: Search | None) -> None:
         """Local search in turns with the others; one that finds nothing is left out for more and more rounds."""
-        waits, pauses = [0, 0], [1, 1]
-        while not self.optimal and not self.overdue and self.left > 0 and self.value < FAILED:
+        waits, pauses = [0, 0, 0], [1, 1, 1]
+
+        def local() -> None:
+            nonlocal search
             search = self._searched(search, SEARCH)
-            for k, other in enumerate((self._large, self._dispatch)):
+
+        while not self.optimal and not self.overdue and self.left > 0 and self.value < FAILED:
+            for k, step in enumerate((local, self._large, self._dispatch)):
                 waits[k] -= 1
                 if waits[k] >= 0:
                     continue
                 before = self.value
-                other()
-                pauses[k] = 1 if self.value < before else min(2 * pauses[k], LONGEST_PAUSE)
+                step()
+                pauses[k] = 0 if self.value < before else min(1 + 2 * pauses[k], LONGEST_PAUSE)
                 waits[k] = pauses[k]
 
     def in_chunks(self, size: int) -> None:
@@ -168,6 +172,14 @@ class Improving:
         decisions = chunked(self, size, min(seconds, max(0.0, self.left)))
         self.offer(self.scheduler.value(decisions), decisions)
 
+    def _comparators(self) -> None:
+        """Offer the plans of all comparators, whatever the time: the answer is never worse."""
+        for decisions in comparators(self.instance):
+            value = self.scheduler.value(decisions)
+            self.offer(value, decisions)
+            if self.instance.problem.platform.contention == "fair" and value < FAILED:
+                self._execute(value, self.scheduler.plan(decisions, ""))
+
     def _simple(self) -> None:
         """Get a first plan quickly, from list schedules of simple decisions."""
         for decisions in simple_starts(self.instance):
@@ -181,8 +193,9 @@ class Improving:
         for _ in range(count):
             if self.left < 0 or self.optimal or self.overdue:
                 return
-            self.left -= self.cost() + DISPATCH * self.instance.n * min(self.instance.n, WIDTH)
-            self.offer(*dispatched(self.scheduler, next(self._tastes), self._random))
+            n = self.instance.n
+            self.left -= self.cost() + DISPATCH * (1 + n / LONG_CALENDAR) * n * min(n, self._dispatcher.width)
+            self.offer(*self._dispatcher.next())
 
     def _relaxed(self) -> None:
         """Make list schedules of the relaxation, which learns from them: first with queues, then only idle times."""
@@ -199,6 +212,8 @@ class Improving:
         """Solve the relaxation and make list schedules by all rules; returns what is learned from the best one."""
         plain = np.arange(self.instance.n, dtype=np.int32)
         first = rounded(self.instance, relaxer.solve(learned), plain)
+        if self._dispatcher.proven is None:
+            self._dispatcher.proven = relaxer.price
         self.prove(relaxer.bound)
         here, value, least = None, np.inf, np.full(len(self.instance.host_place), np.inf)
         for decisions in self._ordered(first):
@@ -280,14 +295,12 @@ class Improving:
 
 
 def simple_starts(instance: Instance) -> Iterator[Decisions]:
-    """Simple decisions: each job where it finishes first on its own, equal loads, pulled jobs, all on one host."""
+    """Simple decisions: each job where it finishes first on its own, all on one host."""
     before, after = least_times(instance)
     own = (before + instance.seconds + after).argmin(axis=1).astype(np.int32)
     for _, order in rules(instance, own):
         yield Decisions(order, own, **undecided_paths(instance))
     given = topological(instance, np.zeros(instance.n))
-    yield Decisions(given, equal_hosts(instance), **undecided_paths(instance))
-    yield Decisions(given, own, **undecided_paths(instance), pull=True)
     whole = np.flatnonzero(instance.can_run.all(axis=0))
     power = instance.host_cores[whole] / np.maximum(instance.seconds[:, whole].sum(axis=0), 1e-300)
     for h in whole[np.argsort(-power, kind="stable")][:8].tolist():
@@ -295,6 +308,36 @@ def simple_starts(instance: Instance) -> Iterator[Decisions]:
         longest = topological(instance, -instance.seconds[:, h])
         for order in (longest, given):
             yield Decisions(order, host, **undecided_paths(instance))
+
+
+def comparators(instance: Instance) -> Iterator[Decisions]:
+    """The decisions of the comparators: equal loads, pulled jobs, all jobs at one site for each site that can."""
+    yield in_given_order(instance, equal_hosts(instance))
+    yield pulled(instance)
+    for site in able_sites(instance):
+        yield in_given_order(instance, hosts_within(instance, site))
+
+
+def in_given_order(instance: Instance, host: Ints) -> Decisions:
+    """Jobs in the given order on these hosts."""
+    return Decisions(topological(instance, np.zeros(instance.n)), host, **undecided_paths(instance))
+
+
+def pulled(instance: Instance) -> Decisions:
+    """Idle cores take jobs in the given order."""
+    return replace(in_given_order(instance, instance.seconds.argmin(axis=1).astype(np.int32)), pull=True)
+
+
+def able_sites(instance: Instance) -> list[int]:
+    """Sites whose hosts can run every job."""
+    at = instance.site[instance.host_place]
+    return [s for s in np.unique(at).tolist() if instance.can_run[:, at == s].any(axis=1).all()]
+
+
+def hosts_within(instance: Instance, site: int) -> Ints:
+    """Equal loads on the hosts of one site."""
+    away = instance.site[instance.host_place] != site
+    return equal_hosts(replace(instance, seconds=np.where(away, np.inf, instance.seconds)))
 
 
 def equal_hosts(instance: Instance) -> Ints:

@@ -19,6 +19,7 @@ from headrace.planners.coschedule.records import (
     InstanceArrays,
     ItemCopies,
     JobSchedule,
+    Preferences,
     new_copies,
     new_schedule,
     new_workspace,
@@ -69,7 +70,7 @@ class ListScheduler:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.arrays = instance_arrays(instance)
-        self._room = 4 * instance.n + 16 * len(instance.problem.platform.network.link_bandwidth) + 64
+        self._room = 16 * instance.n + 16 * len(instance.problem.platform.network.link_bandwidth) + 64
         self._make_room()
 
     def _make_room(self) -> None:
@@ -132,12 +133,15 @@ class ListScheduler:
                 return end + LATE * late
             self.grow()
 
-    def dispatched(self, order: Ints, penalty: Floats, width: int, last: int) -> tuple[float, Decisions]:
-        """The value and decisions if hosts take the jobs that suit them best as they go (see `dispatch_jobs`).
+    def dispatched(
+        self, order: Ints, penalty: Floats, width: int, most: int, last: int
+    ) -> tuple[float, Decisions]:
+        """The value and decisions if hosts take the jobs that suit them best as they go (see `Preferences`).
 
-        `order` is that of the `last` jobs, `penalty` [jobs, hosts] in seconds.
+        `order` is that of the `last` jobs.
         """
         preferred = np.argsort(penalty, axis=0, kind="stable").T.astype(np.int32).copy()
+        preferences = Preferences(preferred, penalty, width, most, last)
         start = Decisions(
             order, self.instance.seconds.argmin(axis=1).astype(np.int32), **undecided_paths(self.instance)
         )
@@ -146,9 +150,7 @@ class ListScheduler:
             # Nothing is known of later readers: a copy is held until its last use so far, and longer if there is room.
             chosen = decisions.arrays()._replace(open_ended=True)
             self.clear(chosen)
-            end = dispatch_jobs(
-                self.arrays, chosen, preferred, penalty, width, last, *self.state, self.workspace, placed
-            )
+            end = dispatch_jobs(self.arrays, chosen, preferences, *self.state, self.workspace, placed)
             if not self.full:
                 break
             self.grow()

@@ -65,6 +65,8 @@ class Relaxer:
         self.head, self.tail = busy_windows(instance)
         self.single = path_bound(instance)
         self.bound = quick_bound(instance) if len(self._jobs) == instance.n else self.single
+        self.price: Floats = np.zeros(len(self.head))
+        """Prices of hosts, links and disks in the latest solution."""
         self._groups = groups = _grouped(instance, self._jobs)
         self._rows = rows = _Rows()
         hosts, links = len(instance.host_place), instance.problem.platform.network.n_links
@@ -146,6 +148,7 @@ class Relaxer:
             self._rows.upper[row] = -seconds / self._scale
         values, duals = self._rows.solve(self._top)
         price = np.maximum(0.0, -duals[self._resource])
+        self.price = price
         if len(self._jobs) == self.instance.n:
             late = [
                 (float(max(0.0, -dual)), moment, queue.loads(moment))

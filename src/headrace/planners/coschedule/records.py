@@ -72,6 +72,21 @@ class DecisionArrays(NamedTuple):
     open_ended: bool
 
 
+class Preferences(NamedTuple):
+    """What hosts prefer if they take jobs one after another."""
+
+    order: Ints
+    """[hosts, jobs] the jobs by preference."""
+    penalty: Floats
+    """[jobs, hosts] added to the seconds for which a core would wait; inf: not there."""
+    width: int
+    """Number of jobs that a host looks at,"""
+    most: int
+    """and if it would have to wait."""
+    last: int
+    """Number of jobs that are not taken by hosts but go where they deliver first."""
+
+
 class ItemCopies(NamedTuple):
     """Copies by item * places + place."""
 

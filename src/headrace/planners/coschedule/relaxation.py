@@ -160,10 +160,11 @@ def arcs_on(instance: Instance, link: int) -> Ints:
     return using
 
 
-def job_costs(instance: Instance, price: Floats) -> Floats:
+def job_costs(instance: Instance, price: Floats, whole: float = 0.0) -> Floats:
     """[jobs, hosts] seconds of all resources that a job needs on a host, weighted by prices; inf where it cannot run.
 
-    Files take the cheapest paths, and a file with several readers is divided among them. O(jobs * hosts + places^3).
+    Files take the cheapest paths, and a file with several readers is divided among them. With `whole`, up to 1, each
+    reader pays more than its part, up to the whole file; the costs then prove nothing. O(jobs * hosts + places^3).
     """
     hosts = len(instance.host_place)
     own = np.where(instance.can_run, instance.seconds, 0.0)
@@ -176,7 +177,8 @@ def job_costs(instance: Instance, price: Floats) -> Floats:
         np.add.at(weight, arc, price[hosts + link] * seconds)
         distance = shortest(instance, weight)
         for entries in file_entries(instance):
-            np.add.at(cost, entries.job, entries.part[:, None] * _between(instance, distance, entries))
+            part = (1.0 - whole) * entries.part + whole * entries.size
+            np.add.at(cost, entries.job, part[:, None] * _between(instance, distance, entries))
     return cost
 
 
