@@ -16,6 +16,7 @@ from headrace.model.platform import Host, Link, Platform, Site
 from headrace.model.program import Program
 from headrace.planners.coschedule.cp import ticks_of
 from headrace.planners.coschedule.disks import disk_seconds
+from headrace.planners.coschedule.dispatching import Dispatcher
 from headrace.planners.coschedule.holding import holdings
 from headrace.planners.coschedule.instance import instance_of
 from headrace.planners.coschedule.large_search import LargeSearch, decisions_of
@@ -118,6 +119,41 @@ def test_chunks_fit_where_the_whole_does_and_are_not_better(seed: int) -> None:
     whole = planned(program, platform, 1.0)
     for chunk in (8, 25):
         assert whole.makespan <= planned(program, platform, 0.2, chunk).makespan
+
+
+@pytest.mark.parametrize("contention", ["fifo", "fair"])
+def test_however_short_the_time_no_comparator_is_better(contention: str) -> None:
+    program, platform = tiered_grid(40, 1)
+    sites = tuple(replace(site, storage=math.inf) for site in platform.sites)
+    platform = replace(platform, sites=sites, contention=contention)
+    plan = planned(program, platform, 1e-6)
+    for name in ("equal-load", "pull", "local"):
+        other = make(name).plan(Problem(program.graph, platform))
+        assert plan.makespan <= other.makespan * (1 + 1e-9)
+
+
+def test_a_host_that_waits_for_its_disk_does_not_keep_taking_jobs() -> None:
+    """One small site has a disk for one job at a time; list schedules give the rest to the other site."""
+    program = Program("waiting")
+    for k in range(24):
+        program.input(f"in{k}", size=4.0, sites=["store"])
+        made = program.task(None, inputs=[f"in{k}"], outputs={f"out{k}": 1.0}, work=10.0, name=f"job{k}")
+        program.output(made, sites=["store"])
+    platform = Platform(
+        (
+            Site("store"),
+            Site("small", (Host("s", cores=8),), storage=5.0),
+            Site("large", (Host("l", cores=2),)),
+        ),
+        (Link("store", "small", 100.0), Link("store", "large", 100.0)),
+        contention="fifo",
+        routing="links",
+    )
+    scheduler = ListScheduler(instance_of(Problem(program.graph, platform)))
+    value, decisions = Dispatcher(scheduler, seed=0).next()
+    # One job at a time at the small site, two at the large one: 8 rounds of 10 s each and transfers.
+    assert value < 95.0
+    assert np.bincount(decisions.host, minlength=2)[0] <= 9
 
 
 def test_what_is_reported_is_what_is_returned_on_fair_links() -> None:
