@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from headrace.core.scheduler import Problem
 from headrace.model.platform import Host, Link, Platform, Site
 from headrace.model.program import Program
 from headrace.planners.registry import make
+from headrace.report import resources
 from headrace.report.resources import by_resource, disk_levels, resource_chart, resource_rows
 
 
@@ -42,10 +45,33 @@ def test_a_disk_is_filled_as_the_model_says() -> None:
     assert level.peak == 40.0
 
 
-def test_the_chart_has_a_lane_for_each_pool_link_and_disk(tmp_path: Path) -> None:
+def test_the_chart_has_the_jobs_of_each_core_and_a_lane_for_each_link_and_disk(tmp_path: Path) -> None:
     plan = example()
     chart = resource_chart(plan)
-    assert [lane.group for lane in chart.lanes] == ["h: 2 cores", "a -> b", "b -> a", "b: 100 B"]
+    assert [lane.group for lane in chart.lanes] == [
+        "h: 2 cores",
+        "h: 2 cores",
+        "a -> b",
+        "b -> a",
+        "b: 100 B",
+    ]
     assert {bar.lane for bar in chart.bars} == {lane.key for lane in chart.lanes}
+    jobs = [bar for bar in chart.bars if bar.lane.startswith("pool ")]
+    assert sorted({bar.label for bar in jobs}) == sorted(plan.graph.task_names)
+    for one in jobs:
+        for other in jobs:
+            apart = one is other or one.finish <= other.start + 1e-9 or other.finish <= one.start + 1e-9
+            assert one.lane != other.lane or apart
+
+
+def test_a_chart_of_many_cores_has_one_lane_for_each_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "MOST_CORE_LANES", 1)
+    chart = resource_chart(example())
+    assert [lane.group for lane in chart.lanes] == ["h: 2 cores", "a -> b", "b -> a", "b: 100 B"]
+    assert {bar.label for bar in chart.bars if bar.lane == "pool h"} <= {"up to 1 core", "up to 2 cores"}
+
+
+def test_the_picture_names_the_pool(tmp_path: Path) -> None:
+    plan = example()
     plan.gantt(tmp_path / "plan.svg")
     assert "h: 2 cores" in (tmp_path / "plan.svg").read_text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,11 +31,14 @@ from headrace.commands.options import (
     read_rule_file,
 )
 from headrace.model.bound import Effort, bound_name
+from headrace.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from headrace.commands.plan_questions import Outcome
     from headrace.model.plan import Plan
     from headrace.model.platform import Platform
     from headrace.model.program import Program
+    from headrace.planners.coschedule.why_not import WhyNot
     from headrace.rules.tree import RuleSet
 
 SEARCHING = ("best", "coschedule")
@@ -83,6 +86,18 @@ class PlanOptions:
         "--rule-costs",
         "With --rules: plan again without each rule, for at most 60 s, to tell its cost.",
     )
+    what_if: tuple[str, ...] = option(
+        (),
+        "--what-if",
+        'Plan again with a change, such as "link uw-ufmg x2", "disk prague +1TB" or "without site ohio"; repeatable.',
+        metavar="CHANGE",
+    )
+    why_not: tuple[str, ...] = option(
+        (),
+        "--why-not",
+        "With `coschedule`: what it would cost to use this host, and what decides that; repeatable.",
+        metavar="HOST",
+    )
 
     def for_planner(self, scheduler: str, say: Say) -> dict[str, Any]:
         """The arguments of the planner's constructor."""
@@ -117,8 +132,10 @@ def plan(
     asked = read_rule_file(rules)
     platform = load_platform(on)
     source = read_program(program)
+    _require_questions(platform, scheduler, options)
     with computing(f"planning {len(source.tasks):,} tasks on {len(platform.hosts)} hosts") as say:
         made, judged = _planned(source, platform, scheduler, asked, options, say)
+        answers = _answered(source, platform, scheduler, asked, options, made, say)
     if options.output is not None:
         kept = None if judged is None else str(rules)
         if is_table(options.output):
@@ -129,9 +146,72 @@ def plan(
     draw_plan(made, pictures)
     with results_beside(*files):
         if as_json:
-            print_json(plan_to_dict(made) | ({} if judged is None else judged.facts()))
+            print_json(plan_to_dict(made) | ({} if judged is None else judged.facts()) | answers.facts())
         else:
-            _show(made, [("plan", options.output), *pictures.named], judged)
+            _show(made, [("plan", options.output), *pictures.named], judged, answers.rows(made.makespan))
+
+
+def _require_questions(platform: Platform, scheduler: str, options: PlanOptions) -> None:
+    if options.why_not:
+        from headrace.commands.plan_questions import require_hosts
+
+        require_hosts(platform, options.why_not)
+        if scheduler != "coschedule":
+            raise UsageError(
+                f"--why-not does not apply to the scheduler {scheduler!r}", hint="use it with -s coschedule"
+            )
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What was asked with --what-if and --why-not."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    hosts: list[WhyNot] = field(default_factory=list)
+
+    def facts(self) -> dict[str, Any]:
+        from headrace.commands.plan_questions import why_not_facts
+
+        found: dict[str, Any] = (
+            {"what_if": [outcome.facts() for outcome in self.outcomes]} if self.outcomes else {}
+        )
+        return found | ({"why_not": [why_not_facts(answer) for answer in self.hosts]} if self.hosts else {})
+
+    def rows(self, makespan: float) -> list[list[str]]:
+        from headrace.commands.plan_questions import why_not_row
+
+        return [*(outcome.row(makespan) for outcome in self.outcomes), *map(why_not_row, self.hosts)]
+
+
+def _answered(
+    source: Program,
+    platform: Platform,
+    scheduler: str,
+    rules: RuleSet | None,
+    options: PlanOptions,
+    made: Plan,
+    say: Say,
+) -> Answers:
+    """Solve again for each question."""
+    if not options.what_if and not options.why_not:
+        return Answers()
+    from headrace.api import plan as make_plan
+    from headrace.commands.plan_questions import what_if
+    from headrace.core.scheduler import Problem
+    from headrace.planners.coschedule.why_not import CANDIDATES, why_not
+
+    given = options.for_planner(scheduler, lambda text: None)
+
+    def solve(changed: Platform) -> Plan:
+        say("planning again with a change")
+        return make_plan(
+            source, changed, scheduler, rules=rules, seed=options.seed, bound=options.bound, **given
+        )
+
+    outcomes = what_if(platform, options.what_if, solve)
+    problem = Problem(source.graph, platform, seed=options.seed, rules=rules)
+    seconds = (20.0 if options.time is None else options.time) / CANDIDATES
+    return Answers(outcomes, [why_not(problem, made, host, seconds) for host in options.why_not])
 
 
 def _planned(
@@ -180,9 +260,11 @@ def _states_progress(say: Say) -> Any:
     return tell
 
 
-def _show(made: Plan, files: list[tuple[str, Path | None]], judged: JudgedPlan | None) -> None:
+def _show(
+    made: Plan, files: list[tuple[str, Path | None]], judged: JudgedPlan | None, answers: list[list[str]]
+) -> None:
     from headrace.report.tables import summary
 
-    print_table([], [*(list(row) for row in summary(made)), *file_rows(files)])
+    print_table([], [*(list(row) for row in summary(made)), *answers, *file_rows(files)])
     if judged is not None:
         judged.print()

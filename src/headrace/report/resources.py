@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,11 +11,15 @@ import numpy as np
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
-from headrace.model.units import show_size, show_time
+from headrace.model.units import plural, show_size, show_time
 from headrace.report.chart import LEVELS, TRANSFER, Bar, Chart, Lane, Mark
 
 _BANDS = tuple(zip((1.0, 0.75, 0.5, 0.25, 0.0), reversed(LEVELS), strict=True))
 """Colours of pools and disks, by utilisation."""
+MOST_CORE_LANES = 240
+"""Maximum number of lanes for cores; above, each pool is one lane."""
+_THICK = 8
+"""Pools with more cores in use than this have thin lanes."""
 
 
 def by_resource(plan: Plan) -> bool:
@@ -146,8 +151,13 @@ def _held(plan: Plan) -> _Held:
     for t in range(graph.n_tasks):
         for i in graph.reads_of(t).tolist():
             _extend(spans, i, int(place[t]), float(plan.finish[t]))
+    ready = _ready(plan, place)
+    kept = {
+        (i, min((p for p in goals if (i, p) in spans), key=lambda p: (ready[i, p], p), default=-1))
+        for i, goals in destinations.items()
+    }
     for (i, p), span in spans.items():
-        if p in destinations.get(i, ()) or (graph.result[i] and p == network.origin):
+        if (i, p) in kept or (graph.result[i] and p == network.origin):
             span[1] = plan.makespan
     keys = list(spans)
     return _Held(
@@ -158,20 +168,40 @@ def _held(plan: Plan) -> _Held:
     )
 
 
+def _ready(plan: Plan, place: Ints) -> dict[tuple[int, int], float]:
+    """When each copy that a job makes or a transfer brings can be used, by (item, place)."""
+    made = [(i, int(plan.graph.producer[i])) for i in np.flatnonzero(plan.graph.producer >= 0).tolist()]
+    moves = zip(plan.move_item.tolist(), plan.move_target.tolist(), plan.move_finish.tolist(), strict=True)
+    return {(i, p): finish for i, p, finish in moves} | {
+        (i, int(place[t])): float(plan.finish[t]) for i, t in made
+    }
+
+
 def _extend(spans: dict[tuple[int, int], list[float]], item: int, place: int, until: float) -> None:
     if (item, place) in spans:
         spans[item, place][1] = max(spans[item, place][1], until)
 
 
 def resource_chart(plan: Plan) -> Chart:
-    """A lane for each pool of cores, link and finite disk: O((jobs + transfers) log)."""
+    """The cores of each pool with the jobs on them, then links and finite disks: O((jobs + transfers) log).
+
+    Pools have a lane for each core in use or, if that makes too many, one lane each with the number of cores in use.
+    """
     bars: list[Bar] = []
     lanes: list[Lane] = []
+    rows = [_core_rows(plan, h) for h in range(len(plan.platform.hosts))]
+    single = sum(1 + max((row for _, row in pool), default=0) for pool in rows) <= MOST_CORE_LANES
     for h, host in enumerate(plan.platform.hosts):
+        group = f"{host.name}: {plural(host.cores, 'core')}"
+        if single:
+            count = 1 + max((row for _, row in rows[h]), default=0)
+            lanes += [Lane(f"pool {host.name} {row}", group, thin=count > _THICK) for row in range(count)]
+            bars += [_job_bar(plan, job, f"pool {host.name} {row}") for job, row in rows[h]]
+            continue
         here = plan.host == h
         level = level_of(plan.start[here], plan.finish[here], plan.graph.cores[here].astype(float))
-        lanes.append(Lane(f"pool {host.name}", f"{host.name}: {host.cores} cores"))
-        bars += _level_bars(f"pool {host.name}", level, host.cores, lambda x: f"{x:.0f} cores")
+        lanes.append(Lane(f"pool {host.name}", group))
+        bars += _level_bars(f"pool {host.name}", level, host.cores, lambda x: plural(round(x), "core"))
     names = link_labels(plan.platform)
     used = sorted({link for link, _, _, _ in link_uses(plan)})
     lanes += [Lane(f"link {link}", names[link] if names else f"link {link}") for link in used]
@@ -189,6 +219,33 @@ def resource_chart(plan: Plan) -> Chart:
         marks.append(Mark(plan.bound, f"lower bound {show_time(plan.bound)}", dashed=True))
     title = f"{plan.graph.name} on {plan.platform.name}, planned by {plan.scheduler}"
     return Chart(title, tuple(lanes), tuple(bars), makespan, tuple(marks), plan.notes)
+
+
+def _job_bar(plan: Plan, job: int, lane: str) -> Bar:
+    graph = plan.graph
+    kind = graph.kinds[graph.kind[job]]
+    return Bar(lane, float(plan.start[job]), float(plan.finish[job]), graph.task_names[job], kind)
+
+
+def _core_rows(plan: Plan, host: int) -> list[tuple[int, int]]:
+    """(job, row) for each core that a job of this host holds: jobs take the lowest free rows by their starts."""
+    jobs = np.flatnonzero(plan.host == host)
+    found: list[tuple[int, int]] = []
+    busy: list[tuple[float, int]] = []
+    free: list[int] = []
+    most = 0
+    for job in jobs[np.lexsort((jobs, plan.finish[jobs], plan.start[jobs]))].tolist():
+        start = float(plan.start[job])
+        while busy and busy[0][0] <= start + 1e-9 * max(1.0, start):
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        for _ in range(int(plan.graph.cores[job])):
+            if not free:
+                heapq.heappush(free, most)
+                most += 1
+            row = heapq.heappop(free)
+            found.append((job, row))
+            heapq.heappush(busy, (float(plan.finish[job]), row))
+    return found
 
 
 def _level_bars(lane: str, level: Level, most: float, show: object) -> Iterator[Bar]:

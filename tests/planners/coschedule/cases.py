@@ -132,3 +132,80 @@ def grid(
         )
         program.output(made, sites=[names[int(random.integers(sites))]])
     return program, platform
+
+
+def rich_case(seed: int) -> tuple[Program, Platform]:
+    """Up to 4 jobs that read each other's results; several destinations, shared files, cores, releases, deadlines.
+
+    All numbers are whole. Disks hold little more than the initial files and one job.
+    """
+    random = np.random.default_rng(seed)
+    count = int(random.integers(3, 5))
+    names = [f"s{k}" for k in range(count)]
+
+    def some(least: int) -> list[str]:
+        return [names[k] for k in sorted(random.choice(count, int(random.integers(least, count + 1)), False))]
+
+    program = Program(f"rich{seed}")
+    first = dict.fromkeys(names, 0)
+    for k in range(2):
+        at = some(1)
+        size = int(random.integers(1, 4))
+        program.input(f"shared{k}", size=size, sites=at)
+        for name in at:
+            first[name] += size
+    jobs = int(random.integers(2, 5))
+    for k in range(jobs):
+        inputs = [f"shared{int(random.integers(2))}"]
+        inputs += [f"out{m}" for m in range(k) if random.random() < 0.5]
+        if random.random() < 0.5:
+            at = [names[int(random.integers(count))]]
+            size = int(random.integers(2, 6))
+            inputs.append(f"own{k}")
+            program.input(f"own{k}", size=size, sites=at)
+            first[at[0]] += size
+        made = program.task(
+            None,
+            inputs=inputs,
+            outputs={f"out{k}": int(random.integers(1, 4))},
+            work=2 * int(random.integers(1, 4)),
+            cores=int(random.integers(1, 3)),
+            release=float(random.integers(0, 5)) if random.random() < 0.3 else 0.0,
+            deadline=float(random.integers(12, 30)) if random.random() < 0.3 else math.inf,
+            name=f"j{k}",
+        )
+        if random.random() < 0.8:
+            program.output(made, sites=some(2))
+    return program, _rich_platform(random, names, first, jobs)
+
+
+def _rich_platform(
+    random: np.random.Generator, names: list[str], first: dict[str, int], jobs: int
+) -> Platform:
+    bare = int(random.integers(len(names))) if random.random() < 0.4 else -1
+    return Platform(
+        tuple(
+            Site(
+                name,
+                ()
+                if k == bare
+                else tuple(
+                    Host(f"h{k}{m}", cores=2 + int(random.integers(2)), speed=float(random.integers(1, 3)))
+                    for m in range(1 + int(random.random() < 0.3))
+                ),
+                storage=float(first[name] + int(random.integers(2, 4 + 2 * jobs)))
+                if random.random() < 0.7
+                else math.inf,
+            )
+            for k, name in enumerate(names)
+        ),
+        tuple(
+            Link(names[a], names[b], 1.0 / int(random.integers(1, 4)), shared=bool(random.random() < 0.5))
+            for a in range(len(names))
+            for b in range(a)
+            if random.random() < 0.4 or b == a - 1
+        ),
+        contention="fifo",
+        routing="links",
+        name="rich",
+    )

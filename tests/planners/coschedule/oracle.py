@@ -6,6 +6,7 @@ For each file, place and moment another says whether a copy lies there. Everythi
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -14,140 +15,145 @@ from ortools.sat.python import cp_model
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 
+Timed = list[tuple[int, Any]]
+"""Moments, each with the variable of what happens then."""
+
 
 def least_makespan(program: Program, platform: Platform, horizon: int) -> int | None:
     """The least makespan up to the horizon; None if there is none. All times must be whole numbers."""
-    graph, network = program.graph, platform.network
-    model: Any = cp_model.CpModel()
-    slots, places = range(horizon), range(network.n_places)
-    arcs = [(p, q) for p in places for q in places if p != q and network.bandwidth(p, q) > 0]
-    items = [i for i in range(graph.n_items) if graph.size[i] > 0]
-    initial_locations = graph.initial_locations.places_by_item(graph, platform)
-    destinations = graph.destinations.places_by_item(graph, platform)
-    rates = platform.rates(graph)
-    makespan = model.new_int_var(0, horizon, "makespan")
-    run: dict[tuple[int, int, int], Any] = {}
-    for j in range(graph.n_tasks):
-        for h in range(len(platform.hosts)):
-            for t in slots:
-                if t >= graph.release[j] and t + _took(graph, rates, j, h) <= min(horizon, graph.deadline[j]):
-                    run[j, h, t] = model.new_bool_var("")
-                    model.add(makespan >= t + _took(graph, rates, j, h)).only_enforce_if(run[j, h, t])
-        model.add_exactly_one(v for (k, _, _), v in run.items() if k == j)
-    move: dict[tuple[int, int, int, int], Any] = {}
-    for i in items:
-        for p, q in arcs:
-            seconds = _whole(network.seconds(p, q, float(graph.size[i])))
-            for t in range(horizon - seconds + 1):
-                move[i, p, q, t] = model.new_bool_var("")
-                model.add(makespan >= t + seconds).only_enforce_if(move[i, p, q, t])
+    return _Slots(program, platform, horizon).least()
+
+
+class _Slots:
+    """The model over time slots of one problem."""
+
+    def __init__(self, program: Program, platform: Platform, horizon: int) -> None:
+        self.graph, self.platform, self.network = program.graph, platform, platform.network
+        self.model: Any = cp_model.CpModel()
+        self.horizon = horizon
+        self.makespan = self.model.new_int_var(0, horizon, "makespan")
+        self.items = [i for i in range(self.graph.n_items) if self.graph.size[i] > 0]
+        self.at_first = self.graph.initial_locations.places_by_item(self.graph, platform)
+        self.goals = self.graph.destinations.places_by_item(self.graph, platform)
+        self.rates = platform.rates(self.graph)
+        # What happens to the copy of an item at a place: begun, arrived, used until.
+        self.begun: dict[tuple[int, int], Timed] = defaultdict(list)
+        self.arrived: dict[tuple[int, int], Timed] = defaultdict(list)
+        self.used: dict[tuple[int, int], Timed] = defaultdict(list)
+        self.needs: list[tuple[int, int, int, Any]] = []
+        self.cores: dict[tuple[int, int], list[Any]] = defaultdict(list)
+        self.links: dict[tuple[int, int], list[Any]] = defaultdict(list)
+
+    def least(self) -> int | None:
+        for item, places in self.at_first.items():
+            for p in places:
+                self.begun[item, p].append((0, 1))
+                self.arrived[item, p].append((0, 1))
+        for job in range(self.graph.n_tasks):
+            self._add_job(job)
+        for item in self.items:
+            self._add_moves(item)
+        for item, place, moment, v in self.needs:
+            there = sum(x for t, x in self.arrived[item, place] if t <= moment)
+            self.model.add(there >= 1).only_enforce_if(v)
+        for (h, _), busy in self.cores.items():
+            self.model.add(sum(busy) <= self.platform.hosts[h].cores)
+        for carried in self.links.values():
+            self.model.add(sum(carried) <= 1)
+        kept = {item: self._kept(item, list(places)) for item, places in self.goals.items()}
+        if np.isfinite(self.network.storage).any():
+            self._add_storage(kept)
+        self.model.minimize(self.makespan)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.max_time_in_seconds = 300
+        status = solver.solve(self.model)
+        assert status in (cp_model.OPTIMAL, cp_model.INFEASIBLE), "the oracle proved nothing"
+        return int(solver.value(self.makespan)) if status == cp_model.OPTIMAL else None
+
+    def _add_job(self, job: int) -> None:
+        graph, choices = self.graph, []
+        for h, host in enumerate(self.platform.hosts):
+            if host.cores < graph.cores[job]:
+                continue
+            place = int(self.network.host_place[h])
+            took = _whole(float(graph.work[job] / self.rates[graph.speed_class[job], h]))
+            last = int(min(self.horizon, graph.deadline[job])) - took
+            for t in range(int(graph.release[job]), last + 1):
+                v = self.model.new_bool_var("")
+                choices.append(v)
+                self.model.add(self.makespan >= t + took).only_enforce_if(v)
+                for slot in range(t, t + took):
+                    self.cores[h, slot].append(int(graph.cores[job]) * v)
+                for i in graph.reads_of(job).tolist():
+                    if graph.size[i] > 0:
+                        self.needs.append((i, place, t, v))
+                        self.used[i, place].append((t + took, v))
+                for i in graph.writes_of(job).tolist():
+                    self.begun[i, place].append((t, v))
+                    self.arrived[i, place].append((t + took, v))
+                    self.used[i, place].append((t + took, v))
+        self.model.add_exactly_one(choices)
+
+    def _add_moves(self, item: int) -> None:
+        network, size = self.network, float(self.graph.size[item])
+        places = range(network.n_places)
         for q in places:
-            model.add(
-                sum(v for (k, _, b, _), v in move.items() if k == i and b == q)
-                <= (0 if q in initial_locations.get(i, ()) else 1)
-            )
+            come = []
+            for p in places:
+                if p == q or network.bandwidth(p, q) <= 0 or q in self.at_first.get(item, ()):
+                    continue
+                seconds = _whole(network.seconds(p, q, size))
+                for t in range(self.horizon - seconds + 1):
+                    v = self.model.new_bool_var("")
+                    come.append(v)
+                    self.model.add(self.makespan >= t + seconds).only_enforce_if(v)
+                    self.needs.append((item, p, t, v))
+                    self.begun[item, q].append((t, v))
+                    self.arrived[item, q].append((t + seconds, v))
+                    self.used[item, q].append((t + seconds, v))
+                    self.used[item, p].append((t + seconds, v))
+                    for slot in range(t, t + seconds):
+                        for link in network.route(p, q):
+                            self.links[link, slot].append(v)
+            made = [v for _, v in self.begun[item, q] if not isinstance(v, int) and v not in come]
+            self.model.add(sum(come) + sum(made) <= 1)
 
-    def ready(i: int, p: int, by: int) -> Any:
-        """1 if the item is at the place by then."""
-        if p in initial_locations.get(i, ()):
-            return 1
-        come = [
-            v for (k, a, b, t), v in move.items()
-            if k == i and b == p and t + _whole(network.seconds(a, b, float(graph.size[i]))) <= by
-        ]  # fmt: skip
-        made = [
-            v for (j, h, t), v in run.items()
-            if j == graph.producer[i] and network.host_place[h] == p and t + _took(graph, rates, j, h) <= by
-        ]  # fmt: skip
-        return sum(come) + sum(made)
+    def _kept(self, item: int, goals: list[int]) -> dict[int, Any]:
+        """Which copy counts as delivered: the one that is first at a destination; ties: the lower place."""
+        model = self.model
+        kept = {p: model.new_bool_var("") for p in goals}
+        model.add_exactly_one(kept.values())
+        maker = int(self.graph.producer[item])
+        when = {p: sum(t * v for t, v in self.arrived[item, p]) for p in goals}
+        there = {p: sum(v for _, v in self.arrived[item, p]) for p in goals}
+        for p, chosen in kept.items():
+            model.add(there[p] >= 1).only_enforce_if(chosen)
+            if self.graph.deadline[maker] < self.horizon:
+                model.add(when[p] <= int(self.graph.deadline[maker])).only_enforce_if(chosen)
+            for q in goals:
+                if q != p:
+                    after = when[q] + (self.horizon + 1) * (1 - there[q])
+                    model.add(after >= when[p] + (1 if q < p else 0)).only_enforce_if(chosen)
+        return kept
 
-    for (i, p, _, t), v in move.items():
-        model.add(ready(i, p, t) >= 1).only_enforce_if(v)
-    for (j, h, t), v in run.items():
-        for i in graph.reads_of(j).tolist():
-            if graph.size[i] > 0:
-                model.add(ready(i, int(network.host_place[h]), t) >= 1).only_enforce_if(v)
-    for i, at in destinations.items():
-        model.add(sum(ready(i, p, horizon) for p in at) >= 1)
-        for p in places:
-            made_there = [
-                v for (j, h, _), v in run.items() if j == graph.producer[i] and network.host_place[h] == p
-            ]
-            come = [v for (k, _, b, _), v in move.items() if k == i and b == p]
-            model.add(sum(made_there) + sum(come) <= 1)
-    for t in slots:
-        for h, host in enumerate(platform.hosts):
-            busy = [
-                int(graph.cores[j]) * v
-                for (j, g, s), v in run.items()
-                if g == h and s <= t < s + _took(graph, rates, j, g)
-            ]
-            model.add(sum(busy) <= host.cores)
-        for link in range(network.n_links):
-            carried = [
-                v for (i, p, q, s), v in move.items()
-                if link in network.route(p, q) and s <= t < s + _whole(network.seconds(p, q, float(graph.size[i])))
-            ]  # fmt: skip
-            model.add(sum(carried) <= 1)
-    if np.isfinite(network.storage).any():
-        _add_storage(model, program, platform, horizon, run, move, initial_locations, destinations)
-    model.minimize(makespan)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_time_in_seconds = 120
-    status = solver.solve(model)
-    assert status in (cp_model.OPTIMAL, cp_model.INFEASIBLE), "the oracle proved nothing"
-    return int(solver.value(makespan)) if status == cp_model.OPTIMAL else None
-
-
-def _add_storage(
-    model: Any,
-    program: Program,
-    platform: Platform,
-    horizon: int,
-    run: Any,
-    move: Any,
-    initial_locations: Any,
-    destinations: Any,
-) -> None:
-    """A copy takes room from when it is begun until it was last used, or to the end where it must be."""
-    graph, network = program.graph, platform.network
-    rates = platform.rates(graph)
-    for site in np.flatnonzero(np.isfinite(network.storage)).tolist():
-        lies: dict[int, list[Any]] = {t: [] for t in range(horizon)}
-        for p in np.flatnonzero(network.site == site).tolist():
-            for i in (i for i in range(graph.n_items) if graph.size[i] > 0):
-                here = [model.new_bool_var("") for _ in range(horizon)]
-                begun: list[tuple[Any, int]] = [(1, 0)] if p in initial_locations.get(i, ()) else []
-                begun += [(v, t) for (k, _, b, t), v in move.items() if k == i and b == p]
-                begun += [
-                    (v, t)
-                    for (j, h, t), v in run.items()
-                    if j == graph.producer[i] and network.host_place[h] == p
-                ]
-                used = [
-                    (v, t + _whole(network.seconds(a, b, float(graph.size[i]))))
-                    for (k, a, b, t), v in move.items() if k == i and p in (a, b)
-                ]  # fmt: skip
-                used += [
-                    (v, t + _took(graph, rates, j, h))
-                    for (j, h, t), v in run.items()
-                    if network.host_place[h] == p and (i in graph.reads_of(j) or graph.producer[i] == j)
-                ]
-                for t in range(horizon):
-                    started = sum(v for v, s in begun if s <= t)
-                    needed = [v for v, end in used if end > t]
-                    for v in needed:  # begun and still to be used: it lies here
-                        model.add(here[t] >= started + v - 1)
-                    if p in destinations.get(i, ()):
-                        model.add(here[t] >= started)
-                    lies[t].append(_whole(float(graph.size[i])) * here[t])
-        for t in range(horizon):
-            model.add(sum(lies[t]) <= int(network.storage[site]))
-
-
-def _took(graph: Any, rates: Any, job: int, host: int) -> int:
-    return _whole(float(graph.work[job] / rates[graph.speed_class[job], host]))
+    def _add_storage(self, kept: dict[int, dict[int, Any]]) -> None:
+        """A copy takes room from when it is begun until it was last used; the delivered one until the end."""
+        model, network = self.model, self.network
+        for site in np.flatnonzero(np.isfinite(network.storage)).tolist():
+            lies: dict[int, list[Any]] = {t: [] for t in range(self.horizon)}
+            for p in np.flatnonzero(network.site == site).tolist():
+                for i in self.items:
+                    for t in range(self.horizon):
+                        here = model.new_bool_var("")
+                        started = sum(v for s, v in self.begun[i, p] if s <= t)
+                        for v in [v for end, v in self.used[i, p] if end > t]:
+                            model.add(here >= started + v - 1)
+                        if p in kept.get(i, {}):
+                            model.add(here >= started + kept[i][p] - 1)
+                        lies[t].append(_whole(float(self.graph.size[i])) * here)
+            for t in range(self.horizon):
+                model.add(sum(lies[t]) <= int(network.storage[site]))
 
 
 def _whole(value: float) -> int:

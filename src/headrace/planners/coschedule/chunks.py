@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,13 +17,13 @@ from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.schedule_jobs import FAILED
 
 if TYPE_CHECKING:
-    from headrace.planners.coschedule.planner import Improving
+    from headrace.planners.coschedule.improving import Improving
 
 ROUNDS = 3
 """Number of rounds in which the relaxation of a chunk learns from the idle times in its list schedule."""
 
 
-def chunked(improving: Improving, size: int) -> Decisions:
+def chunked(improving: Improving, size: int, seconds: float) -> Decisions:
     """Decide for `size` jobs at a time, in the given order; decisions of earlier chunks are final.
 
     The relaxation of each chunk takes the bookings and idle times of earlier chunks into account.
@@ -32,15 +32,18 @@ def chunked(improving: Improving, size: int) -> Decisions:
     given = topological(instance, np.zeros(instance.n))
     decided = Decisions(given, instance.seconds.argmin(axis=1).astype(np.int32), **undecided_paths(instance))
     parts = -(-instance.n // size)
-    budget = max(0.0, improving.left) / parts
+    budget = seconds / parts
     for first in range(0, instance.n, size):
         jobs = given[first : first + size]
-        moves = 0
-        idle = None
+        moves, idle, held = 0, None, None
         if first:
-            scheduler.value(replace(decided, order=decided.order[:first]))
-            idle, moves = scheduler.idle(decided.order[:first], jobs[:0]), int(scheduler.schedule.state[0])
-        best = _best_of_rounds(improving, decided, jobs, first, moves, idle)
+            end = scheduler.value(replace(decided, order=decided.order[:first]))
+            if end >= FAILED:
+                return decided
+            held = scheduler.disk_seconds(end)
+            idle = scheduler.idle(decided.order[:first], jobs[:0], held=held)
+            moves = int(scheduler.schedule.state[0])
+        best = _best_of_rounds(improving, decided, jobs, _Before(first, moves, idle, held))
         search = Search(scheduler, best, instance.problem.seed, first)
         if search.value < FAILED:
             search.run(int(budget / improving.cost()))
@@ -51,11 +54,19 @@ def chunked(improving: Improving, size: int) -> Decisions:
     return decided
 
 
-def _best_of_rounds(
-    improving: Improving, decided: Decisions, jobs: Ints, first: int, moves: int, idle: Floats | None
-) -> Decisions:
+@dataclass(frozen=True, eq=False)
+class _Before:
+    """What previous chunks leave: how many jobs and transfers, idle times, what they hold of each disk."""
+
+    jobs: int
+    moves: int
+    idle: Floats | None
+    held: Floats | None
+
+
+def _best_of_rounds(improving: Improving, decided: Decisions, jobs: Ints, before: _Before) -> Decisions:
     """The best list schedule of a chunk, appended to the previous chunks."""
-    instance, scheduler = improving.instance, improving.scheduler
+    instance, scheduler, idle = improving.instance, improving.scheduler, before.idle
     relaxer = Relaxer(instance, jobs)
     best, value = decided, np.inf
     for _ in range(ROUNDS):
@@ -66,10 +77,11 @@ def _best_of_rounds(
         ends: list[Floats] = []
         for order in _orders(instance, chosen.host, jobs, orders, ends):
             for trial in (None, chosen):
-                decisions = _joined(instance, decided, trial, order, first)
+                decisions = _joined(instance, decided, trial, order, before.jobs)
                 makespan = scheduler.value(decisions)
                 if makespan < least and trial is not None:
-                    here, least = scheduler.idle(decisions.order, jobs, moves), makespan
+                    here = scheduler.idle(decisions.order, jobs, before.moves, before.held)
+                    least = makespan
                 if makespan < value:
                     best, value = decisions, makespan
             orders.append(order)

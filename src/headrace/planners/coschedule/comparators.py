@@ -8,18 +8,22 @@ import numpy as np
 
 from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan, UsageError
-from headrace.model.graph import Ints
 from headrace.model.plan import Plan
+from headrace.planners.coschedule.improving import (
+    able_sites,
+    equal_hosts,
+    hosts_within,
+    in_given_order,
+    pulled,
+)
 from headrace.planners.coschedule.instance import Instance, instance_of
-from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
-from headrace.planners.coschedule.orders import topological
+from headrace.planners.coschedule.judge import with_executed_times
+from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler
 from headrace.planners.coschedule.planner import (
     empty_plan,
-    equal_hosts,
     no_room,
     notes_of,
     too_late,
-    with_executed_times,
 )
 from headrace.planners.coschedule.relaxation import quick_bound
 from headrace.planners.coschedule.schedule_jobs import FAILED
@@ -42,7 +46,7 @@ class Local:
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)
         instance = instance_of(problem)
-        tried = [_decided(instance, _within(instance, s)) for s in self._sites(instance)]
+        tried = [in_given_order(instance, hosts_within(instance, s)) for s in self._sites(instance)]
         if not tried:
             raise NoPlan(
                 "no site can run all jobs",
@@ -54,14 +58,12 @@ class Local:
     def _sites(self, instance: Instance) -> list[int]:
         """Sites whose hosts can run every job."""
         platform = instance.problem.platform
-        at = instance.site[instance.host_place]
         if self.site is not None and self.site not in [s.name for s in platform.sites]:
             raise UsageError(
                 f"there is no site {self.site!r}",
                 hint=f"use one of {', '.join(s.name for s in platform.sites)}",
             )
-        able = [s for s in np.unique(at).tolist() if instance.can_run[:, at == s].any(axis=1).all()]
-        return [s for s in able if self.site in (None, platform.sites[s].name)]
+        return [s for s in able_sites(instance) if self.site in (None, platform.sites[s].name)]
 
 
 class EqualLoad:
@@ -74,7 +76,7 @@ class EqualLoad:
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)
         instance = instance_of(problem)
-        return _best(instance, [_decided(instance, equal_hosts(instance))], self.name)
+        return _best(instance, [in_given_order(instance, equal_hosts(instance))], self.name)
 
 
 class Pull:
@@ -87,19 +89,7 @@ class Pull:
         if not problem.graph.n_tasks:
             return empty_plan(problem, self.name)
         instance = instance_of(problem)
-        host = instance.seconds.argmin(axis=1).astype(np.int32)
-        return _best(instance, [replace(_decided(instance, host), pull=True)], self.name)
-
-
-def _within(instance: Instance, site: int) -> Ints:
-    """Equal loads on the hosts of one site."""
-    away = instance.site[instance.host_place] != site
-    seconds = np.where(away, np.inf, instance.seconds)
-    return equal_hosts(replace(instance, seconds=seconds))
-
-
-def _decided(instance: Instance, host: Ints) -> Decisions:
-    return Decisions(topological(instance, np.zeros(instance.n)), host, **undecided_paths(instance))
+        return _best(instance, [pulled(instance)], self.name)
 
 
 def _best(instance: Instance, tried: list[Decisions], name: str) -> Plan:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from headrace.model.check import check
 from headrace.model.check_case import overlaps
 from headrace.model.graph import Floats
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import NONE, Instance
+from headrace.planners.coschedule.judge import is_valid
 from headrace.planners.coschedule.list_scheduler import first_cores
 from headrace.simulator.replay.replay import replay
 
@@ -45,10 +45,35 @@ def fits(instance: Instance) -> bool:
 
 def solve(instance: Instance, start: Plan | None, bound: float, limit: float) -> Answer:
     """Improve a plan for `limit` units of deterministic time; uses one thread, so the answer is reproducible."""
+    answer = _solve(instance, start, bound, limit, strict=False)
+    if answer.plan is None or is_valid(answer.plan, instance.problem):
+        return answer
+    # Copies that arrive at two destinations at the same time: solve again with the tie decided as `check` does.
+    again = _solve(instance, start, bound, limit - answer.work, strict=True) if limit > answer.work else None
+    plan = None if again is None else again.plan
+    if plan is not None and not is_valid(plan, instance.problem):
+        plan = None
+    return Answer(plan, answer.bound, answer.work + (0.0 if again is None else again.work))
+
+
+def solve_plainly(instance: Instance, seconds: float, threads: int) -> Plan | None:
+    """What the model alone finds in some seconds of wall-clock time on some threads, for comparisons."""
     from ortools.sat.python import cp_model
 
-    ticks = _ticks(instance, start)
-    model = _Model(instance, ticks, start, bound)
+    model = _Model(instance, ticks_of(instance, None), None, 0.0, strict=True)
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = threads
+    solver.parameters.max_time_in_seconds = seconds
+    status = solver.solve(model.model)
+    found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return _with_cores_free(model.plan(solver), instance) if found else None
+
+
+def _solve(instance: Instance, start: Plan | None, bound: float, limit: float, strict: bool) -> Answer:
+    from ortools.sat.python import cp_model
+
+    ticks = ticks_of(instance, start)
+    model = _Model(instance, ticks, start, bound, strict)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = instance.problem.seed % 2**31
@@ -79,7 +104,7 @@ def _with_cores_free(plan: Plan, instance: Instance) -> Plan | None:
     if not len(overlaps(core, plan.start, plan.finish)[0]):
         return plan
     moved = replay(plan, holders=instance.problem.holders)
-    return None if check(plan.graph, plan.platform, moved, limit=1) else moved
+    return moved if is_valid(moved, instance.problem) else None
 
 
 @dataclass(frozen=True)
@@ -94,7 +119,7 @@ class Ticks:
         return math.ceil(seconds / self.unit - (1e-6 if self.exact else 1e-9))
 
 
-def _ticks(instance: Instance, start: Plan | None) -> Ticks:
+def ticks_of(instance: Instance, start: Plan | None) -> Ticks:
     """The coarsest unit of which all durations are multiples, or a fine one if there is none."""
     graph, arcs = instance.problem.graph, instance.paths.arcs
     items = np.unique(np.concatenate((instance.reads, instance.writes)))
@@ -106,6 +131,8 @@ def _ticks(instance: Instance, start: Plan | None) -> Ticks:
             graph.release,
             graph.deadline[np.isfinite(graph.deadline)],
             instance.host_free,
+            instance.link_free,
+            instance.arrival,
         )
     )
     if start is not None:
@@ -113,7 +140,8 @@ def _ticks(instance: Instance, start: Plan | None) -> Ticks:
     else:
         slowest = np.where(instance.can_run, instance.seconds, 0.0).max(axis=1)
         hops = instance.places * (len(instance.reads) + len(instance.writes))
-        latest = max(float(graph.release.max(initial=0.0)), float(instance.host_free.max(initial=0.0)))
+        begins = (graph.release, instance.host_free, instance.link_free, instance.arrival)
+        latest = max(float(times.max(initial=0.0)) for times in begins)
         total = latest + float(slowest.sum()) + hops * float(moves.max(initial=0.0))
     for unit in _UNITS:
         whole = values / unit
@@ -127,16 +155,32 @@ def _ticks(instance: Instance, start: Plan | None) -> Ticks:
     return Ticks(unit, False, _TICKS + slack)
 
 
+def byte_grain(instance: Instance) -> tuple[float, bool]:
+    """Bytes per integer unit of storage, and whether this is exact."""
+    sizes = instance.size
+    finite = instance.storage[np.isfinite(instance.storage)]
+    if not len(finite):
+        return 1.0, True
+    top = float(max(finite.max(), sizes.max(initial=0.0)))
+    for grain in (1.0, 0.5, 0.1, 0.01):
+        whole = np.concatenate((sizes, finite)) / grain
+        if top / grain < 2**50 and np.allclose(whole, np.round(whole), rtol=0, atol=1e-6):
+            return grain * max(1, int(np.gcd.reduce(np.round(whole).astype(np.int64)))), True
+    return top / 2**40, False
+
+
 class _Model:
     """Variables and constraints; docs/model.md explains them."""
 
-    def __init__(self, instance: Instance, ticks: Ticks, start: Plan | None, bound: float) -> None:
+    def __init__(
+        self, instance: Instance, ticks: Ticks, start: Plan | None, bound: float, strict: bool = False
+    ) -> None:
         from ortools.sat.python import cp_model
 
-        self.instance, self.ticks = instance, ticks
+        self.instance, self.ticks, self._strict = instance, ticks, strict
         self.model: Any = cp_model.CpModel()
         graph = instance.problem.graph
-        self._grain = self._byte_grain()
+        self._grain = byte_grain(instance)
         self.proves = instance.problem.platform.contention != "fair" and self._grain[1]
         self.makespan = self.model.new_int_var(0, ticks.horizon, "makespan")
         self.on: list[dict[int, Any]] = []
@@ -163,19 +207,6 @@ class _Model:
         if start is not None:
             self._hint(start)
         self.model.minimize(self.makespan)
-
-    def _byte_grain(self) -> tuple[float, bool]:
-        """Bytes per integer unit of storage, and whether this is exact."""
-        sizes = self.instance.size
-        finite = self.instance.storage[np.isfinite(self.instance.storage)]
-        if not len(finite):
-            return 1.0, True
-        top = float(max(finite.max(), sizes.max(initial=0.0)))
-        for grain in (1.0, 0.5, 0.1, 0.01):
-            whole = np.concatenate((sizes, finite)) / grain
-            if top / grain < 2**50 and np.allclose(whole, np.round(whole), rtol=0, atol=1e-6):
-                return grain, True
-        return top / 2**40, False
 
     def _add_job(self, job: int) -> None:
         model, ticks, instance = self.model, self.ticks, self.instance
@@ -247,12 +278,11 @@ class _Model:
             if instance.destination[item] != NONE
             else set()
         )
-        if destinations:
-            model.add(sum(has[p] for p in sorted(destinations)) == 1)
+        kept = self._kept_copy(sorted(destinations), has, ready)
         for p in range(places):
             if p in initial_locations:
                 model.add(has[p] == 1)
-                model.add(ready[p] == 0)
+                model.add(ready[p] == ticks.up(instance.arrives(item, p)))
                 model.add(since[p] == 0)
             else:
                 made = [] if maker < 0 else self._at(maker, p)
@@ -267,21 +297,42 @@ class _Model:
                     model.add(self.begin[job] >= ready[p]).only_enforce_if(here)
                     model.add(until[p] >= self.end[job]).only_enforce_if(here)
             if p in destinations:
-                model.add(until[p] == ticks.horizon).only_enforce_if(has[p])
+                model.add(until[p] == ticks.horizon).only_enforce_if(kept[p])
                 if maker >= 0:
-                    model.add(ready[p] <= self._due(maker)).only_enforce_if(has[p])
+                    model.add(ready[p] <= self._due(maker)).only_enforce_if(kept[p])
             site = int(instance.site[p])
             if np.isfinite(instance.storage[site]):
                 length = model.new_int_var(0, ticks.horizon, f"length{item},{p}")
                 held = model.new_optional_interval_var(since[p], length, until[p], has[p], f"held{item},{p}")
                 self._disk[site].append((held, math.ceil(size / self._grain[0] - 1e-6)))
 
+    def _kept_copy(self, goals: list[int], has: list[Any], ready: list[Any]) -> dict[int, Any]:
+        """Which copy is the delivered one: the earliest at a destination. Other destinations may have copies as well.
+
+        Of copies that arrive at the same time, `check` takes the lower place. The model may take any, so that its
+        bound holds, unless `strict`.
+        """
+        model = self.model
+        kept = {p: model.new_bool_var(f"kept{p}") for p in goals}
+        if goals:
+            model.add_exactly_one(kept.values())
+        for p, chosen in kept.items():
+            model.add_implication(chosen, has[p])
+            for q in goals:
+                if q != p:
+                    later = 1 if self._strict and q < p else 0
+                    model.add(ready[q] >= ready[p] + later).only_enforce_if(chosen, has[q])
+        return kept
+
     def _add_resources(self) -> None:
         model, instance = self.model, self.instance
         for h, jobs in enumerate(self._pool):
             if jobs:
                 model.add_cumulative([i for i, _ in jobs], [c for _, c in jobs], int(instance.host_cores[h]))
-        for intervals in self._busy:
+        for link, intervals in enumerate(self._busy):
+            if intervals and instance.link_free[link] > 0:
+                until = self.ticks.up(float(instance.link_free[link]))
+                intervals.append(model.new_fixed_size_interval_var(0, until, f"under way{link}"))
             if len(intervals) > 1:
                 model.add_no_overlap(intervals)
         for site, held in enumerate(self._disk):

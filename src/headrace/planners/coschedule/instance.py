@@ -37,6 +37,10 @@ class Instance:
     size: Floats
     source: Ints
     """The set of places that initially hold an item from outside; NONE for items produced by a job."""
+    arrival: Floats
+    """When each initial copy can be used, at item * places + place, in the middle of a run; empty: all at once."""
+    link_free: Floats
+    """When each link has finished the transfers under way."""
     destination: Ints
     """The set of places to one of which an item must be delivered; NONE if it need not be."""
     site: Ints
@@ -58,6 +62,10 @@ class Instance:
     def can_run(self) -> Bools:
         able: Bools = np.isfinite(self.seconds)
         return able
+
+    def arrives(self, item: int, place: int) -> float:
+        """When an initial copy can be used."""
+        return float(self.arrival[item * self.places + place]) if len(self.arrival) else 0.0
 
     def inputs(self, job: int) -> list[int]:
         found: list[int] = self.reads[self.read_ptr[job] : self.read_ptr[job + 1]].tolist()
@@ -109,6 +117,8 @@ def instance_of(problem: Problem) -> Instance:
         waits=graph.producer[signals],
         size=graph.size,
         source=source,
+        arrival=_arrivals(problem),
+        link_free=_link_free(problem),
         destination=destination,
         site=network.site,
         storage=network.storage,
@@ -117,6 +127,24 @@ def instance_of(problem: Problem) -> Instance:
     )
     _require_possible(made)
     return made
+
+
+def _arrivals(problem: Problem) -> Floats:
+    """Arrival times of items in flight or in production; empty if there are none."""
+    if not problem.since:
+        return np.zeros(0)
+    places = problem.platform.network.n_places
+    found = np.zeros(problem.graph.n_items * places)
+    for (item, place), moment in problem.since.items():
+        found[item * places + place] = moment
+    return found
+
+
+def _link_free(problem: Problem) -> Floats:
+    free = np.zeros(problem.platform.network.n_links)
+    for link, moment in problem.link_free_at.items():
+        free[link] = moment
+    return free
 
 
 def _sets_of(problem: Problem) -> tuple[tuple[tuple[int, ...], ...], Ints, Ints]:

@@ -90,16 +90,18 @@ def _choose_path(
     wanted: int,
     hold: float,
 ) -> int:
-    """The decided path, or the one with the earliest arrival if undecided; -1 if there is none."""
+    """The decided path, or the one with the earliest arrival if undecided or too small; -1 if there is none."""
     pair = source * (len(arrays.set_ptr) - 1) + target
     first, last = arrays.pair_ptr[pair], arrays.pair_ptr[pair + 1]
     if last == first:
         return -1
-    if wanted >= 0:
+    if wanted >= 0 and arrays.path_room[first + wanted % (last - first)] >= arrays.size[item]:
         return first + wanted % (last - first)
     best, best_time = first, np.inf
     if last - first > 1:
         for path in range(first, last):
+            if arrays.path_room[path] < arrays.size[item]:
+                continue
             time = _arrival(arrays, links, copies, item, path, hold)
             if time < best_time:
                 best, best_time = path, time
@@ -165,7 +167,7 @@ def _held_until(start: float, finish: float) -> float:
 
 
 @inner
-def _attempt(
+def attempt(
     arrays: InstanceArrays,
     decisions: DecisionArrays,
     job: int,
@@ -220,7 +222,7 @@ def _attempt(
 
 
 @inner
-def _undo(
+def undo(
     arrays: InstanceArrays,
     decisions: DecisionArrays,
     job: int,
@@ -268,7 +270,7 @@ def _in_set(arrays: InstanceArrays, place: int, which: int) -> bool:
 
 
 @inner
-def _claim_storage(
+def claim_storage(
     arrays: InstanceArrays,
     job: int,
     host: int,
@@ -319,7 +321,7 @@ def _claim_storage(
 
 
 @inner
-def _reserve_storage(arrays: InstanceArrays, usage: Calendar, work: Workspace) -> tuple[int, float]:
+def reserve_storage(arrays: InstanceArrays, usage: Calendar, work: Workspace) -> tuple[int, float]:
     """Reserve the claimed storage; if a claim does not fit, undo all and return (claim, when there is room)."""
     hosts, places = len(arrays.host_place), len(arrays.site)
     for c in range(work.used[1]):
@@ -328,7 +330,9 @@ def _reserve_storage(arrays: InstanceArrays, usage: Calendar, work: Workspace) -
         if arrays.storage[site] == np.inf:
             continue
         most = arrays.storage[site] * (1.0 + EXCESS) - size
-        until = exceeded_until(usage, hosts + site, work.claim_start[c], work.claim_end[c], most)
+        until = np.inf
+        if most >= 0.0:
+            until = exceeded_until(usage, hosts + site, work.claim_start[c], work.claim_end[c], most)
         if until >= 0.0:
             for d in range(c):
                 before = arrays.site[work.claim_key[d] % places]
@@ -406,7 +410,7 @@ def _note_uses(
 
 
 @inner
-def _can_follow(arrays: InstanceArrays, job: int, schedule: JobSchedule) -> bool:
+def can_follow(arrays: InstanceArrays, job: int, schedule: JobSchedule) -> bool:
     """Whether all predecessors of a job have been placed."""
     for e in range(arrays.wait_ptr[job], arrays.wait_ptr[job + 1]):
         if schedule.finish[arrays.waits[e]] < 0.0:
@@ -432,22 +436,22 @@ def place_job(
     work: Workspace,
 ) -> bool:
     """Place one job on a host at the earliest time; False if its files have no path or never fit on the disks."""
-    if arrays.seconds[job, host] == np.inf or not _can_follow(arrays, job, schedule):
+    if arrays.seconds[job, host] == np.inf or not can_follow(arrays, job, schedule):
         return False
     work.not_before[:] = 0.0
     moves = schedule.state[0]
     for _ in range(MOST_TRIES):
-        if not _attempt(arrays, decisions, job, host, free, links, usage, copies, schedule, work):
+        if not attempt(arrays, decisions, job, host, free, links, usage, copies, schedule, work):
             return False
         if not arrays.limited_storage:
             return True
-        _claim_storage(arrays, job, host, moves, copies, schedule, work)
-        claim, until = _reserve_storage(arrays, usage, work)
+        claim_storage(arrays, job, host, moves, copies, schedule, work)
+        claim, until = reserve_storage(arrays, usage, work)
         if claim < 0:
             _note_uses(arrays, job, host, moves, usage, copies, schedule, work)
             return True
         op = work.claim_op[claim]
-        _undo(arrays, decisions, job, host, free, moves, links, usage, copies, schedule, work)
+        undo(arrays, decisions, job, host, free, moves, links, usage, copies, schedule, work)
         if op < 0 or until == np.inf:
             return False
         work.not_before[op] = max(work.not_before[op], until)

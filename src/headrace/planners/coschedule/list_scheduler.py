@@ -11,13 +11,15 @@ import numpy as np
 from headrace.arrays.calendar import Calendar, exclusive_calendar, shared_calendar
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.plan import Plan
-from headrace.planners.coschedule.instance import Instance
+from headrace.planners.coschedule.dispatch import dispatch_jobs
+from headrace.planners.coschedule.instance import EXCESS, Instance
 from headrace.planners.coschedule.queues import Uses
 from headrace.planners.coschedule.records import (
     DecisionArrays,
     InstanceArrays,
     ItemCopies,
     JobSchedule,
+    Preferences,
     new_copies,
     new_schedule,
     new_workspace,
@@ -40,7 +42,7 @@ class Decisions:
     pull: bool = False
 
     def arrays(self) -> DecisionArrays:
-        return DecisionArrays(self.order, self.host, self.input_path, self.output_path, self.pull)
+        return DecisionArrays(self.order, self.host, self.input_path, self.output_path, self.pull, self.pull)
 
     def copy(self) -> Decisions:
         return replace(
@@ -68,7 +70,7 @@ class ListScheduler:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.arrays = instance_arrays(instance)
-        self._room = 4 * instance.n + 16 * len(instance.problem.platform.network.link_bandwidth) + 64
+        self._room = 16 * instance.n + 16 * len(instance.problem.platform.network.link_bandwidth) + 64
         self._make_room()
 
     def _make_room(self) -> None:
@@ -131,18 +133,47 @@ class ListScheduler:
                 return end + LATE * late
             self.grow()
 
-    def idle(self, placed: Ints, jobs: Ints | None = None, first_move: int = 0) -> Floats:
-        """Idle time of each host (mean over cores) and link before its last use, in the latest schedule.
+    def dispatched(
+        self, order: Ints, penalty: Floats, width: int, most: int, last: int
+    ) -> tuple[float, Decisions]:
+        """The value and decisions if hosts take the jobs that suit them best as they go (see `Preferences`).
 
-        `placed` are the jobs in it; with `jobs` and the number of their first transfer, only these count as busy.
+        `order` is that of the `last` jobs.
+        """
+        preferred = np.argsort(penalty, axis=0, kind="stable").T.astype(np.int32).copy()
+        preferences = Preferences(preferred, penalty, width, most, last)
+        start = Decisions(
+            order, self.instance.seconds.argmin(axis=1).astype(np.int32), **undecided_paths(self.instance)
+        )
+        while True:
+            decisions, placed = start.copy(), order.copy()
+            # Nothing is known of later readers: a copy is held until its last use so far, and longer if there is room.
+            chosen = decisions.arrays()._replace(open_ended=True)
+            self.clear(chosen)
+            end = dispatch_jobs(self.arrays, chosen, preferences, *self.state, self.workspace, placed)
+            if not self.full:
+                break
+            self.grow()
+        if end >= FAILED:
+            return float(end), decisions
+        decided = replace(decisions, order=placed)
+        return self.value(decided), decided
+
+    def idle(
+        self, placed: Ints, jobs: Ints | None = None, first_move: int = 0, held: Floats | None = None
+    ) -> Floats:
+        """Idle time of each host (mean over cores), link and disk (mean over bytes) before its last use.
+
+        `placed` are the jobs in the latest schedule; with `jobs` and the number of their first transfer, only these
+        count as busy, and `held` is what others hold of each disk (see `disk_seconds`).
         """
         jobs = placed if jobs is None else jobs
         instance, schedule = self.instance, self.schedule
         hosts, links = len(instance.host_place), instance.problem.platform.network.n_links
         end, busy = np.zeros(hosts + links), np.zeros(hosts + links)
-        held = ((schedule.finish - schedule.start) * instance.problem.graph.cores)[jobs]
+        taken = ((schedule.finish - schedule.start) * instance.problem.graph.cores)[jobs]
         np.maximum.at(end, schedule.host[placed], schedule.finish[placed])
-        np.add.at(busy, schedule.host[jobs], held / instance.host_cores[schedule.host[jobs]])
+        np.add.at(busy, schedule.host[jobs], taken / instance.host_cores[schedule.host[jobs]])
         arcs, count = instance.paths.arcs, int(schedule.state[0])
         arc = schedule.transfer_arc[:count]
         uses = np.diff(arcs.link_ptr)[arc]
@@ -153,7 +184,20 @@ class ListScheduler:
         late = move >= first_move if len(jobs) else np.zeros(len(move), np.bool_)
         np.add.at(busy, link[late], (schedule.transfer_finish - schedule.transfer_start)[move[late]])
         left: Floats = np.where(end > 0, end - busy, 0.0)
-        return left
+        last, others = float(end.max(initial=0.0)), 0.0 if held is None else held
+        disks = self.disk_seconds(last)
+        return np.concatenate((left, np.where(disks > 0, last - (disks - others), 0.0)))
+
+    def disk_seconds(self, until: float) -> Floats:
+        """Byte-seconds held on each disk up to a time in the latest schedule, divided by its size: [sites]."""
+        usage, hosts = self.usage, len(self.instance.host_place)
+        found = np.zeros(len(self.instance.storage))
+        for site in np.flatnonzero(np.isfinite(self.instance.storage)).tolist():
+            first, count = int(usage.offset[hosts + site]), int(usage.length[hosts + site])
+            start = np.minimum(usage.start[first : first + count], until)
+            level = usage.level[first : first + count]
+            found[site] = (level * np.diff(start, append=until)).sum() / self.instance.storage[site]
+        return found
 
     def uses(self, link: int, into: bool) -> Uses:
         """The transfers of inputs (or of results) over a link in the latest schedule."""
@@ -220,6 +264,8 @@ def instance_arrays(instance: Instance) -> InstanceArrays:
         waits=instance.waits,
         size=instance.size,
         source=instance.source,
+        arrival=instance.arrival,
+        link_free=instance.link_free,
         producer=graph.producer,
         destination=instance.destination,
         site=instance.site,
@@ -232,6 +278,7 @@ def instance_arrays(instance: Instance) -> InstanceArrays:
         path_start=paths.path_start,
         path_ptr=paths.path_ptr,
         path_arcs=paths.path_arcs,
+        path_room=_path_room(instance),
         tail=arcs.tail,
         head=arcs.head,
         latency=arcs.latency,
@@ -239,6 +286,15 @@ def instance_arrays(instance: Instance) -> InstanceArrays:
         arc_link_ptr=arcs.link_ptr,
         arc_links=arcs.links,
     )
+
+
+def _path_room(instance: Instance) -> Floats:
+    """The smallest disk along each path, with the share by which sums of bytes may exceed it."""
+    paths = instance.paths
+    room = np.full(len(paths.path_ptr) - 1, np.inf)
+    path = np.repeat(np.arange(len(room)), np.diff(paths.path_ptr))
+    np.minimum.at(room, path, instance.storage[instance.site[paths.arcs.head[paths.path_arcs]]])
+    return room * (1.0 + EXCESS)
 
 
 def first_cores(graph: Graph, host_cores: Ints, host: Ints, start: Floats, finish: Floats) -> Ints:

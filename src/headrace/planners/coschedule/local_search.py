@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headrace.model.graph import Floats
+from headrace.model.graph import Bools, Floats
 from headrace.planners.coschedule.list_scheduler import ANY, Decisions, ListScheduler
 from headrace.planners.coschedule.schedule_jobs import FAILED, LATE
 
@@ -37,7 +37,7 @@ class Search:
     """Late-acceptance search from given decisions; the sequence of trials follows from the seed alone.
 
     Jobs before position `first` in the order are not changed. A trial costs a list schedule from the first change on,
-    or a whole one if disks are finite.
+    or a whole one if disks are finite and a job that shares files moves to another host.
     """
 
     def __init__(self, scheduler: ListScheduler, start: Decisions, seed: int, first: int = 0) -> None:
@@ -49,6 +49,7 @@ class Search:
         self._turn = 0
         self._in_vain = 0
         self._snapshots: list[_Snapshot] = []
+        self._alone = _shares_nothing(scheduler)
         self._make_room()
         self.value = self._value_now = self._value(0)
         self._score = self.value + LAST_USE_WEIGHT * scheduler.mean_last_use()
@@ -79,7 +80,7 @@ class Search:
         self._turn += 1
         if score <= self._history[slot] or score <= self._score:
             self._score, self._value_now = score, value
-            del self._snapshots[changed // self._width + 1 :]
+            del self._snapshots[changed // self._width + 1 if changed >= 0 else 0 :]
             if value < self.value * (1 - 1e-12):
                 self.value = value
                 self.best = self._now.copy()
@@ -106,7 +107,7 @@ class Search:
     def _value(self, changed: int) -> float:
         """The value of the decisions, changed from a position on; takes snapshots up to it for later trials."""
         scheduler, n = self.scheduler, len(self._now.order)
-        if scheduler.arrays.limited_storage:
+        if changed < 0:
             return scheduler.value(self._now)
         chosen = self._now.arrays()
         while True:
@@ -165,14 +166,21 @@ class Search:
             return low, undo
         if kind <= 6:
             able = np.flatnonzero(self.scheduler.instance.can_run[a])
-            return i, self._move(a, int(random.choice(able)))
+            return self._from(i, a), self._move(a, int(random.choice(able)))
         if kind <= 8:
             to_a, to_b = int(now.host[b]), int(now.host[a])
             seconds = self.scheduler.instance.seconds
             if not (np.isfinite(seconds[a, to_a]) and np.isfinite(seconds[b, to_b])):
                 return max(i, k), []
-            return min(i, k), self._move(a, to_a) + self._move(b, to_b)
+            return min(self._from(i, a), self._from(k, b)), self._move(a, to_a) + self._move(b, to_b)
         return i, self._reroute(a, draw=True)
+
+    def _from(self, position: int, job: int) -> int:
+        """From which position on the schedule changes if a job moves to another host; -1: all of it.
+
+        How long earlier jobs hold a copy on a disk depends on who reads it later at the same place.
+        """
+        return position if self._alone[job] else -1
 
     def _move(self, job: int, host: int) -> list[tuple[Any, Any, Any]]:
         undo = [(self._now.host, job, int(self._now.host[job])), *self._reroute(job, draw=False)]
@@ -191,3 +199,20 @@ class Search:
             undo.append((paths, at, paths[at].copy()))
             paths[at] = self._random.integers(ANY, 8, at.stop - at.start) if draw else ANY
         return undo
+
+
+def _shares_nothing(scheduler: ListScheduler) -> Bools:
+    """Which jobs share no file with others, or all if disks are unlimited: O(files)."""
+    instance = scheduler.instance
+    alone = np.ones(instance.n, np.bool_)
+    if scheduler.arrays.limited_storage:
+        readers = np.bincount(instance.reads, minlength=len(instance.size))
+        for ptr, items, most in (
+            (instance.read_ptr, instance.reads, 1),
+            (instance.write_ptr, instance.writes, 0),
+        ):
+            job = np.repeat(np.arange(instance.n), np.diff(ptr))
+            alone[job[readers[items] > most]] = False
+        job = np.repeat(np.arange(instance.n), np.diff(instance.read_ptr))
+        alone[job[instance.problem.graph.producer[instance.reads] >= 0]] = False
+    return alone

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from headrace.model.graph import Floats, Ints
+from headrace.planners.coschedule.disks import disk_seconds
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.list_scheduler import ANY, Decisions, ListScheduler
 from headrace.planners.coschedule.queues import Queue, find_queues, seen_moments
@@ -17,6 +18,7 @@ from headrace.planners.coschedule.relaxation import (
     busy_windows,
     file_entries,
     path_bound,
+    quick_bound,
     weighted_bound,
 )
 
@@ -62,7 +64,9 @@ class Relaxer:
         self._jobs = np.arange(instance.n, dtype=np.int32) if jobs is None else jobs
         self.head, self.tail = busy_windows(instance)
         self.single = path_bound(instance)
-        self.bound = self.single
+        self.bound = quick_bound(instance) if len(self._jobs) == instance.n else self.single
+        self.price: Floats = np.zeros(len(self.head))
+        """Prices of hosts, links and disks in the latest solution."""
         self._groups = groups = _grouped(instance, self._jobs)
         self._rows = rows = _Rows()
         hosts, links = len(instance.host_place), instance.problem.platform.network.n_links
@@ -74,16 +78,33 @@ class Relaxer:
         for count in groups.count.tolist():
             rows.row(count, count)
         rows.put(self._group, self._share, np.ones(len(self._group)))
-        self._resource = np.array([rows.row(-np.inf, 0.0) for _ in range(hosts + links)])
-        rows.put(self._resource, np.full(hosts + links, self._top), -np.ones(hosts + links))
+        count = hosts + links + len(instance.storage)
+        self._resource = np.array([rows.row(-np.inf, 0.0) for _ in range(count)])
+        rows.put(self._resource, np.full(count, self._top), -np.ones(count))
         load = groups.seconds[self._group, self._host] / instance.host_cores[self._host] / self._scale
         rows.put(self._resource[self._host], self._share, load)
-        self._late = [(queue, moment) for queue in self._queues() for moment in queue.thresholds]
+        self._add_disks()
+        self._late = [
+            (queue, moment) for queue in self._queues() for moment in queue.thresholds if moment <= self.bound
+        ]
         self._late_rows = np.array([self._add_late(queue, moment) for queue, moment in self._late], np.int64)
         self._flows: dict[tuple[bool, int, int], tuple[list[int], int]] = {}
         if instance.exclusive_links:
             for entries in file_entries(instance):
                 self._add_flows(entries)
+
+    def _add_disks(self) -> None:
+        """Each disk holds at most its size at any time: the byte-seconds of the jobs on its hosts."""
+        instance, groups = self.instance, self._groups
+        seconds = disk_seconds(instance)[self._jobs]
+        if not seconds.any():
+            return
+        mean = np.zeros(groups.seconds.shape)
+        np.add.at(mean, groups.of_job[self._jobs], seconds)
+        load = (mean / groups.count[:, None])[self._group, self._host] / self._scale
+        used = np.flatnonzero(load > 0)
+        row = self._resource[-len(instance.storage) :][instance.site[instance.host_place[self._host[used]]]]
+        self._rows.put(row, self._share[used], load[used])
 
     @property
     def has_queues(self) -> bool:
@@ -121,19 +142,21 @@ class Relaxer:
             moment = self._late[k][1] if learned is None else float(learned[certain + k])
             self._rows.upper[row] = -moment / self._scale
         known = self.head + self.tail
-        known = np.where(known <= 10 * self.single, known, 0.0)
+        known = np.where(known <= self.bound, known, 0.0)
         window = known if idle is None else np.maximum(known, idle)
         for row, seconds in zip(self._resource.tolist(), window.tolist(), strict=True):
             self._rows.upper[row] = -seconds / self._scale
         values, duals = self._rows.solve(self._top)
         price = np.maximum(0.0, -duals[self._resource])
+        self.price = price
         if len(self._jobs) == self.instance.n:
             late = [
                 (float(max(0.0, -dual)), moment, queue.loads(moment))
                 for (queue, moment), dual in zip(self._late, duals[self._late_rows].tolist(), strict=True)
                 if dual < 0
             ]
-            self.bound = max(self.bound, weighted_bound(self.instance, price, self.head, self.tail, late))
+            least = weighted_bound(self.instance, price, self.head, self.tail, late, self.bound)
+            self.bound = max(self.bound, least)
         share = np.zeros(self._groups.seconds.shape)
         share[self._group, self._host] = (
             np.maximum(0.0, values[self._share]) / self._groups.count[self._group]
@@ -174,7 +197,7 @@ class Relaxer:
             return
         unit = float(entries.size.mean()) or 1.0
         owner, link, seconds = arc_loads(instance)
-        link_row = self._resource[len(instance.host_place) :]
+        link_row = self._resource[len(instance.host_place) : -len(instance.storage)]
         uses: list[list[tuple[int, float]]] = [[] for _ in range(len(network.arcs.tail))]
         for a, at, s in zip(owner.tolist(), link.tolist(), seconds.tolist(), strict=True):
             uses[a].append((int(link_row[at]), s * unit / self._scale))

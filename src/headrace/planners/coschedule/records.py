@@ -31,6 +31,8 @@ class InstanceArrays(NamedTuple):
     waits: Ints
     size: Floats
     source: Ints
+    arrival: Floats
+    link_free: Floats
     producer: Ints
     destination: Ints
     site: Ints
@@ -44,6 +46,8 @@ class InstanceArrays(NamedTuple):
     path_start: Ints
     path_ptr: Ints
     path_arcs: Ints
+    path_room: Floats
+    """The smallest disk that a file on the path is written to."""
     tail: Ints
     head: Ints
     latency: Floats
@@ -56,7 +60,8 @@ class DecisionArrays(NamedTuple):
     """The order of jobs, the host of each, the path of each input and output.
 
     A path is an index into the paths of its pair, or -1 for the one with the earliest arrival. With `pull`, jobs take a
-    core on the first free host, in order, and then fetch their inputs.
+    core on the first free host, in order, and then fetch their inputs. If it is `open_ended` where jobs run, copies
+    are held only for jobs that have been placed.
     """
 
     order: Ints
@@ -64,6 +69,22 @@ class DecisionArrays(NamedTuple):
     input_path: Ints
     output_path: Ints
     pull: bool
+    open_ended: bool
+
+
+class Preferences(NamedTuple):
+    """What hosts prefer if they take jobs one after another."""
+
+    order: Ints
+    """[hosts, jobs] the jobs by preference."""
+    penalty: Floats
+    """[jobs, hosts] added to the seconds for which a core would wait; inf: not there."""
+    width: int
+    """Number of jobs that a host looks at,"""
+    most: int
+    """and if it would have to wait."""
+    last: int
+    """Number of jobs that are not taken by hosts but go where they deliver first."""
 
 
 class ItemCopies(NamedTuple):

@@ -1,7 +1,7 @@
 """A bound and a plan from a relaxation: jobs split over hosts, files flowing over paths.
 
-Each resource r (a pool of cores, a link) is busy for at most makespan - head - tail, where head is the least time
-before it can first be used and tail the least time after it is last used. Any weights on resources that sum to 1
+Each resource r (a pool of cores, a link, a disk) is busy for at most makespan - head - tail, where head is the least
+time before it can first be used and tail the least time after it is last used. Any weights on resources that sum to 1
 therefore give a bound: the weighted sum of loads, each job where it costs least, files over the cheapest paths. The
 linear program gives the weights; the bound is recomputed from them alone and does not depend on the solver's accuracy.
 """
@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from headrace.model.graph import Floats, Ints
+from headrace.planners.coschedule.disks import disk_seconds
 from headrace.planners.coschedule.instance import NONE, Instance
+from headrace.planners.coschedule.ramps import ramps
 
 FAR = 1e30
 """Distance of an unreachable place."""
@@ -98,13 +100,14 @@ def arc_loads(instance: Instance) -> tuple[Ints, Ints, Floats]:
 
 
 def busy_windows(instance: Instance) -> tuple[Floats, Floats]:
-    """Least time before each host and link can be used, and after it: [hosts + links]."""
+    """Least time before each host, link and disk can be used, and after it: [hosts + links + sites]."""
     before, after = least_times(instance)
     graph = instance.problem.graph
     able = instance.can_run
     hosts = len(instance.host_place)
     links = instance.problem.platform.network.n_links
-    head, tail = np.zeros(hosts + links), np.zeros(hosts + links)
+    count = hosts + links + len(instance.storage)
+    head, tail = np.zeros(count), np.zeros(count)
     start = np.maximum(np.maximum(before, graph.release[:, None]), instance.host_free)
     head[:hosts] = np.where(able, start, np.inf).min(axis=0)
     tail[:hosts] = np.where(able, after, np.inf).min(axis=0)
@@ -112,6 +115,8 @@ def busy_windows(instance: Instance) -> tuple[Floats, Floats]:
         _link_windows(instance, start, after, head, tail)
     head[~np.isfinite(head)] = 0.0
     tail[~np.isfinite(tail)] = 0.0
+    if instance.exclusive_links:
+        head[:hosts], tail[:hosts] = ramps(instance, head[:hosts], tail[:hosts], path_bound(instance))
     return head, tail
 
 
@@ -141,7 +146,7 @@ def _link_windows(instance: Instance, start: Floats, after: Floats, head: Floats
     if destinations:
         first[1] = (slow[instance.host_place] * least_out + done[:, None]).min(axis=0)[arcs.tail]
         last[1] = slow[:, destinations].min(axis=1)[arcs.head] * least_out
-    for link in range(len(head) - hosts):
+    for link in range(instance.problem.platform.network.n_links):
         using = arcs_on(instance, link)
         if len(using):
             head[hosts + link] = float(first[:, using].min())
@@ -155,27 +160,16 @@ def arcs_on(instance: Instance, link: int) -> Ints:
     return using
 
 
-def weighted_bound(
-    instance: Instance,
-    price: Floats,
-    head: Floats,
-    tail: Floats,
-    late: Sequence[tuple[float, float, Floats]] = (),
-) -> float:
-    """The bound given by these weights of hosts and links; any non-negative weights are valid.
+def job_costs(instance: Instance, price: Floats, whole: float = 0.0) -> Floats:
+    """[jobs, hosts] seconds of all resources that a job needs on a host, weighted by prices; inf where it cannot run.
 
-    `late` are further constraints, each with its weight, its time and the loads [jobs, hosts] that come after that
-    time. O((1 + late) * jobs * hosts + places^3).
+    Files take the cheapest paths, and a file with several readers is divided among them. With `whole`, up to 1, each
+    reader pays more than its part, up to the whole file; the costs then prove nothing. O(jobs * hosts + places^3).
     """
-    price = np.maximum(price, 0.0)
-    total = float(price.sum()) + sum(weight for weight, _, _ in late)
-    if not total > 0 or not instance.n:
-        return 0.0
-    price = price / total
     hosts = len(instance.host_place)
-    graph = instance.problem.graph
     own = np.where(instance.can_run, instance.seconds, 0.0)
-    cost = own * graph.cores[:, None] * (price[:hosts] / instance.host_cores)
+    cost = own * instance.problem.graph.cores[:, None] * (price[:hosts] / instance.host_cores)
+    cost += disk_seconds(instance) * price[-len(instance.storage) :][instance.site[instance.host_place]]
     cost[~instance.can_run] = np.inf
     if instance.exclusive_links and instance.places <= _MOST_PLACES:
         arc, link, seconds = arc_loads(instance)
@@ -183,13 +177,37 @@ def weighted_bound(
         np.add.at(weight, arc, price[hosts + link] * seconds)
         distance = shortest(instance, weight)
         for entries in file_entries(instance):
-            np.add.at(cost, entries.job, entries.part[:, None] * _between(instance, distance, entries))
+            part = (1.0 - whole) * entries.part + whole * entries.size
+            np.add.at(cost, entries.job, part[:, None] * _between(instance, distance, entries))
+    return cost
+
+
+def weighted_bound(
+    instance: Instance,
+    price: Floats,
+    head: Floats,
+    tail: Floats,
+    late: Sequence[tuple[float, float, Floats]] = (),
+    known: float = 0.0,
+) -> float:
+    """The bound given by these weights of hosts, links and disks; any non-negative weights are valid.
+
+    `late` are further constraints, each with its weight, its time and the loads [jobs, hosts] that come after that
+    time; `known` is a bound that is proven already. O((1 + late) * jobs * hosts + places^3).
+    """
+    price = np.maximum(price, 0.0)
+    total = float(price.sum()) + sum(weight for weight, _, _ in late)
+    if not total > 0 or not instance.n:
+        return 0.0
+    price = price / total
+    cost = job_costs(instance, price)
     for share, _, loads in late:
         cost += share / total * loads
     load = float(cost.min(axis=1).sum())
-    # Head and tail count only for resources that the bound shows to be used.
-    usable = head + tail <= load
-    after = sum(share / total * moment for share, moment, _ in late if moment <= load)
+    # The makespan is at least head + tail only if the resource is used; else it is at least `known` and the load.
+    least = max(known, load)
+    usable = head + tail <= least
+    after = sum(share / total * moment for share, moment, _ in late if moment <= least)
     return load + after + float((price * (head + tail))[usable].sum())
 
 
@@ -206,6 +224,8 @@ def quick_bound(instance: Instance) -> float:
     head, tail = busy_windows(instance)
     hosts = len(instance.host_place)
     price = np.zeros(len(head))
-    able = np.where(instance.can_run, instance.seconds, np.nan)
-    price[:hosts] = instance.host_cores / np.nan_to_num(np.nanmean(able, axis=0), nan=np.inf)
-    return max(path_bound(instance), weighted_bound(instance, price, head, tail))
+    total = np.where(instance.can_run, instance.seconds, 0.0).sum(axis=0)
+    some = instance.host_cores * instance.can_run.sum(axis=0)
+    price[:hosts] = np.where(total > 0, some / np.where(total > 0, total, 1.0), 0.0)
+    single = path_bound(instance)
+    return max(single, weighted_bound(instance, price, head, tail, known=single))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.arrays.calendar import Calendar, clear, last_end, low_from, occupy
+from headrace.arrays.calendar import Calendar, book, clear, last_end, low_from, occupy
 from headrace.arrays.compiling import entry, inner
 from headrace.planners.coschedule.job_placement import place_job
 from headrace.planners.coschedule.records import (
@@ -33,6 +33,10 @@ def clear_schedule(
     places, hosts = len(arrays.site), len(arrays.host_place)
     clear(links)
     clear(usage)
+    if arrays.exclusive_links:
+        for link in range(len(arrays.link_free)):
+            if arrays.link_free[link] > 0.0:
+                book(links, link, 0.0, arrays.link_free[link])
     copies.ready[:] = np.inf
     schedule.finish[:] = -1.0
     schedule.state[0] = 0
@@ -47,7 +51,7 @@ def clear_schedule(
         if arrays.source[item] >= 0:
             for i in range(arrays.set_ptr[arrays.source[item]], arrays.set_ptr[arrays.source[item] + 1]):
                 key = item * places + arrays.sets[i]
-                copies.ready[key] = 0.0
+                copies.ready[key] = arrays.arrival[key] if len(arrays.arrival) > 0 else 0.0
                 if arrays.limited_storage and copies.users[key] > 0:
                     copies.until[key] = np.inf
                     site = arrays.site[arrays.sets[i]]
@@ -72,7 +76,7 @@ def _count_users(arrays: InstanceArrays, decisions: DecisionArrays, copies: Item
                 for i in range(arrays.set_ptr[arrays.source[item]], arrays.set_ptr[arrays.source[item] + 1]):
                     copies.users[item * places + arrays.sets[i]] += 1
                     home = home or arrays.sets[i] == here
-            if not home and not decisions.pull:
+            if not home and not decisions.open_ended:
                 copies.users[item * places + here] += 1
 
 

@@ -1,0 +1,94 @@
+"""`--what-if` and `--why-not` of `headrace plan`: the same problem solved again with a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headrace.commands.changed_platform import changed_platform
+from headrace.commands.what_if import parse_change
+from headrace.model.errors import NoPlan, UsageError
+from headrace.model.units import show_time
+
+if TYPE_CHECKING:
+    from headrace.model.plan import Plan
+    from headrace.model.platform import Platform
+    from headrace.planners.coschedule.why_not import WhyNot
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A change, and the plan that was made after it."""
+
+    change: str
+    makespan: float | None
+    """None if there is no plan."""
+    bound: float
+    said: str = ""
+    """Why there is no plan."""
+
+    def facts(self) -> dict[str, Any]:
+        return {
+            "change": self.change,
+            "makespan": self.makespan,
+            "bound": self.bound,
+            "no_plan": self.said or None,
+        }
+
+    def row(self, before: float) -> list[str]:
+        if self.makespan is None:
+            return [f"what if {self.change}", f"no plan: {self.said}"]
+        gain = before - self.makespan
+        share = f"{abs(gain) / before:.1%}" if before > 0 else "0.0%"
+        how = "as long" if abs(gain) <= 1e-9 * before else f"{share} {'shorter' if gain > 0 else 'longer'}"
+        return [f"what if {self.change}", f"{show_time(self.makespan)}, {how}"]
+
+
+def what_if(platform: Platform, changes: Sequence[str], solve: Callable[[Platform], Plan]) -> list[Outcome]:
+    """Solve the problem again after each change, each on its own.
+
+    All changes are read before the first is solved, so that a mistake in the last one costs no time.
+    """
+    platforms = [(text, changed_platform(platform, parse_change(text))) for text in changes]
+    found = []
+    for text, changed in platforms:
+        try:
+            made = solve(changed)
+        except NoPlan as error:
+            found.append(Outcome(text, None, 0.0, error.problem))
+        else:
+            found.append(Outcome(text, made.makespan, made.bound))
+    return found
+
+
+def require_hosts(platform: Platform, hosts: Sequence[str]) -> None:
+    """Raise UsageError for hosts that the platform does not have."""
+    known = [host.name for host in platform.hosts]
+    for name in hosts:
+        if name not in known:
+            raise UsageError(
+                f"there is no host {name!r}", where="--why-not", hint=f"use one of {', '.join(known[:8])}"
+            )
+
+
+def why_not_facts(answer: WhyNot) -> dict[str, Any]:
+    possible = answer.makespan < float("inf")
+    return {
+        "host": answer.host,
+        "jobs_there": answer.jobs_there,
+        "job": answer.job,
+        "makespan": answer.makespan if possible else None,
+        "cost": answer.cost if possible else None,
+        "reason": answer.reason,
+    }
+
+
+def why_not_row(answer: WhyNot) -> list[str]:
+    title = f"why not {answer.host}"
+    if answer.jobs_there:
+        return [title, f"it has {answer.jobs_there} jobs"]
+    if answer.job is None:
+        return [title, answer.reason]
+    cost = f"{show_time(answer.cost)} longer" if answer.cost > 0 else "no longer"
+    return [title, f"with {answer.job} there {show_time(answer.makespan)}, {cost}: {answer.reason}"]

@@ -1,0 +1,352 @@
+"""The steps by which a co-schedule gets better, one after another, until the time is used up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from headrace.arrays.clock import work_clock
+from headrace.model.errors import NoPlan
+from headrace.model.graph import Floats, Ints
+from headrace.model.plan import Plan
+from headrace.planners.coschedule.dispatching import Dispatcher
+from headrace.planners.coschedule.instance import Instance
+from headrace.planners.coschedule.judge import with_executed_times
+from headrace.planners.coschedule.large_search import LargeSearch
+from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
+from headrace.planners.coschedule.local_search import Search
+from headrace.planners.coschedule.lp import Relaxer, rounded
+from headrace.planners.coschedule.orders import mixed, rules, topological
+from headrace.planners.coschedule.relaxation import least_times, quick_bound
+from headrace.planners.coschedule.schedule_jobs import FAILED
+
+Tell = Callable[[float, float, float], None]
+"""Called with elapsed seconds, makespan and bound whenever the makespan or the bound improves."""
+ROUNDS = 6
+"""Number of rounds in which the relaxation learns from the idle times of the best list schedule."""
+FIRST_DISPATCHES = 8
+"""Number of list schedules that decide hosts as they go, before the relaxation is solved."""
+DISPATCH, LONG_CALENDAR = 3e-5, 700
+"""Seconds for each job that a host looks at in such a list schedule; twice as many with this many jobs, and so on."""
+SMALL = 40
+"""Number of jobs below which only a part of these list schedules is made: the exact model and search do better."""
+FIRST_SEARCH = 0.3
+"""Seconds of search before the exact model is tried."""
+MOST_SOLVING = 60.0
+"""Seconds of work for the exact model; the search continues after it."""
+SEARCH, LARGE_SEARCH = 3.0, 1.5
+"""Seconds of local search, and of search in large neighbourhoods, in each round."""
+MORE_DISPATCHES = 3
+"""Number of further list schedules that decide hosts as they go, in each round."""
+LONGEST_PAUSE = 8
+"""Most rounds for which a step that finds nothing is left out."""
+CHUNK = 200
+"""Number of jobs in a chunk, if chunks are tried next to the whole."""
+CHUNK_SECONDS = 4e-3
+"""Seconds for each job of a plan in chunks."""
+_OPTIMAL = 1.0 + 1e-9
+
+
+class Improving:
+    """The best plan so far, the proven bound, and the remaining time, which is counted work, not measured seconds."""
+
+    def __init__(self, instance: Instance, began: float, seconds: float, tell: Tell) -> None:
+        self.instance = instance
+        self.scheduler = ListScheduler(instance)
+        self.began = began
+        self.seconds = seconds
+        self.tell = tell
+        self.bound = quick_bound(instance)
+        self.value = np.inf
+        self.decisions: Decisions | None = None
+        self.exact: Plan | None = None
+        self.executed: Plan | None = None
+        """The best plan with the times of its execution, where links are shared fairly."""
+        self._neighbours: LargeSearch | None = None
+        self._dispatcher = Dispatcher(self.scheduler, instance.problem.seed)
+        self.left = 0.85 * seconds
+        """Remaining seconds of work, as estimated for a machine of ordinary speed."""
+
+    def cost(self, count: int = 1) -> float:
+        """Seconds that `count` list schedules take."""
+        instance = self.instance
+        files = len(instance.reads) + len(instance.writes)
+        more = 2.0 if self.scheduler.arrays.limited_storage and instance.n >= SMALL else 1.0
+        return count * (2.5e-4 + more * (2.0e-6 * instance.n + 1.2e-6 * files))
+
+    @property
+    def overdue(self) -> bool:
+        return work_clock() - self.began > 1.25 * self.seconds + 2
+
+    @property
+    def optimal(self) -> bool:
+        return self.value <= self.bound * _OPTIMAL
+
+    @property
+    def _late(self) -> bool:
+        """Whether the best plan so far misses deadlines, for which its value has a penalty."""
+        return self.value > self.plan("").makespan * (1 + 1e-9) + 1e-6
+
+    def prove(self, bound: float) -> None:
+        if bound > self.bound:
+            self.bound = bound
+            self._say()
+
+    def offer(self, value: float, decisions: Decisions | None = None, exact: Plan | None = None) -> bool:
+        """Keep decisions (or a plan) if they are better; returns whether they are."""
+        if value >= self.value * (1 - 1e-12):
+            return False
+        self.value = value
+        self.decisions = None if decisions is None else decisions.copy()
+        self.exact = exact
+        if self.instance.problem.platform.contention == "fair" and value < FAILED:
+            self._execute(value, self.plan(""))
+        self._say()
+        return True
+
+    def _execute(self, value: float, plan: Plan) -> None:
+        """Where links are shared fairly, keep the plan that is shortest when it is carried out, if it is not late."""
+        if value > plan.makespan * (1 + 1e-9) + 1e-6:
+            return
+        done = with_executed_times(plan, self.instance.problem)
+        if self.executed is None or done.makespan < self.executed.makespan:
+            self.executed = done
+
+    def _say(self) -> None:
+        if self.value < FAILED:
+            value = self.value if self.executed is None else self.executed.makespan
+            self.tell(work_clock() - self.began, value, self.bound)
+
+    def run(self) -> None:
+        """Run all steps in turn while there is time and the plan is not proven optimal."""
+        self._comparators()
+        self._simple()
+        self._dispatch(1)
+        if not self.optimal and self.left > 0:
+            self._relaxed()
+        self._dispatch(FIRST_DISPATCHES if self.instance.n >= SMALL else 0)
+        if self.optimal or self.left <= 0 or self.overdue:
+            return
+        search = self._searched(None, FIRST_SEARCH)
+        if not self.optimal and self.left > 0:
+            self._solved()
+        if not self.optimal and self.left > 0 and self.instance.n >= 2 * CHUNK:
+            self.chunks(CHUNK, CHUNK_SECONDS * self.instance.n)
+        self._rounds(search)
+
+    def _rounds(self, search: Search | None) -> None:
+        """Local search in turns with the others; one that finds nothing is left out for more and more rounds."""
+        waits, pauses = [0, 0, 0], [1, 1, 1]
+
+        def local() -> None:
+            nonlocal search
+            search = self._searched(search, SEARCH)
+
+        while not self.optimal and not self.overdue and self.left > 0 and self.value < FAILED:
+            for k, step in enumerate((local, self._large, self._dispatch)):
+                waits[k] -= 1
+                if waits[k] >= 0:
+                    continue
+                before = self.value
+                step()
+                pauses[k] = 0 if self.value < before else min(1 + 2 * pauses[k], LONGEST_PAUSE)
+                waits[k] = pauses[k]
+
+    def in_chunks(self, size: int) -> None:
+        """Plan the jobs in chunks; as a whole only if chunks do not fit on the disks."""
+        relaxer = Relaxer(self.instance)
+        relaxer.solve()
+        self.prove(relaxer.bound)
+        self.chunks(size, self.left)
+        if self.value >= FAILED:
+            self._simple()
+            self.left = max(self.left, 10.0)
+            self._dispatch(FIRST_DISPATCHES)
+
+    def chunks(self, size: int, seconds: float) -> None:
+        """Plan the jobs in chunks."""
+        from headrace.planners.coschedule.chunks import chunked
+
+        decisions = chunked(self, size, min(seconds, max(0.0, self.left)))
+        self.offer(self.scheduler.value(decisions), decisions)
+
+    def _comparators(self) -> None:
+        """Offer the plans of all comparators, whatever the time: the answer is never worse."""
+        for decisions in comparators(self.instance):
+            value = self.scheduler.value(decisions)
+            self.offer(value, decisions)
+            if self.instance.problem.platform.contention == "fair" and value < FAILED:
+                self._execute(value, self.scheduler.plan(decisions, ""))
+
+    def _simple(self) -> None:
+        """Get a first plan quickly, from list schedules of simple decisions."""
+        for decisions in simple_starts(self.instance):
+            self.left -= self.cost()
+            self.offer(self.scheduler.value(decisions), decisions)
+            if self.left < 0 and self.value < FAILED:
+                return
+
+    def _dispatch(self, count: int = MORE_DISPATCHES) -> None:
+        """Make list schedules that decide hosts as they go."""
+        for _ in range(count):
+            if self.left < 0 or self.optimal or self.overdue:
+                return
+            n = self.instance.n
+            self.left -= self.cost() + DISPATCH * (1 + n / LONG_CALENDAR) * n * min(n, self._dispatcher.width)
+            self.offer(*self._dispatcher.next())
+
+    def _relaxed(self) -> None:
+        """Make list schedules of the relaxation, which learns from them: first with queues, then only idle times."""
+        relaxer = Relaxer(self.instance)
+        for queues in (True, False) if relaxer.has_queues else (False,):
+            learned = None
+            for _ in range(ROUNDS):
+                here = self._round(relaxer, learned, queues)
+                if self.left < 0 or self.optimal or self.overdue or here is None:
+                    break
+                learned = here if learned is None else 0.5 * (learned + here)
+
+    def _round(self, relaxer: Relaxer, learned: Floats | None, queues: bool) -> Floats | None:
+        """Solve the relaxation and make list schedules by all rules; returns what is learned from the best one."""
+        plain = np.arange(self.instance.n, dtype=np.int32)
+        first = rounded(self.instance, relaxer.solve(learned), plain)
+        if self._dispatcher.proven is None:
+            self._dispatcher.proven = relaxer.price
+        self.prove(relaxer.bound)
+        here, value, least = None, np.inf, np.full(len(self.instance.host_place), np.inf)
+        for decisions in self._ordered(first):
+            trial = self.scheduler.value(decisions)
+            self.offer(trial, decisions)
+            if trial < FAILED:
+                seen = relaxer.learned(self.scheduler, decisions, trial, queues)
+                least = np.minimum(least, seen[: len(least)])
+                here, value = (seen, trial) if trial < value else (here, value)
+        self.left -= self.cost(13) + 2e-6 * relaxer.size + 0.01
+        if here is not None:
+            here[: len(least)] = least  # each host can use its best rule
+        return here
+
+    def _ordered(self, first: Decisions) -> Iterator[Decisions]:
+        """The same hosts and paths in the order of each rule, and of the best rule per host."""
+        orders, ends = [], []
+        for _, order in rules(self.instance, first.host):
+            yield replace(first, order=order)
+            orders.append(order)
+            ends.append(self.scheduler.ends(order))
+        yield replace(first, order=mixed(self.instance, first.host, orders, ends))
+
+    def _solved(self) -> None:
+        """Solve the exact model if it is not too large."""
+        from headrace.planners.coschedule.cp import fits, solve
+
+        if not fits(self.instance):
+            return
+        limit = min(self.left, MOST_SOLVING)
+        start = None if self.value >= FAILED else self.plan("")
+        answer = solve(self.instance, start, self.bound, limit)
+        self.left -= answer.work
+        if answer.plan is not None:
+            self.offer(answer.plan.makespan, None, answer.plan)
+        self.prove(min(answer.bound, self.value))
+        if answer.impossible and self.value >= FAILED:
+            raise NoPlan(
+                "no plan satisfies the storage limits and deadlines: the exact model is infeasible",
+                where=f"{self.instance.problem.graph.name} on {self.instance.problem.platform.name}",
+                hint="increase storage or use later deadlines",
+            )
+
+    def _searched(self, search: Search | None, seconds: float) -> Search | None:
+        """Continue a local search; from the best plan if that came from elsewhere."""
+        if self.decisions is not None and (search is None or self.value < search.value * (1 - 1e-12)):
+            search = Search(self.scheduler, self.decisions, self.instance.problem.seed)
+        if search is None:
+            return None
+        block = max(1, int(0.25 / self.cost()))
+        trials = int(min(seconds, self.left) / self.cost()) + 1
+        while trials > 0 and not self.overdue and not self.optimal:
+            search.run(min(block, trials))
+            self.left -= self.cost(min(block, trials))
+            trials -= block
+            self.offer(search.value, search.best)
+        return search
+
+    def _large(self, seconds: float = LARGE_SEARCH) -> None:
+        """Search in large neighbourhoods of the best plan."""
+        if self.instance.problem.constraints is not None or self._late:
+            return
+        if self._neighbours is None:
+            self._neighbours = LargeSearch(self.scheduler, self.plan(""), self.instance.problem.seed)
+        large, until = self._neighbours, self.left - min(seconds, self.left)
+        if self.value < large.best.makespan * (1 - 1e-12):
+            large.replace(self.plan(""))
+        while self.left > until and not self.overdue and not self.optimal:
+            self.left -= large.step()
+            exact = None if large.decisions is not None else large.best
+            self.offer(large.best.makespan, large.decisions, exact)
+
+    def plan(self, name: str) -> Plan:
+        """The best plan so far."""
+        if self.exact is not None:
+            return self.exact
+        assert self.decisions is not None
+        return self.scheduler.plan(self.decisions, name)
+
+
+def simple_starts(instance: Instance) -> Iterator[Decisions]:
+    """Simple decisions: each job where it finishes first on its own, all on one host."""
+    before, after = least_times(instance)
+    own = (before + instance.seconds + after).argmin(axis=1).astype(np.int32)
+    for _, order in rules(instance, own):
+        yield Decisions(order, own, **undecided_paths(instance))
+    given = topological(instance, np.zeros(instance.n))
+    whole = np.flatnonzero(instance.can_run.all(axis=0))
+    power = instance.host_cores[whole] / np.maximum(instance.seconds[:, whole].sum(axis=0), 1e-300)
+    for h in whole[np.argsort(-power, kind="stable")][:8].tolist():
+        host = np.full(instance.n, h, np.int32)
+        longest = topological(instance, -instance.seconds[:, h])
+        for order in (longest, given):
+            yield Decisions(order, host, **undecided_paths(instance))
+
+
+def comparators(instance: Instance) -> Iterator[Decisions]:
+    """The decisions of the comparators: equal loads, pulled jobs, all jobs at one site for each site that can."""
+    yield in_given_order(instance, equal_hosts(instance))
+    yield pulled(instance)
+    for site in able_sites(instance):
+        yield in_given_order(instance, hosts_within(instance, site))
+
+
+def in_given_order(instance: Instance, host: Ints) -> Decisions:
+    """Jobs in the given order on these hosts."""
+    return Decisions(topological(instance, np.zeros(instance.n)), host, **undecided_paths(instance))
+
+
+def pulled(instance: Instance) -> Decisions:
+    """Idle cores take jobs in the given order."""
+    return replace(in_given_order(instance, instance.seconds.argmin(axis=1).astype(np.int32)), pull=True)
+
+
+def able_sites(instance: Instance) -> list[int]:
+    """Sites whose hosts can run every job."""
+    at = instance.site[instance.host_place]
+    return [s for s in np.unique(at).tolist() if instance.can_run[:, at == s].any(axis=1).all()]
+
+
+def hosts_within(instance: Instance, site: int) -> Ints:
+    """Equal loads on the hosts of one site."""
+    away = instance.site[instance.host_place] != site
+    return equal_hosts(replace(instance, seconds=np.where(away, np.inf, instance.seconds)))
+
+
+def equal_hosts(instance: Instance) -> Ints:
+    """Assign each job, in the given order, to the host with the least work per core: O(jobs * hosts)."""
+    load = instance.host_free.copy()
+    host = np.zeros(instance.n, np.int32)
+    cores = instance.problem.graph.cores
+    for j in topological(instance, np.zeros(instance.n)).tolist():
+        after = load + instance.seconds[j] * cores[j] / instance.host_cores
+        host[j] = int(np.argmin(after))
+        load[host[j]] = after[host[j]]
+    return host
