@@ -1,7 +1,8 @@
 """How often the root of a cause chain is the delay that was planted: python -m bench.causes (about 20 s).
 
 Each run has run times that differ by up to 3 % from the estimates and one delay: a task that takes longer, an item that
-is larger, a host that slows down, or a host that leaves. Delays that do not lengthen the run by a tenth are drawn again.
+is larger, a host that slows down, or a host that leaves. Delays that lengthen the run by less than a tenth are drawn
+again.
 """
 
 from __future__ import annotations

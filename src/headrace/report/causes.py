@@ -3,8 +3,8 @@
 An activity (an execution or a transfer) that ended later than planned is late for up to three reasons: it took longer
 itself, what it waited for ended late, or something held it up that the plan did not have (a host that left, another
 task on its host, a busy link, another host than planned, the engine). What it waited for is late for reasons of its
-own, and so on back to the start of the run. The root of a chain is the reason that contributed most to the delay. A delay
-counts at most as much as was passed on along the chain: what slack has absorbed does not count.
+own, and so on back to the start of the run. The root of a chain is the reason that contributed most to the delay.
+A delay counts at most as much as was passed on along the chain: what slack has absorbed does not count.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from headrace.report.timeline import Activity, Timeline, Wait
 
 Reason = Literal["compute", "size", "link", "fault", "queue", "moved", "overhead", "inherited"]
 """compute, size: a task took longer, an item was larger than estimated; link: a transfer took longer, or waited for
-another; queue: the host ran another task; moved: it was planned elsewhere; overhead: the engine; inherited: what it waited
-for was late."""
+another; queue: the host ran another task; moved: it was planned elsewhere; overhead: the engine; inherited: what it
+waited for was late."""
 _RECENT = 64
 """Tasks of a host, those that started last, among which the one is looked for that held up another."""
 _NOTABLE = 1e-3
@@ -178,7 +178,9 @@ class Causes:
         passed, effect = self._passed(i, delay)
         if displaced is not None:
             left, host = displaced
-            text = f"{done.name} was planned on {host}, which left at {show_time(left)}"
+            again = self.run.executions[done.name][0] != i
+            what = "had run" if again else "was planned"
+            text = f"{done.name} {what} on {host}, which left at {show_time(left)}"
             return Cause(late, Step(i, "fault", late, text), None, -1, max(late, self.run.end - left))
         held = self._held_up(i, delay - passed)
         own = max((self._took_longer(i, longer), held), key=lambda step: step.seconds)
@@ -236,7 +238,9 @@ class Causes:
         left = [(t, host) for t, host in self.run.left if t <= done.start + self.run.slack]
         if left and (moved or gap or (before is not None and not self._as_planned(done, before))):
             t, host = left[-1]
-            return Step(i, "fault", seconds, f"{done.name} was planned again after {host} left at {show_time(t)}")
+            return Step(
+                i, "fault", seconds, f"{done.name} was planned again after {host} left at {show_time(t)}"
+            )
         if moved:
             text = f"{done.name} ran on {done.place} instead of {self._tasks[done.name].host}"
             return Step(i, "moved", seconds, text)
@@ -259,7 +263,9 @@ class Causes:
         done, wait = self.run.activities[i], self.waits[i]
         before = self.run.activities[wait.before]
         late = self.lateness(wait.before)
-        ended = f"which ended {show_time(late)} late" if late > self.tolerance else "which was not planned there"
+        ended = (
+            f"which ended {show_time(late)} late" if late > self.tolerance else "which was not planned there"
+        )
         if wait.kind == "transfer":
             return f"{done.name} waited for {before.name} from {before.source}, {ended}"
         if wait.kind == "link":
