@@ -12,6 +12,7 @@ export const text = {
   notLate: "It was not late.",
   selectBar: "Select a bar to see its times, what it waited for, and why it was late.",
   latest: "Latest bars",
+  navigation: "Views",
   views: { plan: "Plan", rules: "Rules", runs: "Look back" },
   plan: {
     program: "Program file",
@@ -22,13 +23,15 @@ export const text = {
     making: "Planning…",
     compare: "Compare with",
     none: "nothing",
+    ruleHeaders: ["rule", "line", "kind", "kept"],
+    kept: "kept",
+    missed: "missed",
     executes: "A Python program is executed to read its tasks:",
   },
   rules: {
-    check: "Check",
     ok: "No errors.",
     costs: "Plan with these rules in the view Plan to see what each one costs.",
   },
-  runs: { title: "Runs", none: "The record has no runs yet.", open: "Open", filter: "Filter" },
+  runs: { title: "Runs", none: "The record has no runs yet.", filter: "Filter", headers: ["run", "program", "platform", "scheduler", "status", "makespan"] },
   failed: "The server does not answer. Is headrace ui still running?",
 };

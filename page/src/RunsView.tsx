@@ -1,0 +1,65 @@
+import { useEffect, useState } from "react";
+import { api, type RunAnswer, type RunRow } from "./api";
+import { Gantt } from "./Gantt";
+import { showTime } from "./gantt/schedule";
+import { text } from "./text";
+
+/** The runs of the record; an opened one is drawn over its plan, with the causes of late bars. */
+export function RunsView() {
+  const [runs, setRuns] = useState<RunRow[] | null>(null);
+  const [filter, setFilter] = useState("");
+  const [opened, setOpened] = useState<RunAnswer | null>(null);
+  const [error, setError] = useState("");
+  useEffect(() => {
+    api.runs().then(setRuns).catch((problem: Error) => setError(problem.message));
+  }, []);
+  const open = (run: string): void => {
+    setError("");
+    api.run(run).then(setOpened).catch((problem: Error) => { setOpened(null); setError(problem.message); });
+  };
+  const shown = (runs ?? []).filter((run) => matches(run, filter));
+  return (
+    <section>
+      <label>{text.runs.filter} <input value={filter} onChange={(event) => setFilter(event.target.value)} /></label>
+      {runs?.length === 0 && <p>{text.runs.none}</p>}
+      {shown.length > 0 && (
+        <div className="scroll" tabIndex={0} role="region" aria-label={text.runs.title}>
+          <table>
+            <thead><tr>{text.runs.headers.map((name) => <th key={name} scope="col">{name}</th>)}</tr></thead>
+            <tbody>
+              {shown.slice(0, 200).map((run) => (
+                <tr key={run.id}>
+                  <td><button type="button" onClick={() => open(run.id)}>{run.id}</button></td>
+                  <td>{run.program}</td>
+                  <td>{run.platform}</td>
+                  <td>{run.scheduler}</td>
+                  <td>{run.status}</td>
+                  <td>{run.makespan === null ? "" : showTime(run.makespan)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {error !== "" && <p className="error" role="alert">{error}</p>}
+      {opened && (
+        <article>
+          <h2>{opened.schedule.title}</h2>
+          <Gantt schedule={opened.schedule} />
+          {opened.rules && (
+            <table>
+              <thead><tr>{opened.rules.headers.map((name) => <th key={name} scope="col">{name}</th>)}</tr></thead>
+              <tbody>{opened.rules.rows.map((row, at) => <tr key={at}>{row.map((cell, column) => <td key={column}>{cell}</td>)}</tr>)}</tbody>
+            </table>
+          )}
+        </article>
+      )}
+    </section>
+  );
+}
+
+/** Whether every word of a filter occurs in a run. */
+export function matches(run: RunRow, filter: string): boolean {
+  const content = `${run.id} ${run.program} ${run.platform} ${run.scheduler} ${run.status}`.toLowerCase();
+  return filter.toLowerCase().split(/\s+/).every((word) => content.includes(word));
+}

@@ -1,0 +1,70 @@
+/** Requests to the server, and its events. */
+
+import type { Schedule } from "./gantt/schedule";
+
+export interface FileEntry { path: string; kind: "program" | "platform" | "rules" }
+export interface Scheduler { name: string; programs: string; line: string }
+export interface RuleVerdict {
+  name: string;
+  importance: string;
+  kind: string;
+  line: number;
+  kept: boolean;
+  rows: number;
+  failed: number;
+  first_miss: string;
+  share: number | null;
+}
+export interface PlanRequest { program: string; platform: string; scheduler: string; rules: string; execute: boolean }
+export interface PlanAnswer {
+  job: number;
+  status: "running" | "done" | "failed";
+  request: PlanRequest;
+  schedule?: Schedule;
+  summary?: [string, string][];
+  makespan?: number;
+  rules?: RuleVerdict[];
+  error?: string;
+}
+export interface RuleError { problem: string; hint: string; line: number; column: number }
+export interface RunRow {
+  id: string;
+  program: string;
+  platform: string;
+  scheduler: string;
+  status: string;
+  started: number;
+  makespan: number | null;
+}
+export interface RunAnswer { schedule: Schedule; rules: { headers: string[]; rows: string[][] } | null }
+export interface PlanProgress { job: number; status: string; seconds?: number; makespan?: number; bound?: number }
+
+async function ask<T>(path: string, body?: unknown): Promise<T> {
+  const options: RequestInit =
+    body === undefined
+      ? {}
+      : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await fetch(path, { ...options, credentials: "same-origin" });
+  const read: unknown = await answer.json().catch(() => ({ error: `${answer.status} ${answer.statusText}` }));
+  if (!answer.ok) throw new Error((read as { error?: string }).error ?? answer.statusText);
+  return read as T;
+}
+
+export const api = {
+  files: () => ask<{ root: string; files: FileEntry[] }>("/api/files"),
+  schedulers: () => ask<Scheduler[]>("/api/schedulers"),
+  plan: (request: PlanRequest) => ask<PlanAnswer>("/api/plans", request),
+  job: (job: number) => ask<PlanAnswer>(`/api/plans/${job}`),
+  checkRules: (text: string) => ask<{ errors: RuleError[] }>("/api/rules/check", { text }),
+  attributes: () => ask<{ relation: string; name: string }[]>("/api/rules/attributes"),
+  runs: () => ask<RunRow[]>("/api/runs"),
+  run: (run: string) => ask<RunAnswer>(`/api/runs/${encodeURIComponent(run)}`),
+};
+
+/** Follow the progress of plans. The browser reconnects by itself and says what it has seen last. */
+export function followPlans(told: (progress: PlanProgress) => void, reset: () => void): () => void {
+  const source = new EventSource("/api/events");
+  source.addEventListener("plan", (event) => told(JSON.parse((event as MessageEvent<string>).data) as PlanProgress));
+  source.addEventListener("reset", reset);
+  return () => source.close();
+}

@@ -1,0 +1,42 @@
+import { StrictMode, useState } from "react";
+import { createRoot } from "react-dom/client";
+import "./gantt/gantt.css";
+import "./page.css";
+import { type PlanState, PlanView } from "./PlanView";
+import { RulesView } from "./RulesView";
+import { RunsView } from "./RunsView";
+import { text } from "./text";
+
+type View = keyof typeof text.views;
+const VIEWS = Object.keys(text.views) as View[];
+
+function Page() {
+  const [view, setView] = useState<View>(VIEWS.find((name) => `#${name}` === location.hash) ?? "plan");
+  const [rules, setRules] = useState("");
+  const [plan, setPlan] = useState<PlanState>({ program: "", platform: "local", scheduler: "auto", made: [] });
+  const show = (name: View): void => {
+    setView(name);
+    history.replaceState(null, "", `#${name}`);
+  };
+  return (
+    <>
+      <header>
+        <h1>Headrace</h1>
+        <nav aria-label={text.navigation}>
+          {VIEWS.map((name) => (
+            <button key={name} type="button" aria-current={view === name ? "page" : undefined} onClick={() => show(name)}>
+              {text.views[name]}
+            </button>
+          ))}
+        </nav>
+      </header>
+      <main>
+        {view === "plan" && <PlanView state={plan} change={setPlan} rules={rules} />}
+        {view === "rules" && <RulesView rules={rules} change={setRules} />}
+        {view === "runs" && <RunsView />}
+      </main>
+    </>
+  );
+}
+
+createRoot(document.getElementById("root")!).render(<StrictMode><Page /></StrictMode>);
