@@ -119,7 +119,10 @@ class Gate:
         secure = "; Secure" if self.origin.startswith("https:") else ""
         cookie = f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict{secure}"
         # Not a redirect: a Strict cookie is not sent along if another program has opened the link.
-        page = b'<!doctype html><meta http-equiv="refresh" content="0; url=/"><title>Headrace</title>'
+        page = (
+            b'<!doctype html><meta http-equiv="refresh" content="0; url=/"><link rel="icon" href="data:,">'
+            b"<title>Headrace</title>"
+        )
         more = [(b"set-cookie", cookie.encode()), (b"content-type", b"text/html; charset=utf-8")]
         await _answer(send, HTTPStatus.OK, more, page)
 
