@@ -22,6 +22,7 @@ EXECUTED = (
     ("docs/guide-coschedule.md",),
     ("docs/guide-campaign.md",),
     ("docs/guide-rules.md",),
+    ("docs/guide-page.md",),
 )
 """The Python blocks of each group run, in order, as one program."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -140,6 +140,7 @@ function RuleTable({ rules }: { rules: NonNullable<PlanAnswer["rules"]> }) {
             <td>{rule.line}</td>
             <td>{`${rule.kind} ${rule.importance}`}</td>
             <td>{rule.kept ? text.plan.kept : `${text.plan.missed}: ${rule.first_miss}`}</td>
+            <td>{rule.cost === null ? "" : showTime(rule.cost)}</td>
           </tr>
         ))}
       </tbody>

@@ -6,7 +6,7 @@ const PAUSE = 300;
 
 /** An editor of rules: errors below their place, and the names that rules can speak of. */
 export function RulesView({ rules, change }: { rules: string; change(rules: string): void }) {
-  const [errors, setErrors] = useState<RuleError[]>([]);
+  const [errors, setErrors] = useState<RuleError[] | null>(null);
   const [problem, setProblem] = useState("");
   const [names, setNames] = useState<string[]>([]);
   const editor = useRef<HTMLTextAreaElement>(null);
@@ -16,6 +16,7 @@ export function RulesView({ rules, change }: { rules: string; change(rules: stri
       .catch((error: Error) => setProblem(error.message));
   }, []);
   useEffect(() => {
+    setErrors(null);
     const timer = setTimeout(() => {
       api.checkRules(rules)
         .then((answer) => { setErrors(answer.errors); setProblem(""); })
@@ -37,14 +38,14 @@ export function RulesView({ rules, change }: { rules: string; change(rules: stri
   return (
     <section>
       <label htmlFor="rules">{text.plan.rules}</label>
-      <textarea id="rules" ref={editor} value={rules} rows={14} spellCheck={false} aria-invalid={errors.length > 0}
+      <textarea id="rules" ref={editor} value={rules} rows={14} spellCheck={false} aria-invalid={errors !== null && errors.length > 0}
         aria-describedby="rule-errors" onChange={(event) => change(event.target.value)} />
       <div className="completions">
         {fitting.map((name) => <button type="button" key={name} onClick={() => complete(name)}>{name}</button>)}
       </div>
       <div id="rule-errors" role="status">
         {problem !== "" && <p className="error">{problem}</p>}
-        {errors.length === 0 ? <p>{text.rules.ok} {text.rules.costs}</p> : (
+        {errors === null ? <p>{text.rules.checking}</p> : errors.length === 0 ? <p>{text.rules.ok} {text.rules.costs}</p> : (
           <ul>
             {errors.map((error, row) => (
               <li key={row} className="error">

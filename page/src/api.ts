@@ -14,6 +14,7 @@ export interface RuleVerdict {
   failed: number;
   first_miss: string;
   share: number | null;
+  cost: number | null;
 }
 export interface PlanRequest { program: string; platform: string; scheduler: string; rules: string; execute: boolean }
 export interface PlanAnswer {

@@ -76,6 +76,8 @@ def test_a_plan_with_rules_says_what_was_kept(page: Page, folder: Path):
     rule = str(hr.rules.avoid(host))
     answer = finished(page, program="two.json", platform="lab.toml", scheduler="heft", rules=rule)
     assert [one["kept"] for one in answer["rules"]] == [True]
+    free = hr.plan(_program(folder), hr.Platform.read(folder / "lab.toml"), "heft")
+    assert answer["rules"][0]["cost"] == pytest.approx(answer["makespan"] - free.makespan)
 
 
 def test_what_fails_says_why(page: Page, folder: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -28,12 +29,11 @@ def ui(
     no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
 ) -> None:
     """Serve the page until interrupted; the first line on stdout is the address that opens it, once."""
-    try:
-        from headrace.ui.server import Address, guarded, make_server
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            f"the page needs the package {error.name}", hint="pip install 'headrace[ui]'"
-        ) from None
+    for package in ("starlette", "uvicorn"):
+        if find_spec(package) is None:
+            raise UsageError(f"the page needs the package {package}", hint="pip install 'headrace[ui]'")
+    from headrace.ui.server import Address, guarded, make_server
+
     address = Address(options.host, options.port, options.cert, options.key)
     with address.listen() as listening:
         gate = guarded(Path.cwd(), address.origin(listening.getsockname()[1]))

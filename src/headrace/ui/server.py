@@ -11,19 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
+from typing import TYPE_CHECKING, Any
 
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.ui import workspace
 from headrace.ui.feed import Feed
 from headrace.ui.gate import Gate
 from headrace.ui.workspace import PlanRequest, Workspace
+
+if TYPE_CHECKING:  # an optional dependency
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 _MAX_TEXT = 1_000_000
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}")
@@ -89,6 +88,10 @@ ENDPOINTS = (
 
 def make_app(root: Path, feed: Feed | None = None) -> Starlette:
     """The application without its gate; only `guarded` should be served."""
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse, StreamingResponse
+    from starlette.routing import Route
+
     feed = feed or Feed()
     space = Workspace(root, feed)
     routes = [Route(one.path, _handler(one, space), methods=[one.method]) for one in ENDPOINTS]
@@ -117,6 +120,10 @@ def guarded(root: Path, origin: str, feed: Feed | None = None) -> Gate:
 
 
 def _handler(endpoint: Endpoint, space: Workspace) -> Callable[[Request], Any]:
+    from starlette.concurrency import run_in_threadpool
+    from starlette.requests import ClientDisconnect
+    from starlette.responses import JSONResponse, Response
+
     async def handle(request: Request) -> Response:
         try:
             body = _object(await request.body()) if endpoint.method == "POST" else {}
@@ -143,6 +150,8 @@ def _object(body: bytes) -> dict[str, Any]:
 
 def _static(name: str) -> Response:
     """A file of the built page; names with a slash do not get here."""
+    from starlette.responses import Response
+
     folder, _, file = name.rpartition("/")
     place = files("headrace.ui") / "static"
     found = (place / folder if folder else place) / file

@@ -8,10 +8,15 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.model.errors import BadRules, HeadraceError, UsageError
 from headrace.ui.feed import Feed
+
+if TYPE_CHECKING:
+    from headrace.core.scheduler import Problem
+    from headrace.model.plan import Plan
+    from headrace.planners.rule_costs import RuleCost
 
 MOST_FILES = 2_000
 MOST_RUNNING = 4
@@ -152,6 +157,7 @@ class Workspace:
 def _planned(space: Workspace, job: PlanJob, tell: Callable[[float, float, float], None]) -> dict[str, Any]:
     from headrace.api import plan
     from headrace.commands.judged_plan import judge
+    from headrace.core.scheduler import Problem
     from headrace.formats.loading import load_platform, load_program
     from headrace.report.schedule_data import plan_data
     from headrace.report.tables import summary
@@ -167,7 +173,25 @@ def _planned(space: Workspace, job: PlanJob, tell: Callable[[float, float, float
         options = {"time": request.seconds, "tell": tell}
     made = plan(program, platform, request.scheduler, rules=rules, **options)
     answer = {"schedule": plan_data(made), "summary": summary(made), "makespan": made.makespan}
-    return answer | ({} if rules is None else judge(rules, made.graph, made).facts())
+    if rules is None or not len(rules):
+        return answer
+    options.pop("tell", None)
+    costs = _rule_costs(request.scheduler, options, Problem(made.graph, platform, rules=rules), made)
+    return answer | judge(rules, made.graph, made, costs).facts()
+
+
+def _rule_costs(
+    scheduler: str, options: dict[str, Any], problem: Problem, made: Plan
+) -> dict[str, RuleCost] | None:
+    """What each rule costs; None for schedulers that decide while a program runs."""
+    from headrace.online.adapter import is_scheduler
+    from headrace.planners.registry import make
+    from headrace.planners.rule_costs import rule_costs
+
+    planner = make(scheduler, **options)
+    if is_scheduler(planner):
+        return None
+    return rule_costs(planner, problem, made)
 
 
 def check_rules(text: str) -> list[dict[str, Any]]:
