@@ -59,8 +59,23 @@ export const api = {
   checkRules: (text: string) => ask<{ errors: RuleError[] }>("/api/rules/check", { text }),
   attributes: () => ask<{ relation: string; name: string }[]>("/api/rules/attributes"),
   runs: () => ask<RunRow[]>("/api/runs"),
+  start: (request: RunRequest) => ask<{ process: number; command: string[] }>("/api/runs", request),
+  stop: (run: string) => ask<{ run: string }>(`/api/runs/${encodeURIComponent(run)}/stop`, {}),
   run: (run: string) => ask<RunAnswer>(`/api/runs/${encodeURIComponent(run)}`),
 };
+
+export interface RunRequest { program: string; scheduler: string; execute: boolean; emulate: boolean; time_scale: number }
+export interface RunProgress { run: string; status: string; tasks: number; transfers: number }
+export interface RunEnd { process: number; code: number; said: string }
+
+/** Follow runs of the record, and the ends of those that were started here. */
+export function followRuns(told: (progress: RunProgress) => void, ended: (end: RunEnd) => void, reset: () => void): () => void {
+  const source = new EventSource("/api/events");
+  source.addEventListener("run", (event) => told(JSON.parse((event as MessageEvent<string>).data) as RunProgress));
+  source.addEventListener("ended", (event) => ended(JSON.parse((event as MessageEvent<string>).data) as RunEnd));
+  source.addEventListener("reset", reset);
+  return () => source.close();
+}
 
 /** Follow the progress of plans. The browser reconnects by itself and says what it has seen last. */
 export function followPlans(told: (progress: PlanProgress) => void, reset: () => void): () => void {

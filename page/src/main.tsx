@@ -4,6 +4,7 @@ import "./gantt/gantt.css";
 import "./page.css";
 import { type PlanState, PlanView } from "./PlanView";
 import { RulesView } from "./RulesView";
+import { RunView } from "./RunView";
 import { RunsView } from "./RunsView";
 import { text } from "./text";
 
@@ -33,6 +34,7 @@ function Page() {
       <main>
         {view === "plan" && <PlanView state={plan} change={setPlan} rules={rules} />}
         {view === "rules" && <RulesView rules={rules} change={setRules} />}
+        {view === "run" && <RunView program={plan.program} choose={(program) => setPlan({ ...plan, program })} />}
         {view === "runs" && <RunsView />}
       </main>
     </>

@@ -128,6 +128,17 @@ def test_looking_back_finds_the_cause(tab: Tab):
     assert f"{case.name} took" in " ".join(page.locator(".chain .root").inner_text().split())
 
 
+def test_a_run_is_watched(tab: Tab):
+    page = tab.page
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_label("Program file").fill("two.json")
+    page.get_by_label("emulate").check()
+    assert "two.json" in page.locator(".warning").inner_text()
+    page.locator("button[type=submit]").click()
+    page.wait_for_selector("[role=status]:has-text('done')", timeout=60_000)
+    page.wait_for_selector("canvas")
+
+
 def test_a_second_visitor_is_refused(browser: Any, served_page: Page, tab: Tab):
     stranger = browser.new_context().new_page()
     assert stranger.goto(served_page.origin).status == 401

@@ -8,6 +8,8 @@ const MOST_LATE = 12;
 
 export interface Panel {
   view: GanttView;
+  /** The selected bar; -1: none. */
+  readonly selected: number;
   select(bar: number): void;
   destroy(): void;
 }
@@ -27,7 +29,9 @@ export function ganttPanel(root: HTMLElement, data: Schedule): Panel {
   const details = add(root, "div", "details");
   details.setAttribute("aria-live", "polite");
   const ghosts = ghostsByName(data);
+  let selected = -1;
   const select = (bar: number): void => {
+    selected = bar;
     view.select(bar, chainOf(data, bar).map((step) => step.bar));
     showDetails(details, data, ghosts, bar, select);
   };
@@ -41,6 +45,9 @@ export function ganttPanel(root: HTMLElement, data: Schedule): Panel {
   view.draw();
   return {
     view,
+    get selected() {
+      return selected;
+    },
     select,
     destroy: () => {
       view.destroy();

@@ -12,6 +12,12 @@ export interface ViewEvents {
   onSelect(bar: number): void;
 }
 
+export interface ViewWindow {
+  from: number;
+  to: number;
+  top: number;
+}
+
 export class GanttView {
   private from = 0;
   private to: number;
@@ -44,6 +50,18 @@ export class GanttView {
     this.listen();
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(canvas);
+  }
+
+  /** What is visible, to be restored when the data has grown; undefined: everything. */
+  get window(): ViewWindow | undefined {
+    const whole = this.from === 0 && this.to === (this.data.end || 1) && this.top === 0;
+    return whole ? undefined : { from: this.from, to: this.to, top: this.top };
+  }
+
+  restore(window: ViewWindow | undefined): void {
+    if (window === undefined) return;
+    ({ from: this.from, to: this.to, top: this.top } = window);
+    this.clamp();
   }
 
   /** Height that shows all lanes. */

@@ -7,16 +7,17 @@ import json
 import mimetypes
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.ui import workspace
 from headrace.ui.feed import Feed
 from headrace.ui.gate import Gate
+from headrace.ui.live import RunRequest, Watch, stop_run
 from headrace.ui.workspace import PlanRequest, Workspace
 
 if TYPE_CHECKING:  # an optional dependency
@@ -24,10 +25,16 @@ if TYPE_CHECKING:  # an optional dependency
     from starlette.requests import Request
     from starlette.responses import Response
 
+Request_ = TypeVar("Request_", PlanRequest, RunRequest)
 _MAX_TEXT = 1_000_000
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}")
 """Names of files of the built page."""
-_TYPES: dict[str, tuple[type, ...]] = {"execute": (bool,), "seconds": (int, float)}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "execute": (bool,),
+    "emulate": (bool,),
+    "seconds": (int, float),
+    "time_scale": (int, float),
+}
 """Of the fields of a request that are not texts."""
 
 
@@ -42,16 +49,25 @@ class Endpoint:
 
 
 def _plan(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
-    known = {one.name: one for one in fields(PlanRequest)}
+    return space.start_plan(_request(PlanRequest, body)).facts()
+
+
+def _run(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
+    return space.launcher.start(_request(RunRequest, body))
+
+
+def _request(kind: type[Request_], body: Mapping[str, Any]) -> Request_:
+    """A request with checked names and types."""
+    known = [one.name for one in fields(kind)]
     for name, value in body.items():
         if name not in known:
-            raise UsageError(f"unknown field {name!r}", hint=f"known are {', '.join(known)}")
+            raise UsageError(f"unknown field {name[:100]!r}", hint=f"known are {', '.join(known)}")
         expected = _TYPES.get(name, (str,))
         if not isinstance(value, expected) or (isinstance(value, str) and len(value) > _MAX_TEXT):
             raise UsageError(f"{name} is not what it should be", hint="see /api/openapi.json")
     if "program" not in body:
         raise UsageError("no program", hint="give a file")
-    return space.start_plan(PlanRequest(**body)).facts()
+    return kind(**body)
 
 
 def _job(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
@@ -82,6 +98,8 @@ ENDPOINTS = (
         "GET", "/api/rules/attributes", "What rules can speak of", lambda s, p, b: workspace.attributes()
     ),
     Endpoint("GET", "/api/runs", "Runs of the record", lambda s, p, b: workspace.runs()),
+    Endpoint("POST", "/api/runs", "Execute a program", _run),
+    Endpoint("POST", "/api/runs/{run}/stop", "Ask a run to end", lambda s, p, b: stop_run(p["run"])),
     Endpoint("GET", "/api/runs/{run}", "A run over its plan", lambda s, p, b: workspace.run(p["run"])),
 )
 
@@ -93,13 +111,19 @@ def make_app(root: Path, feed: Feed | None = None) -> Starlette:
     from starlette.routing import Route
 
     feed = feed or Feed()
-    space = Workspace(root, feed)
+    space, watch = Workspace(root, feed), Watch(feed)
     routes = [Route(one.path, _handler(one, space), methods=[one.method]) for one in ENDPOINTS]
 
     async def events(request: Request) -> Response:
         given = request.headers.get("last-event-id", request.query_params.get("after", ""))
         after = int(given) if given.isascii() and given.isdigit() and len(given) < 16 else feed.last
-        return StreamingResponse(feed.follow(after), media_type="text/event-stream")
+
+        async def stream() -> AsyncIterator[str]:
+            async with watch.listened():
+                async for one in feed.follow(after):
+                    yield one
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
 
     routes += [
         Route("/api/events", events, methods=["GET"]),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.model.errors import BadRules, HeadraceError, UsageError
 from headrace.ui.feed import Feed
+from headrace.ui.live import Launcher
 
 if TYPE_CHECKING:
     from headrace.core.scheduler import Problem
@@ -61,6 +62,7 @@ class Workspace:
     def __init__(self, root: Path, feed: Feed) -> None:
         self.root = root.resolve()
         self.feed = feed
+        self.launcher = Launcher(self.root, self.path, feed)
         self._jobs: dict[int, PlanJob] = {}
         self._lock = threading.Lock()
         self._next = 1
