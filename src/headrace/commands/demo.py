@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -128,9 +128,10 @@ def _warm_up(cluster: Cluster) -> None:
 
 
 def write_demo_page(demo: Demo, path: Path) -> None:
-    """Write both Gantt charts to one self-contained page, with the plan as outlines."""
-    from headrace.report.gantt import run_chart
-    from headrace.report.page import Heading, Paragraph, Table, write_page
+    """Write both Gantt charts to one self-contained page, with the plan as outlines and the causes of late bars."""
+    from headrace.report.interactive import STYLE, chart_script
+    from headrace.report.page import Data, Heading, Paragraph, Table, write_page
+    from headrace.report.schedule_data import FinishedRun, run_data
 
     graph, platform = demo.plan.graph, demo.plan.platform
     longest = max(row.makespan for row in demo.rows())  # one time axis for both charts
@@ -139,9 +140,9 @@ def write_demo_page(demo: Demo, path: Path) -> None:
         for row in demo.rows()
     ]
 
-    def chart(outcome: Outcome, plan: Plan | None, bound: float, title: str) -> Any:
-        drawn = run_chart(plan, outcome.events, platform, graph=graph, bound=bound, title=title)
-        return replace(drawn, end=longest)
+    def chart(outcome: Outcome, plan: Plan | None, bound: float, title: str) -> Data:
+        run = FinishedRun(outcome.events, graph, platform, plan, bound=bound, title=title)
+        return Data(run_data(run) | {"end": longest})
 
     write_page(
         path,
@@ -154,11 +155,15 @@ def write_demo_page(demo: Demo, path: Path) -> None:
             ),
             Table(["placed by", "makespan", "lower bound", "ratio"], rows),
             Heading("With a plan"),
-            Paragraph("Filled bars show the run, outlines show the plan."),
+            Paragraph(
+                "Filled bars show the run, outlines show the plan. Select a bar that ended late to see why."
+            ),
             chart(demo.planned, demo.plan, demo.planned_bound, "Headrace plan"),
             Heading("Without"),
             chart(demo.engine, None, demo.engine_bound, "Dask's own scheduling"),
         ],
+        chart_script(),
+        STYLE,
     )
 
 

@@ -16,7 +16,7 @@ from headrace.report.tables import summary
 Rules = tuple[Sequence[str], Sequence[Sequence[str]]]
 """Headers and rows, as `headrace.report.rules.rule_rows` makes them."""
 _MOST_LATE = 10
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark }
 @media (prefers-color-scheme: dark) {
   body { background: #12151a; color: #e6e9ee }
@@ -55,13 +55,17 @@ def run_report(run: FinishedRun, rules: Rules | None = None) -> str:
     return _page(data, rows, rules, _late(run))
 
 
+def chart_script() -> str:
+    """The script that draws the charts of a page."""
+    return (files("headrace.report") / "static" / "report.js").read_text(encoding="utf-8")
+
+
 def _page(data: dict[str, Any], rows: list[list[str]], rules: Rules | None, more: Sequence[Part] = ()) -> str:
     parts: list[Part] = [Table(["", ""], rows), Data(data)]
     parts += [Paragraph(note) for note in data["notes"]]
     if rules is not None:
         parts += [Heading("Rules"), Table(*rules)]
-    script = (files("headrace.report") / "static" / "report.js").read_text(encoding="utf-8")
-    return page_html(data["title"], [*parts, *more], script, _STYLE)
+    return page_html(data["title"], [*parts, *more], chart_script(), STYLE)
 
 
 def _late(run: FinishedRun) -> list[Part]:

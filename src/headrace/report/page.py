@@ -92,9 +92,11 @@ def page_html(title: str, parts: Iterable[Part], script: str = "", style: str = 
     )
 
 
-def write_page(path: str | Path, title: str, parts: Iterable[Part]) -> None:
+def write_page(
+    path: str | Path, title: str, parts: Iterable[Part], script: str = "", style: str = ""
+) -> None:
     """Write the page atomically."""
-    write_file(path, page_html(title, parts).encode())
+    write_file(path, page_html(title, parts, script, style).encode())
 
 
 def _part(part: Part) -> str:
