@@ -17,6 +17,7 @@ from bench import (
     rules_clash,
     rules_exact,
     start,
+    streams,
     sweep,
 )
 
@@ -33,6 +34,7 @@ if __name__ == "__main__":
     flow.main()
     demo.main()
     deploy.main()
+    streams.main()
     rules.check()
     rules_clash.main()
     rules_exact.main(300)

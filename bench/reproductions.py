@@ -30,7 +30,8 @@ and single sections by `python -m bench.reproductions --update NAME`.
 
 *Agrees* says whether our measurement supports the claim according to the criterion in the column before it. If it does
 not, the text below the table gives the reason, or says that none was found. Seconds of virtual time are
-the same on every machine; scheduling costs in CPU seconds are not, and neither are the real runs of `lheft-real`.
+the same on every machine; scheduling costs in CPU seconds are not, and neither are the real runs of `lheft-real` and
+`lpsched-real`.
 
 A dagger (†) marks criteria that were chosen or changed, or that depend on settings chosen, after the first results were
 known. The other criteria were committed together with the first results. The number of claims that agree is therefore

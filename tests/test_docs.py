@@ -19,10 +19,12 @@ EXECUTED = (
     ("docs/guide-plan.md", "docs/guide-simulate.md"),
     ("docs/guide-run.md",),
     ("docs/guide-deploy.md",),
+    ("docs/guide-streams.md",),
     ("docs/guide-coschedule.md",),
     ("docs/guide-campaign.md",),
     ("docs/guide-rules.md",),
     ("docs/guide-page.md",),
+    ("docs/guide-experiments.md",),
 )
 """The Python blocks of each group run, in order, as one program."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -42,3 +42,21 @@ def test_tasks_take_longer_by_what_the_engine_took(tmp_path: Path) -> None:
     assert found.sources.engine == "250 ms a task and 4 ms a transfer in earlier runs"
     np.testing.assert_allclose(2.0 / found.platform.rates(learned.graph)[0], [0.75, 2.25])
     assert found.sources.links == f"as described in {LAB.name}"
+
+
+def test_a_note_says_when_history_overrides_the_users_figures() -> None:
+    from headrace.predict.learning import Observed, learn
+    from headrace.run_platform import Sources, described_sources
+
+    def text(work: float) -> str:
+        program = Program("p")
+        program.task(None, work=work, kind="fit", name="a")
+        lab = Platform.pairwise([1.0], bandwidth=1e6)
+        learned = learn(program.graph, lab, [Observed("fit", 0, "h0", 3.0, 0.0)] * 3)
+        return described_sources(Sources("", ""), learned).run_times
+
+    assert text(3.1) == "1 of 1 task from earlier executions"
+    assert text(1.0) == "1 of 1 task from earlier executions"  # the user gave no figure
+    assert text(30.0) == (
+        "1 of 1 task from earlier executions; history overrides the program's figures: fit 0.1 times"
+    )

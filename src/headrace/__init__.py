@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from headrace.core.replan_policy import ReplanPolicy as ReplanPolicy
     from headrace.deploying import deploy as deploy
     from headrace.execution import run as run
+    from headrace.experiment_results import results as results
     from headrace.model.check import check as check
     from headrace.model.deployment import Deployment as Deployment
     from headrace.model.errors import HeadraceError as HeadraceError
@@ -42,16 +43,23 @@ if TYPE_CHECKING:
     from headrace.model.program import Data as Data
     from headrace.model.program import Program as Program
     from headrace.model.program import Task as Task
+    from headrace.quoting import quote as quote
     from headrace.resuming import resume as resume
     from headrace.runtime.files import File as File
     from headrace.runtime.files import task_folder as task_folder
     from headrace.simulator.events.config import SimulationConfig as SimulationConfig
+    from headrace.streaming import stream as stream
+    from headrace.sweeping import sweep as sweep
 
 _HOME = {
     "plan": "headrace.api",
     "deploy": "headrace.deploying",
     "run": "headrace.execution",
+    "stream": "headrace.streaming",
     "resume": "headrace.resuming",
+    "sweep": "headrace.sweeping",
+    "quote": "headrace.quoting",
+    "results": "headrace.experiment_results",
     "File": "headrace.runtime.files",
     "task_folder": "headrace.runtime.files",
     "simulate": "headrace.api",

@@ -34,7 +34,13 @@ COMMANDS = {
     "calibrate": "Fit a platform file to a recorded run.",
     "trial": "Measure the filters of a pipeline in a trial run.",
     "deploy": "Choose copies, hosts and flows for a pipeline's filters.",
+    "stream": "Run a pipeline with buffers routed as planned.",
     "rules": "Print the default rules, or what rules can speak of.",
+    "sweep": "Run an experiment, each distinct task once, or quote it.",
+    "results": "Show, select, export or draw the results of experiments.",
+    "why": "Say why a task ran, was reused, or must run again.",
+    "forget": "Delete an experiment or run and what only it has kept.",
+    "keep": "Limit the age or size of what is kept for reuse.",
     "campaign": "Simulate all combinations of a campaign file.",
     "reproduce": "Repeat an experiment from the literature.",
 }

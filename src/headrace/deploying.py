@@ -21,7 +21,7 @@ def deploy(
     several_per_host: bool = False,
     segments: Mapping[str, float] | None = None,
     loads: Mapping[str, float] | None = None,
-    time: float = 10.0,
+    time: float = 30.0,
     gap: float = 1e-4,
     tell: Callable[[str], None] | None = None,
 ) -> Deployment:

@@ -198,6 +198,7 @@ def run(
     """
     from headrace.record import Record
     from headrace.record.launch import Launch
+    from headrace.record.reuse import note_program
 
     request = run_request(
         on=on,
@@ -217,7 +218,9 @@ def run(
         launch = Launch.of(program, source, request.stored()).text()
 
         def begin(graph: Graph, platform: Platform, name: str, plan: Plan | None) -> RunRecord:
-            return book.begin(program.name, graph, platform, name, plan, launch=launch)
+            entry = book.begin(program.name, graph, platform, name, plan, launch=launch)
+            note_program(book, entry.id, program, Path())
+            return entry
 
         return carry_out(program, request, book, begin, Listeners(observe, planned, say))
 
@@ -387,8 +390,18 @@ def _memory(program: Program, platform: Platform, cluster: Cluster) -> Constrain
     return memory_constraints(program, platform, memory)
 
 
-def first_plan(program: Program, request: RunRequest, book: Record) -> tuple[str, Plan | None, Platform]:
-    """The scheduler's name, the plan that a run would start with, and its platform; no local worker is started."""
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """The plan that a run would start with, and what it is based on."""
+
+    scheduler: str
+    plan: Plan | None
+    platform: Platform
+    learned: Learned
+
+
+def first_plan(program: Program, request: RunRequest, book: Record) -> Forecast:
+    """The plan that a run would start with; no local worker is started."""
     local = request.on == "local"
     with nullcontext() if local else opened_cluster(request) as cluster:
         known = book if request.learn else None
@@ -406,7 +419,7 @@ def first_plan(program: Program, request: RunRequest, book: Record) -> tuple[str
         plan, _, name, _ = _policy(
             request.scheduler, learned.graph, planning, request.rules, request.when_impossible
         )
-        return name, plan, planning
+        return Forecast(name, plan, planning, learned)
 
 
 def _policy(

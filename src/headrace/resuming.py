@@ -154,9 +154,9 @@ def _preview(program: Program, request: RunRequest, book: Record) -> Preview:
     """What a run would do: the plan is made, and nothing executed. No local workers are started."""
     if not program.tasks:
         return Preview(str(request.scheduler), None, Platform.local(1), ())
-    name, plan, platform = first_plan(program, request, book)
+    found = first_plan(program, request, book)
     commands = tuple((t.name, t.body.argv) for t in program.tasks.values() if isinstance(t.body, Command))
-    return Preview(name, plan, platform, tuple(program.tasks), commands=commands)
+    return Preview(found.scheduler, found.plan, found.platform, tuple(program.tasks), commands=commands)
 
 
 @dataclass(frozen=True)

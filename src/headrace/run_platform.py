@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -14,6 +15,7 @@ from headrace.model.units import plural, show_time
 from headrace.predict.learning import Learned
 from headrace.predict.links import later, refine_links
 from headrace.predict.overheads import with_task_overhead
+from headrace.record.run_reports import FIGURES_ONLY
 
 if TYPE_CHECKING:
     from headrace.record import Record
@@ -90,7 +92,15 @@ def described_sources(sources: Sources, learned: Learned) -> Sources:
     left = tasks - learned.same_task - learned.by_kind
     if left and parts:
         parts.append(f"{left} from the program's figures")
-    return replace(sources, run_times=", ".join(parts) or "the program's figures")
+    return replace(sources, run_times=(", ".join(parts) or FIGURES_ONLY) + _overridden(learned))
+
+
+def _overridden(learned: Learned) -> str:
+    """Where history overrides the user's figures, and by how much; the largest three."""
+    found = [(kind, factor) for kind, factor in learned.overridden.items() if factor > 0]
+    largest = sorted(found, key=lambda each: (-abs(math.log(each[1])), each[0]))[:3]
+    told = ", ".join(f"{kind or 'tasks'} {factor:.3g} times" for kind, factor in largest)
+    return f"; history overrides the program's figures: {told}" if told else ""
 
 
 def with_overheads(given: RunPlatform, learned: Learned, record: Record | None) -> RunPlatform:

@@ -258,7 +258,7 @@ def test_reproduce_and_campaign_refuse_what_they_could_not_draw(tmp_path: Path) 
     for command in (["reproduce", "figure-11"], ["campaign", "unread.toml"]):
         ended = headrace(*command, "--plot", "nowhere/x.svg", cwd=tmp_path)
         assert (ended.code, "nowhere/x.svg: cannot be written" in ended.err) == (2, True)
-    assert "--seeds and --plot" in headrace("reproduce", "--seeds", "3", cwd=tmp_path).err
+    assert "--seeds, --plot and --real" in headrace("reproduce", "--seeds", "3", cwd=tmp_path).err
     assert headrace("reproduce", "--seeds", "0", "figure-11", cwd=tmp_path).code == 2
     assert "one of: figure-11" in headrace("reproduce", "figure-12", cwd=tmp_path).err
 

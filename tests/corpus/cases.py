@@ -1,4 +1,4 @@
-"""The cases of the corpus, by name: what is planned, replayed, simulated and deployed, as plain data."""
+"""The cases of the corpus, by name: what is planned, replayed and simulated, as plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from corpus import inputs as make
 from corpus.inputs import FORMATS, Spec
 
-What: TypeAlias = Literal["plan", "replay", "simulate", "deploy"]
+What: TypeAlias = Literal["plan", "replay", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,6 @@ def all_cases() -> list[Case]:
         *_sweep_runs(),
         *_grid_runs(),
         *_large(),
-        *_deployments(),
     ]
     assert len({case.name for case in found}) == len(found)
     return found
@@ -303,10 +302,3 @@ def _large() -> Iterator[Case]:
                     more,
                     slow=True,
                 )
-
-
-def _deployments() -> Iterator[Case]:
-    nothing: Callable[[], Spec] = dict
-    for seed in range(12):
-        for planner in ("lpsched", "trivial", "total"):
-            yield Case(f"deploy/{seed}/{planner}", "deploy", planner, nothing, nothing, {"seed": seed})

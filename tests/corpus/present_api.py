@@ -41,7 +41,7 @@ def carry_out(case: Case) -> Answer | None:
     program, platform = case.program(), case.platform()
     if program is None or platform is None:
         return None
-    does = {"plan": _plan, "replay": _replay, "simulate": _simulate, "deploy": _deploy}[case.what]
+    does = {"plan": _plan, "replay": _replay, "simulate": _simulate}[case.what]
     try:
         return does(case, program, platform)
     except HeadraceError as error:
@@ -97,24 +97,6 @@ def _log_row(line: str) -> Row:
         line
     )  # names with spaces are quoted; they were not when the corpus was recorded
     return " ".join(words), (float(time),)
-
-
-def _deploy(case: Case, _program: Spec, _platform: Spec) -> Answer:
-    from planners.pipeline.instances import small
-
-    problem = small(case.options["seed"])
-    made = hr.deploy(
-        problem.pipeline,
-        problem.platform,
-        case.scheduler,
-        knobs=problem.knobs,
-        several_per_host=problem.several_per_host,
-        segments=problem.segments,
-    )
-    rows: list[Row] = [
-        (f"{p.filter} on {p.host} x{p.copies}", (p.share, p.rate, p.busy)) for p in made.placements
-    ]
-    return answer({"throughput": made.throughput, "bound": made.bound, "objective": made.objective}, rows)
 
 
 def _program(spec: Spec) -> hr.Program:

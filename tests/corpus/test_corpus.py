@@ -1,4 +1,4 @@
-"""Plans, replays, simulated runs and deployments are what they were, to 1e-9."""
+"""Plans, replays and simulated runs are what they were, to 1e-9."""
 
 from __future__ import annotations
 

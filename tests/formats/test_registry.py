@@ -49,6 +49,8 @@ def test_programs_and_plans(tmp_path: Path) -> None:
         ("2 60\n100\n", "behaviour"),
         ("HeadraceTrace 1 hold\n0 1\n", "behaviour"),
         ('schedulers = ["a"]\n[[application]]\n', "campaign"),
+        ('# edges\nprogram = "edges.py:program"\n', "experiment"),
+        ('name = "x"\n[sweep]\n', "experiment"),
     ],
 )
 def test_by_first_bytes(text: str, kind: str, tmp_path: Path) -> None:

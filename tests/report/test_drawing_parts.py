@@ -32,7 +32,7 @@ def test_packed_rows_do_not_overlap_and_are_as_few_as_possible(spans):
 
 @given(intervals, st.data())
 @settings(max_examples=60, deadline=None)
-def test_preferred_never_make_rows_overlap(spans, data):
+def test_preferred_rows_never_overlap(spans, data):
     preferred = [data.draw(st.integers(0, 3)) for _ in spans]
     rows = pack(spans, preferred=preferred)
     for i, (start, finish) in enumerate(spans):

@@ -46,7 +46,7 @@ def test_links_are_measured_once_and_then_taken_from_the_record(cluster: Cluster
     assert " ago" in again.sources.links
     assert fresh.sources.links == "measured now"
     assert first.sources.run_times == "the program's figures" == fresh.sources.run_times
-    assert again.sources.run_times == "5 of 5 tasks from earlier executions"
+    assert again.sources.run_times.startswith("5 of 5 tasks from earlier executions")
     assert first.deviations is not None
     assert first.deviations.happened.total == pytest.approx(first.makespan)
 

@@ -15,6 +15,7 @@ from headrace.commands.check_rules import judge_plan, judge_selections, rules_li
 from headrace.commands.console import print_json
 from headrace.commands.options import JsonOption
 from headrace.formats.campaign_toml import CampaignFile, combinations
+from headrace.formats.experiment_toml import ExperimentFile
 from headrace.formats.format import Kind
 from headrace.formats.loading import load_platform, load_program
 from headrace.formats.plan_json import files_of_plan, read_plan, rules_file_of_plan
@@ -35,7 +36,8 @@ def check(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...", help="Programs, platforms, plans, pipelines, deployments, campaigns, rules."
+            metavar="FILE...",
+            help="Programs, platforms, plans, pipelines, deployments, campaigns, experiments, rules.",
         ),
     ],
     rules: Annotated[
@@ -233,6 +235,16 @@ def _campaign_line(campaign: CampaignFile) -> str:
     )
 
 
+def _experiment_line(experiment: ExperimentFile) -> str:
+    """What it says; its program is not loaded, so that nothing is executed."""
+    values = [len(each.values.values) for each in experiment.substitutions]
+    what = experiment.program or f"the command {experiment.sweep.command[0] if experiment.sweep else ''}"
+    return (
+        f"{what}, {plural(len(values), 'substitution')} with {plural(sum(values), 'value')}, "
+        f"combined as {experiment.mode}"
+    )
+
+
 def _behaviour_line(behaviour: Behaviour) -> str:
     link = isinstance(behaviour, tuple)
     series = behaviour[0] if isinstance(behaviour, tuple) else behaviour
@@ -278,4 +290,5 @@ _LINES: dict[Kind, Callable[[Any], str]] = {
     "pipeline": pipeline_line,
     "behaviour": _behaviour_line,
     "campaign": _campaign_line,
+    "experiment": _experiment_line,
 }

@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from headrace.commands.console import (
-    file_rows,
-    print_json,
-    print_table,
     progress,
     require_outputs,
     results_beside,
 )
 from headrace.commands.dataclass_options import option
-from headrace.commands.deploy_simulated import (
-    Outcomes,
-    simulate_deployments,
-    simulated_cells,
-    simulated_json,
-    simulated_rows,
-)
+from headrace.commands.deploy_questions import WhatIf, ask_what_if
+from headrace.commands.deploy_show import Answers, chosen_deployment, show_deployments
+from headrace.commands.deploy_simulated import simulate_deployments
 from headrace.commands.options import JsonOption, names_in
 from headrace.deploying import deploy as make_deployment
-from headrace.formats.deployment_ini import write_deployment
+from headrace.deploying import with_loads
+from headrace.formats.deployment_ini import read_placements, write_deployment
 from headrace.formats.loading import load_machines, load_pipeline
 from headrace.formats.pipeline_ini import read_sources
 from headrace.model.deployment import Deployment
 from headrace.model.errors import NoPlan, UsageError
-from headrace.model.pipeline import Source
+from headrace.model.pipeline import PipelineProblem, Source
 from headrace.model.platform import Platform
-from headrace.model.units import show_time
 
 Tell = Callable[[str], None]
 
@@ -72,7 +64,7 @@ class DeployOptions:
         metavar="FROM",
         default_text="loads as in the platform file",
     )
-    time: float = option(10.0, "--time", "Search time.", metavar="SECONDS")
+    time: float = option(30.0, "--time", "Search time.", metavar="SECONDS")
     gap: float = option(1e-4, "--gap", "Stop within this proven relative distance from the optimum.")
     several_per_host: bool = option(False, "--several-per-host", "Let several filters share a host.")
     host_cost: float | None = option(
@@ -86,6 +78,24 @@ class DeployOptions:
     )
     least: float | None = option(
         None, "--least", "W_MIN: minimum utilisation of a host in use.", default_text=AS_FILE
+    )
+    what_if: tuple[str, ...] = option(
+        (),
+        "--what-if",
+        'Solve again after a change: "host n9" (one more like it), "link a-b x2", "without host n3". Repeat it.',
+        metavar="CHANGE",
+    )
+    why_not: tuple[str, ...] = option(
+        (), "--why-not", "What using an idle host would cost, and which restriction decides.", metavar="HOST"
+    )
+    refresh: Path | None = option(
+        None,
+        "--refresh",
+        "Change this deployment (INI) with the fewest moves, as for new loads.",
+        metavar="FILE",
+    )
+    refresh_loss: float = option(
+        0.01, "--refresh-loss", "Share of the best objective that fewer moves may cost.", min=0.0, max=1.0
     )
 
 
@@ -112,17 +122,41 @@ def deploy(
     """Plan the deployment, simulate it if requested, and print it."""
     require_outputs(files.output, files.plot)
     with progress(f"deploying {pipeline}") as say:
-        made = deploy_file(pipeline, on, options, say)
-        happened = simulate_deployments(made, say) if files.simulate else None
-    write_chosen(made, files)
+        answers = deploy_file(pipeline, on, options, say)
+        if files.simulate:
+            answers = replace(answers, simulated=simulate_deployments(answers.made, say))
+    write_chosen(answers.made, files)
     with results_beside(files.output, files.plot):
-        show_deployments(made, files, as_json=as_json, simulated=happened or {})
+        outputs = [("deployment", files.output), ("picture", files.plot)]
+        show_deployments(answers, outputs, as_json=as_json)
 
 
-def deploy_file(
-    pipeline_file: str, on: str, options: DeployOptions, tell: Tell
-) -> dict[str, Deployment | NoPlan]:
+def deploy_file(pipeline_file: str, on: str, options: DeployOptions, tell: Tell) -> Answers:
     """A deployment by each planner; with several planners, one that finds none does not stop the others."""
+    planners = names_in(options.planners)
+    asked = options.what_if or options.why_not or options.refresh is not None
+    if asked and planners != ["lpsched"]:
+        raise UsageError(
+            "--what-if, --why-not and --refresh are about the deployment by lpsched",
+            where="--compare",
+            hint="leave out --compare",
+        )
+    problem = _problem(pipeline_file, on, options)
+    if asked:
+        return _answer(problem, options, tell)
+    made: dict[str, Deployment | NoPlan] = {}
+    for planner in planners:
+        try:
+            made[planner] = _solve(problem, planner, options, tell)
+        except NoPlan as error:
+            if len(planners) == 1:
+                raise
+            made[planner] = error
+    return Answers(made)
+
+
+def _problem(pipeline_file: str, on: str, options: DeployOptions) -> PipelineProblem:
+    """The problem of the files, with sources, loads and knobs of the command line."""
     pipeline = load_pipeline(pipeline_file)
     machines = load_machines(on)
     chosen = _sources(options)
@@ -130,29 +164,50 @@ def deploy_file(
         pipeline = pipeline.with_sources(chosen)
     turned = {k: getattr(options, k) for k in ("host_cost", "cross", "spare", "least")}
     knobs = replace(pipeline.knobs, **{k: v for k, v in turned.items() if v is not None})
-    loads = _loads(options.load, machines.platform)
-    made: dict[str, Deployment | NoPlan] = {}
-    planners = names_in(options.planners)
-    for planner in planners:
-        try:
-            with _chatter_on_stderr():
-                made[planner] = make_deployment(
-                    pipeline,
-                    machines.platform,
-                    planner,
-                    knobs=knobs,
-                    several_per_host=options.several_per_host,
-                    segments=machines.segments,
-                    loads=loads,
-                    time=options.time,
-                    gap=options.gap,
-                    tell=tell,
-                )
-        except NoPlan as error:
-            if len(planners) == 1:
-                raise
-            made[planner] = error
-    return made
+    platform = with_loads(machines.platform, _loads(options.load, machines.platform))
+    return PipelineProblem(pipeline, platform, knobs, options.several_per_host, machines.segments)
+
+
+def _solve(problem: PipelineProblem, planner: str, options: DeployOptions, tell: Tell) -> Deployment:
+    with _chatter_on_stderr():
+        return make_deployment(
+            problem.pipeline,
+            problem.platform,
+            planner,
+            knobs=problem.knobs,
+            several_per_host=problem.several_per_host,
+            segments=problem.segments,
+            time=options.time,
+            gap=options.gap,
+            tell=tell,
+        )
+
+
+def _answer(problem: PipelineProblem, options: DeployOptions, tell: Tell) -> Answers:
+    """The deployment, refreshed if requested, with the answers to the questions about it."""
+    from headrace.planners.pipeline.refresh import refresh
+    from headrace.planners.pipeline.why_not import why_not
+
+    refreshed = None
+    if options.refresh is not None:
+        with _chatter_on_stderr():
+            refreshed = refresh(
+                problem,
+                read_placements(options.refresh),
+                loss=options.refresh_loss,
+                seconds=options.time,
+                gap=options.gap,
+                tell=tell,
+            )
+    made = _solve(problem, "lpsched", options, tell) if refreshed is None else refreshed.deployment
+
+    def again(changed: PipelineProblem) -> Deployment:
+        return _solve(changed, "lpsched", options, tell)
+
+    what_if: list[WhatIf] = ask_what_if(made, options.what_if, again)
+    with _chatter_on_stderr():
+        reasons = [why_not(made, host, seconds=options.time, gap=options.gap) for host in options.why_not]
+    return Answers({"lpsched": made}, {}, tuple(what_if), tuple(reasons), refreshed)
 
 
 def _sources(options: DeployOptions) -> list[Source]:
@@ -228,174 +283,8 @@ def _chatter_on_stderr() -> Iterator[None]:
 
 def write_chosen(made: Mapping[str, Deployment | NoPlan], files: DeployOutput) -> None:
     """Write the requested files, of several deployments that of lpsched or else the last."""
-    chosen = _chosen(made)
+    chosen = chosen_deployment(made)
     if files.output is not None:
         write_deployment(chosen, files.output)
     if files.plot is not None:
         chosen.plot(files.plot)
-
-
-def _chosen(made: Mapping[str, Deployment | NoPlan]) -> Deployment:
-    plans = [d for d in made.values() if isinstance(d, Deployment)]
-    if not plans:
-        raise next(error for error in made.values() if isinstance(error, NoPlan))
-    return next((d for d in plans if d.planner == "lpsched"), plans[-1])
-
-
-def show_deployments(
-    made: Mapping[str, Deployment | NoPlan],
-    files: DeployOutput,
-    *,
-    as_json: bool,
-    simulated: Mapping[str, Outcomes],
-) -> None:
-    """Print one deployment in full, or several side by side."""
-    if as_json:
-        shown = {
-            k: _with_simulated(to_json(d), simulated.get(k))
-            if isinstance(d, Deployment)
-            else {"error": str(d)}
-            for k, d in made.items()
-        }
-        print_json(next(iter(shown.values())) if len(made) == 1 else {"deployments": shown})
-        return
-    if len(made) > 1:
-        print_table(*comparison(made, simulated))
-        return
-    chosen = _chosen(made)
-    print_table(*filter_rows(chosen))
-    rows = summary(chosen)
-    for outcomes in simulated.values():
-        rows[3:3] = simulated_rows(outcomes)  # below what is planned
-    print_table([], rows + file_rows([("deployment", files.output), ("picture", files.plot)]))
-
-
-def _with_simulated(shown: dict[str, Any], outcomes: Outcomes | None) -> dict[str, Any]:
-    return shown | {"simulated": simulated_json(outcomes)} if outcomes else shown
-
-
-def filter_rows(deployment: Deployment) -> tuple[list[str], list[list[str]]]:
-    """A row for each filter: copies, hosts, utilisation, input rate."""
-    rows = []
-    for f in deployment.problem.pipeline.order:
-        here = deployment.of(f.name)
-        busy = sum(p.busy for p in here) / sum(p.copies for p in here)
-        rate = sum(p.rate for p in here)
-        copies = str(deployment.copies(f.name))
-        rows.append([f.name, copies, host_ranges([p.host for p in here]), f"{busy:.0%}", f"{rate:.4g}"])
-    return ["filter", "copies", "hosts", "busy", "MB/s in"], rows
-
-
-def summary(deployment: Deployment) -> list[list[str]]:
-    """The other properties of a deployment, as names and values."""
-    d, knobs = deployment, deployment.problem.knobs
-    volume = d.problem.pipeline.reader.volume
-    return [
-        ["planned by", f"{d.planner}, {d.form}" if d.planner != d.form else d.planner],
-        ["source", d.source],
-        ["throughput", f"{d.throughput:.4g} MB/s: {volume:.4g} MB in {show_time(d.predicted_seconds)}"],
-        ["hosts used", f"{len(d.hosts_used)} of {len(d.problem.hosts)}"],
-        *[["limited by" if i == 0 else "", limit.text] for i, limit in enumerate(d.limits[:5])],
-        *_price_rows(d),
-        [
-            "knobs",
-            f"W_X {knobs.host_cost:g}, W_C {knobs.cross:g}, W_F {knobs.spare:g}, W_MIN {knobs.least:g}",
-        ],
-        ["objective", f"{d.objective:.6g}, at most {d.bound:.6g} (gap {d.gap:.2%})"],
-        ["planning time", show_time(d.seconds)],
-        *[["note", note] for note in d.notes],
-    ]
-
-
-def _price_rows(d: Deployment) -> Iterator[list[str]]:
-    """The gain from one more host of each kind, if there is any."""
-    useful = [p for p in d.prices if p.gain > 0]
-    for i, p in enumerate(useful[:5]):
-        text = f"like {p.like} in {p.cluster} (power {p.power:.4g}): {p.gain:.4g} MB/s"
-        yield ["one more host" if i == 0 else "", text]
-    if d.prices and not useful:
-        yield ["one more host", "no gain"]
-
-
-def host_ranges(names: Sequence[str], most: int = 6) -> str:
-    """Host names, with consecutive numbers as ranges.
-
-    >>> host_ranges(["MG1", "MG2", "MG3", "MG9", "x"])
-    'MG1..3, MG9, x'
-    """
-    runs: list[list[Any]] = []
-    for name in names:
-        match = re.fullmatch(r"(.*?)(\d{1,9})", name)
-        stem, number = (match[1], int(match[2])) if match else (name, None)
-        last = runs[-1] if runs else None
-        if last and number is not None and last[0] == stem and last[2] == number - 1:
-            last[2] = number
-        else:
-            runs.append([stem, number, number])
-    shown = [
-        stem if first is None else f"{stem}{first}" if first == last else f"{stem}{first}..{last}"
-        for stem, first, last in runs
-    ]
-    left = len(shown) - most
-    return ", ".join(shown if left <= 1 else [*shown[:most], f"and {left} more ranges"])
-
-
-def comparison(
-    made: Mapping[str, Deployment | NoPlan], simulated: Mapping[str, Outcomes]
-) -> tuple[list[str], list[list[str]]]:
-    """Planners side by side, with simulated throughput if there is any."""
-    more = ["simulated", "round robin"] if simulated else []
-    rows = []
-    for name, d in made.items():
-        if isinstance(d, NoPlan):
-            rows.append([name, f"no plan: {d.problem}", "", "", "", "", *([""] * len(more))])
-            continue
-        copies = " + ".join(str(d.copies(f.name)) for f in d.problem.pipeline.order)
-        hosts = str(len(d.hosts_used))
-        cells = simulated_cells(simulated.get(name)) if simulated else []
-        rows.append(
-            [name, d.form, f"{d.throughput:.4g}", show_time(d.predicted_seconds), hosts, copies, *cells]
-        )
-    return ["planner", "form", "MB/s", "time", "hosts", "copies", *more], rows
-
-
-def to_json(deployment: Deployment) -> dict[str, Any]:
-    """A deployment as JSON."""
-    d = deployment
-    knobs = d.problem.knobs
-    return {
-        "pipeline": d.problem.pipeline.name,
-        "platform": d.problem.platform.name,
-        "planner": d.planner,
-        "form": d.form,
-        "source": d.source,
-        "throughput": d.throughput,
-        "predicted_seconds": d.predicted_seconds,
-        "hosts_used": list(d.hosts_used),
-        "copies": {f.name: d.copies(f.name) for f in d.problem.pipeline.order},
-        "objective": d.objective,
-        "bound": d.bound,
-        "gap": d.gap,
-        "seconds": d.seconds,
-        "knobs": {
-            "host_cost": knobs.host_cost,
-            "cross": knobs.cross,
-            "spare": knobs.spare,
-            "least": knobs.least,
-            "least_of": dict(knobs.least_of),
-            "weights": [{"from": a, "to": b, "weight": w} for (a, b), w in knobs.weights.items()],
-        },
-        "limits": [limit._asdict() for limit in d.limits],
-        "prices": [price._asdict() for price in d.prices],
-        "notes": list(d.notes),
-        "placements": [p._asdict() for p in d.placements],
-        "flows": [
-            {
-                "stream": [f.source_filter, f.target_filter],
-                "from": f.source,
-                "to": f.target,
-                "rate": f.rate,
-            }
-            for f in d.flows
-        ],
-    }

@@ -24,18 +24,23 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Seeds per cell.", show_default="depends on the figure")
     ] = None,
+    real: Annotated[
+        bool, typer.Option("--real", help="On real processes with emulated hosts; for lpsched.")
+    ] = False,
     plot: PlotOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List the figures, or compute one and compare it with the paper."""
-    if figure is None and (seeds is not None or plot is not None):
-        raise UsageError("--seeds and --plot need a figure", hint="name it: headrace reproduce figure-11")
+    if figure is None and (seeds is not None or plot is not None or real):
+        raise UsageError(
+            "--seeds, --plot and --real need a figure", hint="name it: headrace reproduce figure-11"
+        )
     require_outputs(plot)
     if figure is None:
         _list_figures(as_json)
         return
     with computing(f"reproducing {figure}", 60) as say:
-        made = reproduce_figure(figure, seeds, plot, say)
+        made = reproduce_figure(figure, seeds, plot, say, real)
     with results_beside(plot):
         if as_json:
             print_json(to_json(figure, made))
@@ -71,10 +76,10 @@ def figure_list() -> list[dict[str, str]]:
 
 
 def reproduce_figure(
-    name: str, seeds: int | None, plot: Path | None, tell: Callable[[str], None]
+    name: str, seeds: int | None, plot: Path | None, tell: Callable[[str], None], real: bool = False
 ) -> Reproduction:
     """Compute the figure and draw its pictures to one file if requested."""
-    made = reproduce_named(name, Ask(seeds=seeds, tell=tell))
+    made = reproduce_named(name, Ask(seeds=seeds, tell=tell), real)
     if plot is not None:
         write_curves(plot, made.pictures)
     return made

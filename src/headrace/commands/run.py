@@ -194,7 +194,7 @@ def report(
 ) -> int:
     """Draw and print the outcome of a run; returns the exit code."""
     _draw(done, events, pictures)
-    judged = None if rules is None else _judged(done, rules)
+    judged = None if rules is None else judged_run(done, rules)
     with results_beside(*pictures.files):
         if as_json:
             print_json(to_json(done) | ({} if judged is None else judged.facts()))
@@ -252,7 +252,7 @@ def _preview_facts(found: Preview) -> dict[str, Any]:
     }
 
 
-def _judged(done: Run, rules: RuleSet) -> JudgedPlan:
+def judged_run(done: Run, rules: RuleSet) -> JudgedPlan:
     """What the rules say of the tasks that have finished."""
     from headrace.commands.check_rules import happened
     from headrace.rules.evaluate import evaluate

@@ -5,19 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.arrays.compile_notice import Notice, compile_notice
 from headrace.model.events import Event, HostLeft, RuleDropped, TaskErred, TaskFinished
 from headrace.model.plan import Plan
 from headrace.model.units import show_time
 
+if TYPE_CHECKING:
+    from headrace.sweeping import PointProgress
+
 
 @contextmanager
-def watching(tasks: int, events: list[Event], *, resumed: bool = False) -> Iterator[dict[str, Any]]:
+def watching(
+    tasks: int, events: list[Event], *, resumed: bool = False, sweeping: bool = False
+) -> Iterator[dict[str, Any]]:
     """Parameters `observe`, `planned` and `say` of a run that show its progress and collect its events.
 
-    Also `left` for a run that is `resumed`.
+    Also `left` for a run that is `resumed`, and `started` for an experiment, to be called with its `PointProgress`.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -35,7 +40,8 @@ def watching(tasks: int, events: list[Event], *, resumed: bool = False) -> Itera
             shown.advance(event)
 
         listeners = {"observe": observe, "planned": shown.planned, "say": shown.say}
-        yield listeners | ({"left": shown.left} if resumed else {})
+        more = ({"left": shown.left} if resumed else {}) | ({"started": shown.started} if sweeping else {})
+        yield listeners | more
 
 
 class _Shown:
@@ -50,6 +56,8 @@ class _Shown:
         self.committed = 0
         """Tasks that were committed before this session."""
         self.failed = False
+        self.points: PointProgress | None = None
+        """Of an experiment."""
 
     def say(self, text: str) -> None:
         self.bar.console.print(text, highlight=False, markup=False, soft_wrap=True)
@@ -57,6 +65,14 @@ class _Shown:
     def planned(self, plan: Plan | None) -> None:
         text = "running" if plan is None else f"running (planned {show_time(plan.makespan)})"
         self.bar.update(self.line, description=text)
+
+    def started(self, points: PointProgress) -> None:
+        """An experiment begins."""
+        self.points, self.tasks = points, points.tasks
+        self.bar.update(self.line, total=max(1, points.tasks))
+        self.say(
+            f"{points.complete} of {points.points} combinations are complete, {points.tasks} tasks to run"
+        )
 
     def left(self, number: int) -> None:
         """A run is resumed, and so many tasks are left."""
@@ -86,4 +102,9 @@ class _Shown:
         self.bar.update(self.line, completed=done)
         tenth = done * 10 // self.tasks > (done - 1) * 10 // self.tasks
         if not self.terminal and self.tasks >= 10 and tenth:
-            sys.stderr.write(f"{done} of {self.tasks} tasks\n")
+            sys.stderr.write(f"{done} of {self.tasks} tasks{self._of_points()}\n")
+        if self.points is not None and self.terminal:
+            self.bar.update(self.line, description=f"running{self._of_points()}")
+
+    def _of_points(self) -> str:
+        return "" if self.points is None else f", {self.points.complete} of {self.points.points} combinations"

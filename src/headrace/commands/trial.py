@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,10 +14,14 @@ from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption
 from headrace.formats.python_program import load_from_file
 from headrace.model.errors import BadProgram, UsageError
+from headrace.model.pipeline import READER_KIND
 from headrace.model.units import quantity, show_size, show_time
 from headrace.runtime.filters import App
 from headrace.runtime.trial import Clock, Trial
 from headrace.runtime.trial import trial as measure
+
+if TYPE_CHECKING:
+    from headrace.runtime.trial_cluster import ClusterTrial
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,24 @@ class TrialOptions:
     output: Path | None = option(
         None, "--output", "Save the pipeline that `deploy` reads (INI).", short="-o", metavar="FILE"
     )
+    on: str | None = option(
+        None,
+        "--on",
+        "Measure on one host of each class of this cluster: tls://host:port, or tcp://127.0.0.1:port.",
+        metavar="URL",
+        default_text="this machine",
+    )
+    platform_output: Path | None = option(
+        None,
+        "--platform-output",
+        "With --on, save the platform with the power of each host for every filter (TOML).",
+        metavar="FILE",
+    )
+    tls_ca: Path | None = option(
+        None, "--tls-ca", "Certificate authority of a tls:// cluster.", metavar="FILE"
+    )
+    tls_cert: Path | None = option(None, "--tls-cert", "Client certificate.", metavar="FILE")
+    tls_key: Path | None = option(None, "--tls-key", "Client key.", metavar="FILE")
 
 
 def trial(
@@ -41,7 +63,14 @@ def trial(
     as_json: JsonOption = False,
 ) -> None:
     """Measure the filters and print a row for each."""
-    require_outputs(options.output)
+    require_outputs(options.output, options.platform_output)
+    if options.on is not None:
+        _trial_on_cluster(app_spec, options, as_json=as_json)
+        return
+    if options.platform_output is not None:
+        raise UsageError(
+            "a platform is measured with --on only", where="--platform-output", hint="give --on URL"
+        )
     with progress(f"measuring {app_spec}") as say:
         made = run_trial(app_spec, options, say)
     with results_beside(options.output):
@@ -70,6 +99,77 @@ def run_trial(spec: str, options: TrialOptions, tell: Callable[[str], None]) -> 
     if options.output is not None:
         write_pipeline(made.pipeline(), options.output)
     return made
+
+
+def _trial_on_cluster(spec: str, options: TrialOptions, *, as_json: bool) -> None:
+    """Measure on one host of each class, write the files, and print a row for each class and filter."""
+    with progress(f"measuring {spec} on {options.on}") as say:
+        made = run_cluster_trial(spec, options, say)
+    with results_beside(options.output, options.platform_output):
+        if as_json:
+            print_json(cluster_json(made))
+            return
+        print_table(*cluster_table(made))
+        for found in made.classes:
+            for note in found.trial.notes:
+                typer.echo(f"note: {found.hosts[0]}: {note}")
+        for what, file in (("pipeline", options.output), ("platform", options.platform_output)):
+            if file is not None:
+                typer.echo(f"{what}: {file}")
+
+
+def run_cluster_trial(spec: str, options: TrialOptions, tell: Callable[[str], None]) -> ClusterTrial:
+    """Connect, measure, and write the files that were requested."""
+    from headrace.formats.pipeline_ini import write_pipeline
+    from headrace.formats.platform_toml import write_platform
+    from headrace.runtime.cluster import connect
+    from headrace.runtime.measured import probe_platform
+    from headrace.runtime.trial_cluster import trial_on
+
+    app = load_app(spec)
+    assert options.on is not None
+    spool = int(quantity(options.spool, "size", "--spool"))
+    with connect(options.on, ca=options.tls_ca, cert=options.tls_cert, key=options.tls_key) as cluster:
+        made = trial_on(cluster, app, repeats=options.repeats, clock=options.clock, spool=spool, tell=tell)
+        if options.platform_output is not None:
+            tell("links")
+            measured = probe_platform(cluster.client, say=tell)
+            write_platform(made.platform(measured), options.platform_output)
+    if options.output is not None:
+        write_pipeline(made.pipeline(), options.output)
+    return made
+
+
+def cluster_table(made: ClusterTrial) -> tuple[list[str], list[list[str]]]:
+    """A row for each class of hosts and each filter."""
+    headers = ["class", "hosts", "filter", "time", "CPU", "out", "power"]
+    reader = made.pipeline().reader.name
+    rows = []
+    for number, found in enumerate(made.classes):
+        powers = made.powers(number)
+        for i, f in enumerate(found.trial.filters):
+            power = powers[READER_KIND if f.name == reader else f.name]
+            first = [found.text, str(len(found.hosts))] if i == 0 else ["", ""]
+            measured = [show_time(f.wall), show_time(f.cpu), show_size(f.bytes_out)]
+            rows.append([*first, f.name, *measured, f"{power:.3f}"])
+    return headers, rows
+
+
+def cluster_json(made: ClusterTrial) -> dict[str, Any]:
+    """The measurements on each class as JSON, in seconds and bytes."""
+    return {
+        "app": made.app.name,
+        "classes": [
+            {
+                "class": found.text,
+                "hosts": list(found.hosts),
+                "powers": made.powers(number),
+                "filters": to_json(found.trial)["filters"],
+                "notes": found.trial.notes,
+            }
+            for number, found in enumerate(made.classes)
+        ],
+    }
 
 
 def load_app(spec: str) -> App:

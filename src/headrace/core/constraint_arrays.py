@@ -13,7 +13,7 @@ import numpy as np
 from headrace.arrays import Int64s
 from headrace.core.state import GATED, CoordinatorState, StaticProblem
 from headrace.model.constraints import Constraints, Limit
-from headrace.model.graph import Bools, Ints
+from headrace.model.graph import Bools, Graph, Ints
 
 
 class ConstraintArrays(NamedTuple):
@@ -80,18 +80,37 @@ def _gates(limits: list[Limit], tasks: int, hosts: int) -> tuple[Ints, Ints, Boo
     )
 
 
-def passed_on(problem: StaticProblem, state: CoordinatorState, known: Ints) -> Ints:
-    """The hosts of tasks that workers with their own queues may be told, so that limits on tasks at once hold.
+class Unseen(NamedTuple):
+    """Items that tasks wait for and that workers with their own queues do not know: the order that rules ask for."""
 
-    Such a worker starts a task when it likes. So a task that a limit counts is told when its inputs exist and fewer
-    than the limit have been told and not finished; the others wait here. O(tasks * limits).
+    task: Ints
+    item: Ints
+    """[pairs] the item that a task reads."""
+
+    @staticmethod
+    def of(graph: Graph, first: int) -> Unseen:
+        """All items from this number on."""
+        reads = np.flatnonzero(graph.reads >= first)
+        reader = np.searchsorted(graph.read_ptr, reads, "right") - 1
+        return Unseen(reader.astype(np.int32), graph.reads[reads])
+
+
+def passed_on(problem: StaticProblem, state: CoordinatorState, known: Ints, unseen: Unseen) -> Ints:
+    """The hosts of tasks that workers with their own queues may be told, so that order and limits hold.
+
+    Such a worker starts a task when it likes. So a task is told when all its unseen items exist; one that a limit on
+    tasks at once counts, when its inputs exist and fewer than the limit have been told and not finished. The others
+    wait here. O(tasks * limits + unseen items).
 
     Args:
         problem: The static problem.
         state: The state of the run.
         known: What the workers have been told: the host of each task, or -1.
+        unseen: What they do not know.
     """
     hosts: Ints = state.assigned.copy()
+    blocked = unseen.task[state.exists[unseen.item] == 0]
+    hosts[blocked[known[blocked] != hosts[blocked]]] = -1  # what has been told may have started
     if not problem.policy[GATED]:
         return hosts
     counted = np.diff(problem.gate_ptr) > 0

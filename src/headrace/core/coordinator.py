@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from headrace.core import state as s
-from headrace.core.constraint_arrays import constraint_arrays, passed_on, running_by_gate
+from headrace.core.constraint_arrays import Unseen, constraint_arrays, passed_on, running_by_gate
 from headrace.core.estimates import Estimates
 from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.growth import grown_state, with_host
@@ -134,7 +134,8 @@ class Coordinator:
 
     `estimates` default to the figures of the program and the platform. With `workers_queue` the workers keep their own
     queues and fetch data themselves, so `handle` returns assignments instead of starts and transfers.
-    `measured` are the real sizes of items, of which those of inputs are known from the start.
+    `measured` are the real sizes of items, of which those of inputs are known from the start. Items from number
+    `unseen_from` on are signals that such workers do not know: tasks that wait for one are not passed on before.
     """
 
     def __init__(
@@ -147,6 +148,7 @@ class Coordinator:
         estimates: Estimates | None = None,
         workers_queue: bool = False,
         measured: Floats | None = None,
+        unseen_from: int | None = None,
     ) -> None:
         widest = max(host.cores for host in platform.hosts)
         if (graph.cores > widest).any():
@@ -169,8 +171,12 @@ class Coordinator:
         """Number of scheduler calls."""
         self._wake: tuple[WakeConditions, Floats, Wake] | None = None
         self._constraints: Constraints | None = None
+        self._unseen = Unseen.of(graph, graph.n_items if unseen_from is None else unseen_from)
         self._told: Ints | None = None
-        """With limits on tasks at once, the hosts of tasks that workers with their own queues have been told."""
+        """With limits on tasks at once or an order that workers with their own queues do not know, the hosts of tasks
+        that they have been told."""
+        if len(self._unseen.task):
+            self._told = np.full(graph.n_tasks, -1, np.int32)
         self._take_constraints()
         self._untold: list[Event] = []
         """Events held back while no host was up; the scheduler receives them when a host joins."""
@@ -550,7 +556,7 @@ class Coordinator:
         hosts, names = view.platform.hosts, view.graph.task_names
         now = state.assigned
         if self._told is not None:
-            before, now = self._told, passed_on(self.records.problem, state, self._told)
+            before, now = self._told, passed_on(self.records.problem, state, self._told, self._unseen)
             self._told = now
         taken_off = np.flatnonzero((before >= 0) & (now < 0) & (state.done == 0))
         released = [Requeue(names[t]) for t in taken_off.tolist()]

@@ -86,6 +86,14 @@ def read_deployment(path: str | Path, problem: PipelineProblem) -> Deployment:
     )
 
 
+def read_placements(path: str | Path) -> dict[str, set[str]]:
+    """The hosts of each filter in a deployment file, whatever platform it was made for."""
+    sections = read_sections(path)
+    if all(s.kind != "deployment" for s in sections):
+        raise BadFile("no [deployment] section", where=str(path), hint="see docs/formats.md")
+    return {s.name: set(s.values) for s in sections if s.kind == "copies"}
+
+
 def check_header(path: str | Path, deployment: Deployment) -> list[Violation]:
     """Wrong statements in the file about its pipeline, its platform and its predicted time."""
     top = next(s for s in read_sections(path) if s.kind == "deployment")

@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 Kind: TypeAlias = Literal[
-    "program", "platform", "grid", "plan", "pipeline", "deployment", "behaviour", "campaign", "rules"
+    "program",
+    "platform",
+    "grid",
+    "plan",
+    "pipeline",
+    "deployment",
+    "behaviour",
+    "campaign",
+    "experiment",
+    "rules",
 ]
 """What a file can hold."""
 

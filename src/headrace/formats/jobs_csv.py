@@ -120,6 +120,11 @@ def write_jobs(program: Program, path: str | Path) -> None:
 
 def _columns(line: list[str]) -> list[str]:
     columns = [cell.strip().lower() for cell in line]
+    if not set(columns) & set(KNOWN):
+        raise BadFile(
+            f"the first line {shorten(','.join(line))} has no names of columns",
+            hint=f"begin with a header such as duration,input_size,sources; the columns are {', '.join(KNOWN)}",
+        )
     for column in columns:
         if column not in KNOWN:
             raise BadFile(f"unknown column {shorten(column)}", hint=f"the columns are {', '.join(KNOWN)}")

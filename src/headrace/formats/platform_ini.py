@@ -66,7 +66,7 @@ def read_machines(path: str | Path) -> Machines:
             raise section.wrong("unknown section", "one of platform, cluster, host, link")
     sites = [_site(c, tuple(hosts[c.name])) for c in clusters]
     try:
-        platform = Platform(tuple(sites), tuple(links), name=name)
+        platform = Platform(tuple(sites), tuple(links), name=name, isolated=True)
         _ = platform.network
     except HeadraceError as error:
         raise error.at(str(path)) from None

@@ -32,7 +32,7 @@ MAX_PAIRED_HOSTS = 2_000
 _TOML_LINE = re.compile(
     rb"""^[ \t]*(?:\[\[?[ \t]*[A-Za-z_]['"\w. -]*\]|(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*[.=])""", re.MULTILINE
 )
-_TOP = ["name", "contention", "routing", "origin", "site", "host", "link", "pairs"]
+_TOP = ["name", "contention", "routing", "isolated", "origin", "site", "host", "link", "pairs"]
 _SITE = [
     "name", "host", "bandwidth", "latency", "uplink", "uplink_latency", "storage", "uplink_trace", "shared_folders",
 ]  # fmt: skip
@@ -68,6 +68,7 @@ def read_platform(path: str | Path) -> Platform:
             top.text("origin", None),
             name,
             cast(Routing, top.text("routing", "quickest")),
+            top.flag("isolated"),
         )
         _ = platform.network
     except HeadraceError as error:
@@ -248,6 +249,8 @@ def _lines(platform: Platform, traces: dict[Behaviour, str]) -> Iterator[str]:
     yield f"contention = {_quoted(platform.contention)}"
     if platform.routing != "quickest":
         yield f"routing = {_quoted(platform.routing)}"
+    if platform.isolated:
+        yield "isolated = true"
     if platform.origin is not None:
         yield f"origin = {_quoted(platform.origin)}"
     for site in platform.sites:

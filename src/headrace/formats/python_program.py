@@ -46,7 +46,7 @@ def load_from_file(spec: str) -> Any:
     path = Path(path_text)
     if not path.is_file():
         raise BadFile("no such file", where=path_text, hint="give the path of a Python file")
-    module = _import_file(path)
+    module = import_file(path)
     if not hasattr(module, name):
         made = [key for key, value in vars(module).items() if isinstance(value, Program)]
         raise BadProgram(
@@ -57,7 +57,7 @@ def load_from_file(spec: str) -> Any:
     return getattr(module, name)
 
 
-def _import_file(path: Path) -> ModuleType:
+def import_file(path: Path) -> ModuleType:
     """The module of a file, registered under its own name so that its functions can be pickled."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:

@@ -23,6 +23,7 @@ MODULES = (
     "headrace.formats.pipeline_ini",
     "headrace.formats.platform_ini",
     "headrace.formats.campaign_toml",
+    "headrace.formats.experiment_toml",
     "headrace.formats.platform_toml",
     "headrace.formats.plan_json",
     "headrace.formats.wfformat",
@@ -94,6 +95,10 @@ def detect(spec: str | Path) -> Format:
             if found.matches(path):
                 return found
             continue
+        if found.name == "csv" and found.matches(
+            path
+        ):  # also without a header, so that the error is about CSV
+            return found
         if head is None:
             head = read_head(spec).removeprefix(b"\xef\xbb\xbf").lstrip()
         if found.sniff(head):

@@ -141,7 +141,7 @@ class _Judge:
         """10, 11, 14 and 15: maximum and minimum load of hosts."""
         problem, form = self.problem, self.deployment.form
         reader = self.pipeline.reader
-        most = max(problem.readable(s) for s in problem.sources)
+        most = next(problem.readable(s) for s in problem.sources if s.name == self.deployment.source)
         busy: dict[str, float] = defaultdict(float)
         filters_on: dict[str, list[str]] = defaultdict(list)
         for f in self.pipeline.filters:
@@ -174,7 +174,7 @@ class _Judge:
                 if not spared and _above(least, done):
                     self.say("14", f"{f.name!r} on {p.host} does {done:.9g}, but the minimum is {least:.9g}")
             need = (1.0 + problem.knobs.spare) * self.deployment.throughput
-            if form == "strict" and f is not reader and _above(need, together):
+            if form in ("strict", "first relaxation") and f is not reader and _above(need, together):
                 self.say("11", f"the hosts of {f.name!r} can do {together:.9g} of {need:.9g} MB/s")
         for host, names in filters_on.items():
             if not problem.several_per_host and len(names) > 1:

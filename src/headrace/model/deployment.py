@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headrace.model.check_case import Violation
 
 Form = Literal["strict", "first relaxation", "second relaxation", "trivial", "total"]
-"""Which restrictions hold. strict: the reader runs at its full rate. First relaxation: it may be slowed down.
+"""What a deployment looks like. strict: the reader runs at its full rate. First relaxation: it is slowed down.
 Second: hosts are allotted in proportion to the filters' trial times. trivial: one host per filter; total: all
 hosts; with both of these every copy of a filter gets the same flow."""
 
@@ -55,24 +55,12 @@ class Limit(NamedTuple):
     """In words."""
 
 
-class Price(NamedTuple):
-    """The shadow price of a kind of host: what one more would add, according to the linear program."""
-
-    cluster: str
-    like: str
-    """The first host of that kind."""
-    hosts: int
-    power: float
-    gain: float
-    """Marginal gain in MB/s read; 0 where such hosts are not the bottleneck."""
-
-
 @dataclass(frozen=True, eq=False)
 class Deployment:
     """How a pipeline runs on a platform: placements, flows, throughput and limits.
 
     `objective` is the maximised quantity, the weighted flow minus the cost of hosts, and `bound` is a proven upper
-    bound on it for deployments of the same form.
+    bound on it for all deployments of the problem, with any source and in any form.
     """
 
     problem: PipelineProblem
@@ -88,7 +76,6 @@ class Deployment:
     objective: float
     bound: float
     limits: tuple[Limit, ...] = ()
-    prices: tuple[Price, ...] = ()
     seconds: float = 0.0
     """Time spent planning."""
     notes: tuple[str, ...] = field(default=())

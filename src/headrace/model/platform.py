@@ -126,6 +126,8 @@ class Platform:
     routing: Routing = "quickest"
     """`quickest`: a transfer takes the quickest route, which may pass through sites. `links`: a transfer only goes
     to a neighbouring site; a longer route needs several transfers, with a copy at each site in between."""
+    isolated: bool = False
+    """Whether sites may be without any connection to others; without it they are taken for a mistake."""
 
     def __post_init__(self) -> None:
         _validate(self)

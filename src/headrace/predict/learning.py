@@ -26,6 +26,9 @@ from headrace.predict.kind_fit import (
     work_from_others,
 )
 
+DEFAULT_WORK = 1.0
+"""Seconds of a task for which the user gave no figure."""
+
 
 @dataclass(frozen=True, slots=True)
 class Observed:
@@ -67,6 +70,8 @@ class Learned:
     """Other tasks whose run time is from executions of the same kind."""
     factors: Mapping[str, float] | None = None
     """By what the user's figures were multiplied, for each kind: the median over its tasks."""
+    overridden: Mapping[str, float] = field(default_factory=dict)
+    """The same for kinds whose figures the user gave, if history differs from them by more than a quarter."""
 
 
 def learn(
@@ -104,7 +109,12 @@ def learn(
     work[rest] *= float(np.median(list(factors.values())))
     changed = _with_corrections(platform, corrections)
     known, guessed = int(seen.sum()), int((~seen & ~rest).sum())
-    return Learned(graph.with_work(work), changed, known, guessed, factors)
+    overridden = {
+        kind: factor
+        for kind, factor in factors.items()
+        if not 0.8 <= factor <= 1.25 and (graph.work[tasks_of[kind]] != DEFAULT_WORK).any()
+    }
+    return Learned(graph.with_work(work), changed, known, guessed, factors, overridden)
 
 
 def _fitted(

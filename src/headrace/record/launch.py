@@ -116,6 +116,11 @@ class Launch:
 
     def load(self) -> Program:
         """The program, read from its file again."""
+        if self.source is None and "experiment" in self.settings:
+            raise UsageError(
+                "the run belongs to an experiment",
+                hint=f"headrace sweep {self.settings['experiment']} goes on from what is kept",
+            )
         if self.source is None:
             raise UsageError(
                 "the program was built by a script",

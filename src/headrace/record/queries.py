@@ -59,3 +59,17 @@ def _all_kinds(database: Database) -> list[str]:
 def _following(database: Database, query: str, *values: str) -> str:
     """The next value of an index, or "" after the last."""
     return str(database.rows(query, values)[0][0] or "")
+
+
+def mean_outputs(database: Database, kinds: Iterable[str]) -> dict[str, float]:
+    """Mean bytes that up to 64 executions of each kind have made, for kinds with executions."""
+    found: dict[str, float] = {}
+    for kind in dict.fromkeys(kinds):
+        rows = database.rows(
+            "SELECT avg(output_bytes) FROM (SELECT output_bytes FROM tasks"
+            " WHERE status = 'done' AND kind != '' AND kind = ? LIMIT ?)",
+            (kind, NEWEST),
+        )
+        if rows[0][0] is not None:
+            found[kind] = float(rows[0][0])
+    return found

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from headrace.record.store import Record
 
+FIGURES_ONLY = "the program's figures"
+"""What a report says of the run times of a plan that no history went into."""
 _MAX_CHARACTERS = 16_000_000
 _TABLE = "CREATE TABLE IF NOT EXISTS run_reports (run TEXT PRIMARY KEY, report TEXT NOT NULL) WITHOUT ROWID"
 
@@ -40,3 +42,21 @@ def report_of(record: Record, run: str) -> dict[str, Any]:
         return read
     except (TypeError, ValueError) as error:
         raise database.broken(f"the report of run {run} cannot be read: {error}") from None
+
+
+def makespan_ratios(record: Record, platform: str, newest: int = 20) -> list[float]:
+    """Makespan over planned makespan of the newest complete runs on a platform, oldest first.
+
+    They say how far the next plan may be off. Plans that were made with the program's own figures alone say nothing of
+    that, and are left out. O(newest * plan).
+    """
+    database = record.database
+    database.rows(_TABLE)
+    rows = database.rows(
+        "SELECT r.makespan, (SELECT max(p.finish) FROM plans p WHERE p.run = r.id) FROM runs r JOIN run_reports d"
+        " ON d.run = r.id WHERE r.status = 'done' AND r.platform = ? AND r.makespan > 0"
+        " AND json_valid(d.report) AND json_extract(d.report, '$.sources.run_times') != ?"
+        " ORDER BY r.started DESC, r.id DESC LIMIT ?",
+        (platform, FIGURES_ONLY, newest),
+    )
+    return [float(took) / float(planned) for took, planned in reversed(rows) if planned]

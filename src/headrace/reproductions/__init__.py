@@ -69,6 +69,10 @@ class Ask:
 FIGURES: dict[str, tuple[str, str]] = {
     "figure-11": ("figure_11", "ten heuristics for parameter sweeps over the size of shared files"),
     "lpsched": ("lpsched", "copies of filters on three clusters, planned by LPSched, Trivial and Total"),
+    "lpsched-real": (
+        "lpsched_real",
+        "the same deployments on real processes, with emulated hosts and networks, beside simulations",
+    ),
     "lheft-scale": ("lheft_scale", "L-HEFT against D-HEFT, 640 and 6,400 tasks on 16 to 32 shared PCs"),
     "lheft-ccr": ("lheft_ccr", "ratio of computation to communication from 2 to 12, and data that moves"),
     "lheft-fft": ("lheft_fft", "L-HEFT against D-HEFT on an FFT of 1,664 tasks"),
@@ -85,6 +89,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     ),
     "estimates": ("estimates", "quality of estimates, from perfect to forecast, under five heuristics"),
     "constraints": ("constraints", "rules of the user on 47 image-processing programs"),
+    "experiments": ("experiments", "two tasks in four versions each, on 47 programs and real workers"),
     "planning-events": (
         "planning_events",
         "when to replan on changing grids; order of links; work stealing",
@@ -93,14 +98,20 @@ FIGURES: dict[str, tuple[str, str]] = {
 """Name -> (module in this folder, one-line description)."""
 
 
-def reproduce(name: str, ask: Ask | None = None) -> Reproduction:
-    """Run one of the papers' experiments."""
+REAL = {"lpsched": "lpsched-real"}
+"""Figures of simulations that also run on real processes: name -> name of the figure that does."""
+
+
+def reproduce(name: str, ask: Ask | None = None, real: bool = False) -> Reproduction:
+    """Run one of the papers' experiments; `real`: on real processes with emulated hosts."""
     if name not in FIGURES:
         raise UsageError(
             f"there is no figure {name!r}",
             where="reproduce",
             hint=f"one of: {', '.join(FIGURES)}",
         )
-    module = import_module(f"headrace.reproductions.{FIGURES[name][0]}")
+    if real and name not in REAL:
+        raise UsageError(f"{name!r} has no real runs", where="reproduce", hint=f"one of: {', '.join(REAL)}")
+    module = import_module(f"headrace.reproductions.{FIGURES[REAL[name] if real else name][0]}")
     made: Reproduction = module.reproduce(ask or Ask())
     return made

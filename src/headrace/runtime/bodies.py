@@ -16,6 +16,7 @@ from headrace.model.program import Command
 from headrace.runtime import crash_notes
 from headrace.runtime.core_slots import CORES, Room
 from headrace.runtime.files import File, FileData, Scratch, StagedFile, set_current_scratch
+from headrace.runtime.local_command import LocalCommand
 from headrace.runtime.pace import wait_out
 from headrace.runtime.packing import Packed, unpack, unpack_once
 from headrace.runtime.sealing import hint_for, safe_text, seal, unseal
@@ -146,8 +147,9 @@ def execute_job(job: Job, values: Sequence[Any]) -> tuple[tuple[Any, ...], Measu
             if isinstance(body, Command):
                 from headrace.runtime.commands import run_command
 
-                named = dict(zip(job.inputs, inputs, strict=True))
-                outputs = run_command(body, job.task, named, job.outputs, scratch, job.timeout)
+                own = body if isinstance(body, LocalCommand) else job
+                named = dict(zip(own.inputs, inputs, strict=True))
+                outputs = run_command(body, job.task, named, own.outputs, scratch, job.timeout)
                 measured.cpu = time.perf_counter() - began
             else:
                 outputs = _call(body, job, inputs, scratch, measured)

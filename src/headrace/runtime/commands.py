@@ -18,6 +18,7 @@ from headrace.model.errors import TaskFailed
 from headrace.model.program import Command
 from headrace.runtime.bodies import materialise, store_output
 from headrace.runtime.files import FileData, Scratch, StagedFile
+from headrace.runtime.local_command import LocalCommand
 from headrace.runtime.task_logs import CommandLog, current_log
 from headrace.runtime.timeouts import timed_out
 
@@ -149,7 +150,7 @@ def _materialise(scratch: Scratch, name: str, value: Any, literal: bool) -> Path
 
 def _only_signals(command: Command, task: str, outputs: tuple[str, ...]) -> bool:
     """Whether the task declared no output: its only item is then a signal, not a file."""
-    name = f"{task}.done"
+    name = f"{command.task if isinstance(command, LocalCommand) else task}.done"
     if command.literal and not outputs:
         return True
     if outputs != (name,) or command.stdout == name:

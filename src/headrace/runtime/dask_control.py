@@ -71,6 +71,7 @@ class Control:
             policy=ExecutionPolicy(replicate=levels),
             estimates=HistoryEstimates(graph, platform),
             workers_queue=True,
+            unseen_from=self.layout.n_items,
         )
         self.name = self.coordinator.scheduler.name
         address = self.hosts.address

@@ -75,12 +75,7 @@ class CopyIndex:
         """All differences: copies that the coordinator does not know of, then copies that are gone. O(copies)."""
         found: list[Event] = []
         gone: list[Event] = []
-        view = self.coordinator.view
-        names, up = view.platform.network.place_names, view.state.place_up
-        all_known: dict[int, set[str]] = {}
-        for number, place in zip(*(column.tolist() for column in view.copies()), strict=True):
-            if up[place]:
-                all_known.setdefault(number, set()).add(names[place])
+        view, all_known = self.coordinator.view, self.known()
         for item in self.key_of:
             number = view.item_number[item]
             if not view.done[view.graph.producer[number]]:
@@ -89,6 +84,16 @@ class CopyIndex:
             found += [self._moved(item, place, now) for place in sorted(there - known)]
             gone += [CopyLost(now, item, place) for place in sorted(known - there)]
         return [*found, *gone]
+
+    def known(self) -> dict[int, set[str]]:
+        """The reachable places of each item's copies, as the coordinator knows them. O(copies)."""
+        view = self.coordinator.view
+        names, up = view.platform.network.place_names, view.state.place_up
+        places: dict[int, set[str]] = {}
+        for item, place in zip(*(column.tolist() for column in view.copies()), strict=True):
+            if up[place]:
+                places.setdefault(item, set()).add(names[place])
+        return places
 
     def _known(self, item: str) -> set[str]:
         view = self.coordinator.view

@@ -136,18 +136,13 @@ class Reloads:
             self._restore(key)
 
     def _copies_after(self, changes: Sequence[Event]) -> dict[int, set[str]]:
-        """The places of each item's copies once these changes are told, in which nothing is loaded yet."""
-        view = self.coordinator.view
-        names, up = view.platform.network.place_names, view.state.place_up
-        places: dict[int, set[str]] = {}
-        for item, place in zip(*(column.tolist() for column in view.copies()), strict=True):
-            if up[place]:
-                places.setdefault(item, set()).add(names[place])
+        """The places of each item's copies after these changes, if nothing were loaded because of them."""
+        places, number = self.copies.known(), self.coordinator.view.item_number
         for event in changes:
             if isinstance(event, DataMoved):
-                places.setdefault(view.item_number[event.item], set()).add(event.target)
+                places.setdefault(number[event.item], set()).add(event.target)
             elif isinstance(event, CopyLost):
-                places.get(view.item_number[event.item], set()).discard(event.place)
+                places.get(number[event.item], set()).discard(event.place)
         lost = {self.copies.place(event.host) for event in changes if isinstance(event, HostLeft)}
         return {item: there - lost for item, there in places.items()}
 

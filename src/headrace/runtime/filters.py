@@ -15,6 +15,8 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, Protocol
 
+from numpy.typing import NDArray
+
 from headrace.model.errors import BadProgram, HeadraceError, UsageError
 from headrace.model.units import quantity, show_size
 
@@ -41,10 +43,29 @@ class Buffer:
     data: bytes
 
 
+Sendable = bytes | bytearray | memoryview | NDArray[Any]
+"""What a filter may send: bytes, or anything else that is contiguous in memory."""
+
+
+def flat(data: Sendable) -> bytes | memoryview:
+    """The same memory, one byte after another.
+
+    >>> import numpy as np
+    >>> len(flat(np.zeros((2, 3)))), flat(b"ab"), flat(np.zeros((0, 3)))
+    (48, b'ab', b'')
+    """
+    if isinstance(data, bytes):
+        return data
+    view = memoryview(data)  # type: ignore[arg-type]  # arrays are buffers, but are not typed so before 3.12
+    if not view.nbytes:
+        return b""  # memory without bytes cannot be cast
+    return view if view.format == "B" and view.ndim == 1 else view.cast("B")
+
+
 class Output(Protocol):
     """The interface through which a filter sends data."""
 
-    def send(self, data: bytes, stream: str = "") -> None:
+    def send(self, data: Sendable, stream: str = "") -> None:
         """Send one buffer on this stream, or on the only one. A filter without outgoing streams produces results."""
 
 
@@ -206,7 +227,7 @@ class Sender:
         self._limit = app.buffer
         self._streams = tuple(stream.name for stream in app.out_of(name))
 
-    def checked(self, data: bytes, stream: str) -> str:
+    def checked(self, data: bytes | memoryview, stream: str) -> str:
         """The stream's name; "" for a result."""
         if len(data) > self._limit:
             raise UsageError(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.model.errors import UsageError
-from headrace.runtime.filters import App, Buffer, Reader, Sender, Unit, Work, cycle, in_turn
+from headrace.runtime.filters import App, Buffer, Reader, Sendable, Sender, Unit, Work, cycle, flat, in_turn
 
 Results = dict[str, list[bytes]]
 """The buffers sent by filters without outgoing streams, by filter."""
@@ -74,7 +74,8 @@ class _Dealer(Sender):
         self._results = results
         self._next = dict.fromkeys(waiting, number)
 
-    def send(self, data: bytes, stream: str = "") -> None:
+    def send(self, data: Sendable, stream: str = "") -> None:
+        data = flat(data)
         chosen = self.checked(data, stream)
         if not chosen:
             self._results.append(bytes(data))

@@ -48,6 +48,8 @@ class Layout:
     """Keys that are not tasks, each with tasks; it is placed with the first of them that has a host."""
     wanted: tuple[Key, ...] = ()
     """Keys that the client keeps: when all are available, the run is complete."""
+    n_items: int | None = None
+    """Items of the program. The graph of a run under rules has more: signals that only the coordinator knows."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ class _Builder:
             if task.name not in before and not any(o in self.readers or o in results for o in task.outputs)
         ]
         wanted = tuple(dict.fromkeys([*made.values(), *ends]))
-        layout = Layout(self.tasks, self.items, self.follows, wanted)
+        layout = Layout(self.tasks, self.items, self.follows, wanted, self.program.graph.n_items)
         return EngineGraph(self.graph, layout, made, given, self.files)
 
     def _add_input(self, item: Data) -> None:

@@ -44,6 +44,12 @@ class Kept:
     checksum: str
     size: int
     """Bytes of the pickle, or of the user's file."""
+    run: str = ""
+    """The run that has kept it, if it is another one than that which uses it."""
+
+    def home(self, folder: Path, run: str) -> tuple[Path, str]:
+        """Its folder and run, given those of the run that uses it: the folders of all runs are side by side."""
+        return (folder.parent / self.run, self.run) if self.run else (folder, run)
 
     @property
     def is_staged(self) -> bool:
@@ -128,6 +134,7 @@ def load_kept(kept: Kept, folder: Path, key: bytes, run: str) -> Any:
     [1, 2]
     """
     parts = sealed_parts(kept, folder, key, run)
+    folder, _ = kept.home(folder, run)
     value = pickle.loads(parts[0], buffers=parts[1:])
     return replace(value, path=str((folder / kept.file).absolute())) if kept.is_staged else value
 
@@ -146,6 +153,7 @@ def staged_problem(kept: Kept, folder: Path, key: bytes, run: str) -> str:
 
 def sealed_parts(kept: Kept, folder: Path, key: bytes, run: str) -> list[memoryview]:
     """The pickle of a kept value, with its seal checked: O(bytes)."""
+    folder, run = kept.home(folder, run)
     where = str(folder / kept.file) if kept.file else f"run {run}: item {kept.item!r}"
     parts = [memoryview(kept.content or b"")]
     written = kept.checksum

@@ -24,7 +24,7 @@ class SpoolWriter:
         self.size = 0
         """Total bytes of buffers, without length prefixes."""
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes | memoryview) -> None:
         """Append one buffer."""
         if self.size + len(data) > self._limit:
             raise TaskFailed(

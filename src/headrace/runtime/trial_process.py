@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from headrace.model.errors import HeadraceError
-from headrace.runtime.filters import App, Buffer, Reader, Sender, Work, cycle, in_turn
+from headrace.runtime.filters import App, Buffer, Reader, Sendable, Sender, Work, cycle, flat, in_turn
 from headrace.runtime.packing import unpack
 from headrace.runtime.probe import calibrate
 from headrace.runtime.spool import SpoolWriter, read_spool
@@ -69,8 +69,9 @@ class SpoolOutput(Sender):
         self._writers = writers
         self._watch = watch
 
-    def send(self, data: bytes, stream: str = "") -> None:
+    def send(self, data: Sendable, stream: str = "") -> None:
         with self._watch.paused():
+            data = flat(data)
             self._writers[self.checked(data, stream)].append(data)
 
 

@@ -5,14 +5,25 @@ It uses the problem's own definitions and none of the planner's arrays.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from headrace.model.pipeline import MEGABYTE, PipelineProblem
 from headrace.planners.pipeline.linear import Answer, Builder, solve
 
 
-def solve_pairwise(problem: PipelineProblem, *, strict: bool, seconds: float = 60.0) -> Answer:
-    """The best objective over all deployments in one form."""
+def solve_pairwise(problem: PipelineProblem, *, seconds: float = 60.0) -> Answer:
+    """The best objective over all deployments with any source."""
+    sources = problem.pipeline.sources
+    answers = [
+        _solve_one(replace(problem, pipeline=problem.pipeline.with_sources([s])), seconds) for s in sources
+    ]
+    return max(answers, key=lambda answer: answer.objective)
+
+
+def _solve_one(problem: PipelineProblem, seconds: float) -> Answer:
+    """The best objective with the only source."""
     b = Builder()
     order = [f.name for f in problem.pipeline.order]
     hosts = [h.name for h in problem.platform.hosts]
@@ -44,7 +55,7 @@ def solve_pairwise(problem: PipelineProblem, *, strict: bool, seconds: float = 6
         for i in range(len(sources)):
             b.put(row, op[i], -float(share[i][h] > 0))
     for i in range(len(sources)):  # 5'
-        row = b.add_rows(1, low=0 if strict else -np.inf, high=0)
+        row = b.add_rows(1, high=0)
         b.put(row, lam[i], 1.0)
         b.put(row, op[i], -readable[i])
     for h in range(n):  # what the reader does
@@ -70,7 +81,7 @@ def solve_pairwise(problem: PipelineProblem, *, strict: bool, seconds: float = 6
             row = b.add_rows(1, high=0)
             b.put(row, done[k, h], 1.0)
             b.put(row, x[k, h], -min(capacity[k][h] * cores[h], most))
-        if strict and not problem.several_per_host:  # 11
+        if not problem.several_per_host:  # 11
             enough = 10 * (1 + knobs.spare) * most
             row = b.add_rows(1, low=0)
             b.put(row, x[k], [min(capacity[k][h] * cores[h], enough) for h in range(n)])
@@ -95,7 +106,7 @@ def solve_pairwise(problem: PipelineProblem, *, strict: bool, seconds: float = 6
                 row = b.add_rows(1, low=0)
                 b.put(row, used[h], 1.0)
                 b.put(row, x[k, h], -1.0)
-            spare = 1 + knobs.spare if strict else 1.0
+            spare = 1 + knobs.spare
             row = b.add_rows(1, high=0)
             b.put(row, used[h], -cores[h])
             for k in range(n_filters):

@@ -208,7 +208,7 @@ def _best_by_trial(
     cost on free links already exceeds the best are skipped.
     """
     chosen, chosen_cost, chosen_end = -1, np.inf, np.inf
-    extra, booked = _extra_cost(constraints, task), transfers.used[0]
+    booked = transfers.used[0]
     inputs = work.inputs[: work.inputs_used[0]]
     trials = network.exclusive_links and len(inputs) > 0
     likely = _costs_on_free_links(tasks, hosts, cores, constraints, state, task, candidates, leads, work)
@@ -227,12 +227,7 @@ def _best_by_trial(
                 return -1
             if ready == np.inf:
                 continue
-        duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-        _, start = _start_on(hosts, cores, state, task, host, ready, duration)
-        end = start + duration + work.return_seconds[place]
-        cost = (start if constraints.earliest_start else end) + extra[place]
-        if leads:
-            cost += _others_seconds(tasks, hosts, state, task, host)
+        cost, end = _cost_on(tasks, hosts, cores, constraints, state, task, host, ready, leads, work)
         better = cost < chosen_cost or (cost == chosen_cost and end < chosen_end)
         if better or (cost == chosen_cost and end == chosen_end and host < chosen):
             chosen, chosen_cost, chosen_end = host, cost, end
@@ -253,22 +248,41 @@ def _costs_on_free_links(
 ) -> int:
     """Write the cost at each host if no link were busy to `work`, infinite where nothing arrives; the least, or -1."""
     best, best_cost = -1, np.inf
-    extra = _extra_cost(constraints, task)
     for host in candidates:
         place = hosts.place[host]
         work.cost[host] = np.inf
         if work.arrival[place] == np.inf or work.return_seconds[place] == np.inf:
             continue
-        duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-        _, start = _start_on(hosts, cores, state, task, host, work.arrival[place], duration)
-        end = start + duration + work.return_seconds[place]
-        cost = (start if constraints.earliest_start else end) + extra[place]
-        if leads:
-            cost += _others_seconds(tasks, hosts, state, task, host)
+        ready = work.arrival[place]
+        cost, _ = _cost_on(tasks, hosts, cores, constraints, state, task, host, ready, leads, work)
         work.cost[host] = cost
         if cost < best_cost:
             best, best_cost = host, cost
     return best
+
+
+@inner
+def _cost_on(
+    tasks: TaskArrays,
+    hosts: HostArrays,
+    cores: Calendar,
+    constraints: HostConstraints,
+    state: ConstraintState,
+    task: int,
+    host: int,
+    ready: float,
+    leads: bool,
+    work: _Workspace,
+) -> tuple[float, float]:
+    """The cost of a task on a host where its inputs are ready at some time, and when its results have returned."""
+    place = hosts.place[host]
+    duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
+    _, start = _start_on(hosts, cores, state, task, host, ready, duration)
+    end = start + duration + work.return_seconds[place]
+    cost = (start if constraints.earliest_start else end) + _extra_cost(constraints, task)[place]
+    if leads:
+        cost += _others_seconds(tasks, hosts, state, task, host)
+    return cost, end
 
 
 @inner

@@ -1,12 +1,14 @@
-"""The mixed-integer program over classes of hosts and flows between zones.
+"""The mixed-integer program over groups of hosts and flows between zones, for one source option.
 
 Instead of a flow for every stream and pair of hosts it has, for each class of equivalent hosts, the number of hosts
 that run a filter and their total processing rate, and for each stream the flow between every pair of zones. Each host
 of a class does an equal part; constraints on single hosts hold because they hold for the class. Conversely, a solution
 that names hosts, averaged over each class, solves this program with the same objective, so both have the same optimum.
-With F filters, S streams, G classes and Z zones there are about 2 F G + S Z² columns.
+With F filters, S streams, G groups and Z zones there are about 2 F G + S Z² columns.
 
-All rates are input reading rates, except flows between zones and on links, which are rates of their stream.
+The reader may be slowed down. A deployment in which it is not is the special case of the strict form, so this program
+covers both, and its bound holds for both. All rates are input reading rates, except flows between zones and on links,
+which are rates of their stream.
 """
 
 from __future__ import annotations
@@ -19,26 +21,10 @@ import numpy as np
 
 from headrace.model.check_case import Numbers
 from headrace.model.graph import Floats
-from headrace.model.pipeline import PipelineProblem
-from headrace.planners.pipeline.classes import Classes
+from headrace.planners.pipeline.groups import Groups
 from headrace.planners.pipeline.linear import Builder, Linear
 from headrace.planners.pipeline.rates import Rates
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """The objective weights as arrays."""
-
-    host_cost: float
-    spare: float
-    least: Floats
-    """Of each filter."""
-
-    @staticmethod
-    def of(problem: PipelineProblem) -> Weights:
-        knobs = problem.knobs
-        least = np.array([knobs.least_share(f.name) for f in problem.pipeline.order])
-        return Weights(knobs.host_cost, knobs.spare, least)
+from headrace.planners.pipeline.weights import Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +34,13 @@ class Resource:
     kind: Literal["reader", "cpu", "port"]
     rows: Numbers
     columns: Numbers
-    """The columns that provide the resource (an option, hosts in use), one for each row."""
+    """The columns that provide the resource (hosts in use), one for each row; empty for the reader."""
     amount: Floats
-    """What one of these adds to the right-hand side."""
+    """What one of these adds to the right-hand side; for the reader, its rate."""
     filter: int
     """The filter concerned; -1 for all filters on the host."""
-    classes: Numbers
-    """The class that each row concerns; -1 for none."""
+    groups: Numbers
+    """The group that each row concerns; -1 for none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,21 +48,17 @@ class Compact:
     """The program, with the indices of its rows and columns."""
 
     rates: Rates
-    classes: Classes
-    strict: bool
-    spare: float
-    """W_F where it applies."""
+    zone: Numbers
+    """Of each group."""
     linear: Linear
-    option: Numbers
-    """Columns: 1 for the chosen source option."""
     read: Numbers
-    """Columns: the rate of reading under each option."""
+    """The column of the reading rate, alone in an array."""
     work: Numbers
-    """Columns [filters, classes]: processing rate, in terms of input read; the reader's row is not used."""
+    """Columns [filters, groups]: processing rate, in terms of input read; the reader's row is not used."""
     count: Numbers
-    """Columns [filters, classes] of hosts; where filters share hosts the same columns for all filters."""
+    """Columns [filters, groups] of units; where filters share hosts the same columns for all filters."""
     local: Numbers
-    """Columns [streams, classes]: flow that stays on its host, where filters share hosts; else empty."""
+    """Columns [streams, groups]: flow that stays on its host, where filters share hosts; else empty."""
     streams: Numbers
     """The streams that carry data."""
     pairs: Numbers
@@ -84,130 +66,97 @@ class Compact:
     between: Numbers
     """Columns [len(streams), len(pairs)]: flows."""
     link_rows: Numbers
-    host_rows: Numbers
-    """Rows that limit the number of hosts of each class."""
     copy_rows: Numbers
-    """Rows that require a copy of every filter."""
-    full_rows: Numbers
-    """Rows whose lower limit keeps the reader at its full rate; without it they are those of the first relaxation."""
+    """Rows that require a copy of every filter, where a host has one filter."""
     resources: tuple[Resource, ...]
-    limit: Floats
-    """[filters, classes] maximum processing rate of one host, limited by cores, ports and the reader's rate."""
+    constant: float
+    """Part of the objective that does not depend on the solution: the cost of reading hosts."""
 
 
-def host_limits(rates: Rates, classes: Classes) -> Floats:
-    """Maximum rate of one host with all cores used by one filter, limited by its port: [filters, classes]."""
-    with np.errstate(divide="ignore"):
-        by_port = classes.port / np.maximum(rates.rate_in, rates.rate_out)[:, None]
-    limit: Floats = np.minimum(np.minimum(classes.core * classes.cores, rates.most), by_port)
-    return limit
-
-
-def build_compact(rates: Rates, classes: Classes, weights: Weights, *, strict: bool) -> Compact:
+def build_compact(rates: Rates, groups: Groups, weights: Weights) -> Compact:
     """Build the program with one filter per host. Comments give the numbers of the constraints in the paper."""
     b = Builder()
-    k, g, n_options = rates.n_filters, classes.n, len(rates.readable)
-    limit = host_limits(rates, classes)
-    option, read, reader = _source_columns(b, rates, classes, weights, strict=strict)
-    full_rows = reader.rows
-    work = b.add_columns((k, g), high=np.where(np.arange(k)[:, None] > 0, np.inf, 0.0))
-    most = np.where(np.arange(k)[:, None] > 0, classes.size, 0)
-    count = b.add_columns((k, g), high=most, cost=-weights.host_cost, whole=True)
+    k, g = rates.n_filters, groups.n
+    read, reader = add_reader(b, rates)
+    runs = (np.arange(k)[:, None] > 0) & (groups.share[None, :] == 0) & (groups.limit > 0)
+    work = b.add_columns((k, g), high=np.where(runs, np.inf, 0.0))
+    count = b.add_columns((k, g), high=np.where(runs, groups.size, 0), cost=-groups.cost, whole=True)
     add_totals(b, k, work, read)
     copy_rows = b.add_rows(k - 1, low=1.0)  # 7: every filter has a copy
     b.put(copy_rows[:, None], count[1:], 1.0)
-    host_rows = b.add_rows(g, high=classes.size)  # 15: at most one filter on a host
-    b.put(host_rows[None, :], count[1:], 1.0)
-    b.put(host_rows[None, :], option[:, None], (classes.share > 0) * classes.size)
+    b.put(b.add_rows(g, high=groups.size)[None, :], count[1:], 1.0)  # 15: at most one filter on a host
     limit_rows = b.add_rows((k - 1) * g, high=0.0).reshape(k - 1, g)  # 10, 12 for ports, 13
     b.put(limit_rows, work[1:], 1.0)
-    b.put(limit_rows, count[1:], -limit[1:])
-    power = classes.core * classes.cores
-    if strict:  # 11
+    b.put(limit_rows, count[1:], -groups.limit[1:])
+    if weights.spare > 0:  # 11
         rows = b.add_rows(k - 1, low=0.0)
-        b.put(rows[:, None], count[1:], np.minimum(power, (1 + weights.spare) * rates.most)[1:])
-        b.put(rows[:, None], read[None, :], np.full((1, n_options), -(1 + weights.spare)))
-        full_rows = np.concatenate([full_rows, rows])
-    _least_use(b, np.minimum(power, rates.most), weights, work, count, int(classes.size.sum()))
+        b.put(rows[:, None], count[1:], groups.reserve[1:])
+        b.put(rows, read, -(1 + weights.spare))
+    _least_use(b, groups, weights, work, count)
     streams, pairs, between = add_flows(b, rates)
-    empty = np.empty((0, g), np.int64)
-    add_balance(b, rates, classes, streams, pairs, between, read, work, empty)
+    share = zone_shares(rates, groups.zone, groups.share * groups.size)
+    add_balance(b, rates, groups.zone, share, streams, pairs, between, read, work)
     return Compact(
         rates=rates,
-        classes=classes,
-        strict=strict,
-        spare=weights.spare if strict else 0.0,
+        zone=groups.zone,
         link_rows=add_links(b, rates, pairs, between),
+        copy_rows=copy_rows,
         linear=b.build(),
-        option=option,
         read=read,
         work=work,
         count=count,
-        local=empty,
+        local=np.empty((0, g), np.int64),
         streams=streams,
         pairs=pairs,
         between=between,
-        host_rows=host_rows,
-        copy_rows=copy_rows,
-        full_rows=full_rows,
-        resources=(reader, *_hosts_as_resources(rates, classes, limit_rows, count, limit)),
-        limit=limit,
+        resources=(reader, *_hosts_as_resources(groups, limit_rows, count)),
+        constant=-weights.host_cost * int((groups.size * groups.per)[groups.reading].sum()),
     )
 
 
-def _source_columns(
-    b: Builder, rates: Rates, classes: Classes, weights: Weights, *, strict: bool
-) -> tuple[Numbers, Numbers, Resource]:
-    """4, 5 and 5': one option is chosen, and the reader runs at its rate, or at most at that rate."""
-    with np.errstate(divide="ignore"):
-        by_port = np.min(
-            np.where(classes.share > 0, classes.port / (classes.share * rates.rate_out[0]), np.inf), axis=1
-        )
-    readers = ((classes.share > 0) * classes.size).sum(axis=1)
-    possible = by_port >= rates.readable * (1 - 1e-12) if strict else np.ones(len(readers), bool)
-    option = b.add_columns((len(readers),), high=possible, cost=-weights.host_cost * readers, whole=True)
-    read = b.add_columns((len(readers),))
-    b.put(b.add_rows(1, low=1.0, high=1.0), option, 1.0)
-    rows = b.add_rows(len(readers), low=0.0 if strict else -np.inf, high=0.0)
+def zone_shares(rates: Rates, zone: Numbers, share: Floats) -> Floats:
+    """The part of the input that is read in each zone, from the parts of groups."""
+    return np.bincount(zone, share, len(rates.weight)).astype(np.float64)
+
+
+def add_reader(b: Builder, rates: Rates) -> tuple[Numbers, Resource]:
+    """5': the reader runs at most at its rate, and its ports carry what it reads."""
+    rate = rates.reader_rate
+    read = b.add_columns((1,))
+    rows = b.add_rows(1, high=rate)
     b.put(rows, read, 1.0)
-    rate = rates.readable if strict else np.minimum(rates.readable, by_port)
-    b.put(rows, option, -rate)
-    return option, read, Resource("reader", rows, option, rate, 0, np.full(len(rows), -1))
+    return read, Resource("reader", rows, np.empty(0, np.int64), rate, 0, np.full(1, -1))
 
 
-def _hosts_as_resources(
-    rates: Rates, classes: Classes, rows: Numbers, count: Numbers, limit: Floats
-) -> Iterator[Resource]:
-    """For each filter, the classes limited by their cores and those limited by their ports."""
-    power = np.minimum(classes.core * classes.cores, rates.most)
-    for k in range(1, rates.n_filters):
-        by_cpu = limit[k] >= power[k]
+def _hosts_as_resources(groups: Groups, rows: Numbers, count: Numbers) -> Iterator[Resource]:
+    """For each filter, the groups limited by their cores and those limited by their ports."""
+    for k in range(1, len(groups.limit)):
+        by_cpu = groups.limit[k] >= groups.power[k] * (1 - 1e-12)
         for kind, which in (("cpu", np.flatnonzero(by_cpu)), ("port", np.flatnonzero(~by_cpu))):
-            yield Resource(kind, rows[k - 1, which], count[k, which], limit[k, which], k, which)  # type: ignore[arg-type]
+            yield Resource(kind, rows[k - 1, which], count[k, which], groups.limit[k, which], k, which)  # type: ignore[arg-type]
 
 
 def add_totals(b: Builder, k: int, work: Numbers, read: Numbers) -> None:
     """Every filter processes all input; this also covers streams that carry no data."""
     rows = b.add_rows(k - 1, low=0.0, high=0.0)
     b.put(rows[:, None], work[1:], 1.0)
-    b.put(rows[:, None], read[None, :], -1.0)
+    b.put(rows, read, -1.0)
 
 
-def _least_use(
-    b: Builder, could: Floats, weights: Weights, work: Numbers, count: Numbers, n_hosts: int
-) -> None:
+def _least_use(b: Builder, groups: Groups, weights: Weights, work: Numbers, count: Numbers) -> None:
     """14: a host in use has at least the minimum utilisation, unless it is the filter's only host."""
-    for k in range(1, len(could)):
+    n_hosts = int((groups.size * groups.per).sum())
+    for k in range(1, len(groups.power)):
         if weights.least[k] == 0:
             continue
-        least = weights.least[k] * could[k]
+        least = weights.least[k] * groups.power[k]
         only = b.add_columns((1,), high=1.0, whole=True)
-        rows = b.add_rows(len(least), low=0.0)
+        rows = b.add_rows(groups.n, low=0.0)
         b.put(rows, work[k], 1.0)
         b.put(rows, count[k], -least)
         b.put(rows, only, least)
         row = b.add_rows(1, high=n_hosts)
-        b.put(row, count[k], 1.0)
+        b.put(row, count[k], groups.per)
         b.put(row, only, n_hosts - 1)
 
 
@@ -221,27 +170,30 @@ def add_flows(b: Builder, rates: Rates) -> tuple[Numbers, Numbers, Numbers]:
 def add_balance(
     b: Builder,
     rates: Rates,
-    classes: Classes,
+    zone: Numbers,
+    share: Floats,
     streams: Numbers,
     pairs: Numbers,
     between: Numbers,
     read: Numbers,
     work: Numbers,
-    local: Numbers,
+    local: Numbers | None = None,
 ) -> None:
-    """6 and 9: flow conservation: a zone's production on a stream equals its outflow, and likewise for inflow."""
+    """6 and 9: flow conservation: a zone's production on a stream equals its outflow, and likewise for inflow.
+
+    `zone` is that of each column of `work`, `share` the part of the input that is read in each zone.
+    """
     n_zones = len(rates.weight)
     for j, e in enumerate(streams.tolist()):
         for end, ends in ((0, rates.stream_source), (1, rates.stream_target)):
             rows = b.add_rows(n_zones, low=0.0, high=0.0)
             b.put(rows[pairs[:, end]], between[j], 1.0)
             if ends[e] == 0:
-                amount = -rates.stream_rate[e] * classes.share * classes.size
-                b.put(rows[classes.zone][None, :], read[:, None], amount)
+                b.put(rows, read, -rates.stream_rate[e] * share)
             else:
-                b.put(rows[classes.zone], work[ends[e]], -rates.stream_rate[e])
-            if len(local):
-                b.put(rows[classes.zone], local[e], 1.0)
+                b.put(rows[zone], work[ends[e]], -rates.stream_rate[e])
+            if local is not None:
+                b.put(rows[zone], local[e], 1.0)
 
 
 def add_links(b: Builder, rates: Rates, pairs: Numbers, between: Numbers) -> Numbers:

@@ -8,7 +8,7 @@ hold, and there are at most as many flows as senders, receivers and pairs of zon
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from headrace.model.check_case import Numbers
 from headrace.model.deployment import Flow, Placement
 from headrace.model.graph import Floats
 from headrace.model.pipeline import PipelineProblem
+from headrace.planners.pipeline.classes import Classes
 from headrace.planners.pipeline.compact import Compact
 from headrace.planners.pipeline.rates import Rates
+from headrace.planners.pipeline.rounding import Whole, flow_matrix
 
 DUST = 1e-9
 """Flows and amounts of work below this share of the total are treated as rounding errors."""
@@ -38,37 +40,61 @@ class HostFlows:
     local: Floats
     """[streams, hosts] flows that stay on their host."""
 
+    def scaled(self, factor: float) -> HostFlows:
+        """The same placement with less flow."""
+        return replace(
+            self,
+            throughput=self.throughput * factor,
+            work=self.work * factor,
+            zone_flow=self.zone_flow * factor,
+            local=self.local * factor,
+        )
 
-def disaggregate(program: Compact, x: Floats) -> HostFlows:
-    """The solution of a compact program by hosts: O(filters * hosts + streams * zones squared)."""
-    rates, classes = program.rates, program.classes
-    option = int(np.argmax(x[program.option]))
-    throughput = float(x[program.read].sum())
+
+def disaggregate(program: Compact, classes: Classes, x: Floats) -> HostFlows:
+    """The solution of a compact program over classes by hosts: O(filters * hosts + streams * zones squared)."""
+    rates = program.rates
+    throughput = float(x[program.read[0]])
     counts = np.rint(x[program.count]).astype(np.int64)
-    shared = len(program.local) > 0
+    done = np.maximum(x[program.work], 0.0)
+    if not len(program.local):
+        whole = Whole(0.0, throughput, counts, done, flow_matrix(program, x))
+        return spread(rates, classes, whole)
+    placed, work = _readers(rates, throughput)
+    local = np.zeros((len(rates.stream_rate), len(rates.zone)))
+    members = _members(classes)
+    for g in np.flatnonzero(counts[0] > 0).tolist():
+        hosts = members[g][: counts[0, g]]
+        work[1:, hosts] = done[1:, g, None] / counts[0, g]
+        placed[1:, hosts] = (done[1:, g, None] > DUST * throughput).astype(np.int64)
+        local[:, hosts] = np.maximum(x[program.local[:, g]], 0.0)[:, None] / counts[0, g]
+    _place_idle(placed)
+    return HostFlows(0, throughput, placed, work, flow_matrix(program, x), local)
+
+
+def spread(rates: Rates, classes: Classes, whole: Whole) -> HostFlows:
+    """A solution by classes with one filter on each host, by hosts: the first hosts of a class run the first filter."""
+    placed, work = _readers(rates, whole.throughput)
+    members = _members(classes)
+    for g, k in np.argwhere((whole.counts[1:] > 0).T).tolist():
+        first = int(whole.counts[1 : k + 1, g].sum())
+        hosts = members[g][first : first + whole.counts[k + 1, g]]
+        work[k + 1, hosts] = whole.work[k + 1, g] / whole.counts[k + 1, g]
+        placed[k + 1, hosts] = 1
+    local = np.zeros((len(rates.stream_rate), len(rates.zone)))
+    return HostFlows(0, whole.throughput, placed, work, whole.zone_flow, local)
+
+
+def _readers(rates: Rates, throughput: float) -> tuple[Numbers, Floats]:
     placed = np.zeros(rates.core.shape, np.int64)
     work = np.zeros(rates.core.shape)
-    local = np.zeros((len(rates.stream_rate), len(rates.zone)))
-    work[0] = rates.share[option] * throughput
-    placed[0] = rates.share[option] > 0
-    members = np.split(np.argsort(classes.of_host, kind="stable"), np.cumsum(classes.size)[:-1])
-    for g, k in np.argwhere((counts > 0).T).tolist():
-        if k == 0:
-            continue
-        first = 0 if shared else int(counts[1:k, g].sum())
-        hosts = members[g][first : first + counts[k, g]]
-        done = max(0.0, float(x[program.work[k, g]]))
-        work[k, hosts] = done / counts[k, g]
-        placed[k, hosts] = 1 if not shared or done > DUST * throughput else 0
-        if shared:
-            local[:, hosts] = np.maximum(x[program.local[:, g]], 0.0)[:, None] / counts[k, g]
-    if shared:
-        _place_idle(placed)
-    n_zones = len(rates.weight)
-    zone_flow = np.zeros((len(rates.stream_rate), n_zones, n_zones))
-    pairs = program.pairs
-    zone_flow[program.streams[:, None], pairs[:, 0][None, :], pairs[:, 1][None, :]] = x[program.between]
-    return HostFlows(option, throughput, placed, work, np.maximum(zone_flow, 0.0), local)
+    work[0] = rates.share[0] * throughput
+    placed[0] = rates.share[0] > 0
+    return placed, work
+
+
+def _members(classes: Classes) -> list[Numbers]:
+    return np.split(np.argsort(classes.of_host, kind="stable"), np.cumsum(classes.size)[:-1])
 
 
 def _place_idle(placed: Numbers) -> None:

@@ -1,8 +1,7 @@
-"""What limits the throughput, and the gain from one more host of each kind.
+"""What limits the throughput of a deployment.
 
-Both come from the dual values (prices) of linear programs that maximise the MB/s read: with the hosts as deployed, each
-price times its resource is the part of the throughput determined by this resource; with the numbers of hosts variable,
-the price of a class is the gain from one more host of it.
+The dual values (prices) of the linear program that maximises the MB/s read with the hosts as deployed: each price times
+its resource is the part of the throughput determined by this resource.
 """
 
 from __future__ import annotations
@@ -11,36 +10,44 @@ from dataclasses import replace
 
 import numpy as np
 
-from headrace.model.deployment import Limit, Price
+from headrace.model.check_case import Numbers
+from headrace.model.deployment import Limit
 from headrace.model.graph import Floats
 from headrace.model.pipeline import PipelineProblem
-from headrace.planners.pipeline.compact import Compact, Resource
+from headrace.model.units import plural
+from headrace.planners.pipeline.compact import Compact, Resource, build_compact
+from headrace.planners.pipeline.disaggregate import HostFlows
+from headrace.planners.pipeline.groups import Partition, partition_groups
 from headrace.planners.pipeline.linear import Linear, solve
-from headrace.planners.pipeline.search import held_back, relax
+from headrace.planners.pipeline.rates import Rates
+from headrace.planners.pipeline.search import SourceCase
 
 NOTABLE = 0.01
 """A resource that determines less than this part of the throughput is not reported."""
-MOST_PRICES = 40
+MOST_SECONDS = 3.0
 
 
-def find_limits(problem: PipelineProblem, program: Compact, x: Floats) -> tuple[Limit, ...]:
-    """The resources that limit the throughput of a deployment, the most important first."""
-    linear = held_back(program)
-    low, high = linear.low.copy(), linear.high.copy()
-    low[linear.whole] = high[linear.whole] = np.rint(x[linear.whole])
-    answer = solve(_most_read(program, linear.with_bounds(low, high)), whole=False)
+def find_limits(
+    problem: PipelineProblem, case: SourceCase, found: HostFlows, *, gap: float, solved: bool
+) -> tuple[Limit, ...]:
+    """The resources that limit the throughput of a deployment, the most important first.
+
+    `gap` is what the search left open; `solved`: whether that is no more than was asked for.
+    """
+    full = float(case.rates.readable[0])
+    if found.throughput >= full * (1 - 1e-9):  # even if other resources are exactly used up
+        return (_reader_limit(problem, case.rates),)
+    program, linear, hosts = _as_deployed(case, found)
+    answer = solve(_most_read(program, linear), whole=False, seconds=MOST_SECONDS)
     if answer.x is None or answer.dual is None or answer.objective <= 0:
         return ()
-    reader = program.resources[0]
-    full = float(program.rates.readable @ np.rint(x[program.option]))
-    if answer.objective >= full * (1 - 1e-9):  # even if other resources are exactly used up
-        return (_limit(problem, program, reader, np.rint(x[program.option])),)
     parts: list[tuple[float, Limit]] = []
     for resource in program.resources:
-        part = answer.dual[resource.rows] * resource.amount * answer.x[resource.columns]
+        held = answer.x[resource.columns] if len(resource.columns) else 1.0
+        part = answer.dual[resource.rows] * resource.amount * held
         weight = float(part.sum()) / answer.objective
         if weight > NOTABLE:
-            parts.append((weight, _limit(problem, program, resource, part)))
+            parts.append((weight, _limit(problem, case.rates, resource, part, hosts)))
     capacity = program.rates.capacity
     for j, dual in enumerate(answer.dual[program.link_rows].tolist()):
         if dual * capacity[j] / answer.objective > NOTABLE:
@@ -49,47 +56,63 @@ def find_limits(problem: PipelineProblem, program: Compact, x: Floats) -> tuple[
             text = f"{name} is full: {capacity[j] * program.rates.unit:.4g} MB/s"
             parts.append((dual * float(capacity[j]) / answer.objective, Limit(kind, name, text)))  # type: ignore[arg-type]
     parts.sort(key=lambda entry: -entry[0])
-    return tuple(limit for _, limit in parts)
+    limits = [limit for _, limit in parts]
+    return (*limits, *_idle(problem, found, limits, gap=gap, solved=solved))
 
 
-def find_prices(problem: PipelineProblem, program: Compact, option: int) -> tuple[Price, ...]:
-    """The gain from one more host of each class, largest first; reading hosts are fixed by their data."""
-    classes = program.classes
-    linear = replace(relax(program), row_low=relax(replace(program, linear=held_back(program))).row_low)
-    low, high = linear.low.copy(), linear.high.copy()
-    high[program.option] = 0.0
-    low[program.option[option]] = high[program.option[option]] = 1.0
-    if len(program.local):
-        high[program.count[0]] = np.inf  # the rows limit the number of hosts, and have a price
-    answer = solve(_most_read(program, linear.with_bounds(low, high)), whole=False)
-    if answer.dual is None:
+def _as_deployed(case: SourceCase, found: HostFlows) -> tuple[Compact, Linear, list[Numbers]]:
+    """The program with the hosts as deployed, and the hosts of each of its groups."""
+    classes = case.classes
+    if case.several_per_host:
+        program = case.build()
+        low, high = program.linear.low.copy(), program.linear.high.copy()
+        used = np.bincount(classes.of_host, np.any(found.placed > 0, axis=0), classes.n)
+        low[program.count[0]] = high[program.count[0]] = used
+        hosts = [np.array([first]) for first in classes.first.tolist()]
+        return program, program.linear.with_bounds(low, high), hosts
+    counts = np.zeros((case.rates.n_filters, classes.n), np.int64)
+    for k in range(1, len(counts)):
+        counts[k] = np.bincount(classes.of_host, found.placed[k], classes.n)
+    part = Partition(counts, np.zeros(classes.n, np.int64))
+    groups, block_of, _ = partition_groups(case.groups, part)
+    weights = replace(case.weights, least=np.zeros_like(case.weights.least), spare=0.0)
+    program = build_compact(case.rates, groups, weights)
+    low = program.linear.low.copy()
+    low[program.count] = program.linear.high[program.count]
+    first = groups.n - int(block_of.max(initial=-1)) - 1
+    hosts = [np.empty(0, np.int64)] * groups.n
+    for j in range(first, groups.n):
+        at, g = np.nonzero(block_of == j - first)
+        hosts[j] = np.flatnonzero((found.placed[at[0]] > 0) & np.isin(classes.of_host, g))
+    return program, program.linear.with_bounds(low, program.linear.high), hosts
+
+
+def _idle(
+    problem: PipelineProblem, found: HostFlows, limits: list[Limit], *, gap: float, solved: bool
+) -> tuple[Limit, ...]:
+    """Why hosts are idle although those in use are busy."""
+    idle = int((found.placed.sum(axis=0) == 0).sum())
+    if idle == 0 or not any(limit.kind in ("cpu", "port") for limit in limits):
         return ()
-    gain = np.maximum(answer.dual[program.host_rows], 0.0) * program.rates.unit
-    gain[gain < 1e-9] = 0.0
-    hosts = problem.platform.hosts
-    order = np.lexsort((classes.first, -gain))
-    order = order[classes.share[option, order] == 0][:MOST_PRICES]
-    return tuple(
-        Price(
-            problem.cluster[hosts[classes.first[g]].name],
-            hosts[classes.first[g]].name,
-            int(classes.size[g]),
-            hosts[classes.first[g]].speed * (1.0 - hosts[classes.first[g]].load),
-            float(gain[g]),
-        )
-        for g in order.tolist()
-    )
+    cost = problem.knobs.host_cost
+    if not solved:
+        text = f"{plural(idle, 'host')} idle: whether they could add up to {gap:.2%} was not found out in the time"
+    elif cost > 0:
+        text = f"{plural(idle, 'host')} idle: using them would add less than they cost (W_X {cost:g})"
+    else:
+        text = f"{plural(idle, 'host')} idle: using them would add nothing"
+    return (Limit("hosts", "idle hosts", text),)
 
 
-def shortage(problem: PipelineProblem, program: Compact, x: Floats) -> str:
+def shortage(problem: PipelineProblem, rates: Rates, found: HostFlows) -> str:
     """Explain in words why the reader is throttled: the filter that lacks hosts, and how many."""
-    rates = program.rates
-    option = int(np.argmax(x[program.option]))
-    throughput, full = float(x[program.read].sum()), float(rates.readable[option])
-    rest = f"planned with a throttled reader: {throughput / full:.0%} of its {full * rates.unit:.4g} MB/s"
+    full = float(rates.readable[found.option])
+    rest = (
+        f"planned with a throttled reader: {found.throughput / full:.0%} of its {full * rates.unit:.4g} MB/s"
+    )
     if problem.several_per_host:
         return rest
-    free = np.flatnonzero(rates.share[option] == 0)
+    free = np.flatnonzero(rates.share[found.option] == 0)
     each = (rates.core * rates.cores)[1:, free].mean(axis=1)
     need = np.ceil(full / each * (1 - 1e-9)).astype(np.int64)
     k = int(np.argmax(need))
@@ -110,22 +133,27 @@ def _most_read(program: Compact, linear: Linear) -> Linear:
     return replace(linear, cost=cost)
 
 
-def _limit(problem: PipelineProblem, program: Compact, resource: Resource, part: Floats) -> Limit:
+def _reader_limit(problem: PipelineProblem, rates: Rates) -> Limit:
+    name = problem.pipeline.reader.name
+    full, real = float(rates.readable[0]) * rates.unit, float(rates.reader_rate[0]) * rates.unit
+    if real < full * (1 - 1e-9) and not problem.several_per_host:
+        text = f"the reader's port carries {real:.4g} of the {full:.4g} MB/s it could read"
+        return Limit("port", name, text)
+    return Limit("reader", name, f"the reader delivers at most {full:.4g} MB/s")
+
+
+def _limit(
+    problem: PipelineProblem, rates: Rates, resource: Resource, part: Floats, members: list[Numbers]
+) -> Limit:
     """Describe a binding resource in words."""
-    hosts = problem.platform.hosts
+    if resource.kind == "reader":
+        return _reader_limit(problem, rates)
     order = [f.name for f in problem.pipeline.order]
     name = order[resource.filter] if resource.filter >= 0 else "all filters"
-    if resource.kind == "reader":
-        j = int(np.argmax(part))
-        full = float(program.rates.readable[j]) * program.rates.unit
-        real = float(resource.amount[j]) * program.rates.unit
-        if real < full * (1 - 1e-9):
-            text = f"the reader's port carries {real:.4g} of the {full:.4g} MB/s it could read"
-            return Limit("port", name, text)
-        return Limit("reader", name, f"the reader delivers at most {real:.4g} MB/s")
-    where = [hosts[program.classes.first[g]].name for g in resource.classes[part > 0].tolist()]
-    some = f"{where[0]} and those like it" if len(where) == 1 else ", ".join(where[:2])
-    some += " and others" * (len(where) > 2)
+    binding = [members[g] for g in resource.groups[part > 0].tolist()]
+    some = [problem.platform.hosts[h].name for hosts in binding for h in hosts[:2].tolist()]
+    number = sum(len(hosts) for hosts in binding)
+    listed = ", ".join(some[:2]) + " and others" * (number > 2)
     if resource.kind == "cpu":
-        return Limit("cpu", name, f"the hosts of {name} are busy all the time ({some})")
-    return Limit("port", name, f"ports of hosts with {name} are full ({some})")
+        return Limit("cpu", name, f"the hosts of {name} are busy all the time ({listed})")
+    return Limit("port", name, f"ports of hosts with {name} are full ({listed})")

@@ -117,7 +117,7 @@ def solve(
     from ortools.math_opt.python import mathopt
 
     integer = whole and bool(program.whole.any())
-    model = mathopt.Model.from_model_proto(_proto(program, integer))
+    model = mathopt.Model.from_model_proto(to_proto(program, integer=integer))
     hints = [] if start is None or not integer else [_hint(mathopt, model, start)]
     try:
         result = mathopt.solve(
@@ -134,7 +134,8 @@ def solve(
     return _answer(mathopt, model, result, integer)
 
 
-def _proto(program: Linear, integer: bool) -> Any:
+def to_proto(program: Linear, *, integer: bool) -> Any:
+    """The program in the form that MathOpt reads."""
     from ortools.math_opt import model_pb2
 
     proto = model_pb2.ModelProto()

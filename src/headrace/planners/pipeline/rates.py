@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,20 @@ class Rates:
     def most(self) -> float:
         """The largest rate that any option delivers."""
         return float(self.readable.max())
+
+    def only(self, option: int) -> Rates:
+        """The same with one of the source options."""
+        return replace(
+            self, share=self.share[option : option + 1], readable=self.readable[option : option + 1]
+        )
+
+    @property
+    def reader_rate(self) -> Floats:
+        """The rate of each option as limited by the ports of its readers."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            by_port = np.where(self.share > 0, self.port / (self.share * self.rate_out[0]), np.inf)
+        limited: Floats = np.minimum(self.readable, by_port.min(axis=1))
+        return limited
 
 
 def find_rates(problem: PipelineProblem) -> Rates:

@@ -1,214 +1,267 @@
-"""Solving the compact program: a bound from its linear relaxation, rounding, then branch and bound.
-
-Without integrality a class uses exactly as many hosts as its work needs, so the number of hosts is a multiple of the
-work, and half of the columns and most rows can be eliminated: the bound for 10,000 different hosts takes seconds
-instead of a minute. Rounding is a small mixed-integer program around that solution. Each source option is solved
-separately.
-"""
+"""The best deployment with one source: branch and bound for few hosts, rounding from the relaxation for many."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from headrace.model.graph import Floats
-from headrace.planners.pipeline.compact import Compact
-from headrace.planners.pipeline.linear import Answer, Linear, solve
+from headrace.planners.pipeline.classes import Classes, find_classes
+from headrace.planners.pipeline.column_generation import Relaxed, relax
+from headrace.planners.pipeline.compact import Compact, build_compact
+from headrace.planners.pipeline.disaggregate import HostFlows, disaggregate, spread
+from headrace.planners.pipeline.groups import Groups, class_groups
+from headrace.planners.pipeline.linear import solve
+from headrace.planners.pipeline.rates import Rates
+from headrace.planners.pipeline.rounding import exact, round_relaxed
+from headrace.planners.pipeline.shared import build_shared
+from headrace.planners.pipeline.tie_break import break_ties
+from headrace.planners.pipeline.weights import Weights
 
 DIRECT = 400
 """Up to this many integer columns, branch and bound is used alone."""
-ROUNDING_SHARE = 0.6
-"""Share of the time that rounding may take."""
-MORE_HOSTS = 2
-"""Number of idle hosts per filter and zone that rounding may use in addition to those of the relaxation."""
-MOST_OPTIONS = 12
-"""Maximum number of source options that are rounded; if there are more, the best ones of the joint relaxation."""
+FINISH = 1600
+"""Up to this many, it is used to improve what rounding found."""
+NODES = 300
+"""Branch and bound first looks for the optimum itself, within this many nodes, then for a solution within the gap."""
+TIGHT = 1e-9
+RELAXED_SHARE = 0.4
+"""Share of the time that the relaxation may take."""
 WHOLE = 1e-6
+MORE_HOSTS = 2
+"""Number of idle hosts per class that rounding may use in addition, where filters share hosts."""
 
 Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best solution, with exactly integer values in integer columns; x is None if there is none."""
+    """The best solution; flows are None if there is none."""
 
-    x: Floats | None
+    flows: HostFlows | None
     objective: float
     bound: float
     proven: bool
     """Whether it is proven optimal within the requested gap, or proven that none exists."""
+    solved: tuple[Compact, Floats] | None = None
+    """The program over classes and its solution, if it was solved directly."""
 
 
-def search(program: Compact, *, seconds: float, gap: float, tell: Tell | None = None) -> Found:
-    """The best solution within a time limit and a relative gap."""
-    end = time.monotonic() + seconds
-    linear = program.linear
-    if int(linear.whole.sum()) <= DIRECT:
-        answer = solve(linear, seconds=seconds, gap=gap)
-        return _clean(linear, answer, answer.bound, gap)
-    best = _round_options(program, end=time.monotonic() + ROUNDING_SHARE * seconds, gap=gap, tell=tell)
-    left = end - time.monotonic()
-    if best.proven or left < 0.1 * seconds:
-        return best
-    answer = solve(linear, seconds=left, gap=gap, start=best.x)
-    if answer.status == "infeasible":
-        return Found(None, -np.inf, -np.inf, True)
-    bound = min(best.bound, answer.bound)
-    found = _clean(linear, answer, bound, gap)
-    return found if found.objective > best.objective else _with_bound(best, bound, gap)
+@dataclass(frozen=True, eq=False)
+class SourceCase:
+    """A deployment problem with one of its source options."""
+
+    option: int
+    rates: Rates
+    """Of this option alone."""
+    weights: Weights
+    several_per_host: bool
+    extra_cost: Floats | None
+    """[filters, hosts] cost of running a filter on a host, besides W_X."""
+
+    @staticmethod
+    def of(
+        rates: Rates,
+        option: int,
+        weights: Weights,
+        *,
+        several_per_host: bool = False,
+        extra_cost: Floats | None = None,
+    ) -> SourceCase:
+        """`rates` are those of all options."""
+        return SourceCase(option, rates.only(option), weights, several_per_host, extra_cost)
+
+    @cached_property
+    def classes(self) -> Classes:
+        return find_classes(self.rates, self.extra_cost)
+
+    @property
+    def groups(self) -> Groups:
+        return class_groups(self.rates, self.classes, self.weights)
+
+    def build(self) -> Compact:
+        if self.several_per_host:
+            return build_shared(self.rates, self.classes, self.weights)
+        return build_compact(self.rates, self.groups, self.weights)
+
+    @property
+    def integers(self) -> int:
+        """Integer columns of the program."""
+        return self.classes.n * (1 if self.several_per_host else self.rates.n_filters - 1)
 
 
-def relax(program: Compact) -> Linear:
-    """The linear relaxation, with the number of hosts replaced by what the work needs.
-
-    Every solution of the program gives a solution of the relaxation with at least the same objective. The constraint
-    that every filter has a copy is omitted.
-    """
-    linear = program.linear
-    if len(program.local):
-        return linear
-    n = len(linear.cost)
-    into, factor = np.arange(n), np.ones(n)
-    count, work = program.count[1:].ravel(), program.work[1:].ravel()
-    factor[count] = 1.0 / np.maximum(program.limit[1:].ravel(), 1e-300)
-    into[count] = work
-    cost = linear.cost.copy()
-    cost[work] += linear.cost[count] * factor[count]
-    cost[count] = 0.0
-    high = linear.high.copy()
-    high[count] = 0.0
-    key = linear.row * n + into[linear.column]
-    key, inverse = np.unique(key, return_inverse=True)
-    value = np.bincount(inverse.ravel(), linear.value * factor[linear.column], len(key)).astype(np.float64)
-    row_low = linear.row_low.copy()
-    row_low[program.copy_rows] = -np.inf
-    return Linear(cost, linear.low, high, linear.whole, key // n, key % n, value, row_low, linear.row_high)
-
-
-def _round_options(program: Compact, *, end: float, gap: float, tell: Tell | None) -> Found:
-    """Bound options one by one, then round them, the most promising first, while they can still be the best."""
-    relaxed = relax(program) if program.spare == 0 else program.linear
-    options = list(range(len(program.option)))
-    bounds: list[tuple[float, int, Floats | None]] = []
-    top: float = -np.inf
-    if len(options) > MOST_OPTIONS:
-        together = solve(relaxed, whole=False, seconds=max(end - time.monotonic(), 1.0))
-        top = -np.inf if together.status == "infeasible" else together.bound
-        part = np.zeros(len(options)) if together.x is None else together.x[program.option]
-        order = np.lexsort((-program.rates.readable, -part))
-        options = order[:MOST_OPTIONS].tolist() if together.status != "infeasible" else []
-    for i in options:
-        low, high = _only_option(program, relaxed, i)
-        left = end - time.monotonic()
-        answer = solve(relaxed.with_bounds(low, high), whole=False, seconds=max(left, 1.0))
-        if answer.status != "infeasible":
-            bounds.append((answer.bound if answer.x is not None else np.inf, i, answer.x))
-    bounds.sort(key=lambda entry: (-entry[0], entry[1]))
-    best = Found(
-        None, -np.inf, max(top, bounds[0][0] if bounds else -np.inf), not bounds and bool(top == -np.inf)
+def quick_bound(case: SourceCase) -> float:
+    """A bound from the reader's rate and the smallest number of hosts alone."""
+    rates = case.rates
+    flow = float(rates.stream_rate.sum()) * float(rates.readable[0]) * max(float(rates.weight.max()), 0.0)
+    if not case.several_per_host:
+        flow *= min(1.0, float(rates.reader_rate[0] / rates.readable[0]))
+    hosts = int((rates.share[0] > 0).sum())
+    gain = np.maximum(-case.classes.extra_cost.min(axis=0), 0.0) * case.classes.size
+    return (
+        flow
+        + float(gain.sum())
+        - case.weights.host_cost * (hosts if case.several_per_host else hosts + rates.n_filters - 1)
     )
-    for bound, i, x in bounds:
-        if x is None or best.objective >= bound - gap * abs(bound) or time.monotonic() > end:
-            continue
-        found = _round(program, i, x, end=end, gap=gap)
-        if tell is not None and found.x is not None:
-            tell(f"objective {found.objective:.6g}, bound {best.bound:.6g}")
-        if found.objective > best.objective:
-            best = _with_bound(found, best.bound, gap)
-    return best
 
 
-def _only_option(program: Compact, linear: Linear, i: int) -> tuple[Floats, Floats]:
-    low, high = linear.low.copy(), linear.high.copy()
-    high[program.option] = 0.0
-    low[program.option[i]] = high[program.option[i]] = program.linear.high[program.option[i]]
-    return low, high
+def relax_first(case: SourceCase, *, end: float, gap: float) -> Relaxed | None:
+    """The relaxation, for problems that are rounded from it; None for others."""
+    if case.several_per_host or case.integers <= DIRECT:
+        return None
+    return relax(case.rates, case.groups, case.weights, end=end, gap=min(gap / 4, 1e-4))
 
 
-def _round(program: Compact, i: int, x: Floats, *, end: float, gap: float) -> Found:
-    """Branch and bound over numbers of hosts close to those of the relaxation, then over a wider range.
-
-    If the reader must not be throttled, those numbers rarely suffice; the wider range is then the best solution with a
-    throttled reader plus idle hosts.
-    """
-    low, high = _only_option(program, program.linear, i)
-    count = program.count
-    hosts = _hosts_of(program, x)
-    near_low, near_high = low.copy(), high.copy()
-    near_low[count] = np.minimum(np.floor(hosts + WHOLE), high[count])
-    near_high[count] = np.minimum(np.ceil(hosts - WHOLE), high[count])
-    best = _solve_within(program, program.linear, near_low, near_high, end=end, gap=gap)
-    if best.x is not None and best.objective >= float(program.linear.cost @ x) * (1 - gap):
-        return best
-    wide_low, taken = near_low, near_high[count]
-    if program.strict and best.x is None:
-        slow = _solve_within(program, held_back(program), near_low, near_high, end=end, gap=gap)
-        if slow.x is not None:
-            taken = slow.x[count]
-            wide_low = near_low.copy()
-            wide_low[count] = taken
-    wide_high = high.copy()
-    wide_high[count] = np.minimum(taken + _idle_hosts(program, i, taken), high[count])
-    found = _solve_within(program, program.linear, wide_low, wide_high, end=end, gap=gap)
-    return found if found.objective > best.objective else best
-
-
-def _solve_within(
-    program: Compact, linear: Linear, low: Floats, high: Floats, *, end: float, gap: float
+def search(
+    case: SourceCase,
+    *,
+    end: float,
+    gap: float,
+    tell: Tell | None = None,
+    floor: float = -np.inf,
+    relaxed: Relaxed | None = None,
 ) -> Found:
+    """The best solution until `end` on the monotonic clock, or within a relative gap of the bound.
+
+    Without flows if its relaxation shows that it cannot exceed `floor`. `relaxed` is the relaxation if it is known.
+    """
+    top = quick_bound(case)
+    if case.integers <= DIRECT:
+        program = case.build()
+        if floor > -np.inf:
+            loose = solve(program.linear, whole=False)
+            if loose.status != "stopped" and loose.objective + program.constant <= floor:
+                return Found(None, -np.inf, loose.objective + program.constant, True)
+        return _limited(_branch(case, program, end=end, gap=gap), top, gap)
+    if case.several_per_host:
+        return _limited(_round_shared(case, end=end, gap=gap, tell=tell), top, gap)
+    if relaxed is None:
+        now = time.monotonic()
+        relaxed = relax_first(case, end=now + RELAXED_SHARE * (end - now), gap=gap)
+    if relaxed is None or relaxed.bound <= floor:
+        return Found(None, -np.inf, np.inf if relaxed is None else relaxed.bound, True)
+    return _limited(_round(case, relaxed, end=end, gap=gap, tell=tell), top, gap)
+
+
+def _limited(found: Found, top: float, gap: float) -> Found:
+    return _with_bound(found, min(found.bound, top), gap) if found.flows is not None else found
+
+
+def _branch(
+    case: SourceCase, program: Compact, *, end: float, gap: float, start: Floats | None = None
+) -> Found:
+    """Branch and bound: for the optimum itself within a number of nodes, then for the gap within the time."""
+    linear = program.linear
     left = end - time.monotonic()
     if left <= 0:
         return Found(None, -np.inf, np.inf, False)
-    answer = solve(linear.with_bounds(low, high), seconds=left, gap=gap)
-    return _clean(linear, answer, np.inf, gap)
-
-
-def held_back(program: Compact) -> Linear:
-    """The program of the first relaxation, in the same columns and rows."""
-    row_low = program.linear.row_low.copy()
-    row_low[program.full_rows] = -np.inf
-    return replace(program.linear, row_low=row_low)
-
-
-def _hosts_of(program: Compact, x: Floats) -> Floats:
-    if len(program.local):
-        return x[program.count]
-    hosts: Floats = np.zeros(program.count.shape)
-    hosts[1:] = x[program.work[1:]] / np.maximum(program.limit[1:], 1e-300)
-    return hosts
-
-
-def _idle_hosts(program: Compact, i: int, most: Floats) -> Floats:
-    """[filters, classes] idle hosts, the powerful first, a few for each filter and zone at work."""
-    classes = program.classes
-    more = np.zeros(program.count.shape)
-    taken = most[0] if len(program.local) else most.sum(axis=0)
-    idle = np.maximum(classes.size - taken - (classes.share[i] > 0) * classes.size, 0)
-    for zone in np.unique(classes.zone).tolist():
-        here = np.flatnonzero((classes.zone == zone) & (idle > 0))
-        here = here[np.argsort(-classes.core[-1, here], kind="stable")][: 2 * MORE_HOSTS * len(most)]
-        for k in range(1, len(most)):
-            if most[k, classes.zone == zone].any():
-                more[k, here] = np.minimum(idle[here], MORE_HOSTS)
-    return more
-
-
-def _clean(linear: Linear, answer: Answer, bound: float, gap: float) -> Found:
-    """The solution with integer columns rounded to exact integers and the other columns optimised for them."""
+    answer = solve(linear, seconds=left, gap=min(gap, TIGHT), nodes=NODES, start=start)
+    bound = answer.bound
+    if answer.status == "stopped" and not _close(answer.objective, bound, gap):
+        left = end - time.monotonic()
+        if left > 0:
+            again = solve(linear, seconds=left, gap=gap, start=answer.x if answer.x is not None else start)
+            bound = min(bound, again.bound)
+            if again.x is not None and again.objective > answer.objective:
+                answer = again
     if answer.x is None:
-        return Found(None, -np.inf, bound, answer.status == "infeasible")
+        proven = answer.status == "infeasible"
+        return Found(None, -np.inf, -np.inf if proven else bound + program.constant, proven)
+    x = exact(linear, answer.x)
+    if float(x[program.read[0]]) <= 0:
+        more = _some_flow(program, end)
+        if more is None:
+            return Found(None, -np.inf, -np.inf, True)
+        x = more
+    value = float(linear.cost @ x) + program.constant
+    found = Found(disaggregate(program, case.classes, x), value, np.inf, False, (program, x))
+    return _with_bound(found, bound + program.constant, gap)
+
+
+def _some_flow(program: Compact, end: float) -> Floats | None:
+    """A solution with the most data read, where the objective does not ask for any; None if nothing can flow."""
+    cost = np.zeros(len(program.linear.cost))
+    cost[program.read] = 1.0
+    most = replace(program.linear, cost=cost)
+    answer = solve(most, seconds=max(end - time.monotonic(), 1.0), gap=0.01)
+    if answer.x is None or answer.objective <= 0:
+        return None
+    return exact(most, answer.x)
+
+
+def _round(case: SourceCase, relaxed: Relaxed, *, end: float, gap: float, tell: Tell | None) -> Found:
+    """Round the relaxation, and improve by branch and bound where the program is not too large."""
+    groups = case.groups
+
+    def progress(objective: float) -> None:
+        if tell is not None:
+            tell(f"objective {objective:.6g}, bound {relaxed.bound:.6g}")
+
+    whole = round_relaxed(case.rates, groups, case.weights, relaxed, end=end, gap=gap, tell=progress)
+    best = Found(None, -np.inf, relaxed.bound, False)
+    if whole is not None:
+        flows = spread(case.rates, case.classes, whole)
+        best = _with_bound(Found(flows, whole.objective, relaxed.bound, False), relaxed.bound, gap)
+    if best.proven or case.integers > FINISH or time.monotonic() > end:
+        return best
+    found = _branch(case, case.build(), end=end, gap=gap)
+    bound = min(best.bound, found.bound)
+    return _with_bound(found if found.objective > best.objective else best, bound, gap)
+
+
+def _round_shared(case: SourceCase, *, end: float, gap: float, tell: Tell | None) -> Found:
+    """Solve the linear relaxation, then a program with numbers of hosts close to it, then the whole program."""
+    program = case.build()
+    linear = program.linear
+    began = time.monotonic()
+    relaxed = solve(linear, whole=False, seconds=max(0.6 * (end - began), 0.05))
+    if relaxed.status == "infeasible":
+        return Found(None, -np.inf, -np.inf, True)
+    bound = (relaxed.bound if relaxed.status == "optimal" else np.inf) + program.constant
+    if relaxed.x is None or relaxed.status != "optimal":
+        return Found(None, -np.inf, bound, False)
     low, high = linear.low.copy(), linear.high.copy()
-    whole = np.rint(answer.x[linear.whole])
-    low[linear.whole] = high[linear.whole] = whole
-    exact = solve(linear.with_bounds(low, high), whole=False)
-    x = exact.x if exact.x is not None else np.where(linear.whole, np.rint(answer.x), answer.x)
-    return _with_bound(Found(x, float(linear.cost @ x), bound, False), bound, gap)
+    used = program.count[0]
+    low[used] = np.maximum(np.floor(relaxed.x[used] + WHOLE), low[used])
+    high[used] = np.minimum(
+        np.ceil(relaxed.x[used] - WHOLE) + MORE_HOSTS * (relaxed.x[used] > WHOLE), high[used]
+    )
+    best = Found(None, -np.inf, bound, False)
+    for limits in ((low, high), (linear.low, linear.high)):
+        left = end - time.monotonic()
+        if left <= 0 or best.proven:
+            break
+        answer = solve(linear.with_bounds(*limits), seconds=left, gap=gap)
+        if answer.x is None:
+            continue
+        x = exact(linear, answer.x)
+        value = float(linear.cost @ x) + program.constant
+        if value > best.objective and float(x[program.read[0]]) > 0:
+            best = _with_bound(Found(disaggregate(program, case.classes, x), value, bound, False), bound, gap)
+            if tell is not None:
+                tell(f"objective {value:.6g}, bound {bound:.6g}")
+    return best
+
+
+def _close(objective: float, bound: float, gap: float) -> bool:
+    return bound - objective <= gap * abs(bound) + 1e-9
 
 
 def _with_bound(found: Found, bound: float, gap: float) -> Found:
     bound = max(bound, found.objective)
-    proven = found.x is not None and bound - found.objective <= gap * abs(bound) + 1e-9
-    return Found(found.x, found.objective, bound, proven)
+    proven = found.flows is not None and _close(found.objective, bound, gap)
+    return Found(found.flows, found.objective, bound, proven, found.solved)
+
+
+def settle_ties(case: SourceCase, found: Found) -> Found:
+    """The same with ties broken by a fixed order, if it is an optimum that was found directly."""
+    if found.solved is None or not found.proven:
+        return found
+    program, x = found.solved
+    x = break_ties(program, case.classes, x)
+    value = float(program.linear.cost @ x) + program.constant
+    return replace(found, flows=disaggregate(program, case.classes, x), objective=value)

@@ -14,31 +14,32 @@ from headrace.planners.pipeline.classes import Classes
 from headrace.planners.pipeline.compact import (
     Compact,
     Resource,
-    Weights,
     add_balance,
     add_flows,
     add_links,
     add_totals,
+    zone_shares,
 )
 from headrace.planners.pipeline.linear import Builder
 from headrace.planners.pipeline.rates import Rates
+from headrace.planners.pipeline.weights import Weights
 
 
-def build_shared(rates: Rates, classes: Classes, weights: Weights, *, strict: bool) -> Compact:
+def build_shared(rates: Rates, classes: Classes, weights: Weights) -> Compact:
     """As `build_compact`, with integer numbers of hosts and fractional shares of filters."""
     b = Builder()
     k, g = rates.n_filters, classes.n
-    n_options = len(rates.readable)
-    option = b.add_columns((n_options,), high=1.0, whole=True)
-    read = b.add_columns((n_options,))
-    used = b.add_columns((g,), high=classes.size, cost=-weights.host_cost, whole=True)
-    b.put(b.add_rows(1, low=1.0, high=1.0), option, 1.0)  # 4
-    full_rows = b.add_rows(n_options, low=0.0 if strict else -np.inf, high=0.0)  # 5'
-    b.put(full_rows, read, 1.0)
-    b.put(full_rows, option, -rates.readable)
-    rows = b.add_rows(n_options * g, low=0.0).reshape(n_options, g)  # 5: readers are in use
-    b.put(rows, used[None, :], 1.0)
-    b.put(rows, option[:, None], -(classes.share > 0).astype(np.float64) * classes.size)
+    read = b.add_columns((1,))
+    reads = classes.reads[0] > 0
+    used = b.add_columns(
+        (g,),
+        low=np.where(reads, classes.size, 0),
+        high=classes.size,
+        cost=-weights.host_cost - classes.extra_cost[1],
+        whole=True,
+    )
+    reader_rows = b.add_rows(1, high=rates.readable)  # 5'
+    b.put(reader_rows, read, 1.0)
     work = b.add_columns((k, g), high=np.where(np.arange(k)[:, None] > 0, np.inf, 0.0))
     streams, pairs, between = add_flows(b, rates)
     local = b.add_columns(
@@ -47,22 +48,20 @@ def build_shared(rates: Rates, classes: Classes, weights: Weights, *, strict: bo
         cost=rates.weight[classes.zone, classes.zone][None, :],
     )
     add_totals(b, k, work, read)
-    cores = _cores(b, rates, classes, weights, read, work, used, strict=strict)
+    cores = _cores(b, rates, classes, weights, read, work, used)
     ports = [
         _ports(b, rates, classes, ends, read, work, local, used)
         for ends in (rates.stream_source, rates.stream_target)
     ]
-    host_rows = b.add_rows(g, high=classes.size)
-    b.put(host_rows, used, 1.0)
-    add_balance(b, rates, classes, streams, pairs, between, read, work, local)
+    share = zone_shares(rates, classes.zone, classes.share[0] * classes.size)
+    add_balance(b, rates, classes.zone, share, streams, pairs, between, read, work, local)
+    none = np.empty(0, np.int64)
     return Compact(
         rates=rates,
-        classes=classes,
-        strict=strict,
-        spare=weights.spare if strict else 0.0,
+        zone=classes.zone,
         link_rows=add_links(b, rates, pairs, between),
+        copy_rows=none,
         linear=b.build(),
-        option=option,
         read=read,
         work=work,
         count=np.broadcast_to(used, (k, g)),
@@ -70,15 +69,12 @@ def build_shared(rates: Rates, classes: Classes, weights: Weights, *, strict: bo
         streams=streams,
         pairs=pairs,
         between=between,
-        host_rows=host_rows,
-        copy_rows=np.empty(0, np.int64),
-        full_rows=full_rows,
         resources=(
-            Resource("reader", full_rows, option, rates.readable, 0, np.full(n_options, -1)),
+            Resource("reader", reader_rows, none, rates.readable, 0, np.full(1, -1)),
             cores,
             *ports,
         ),
-        limit=np.minimum(classes.core * classes.cores, rates.most),
+        constant=0.0,
     )
 
 
@@ -97,15 +93,12 @@ def _cores(
     read: Numbers,
     work: Numbers,
     used: Numbers,
-    *,
-    strict: bool,
 ) -> Resource:
-    """10 and, in the strict form, 11: every host keeps the spare share of its cores free."""
+    """10 and 11: every host keeps the spare share of its cores free."""
     busy = _busy(rates, classes)
-    spare = 1.0 + weights.spare if strict else 1.0
     rows = b.add_rows(classes.n, high=0.0)
-    b.put(rows[None, :], work[1:], busy[1:] * spare)
-    b.put(rows[None, :], read[:, None], classes.share * classes.size * busy[0])
+    b.put(rows[None, :], work[1:], busy[1:] * (1.0 + weights.spare))
+    b.put(rows, read, classes.share[0] * classes.size * busy[0])
     b.put(rows, used, -classes.cores)
     for k in range(1, rates.n_filters):  # 13: a filter that takes no time also runs on a host in use
         if np.isinf(classes.core[k]).any():
@@ -135,9 +128,9 @@ def _ports(
         b.put(stays, local[e], 1.0)
         b.put(port, local[e, limited], -1.0)
         if ends[e] == 0:
-            amount = classes.share * classes.size * rate
-            b.put(stays[None, :], read[:, None], -amount)
-            b.put(port[None, :], read[:, None], amount[:, limited])
+            amount = classes.share[0] * classes.size * rate
+            b.put(stays, read, -amount)
+            b.put(port, read, amount[limited])
         else:
             b.put(stays, work[ends[e]], -rate)
             b.put(port, work[ends[e], limited], rate)

@@ -1,4 +1,4 @@
-"""Choose among equally good deployments: powerful hosts first, then lower-numbered hosts, then earlier sources."""
+"""Choose among equally good deployments: powerful hosts first, then lower-numbered hosts."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from headrace.model.graph import Floats
+from headrace.planners.pipeline.classes import Classes
 from headrace.planners.pipeline.compact import Compact
 from headrace.planners.pipeline.linear import solve
 
@@ -17,7 +18,7 @@ NODES = 200
 MOST_SECONDS = 2.0
 
 
-def break_ties(program: Compact, x: Floats, *, seconds: float) -> Floats:
+def break_ties(program: Compact, classes: Classes, x: Floats) -> Floats:
     """A solution as good as `x` in which hosts are taken in order, or `x` if none was found."""
     linear = program.linear
     if int(linear.whole.sum()) > MOST_COLUMNS:
@@ -28,14 +29,14 @@ def break_ties(program: Compact, x: Floats, *, seconds: float) -> Floats:
     row = len(linear.row_low)
     ranked = replace(
         linear,
-        cost=_ranks(program),
+        cost=_ranks(program, classes),
         row=np.concatenate([linear.row, np.full(len(used), row)]),
         column=np.concatenate([linear.column, used]),
         value=np.concatenate([linear.value, linear.cost[used]]),
         row_low=np.append(linear.row_low, value - slack),
         row_high=np.append(linear.row_high, np.inf),
     )
-    answer = solve(ranked, seconds=min(seconds, MOST_SECONDS), nodes=NODES, start=x)
+    answer = solve(ranked, seconds=MOST_SECONDS, nodes=NODES, start=x)
     if answer.x is None:
         return x
     low, high = linear.low.copy(), linear.high.copy()
@@ -44,16 +45,14 @@ def break_ties(program: Compact, x: Floats, *, seconds: float) -> Floats:
     return exact.x if exact.x is not None and exact.objective >= value - 2 * slack else x
 
 
-def _ranks(program: Compact) -> Floats:
+def _ranks(program: Compact, classes: Classes) -> Floats:
     """Negative cost of each host: its position in the order, weighted slightly more for filters with much work."""
-    classes, rates = program.classes, program.rates
     cost = np.zeros(len(program.linear.cost))
     slowness = 1.0 / classes.core[:, 0]
     heavy = slowness / max(float(slowness.max()), 1e-300)
-    for k in range(1, rates.n_filters):
+    for k in range(1, program.rates.n_filters):
         order = np.lexsort((classes.first, -classes.core[k] * classes.cores))
         rank = np.empty(classes.n)
         rank[order] = np.arange(1, classes.n + 1) / classes.n
         np.subtract.at(cost, program.count[k], rank * (1.0 + 0.25 * heavy[k]))
-    cost[program.option] -= np.arange(len(program.option)) / (4.0 * len(program.option))
     return cost

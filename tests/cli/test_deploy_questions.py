@@ -1,0 +1,158 @@
+"""`headrace deploy --what-if`, `--why-not` and `--refresh`, as users give them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cli.command import headrace
+from headrace.commands.deploy_questions import change_problem
+from headrace.commands.what_if import parse_change
+from headrace.model.errors import UsageError
+from headrace.model.pipeline import FilterProfile, Knobs, Pipeline, PipelineProblem, Source
+from headrace.model.platform import Host, Link, Platform, Site
+
+PIPELINE = """
+[pipeline]
+name = cameras
+[filter cam]
+seconds = 10
+volume = 80
+power = 2
+[filter detect]
+seconds = 60
+volume = 30
+power = 2
+[filter store]
+seconds = 4
+[source north]
+n1 = 1
+[source south]
+s1 = 0.5
+s2 = 0.5
+[knobs]
+host_cost = 0.05
+"""
+PLATFORM = """
+[platform]
+name = rooms
+[cluster north]
+bandwidth = 40
+[cluster south]
+bandwidth = 20
+[cluster attic]
+bandwidth = 20
+[host n1..4]
+cluster = north
+power = 2
+[host s1..6]
+cluster = south
+[host a1]
+cluster = attic
+power = 9
+[link north -> south]
+bandwidth = 6
+shared = yes
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "p.ini").write_text(PIPELINE)
+    (tmp_path / "m.ini").write_text(PLATFORM)
+    return tmp_path
+
+
+def test_questions_about_one_deployment(folder: Path) -> None:
+    asked = ("--what-if", "host n2", "--what-if", "without host n2", "--why-not", "a1", "--why-not", "n1")
+    done = headrace("deploy", "p.ini", "--on", "m.ini", *asked, "-o", "d.ini", "--json", cwd=folder)
+    assert done.code == 0, done.err
+    said = json.loads(done.out)
+    more, less = said["what_if"]
+    assert more["objective"] > said["objective"] > less["objective"]
+    assert more["gain"] == pytest.approx(more["throughput"] - said["throughput"])
+    assert [reason["used"] for reason in said["why_not"]] == [False, True]
+    assert said["why_not"][0]["cost"] is None  # the attic is isolated
+    (folder / "m.ini").write_text(PLATFORM.replace("[host n1..4]", "[host n1..4]\nload = 0.4"))
+    done = headrace(
+        "deploy",
+        "p.ini",
+        "--on",
+        "m.ini",
+        "--refresh",
+        "d.ini",
+        "--refresh-loss",
+        "0.5",
+        "--json",
+        cwd=folder,
+    )
+    assert done.code == 0, done.err
+    refreshed = json.loads(done.out)["refreshed"]
+    assert refreshed["moves"] == []
+    assert refreshed["kept_objective"] <= refreshed["best_objective"] + 1e-9
+
+
+def test_words(folder: Path) -> None:
+    asked = ("--what-if", "without link north-south", "--why-not", "a1")
+    done = headrace("deploy", "p.ini", "--on", "m.ini", *asked, cwd=folder)
+    assert done.code == 0, done.err
+    assert "without link north-south:" in done.out
+    assert "a1 cannot be used: no data can reach it" in " ".join(done.out.split())
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (["--what-if", "host x9"], "no host 'x9'"),
+        (["--what-if", "link north-attic x2"], "no link 'north-attic'"),
+        (["--what-if", "disk north +1TB"], "does not use disks"),
+        (["--what-if", "more hosts"], "not a kind of change"),
+        (["--why-not", "x9"], "no host 'x9'"),
+        (["--refresh", "nowhere.ini"], "cannot be opened"),
+        (["--refresh", "m.ini"], "no [deployment] section"),
+        (["--compare", "total", "--what-if", "host n2"], "leave out --compare"),
+    ],
+)
+def test_errors(folder: Path, asked: list[str], words: str) -> None:
+    done = headrace("deploy", "p.ini", "--on", "m.ini", *asked, cwd=folder)
+    assert done.code == 2
+    assert words in done.err
+
+
+def rooms() -> PipelineProblem:
+    a = Site("a", (Host("a1"), Host("a2", 2.0, 2, {"f": 3.0})), bandwidth=1e7, uplink=5e6)
+    b = Site("b-c", (Host("b1"), Host("b2")), bandwidth=1e7, uplink=5e6)
+    pipeline = Pipeline(
+        "p",
+        [FilterProfile("r", 1, 1), FilterProfile("f", 1)],
+        sources=[Source("a", {"a1": 1.0}), Source("b", {"b1": 1.0})],
+    )
+    knobs = Knobs(weights={("a", "b-c"): 0.5})
+    platform = Platform((a, b), (Link("a", "b-c", 1e6),))
+    return PipelineProblem(pipeline, platform, knobs, segments={"b-c": 1e6})
+
+
+def test_changes() -> None:
+    problem = rooms()
+
+    def changed(text: str) -> PipelineProblem:
+        return change_problem(problem, parse_change(text))
+
+    assert [h.name for h in changed("host a2").platform.hosts] == ["a1", "a2", "a2+1", "b1", "b2"]
+    fast = changed("host a2 x2").platform.hosts[1]
+    assert (fast.speed, fast.kinds) == (4.0, {"f": 6.0})
+    assert changed("link a-b-c +1MB/s").platform.links[0].bandwidth == 2e6
+    assert changed("link a-hub x2").platform.sites[0].uplink == 1e7
+    assert [h.cores for h in changed("cores a +2").platform.hosts] == [3, 4, 1, 1]
+    assert changed("without link a-b-c").platform.links == ()
+    without = changed("without site b-c")
+    assert [s.name for s in without.platform.sites] == ["a"]
+    assert (without.segments, without.knobs.weights) == ({}, {})
+    assert [s.name for s in without.sources] == ["a"]
+    assert [s.name for s in changed("without host a1").sources] == ["b"]
+    only = replace(problem, pipeline=problem.pipeline.with_sources(problem.sources[:1]))
+    with pytest.raises(UsageError, match="nothing could be read"):
+        change_problem(only, parse_change("without host a1"))
