@@ -1,6 +1,12 @@
 /** Requests to the server, and its events. */
 
+import type { LibraryEntry } from "./draw/Library";
+import type { Drawing, FunctionSource } from "./draw/model";
 import type { Schedule } from "./gantt/schedule";
+
+export interface DrawingAnswer { file: string; python: string; functions: FunctionSource[]; problems: { task: string; problem: string }[] }
+export interface OverviewNode { id: string; level: number; kind: string; box: number; tasks?: number; name?: string; rest?: boolean }
+export interface OverviewAnswer { name: string; tasks: number; nodes: OverviewNode[]; edges: [string, string, number][]; opened: number[] }
 
 export interface FileEntry { path: string; kind: "program" | "platform" | "rules" }
 export interface Scheduler { name: string; programs: string; line: string }
@@ -52,6 +58,12 @@ async function ask<T>(path: string, body?: unknown): Promise<T> {
 }
 
 export const api = {
+  library: (places: string[]) => ask<LibraryEntry[]>("/api/library", { places }),
+  openDrawing: (file: string) => ask<DrawingAnswer & { drawing: Drawing; version: string }>("/api/drawings/open", { file }),
+  checkDrawing: (drawing: Drawing, file: string) => ask<DrawingAnswer>("/api/drawings/check", { drawing, file }),
+  saveDrawing: (drawing: Drawing, file: string, version: string) => ask<DrawingAnswer & { version: string }>("/api/drawings/save", { drawing, file, version }),
+  executes: (program: string) => ask<{ executes: string[] }>("/api/programs/executes", { program }),
+  overview: (program: string, opened: string[]) => ask<OverviewAnswer>("/api/programs/overview", { program, opened }),
   files: () => ask<{ root: string; files: FileEntry[] }>("/api/files"),
   schedulers: () => ask<Scheduler[]>("/api/schedulers"),
   plan: (request: PlanRequest) => ask<PlanAnswer>("/api/plans", request),

@@ -1,7 +1,9 @@
 import { StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
+import "@xyflow/react/dist/style.css";
 import "./gantt/gantt.css";
 import "./page.css";
+import { DrawView, type DrawState, NEW } from "./draw/DrawView";
 import { type PlanState, PlanView } from "./PlanView";
 import { RulesView } from "./RulesView";
 import { RunView } from "./RunView";
@@ -15,6 +17,7 @@ function Page() {
   const [view, setView] = useState<View>(VIEWS.find((name) => `#${name}` === location.hash) ?? "plan");
   const [rules, setRules] = useState("");
   const [plan, setPlan] = useState<PlanState>({ program: "", platform: "local", scheduler: "auto", made: [] });
+  const [draw, setDraw] = useState<DrawState>(NEW);
   const show = (name: View): void => {
     setView(name);
     history.replaceState(null, "", `#${name}`);
@@ -32,6 +35,7 @@ function Page() {
         </nav>
       </header>
       <main>
+        {view === "draw" && <DrawView state={draw} change={setDraw} use={(program, next) => { setPlan({ ...plan, program }); show(next); }} />}
         {view === "plan" && <PlanView state={plan} change={setPlan} rules={rules} />}
         {view === "rules" && <RulesView rules={rules} change={setRules} />}
         {view === "run" && <RunView program={plan.program} choose={(program) => setPlan({ ...plan, program })} />}

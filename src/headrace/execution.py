@@ -196,10 +196,12 @@ def run(
     ...     hr.run(program, workers=2, record=folder, output=folder).results
     {'y': 21}
     """
+    from headrace.formats.function_reference import with_functions
     from headrace.record import Record
     from headrace.record.launch import Launch
     from headrace.record.reuse import note_program
 
+    program = with_functions(program)
     request = run_request(
         on=on,
         scheduler=scheduler,

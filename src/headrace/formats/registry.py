@@ -23,6 +23,7 @@ MODULES = (
     "headrace.formats.pipeline_ini",
     "headrace.formats.platform_ini",
     "headrace.formats.campaign_toml",
+    "headrace.formats.drawing_toml",
     "headrace.formats.experiment_toml",
     "headrace.formats.platform_toml",
     "headrace.formats.plan_json",

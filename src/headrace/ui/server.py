@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.ui import workspace
+from headrace.ui.draw_routes import DRAW_ENDPOINTS
+from headrace.ui.endpoint import Endpoint, json_types
 from headrace.ui.feed import Feed
 from headrace.ui.gate import Gate
 from headrace.ui.live import RunRequest, Watch, stop_run
@@ -36,16 +38,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "time_scale": (int, float),
 }
 """Of the fields of a request that are not texts."""
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """One route that answers in JSON; `answer` is given the path's parameters and the body."""
-
-    method: str
-    path: str
-    line: str
-    answer: Callable[[Workspace, Mapping[str, str], Mapping[str, Any]], Any]
 
 
 def _plan(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
@@ -91,16 +83,19 @@ ENDPOINTS = (
         lambda s, p, b: {"root": str(s.root), "files": s.files()},
     ),
     Endpoint("GET", "/api/schedulers", "Schedulers by name", lambda s, p, b: s.schedulers()),
-    Endpoint("POST", "/api/plans", "Begin to plan; the feed tells when it is done", _plan),
+    Endpoint(
+        "POST", "/api/plans", "Begin to plan; the feed tells when it is done", _plan, json_types(PlanRequest)
+    ),
     Endpoint("GET", "/api/plans/{job}", "A plan, or how far it is", _job),
-    Endpoint("POST", "/api/rules/check", "What is wrong with rules", _check),
+    Endpoint("POST", "/api/rules/check", "What is wrong with rules", _check, {"text": "string"}),
     Endpoint(
         "GET", "/api/rules/attributes", "What rules can speak of", lambda s, p, b: workspace.attributes()
     ),
     Endpoint("GET", "/api/runs", "Runs of the record", lambda s, p, b: workspace.runs()),
-    Endpoint("POST", "/api/runs", "Execute a program", _run),
-    Endpoint("POST", "/api/runs/{run}/stop", "Ask a run to end", lambda s, p, b: stop_run(p["run"])),
+    Endpoint("POST", "/api/runs", "Execute a program", _run, json_types(RunRequest)),
+    Endpoint("POST", "/api/runs/{run}/stop", "Ask a run to end", lambda s, p, b: stop_run(p["run"]), {}),
     Endpoint("GET", "/api/runs/{run}", "A run over its plan", lambda s, p, b: workspace.run(p["run"])),
+    *DRAW_ENDPOINTS,
 )
 
 
@@ -196,7 +191,10 @@ def openapi() -> dict[str, Any]:
         if given:
             described["parameters"] = given
         if one.method == "POST":
-            content = {"application/json": {"schema": {"type": "object"}}}
+            schema: dict[str, Any] = {"type": "object"}
+            if one.body is not None:
+                schema["properties"] = {name: {"type": kind} for name, kind in one.body.items()}
+            content = {"application/json": {"schema": schema}}
             described["requestBody"] = {"required": True, "content": content}
         paths.setdefault(one.path, {})[one.method.lower()] = described
     return {"openapi": "3.1.0", "info": {"title": "Headrace", "version": "1"}, "paths": paths}

@@ -75,6 +75,8 @@ class Workspace:
             folders[:] = sorted(n for n in folders if not n.startswith(".") and n not in _SKIPPED)
             for name in sorted(names):
                 kind = kind_of(name)
+                if kind == "platform" and _is_drawn(folder / name):
+                    kind = "program"
                 if kind and not name.startswith("."):
                     found.append({"path": str((folder / name).relative_to(self.root)), "kind": kind})
                 if len(found) == MOST_FILES:
@@ -237,6 +239,17 @@ def run(name: str) -> dict[str, Any]:
     finished, rules = recorded_run(name)
     table = None if rules is None else {"headers": list(rules[0]), "rows": [list(row) for row in rules[1]]}
     return {"schedule": run_data(finished), "rules": table}
+
+
+def _is_drawn(path: Path) -> bool:
+    """Whether a TOML file is a drawn program; files that cannot be read are not."""
+    from headrace.formats.drawing_toml import is_drawing
+
+    try:
+        with path.open("rb") as file:
+            return is_drawing(file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip())
+    except OSError:
+        return False
 
 
 def kind_of(name: str) -> str:
