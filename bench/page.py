@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.ui.serving import served
+
 from bench.tools import print_rows
 from headrace.api import plan as make_plan
 from headrace.report.interactive import plan_report
 from headrace.testing.generate import random_platform, random_program
-from tests.ui.serving import served
 
 PAN = """async () => {
   const canvas = document.querySelector("canvas");

@@ -22,7 +22,7 @@ export interface RuleVerdict {
   share: number | null;
   cost: number | null;
 }
-export interface PlanRequest { program: string; platform: string; scheduler: string; rules: string; execute: boolean }
+export interface PlanRequest { program: string; platform: string; scheduler: string; rules: string; execute: boolean; seconds?: number }
 export interface PlanAnswer {
   job: number;
   status: "running" | "done" | "failed";
@@ -33,6 +33,7 @@ export interface PlanAnswer {
   rules?: RuleVerdict[];
   error?: string;
 }
+export interface RuleOffer { says: string; text: string; rules: string }
 export interface RuleError { problem: string; hint: string; line: number; column: number }
 export interface RunRow {
   id: string;
@@ -68,6 +69,8 @@ export const api = {
   schedulers: () => ask<Scheduler[]>("/api/schedulers"),
   plan: (request: PlanRequest) => ask<PlanAnswer>("/api/plans", request),
   job: (job: number) => ask<PlanAnswer>(`/api/plans/${job}`),
+  offers: (job: number, move: { task: string; host: string; start: number }, rules: string) => ask<{ offers: RuleOffer[] }>(`/api/plans/${job}/offers`, { ...move, rules }),
+  stopPlan: (job: number) => ask<{ job: number }>(`/api/plans/${job}/stop`, {}),
   checkRules: (text: string) => ask<{ errors: RuleError[] }>("/api/rules/check", { text }),
   attributes: () => ask<{ relation: string; name: string }[]>("/api/rules/attributes"),
   runs: () => ask<RunRow[]>("/api/runs"),

@@ -36,7 +36,7 @@ function Page() {
       </header>
       <main>
         {view === "draw" && <DrawView state={draw} change={setDraw} use={(program, next) => { setPlan({ ...plan, program }); show(next); }} />}
-        {view === "plan" && <PlanView state={plan} change={setPlan} rules={rules} />}
+        {view === "plan" && <PlanView state={plan} change={setPlan} rules={rules} setRules={setRules} />}
         {view === "rules" && <RulesView rules={rules} change={setRules} />}
         {view === "run" && <RunView program={plan.program} choose={(program) => setPlan({ ...plan, program })} />}
         {view === "runs" && <RunsView />}

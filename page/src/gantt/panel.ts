@@ -14,8 +14,11 @@ export interface Panel {
   destroy(): void;
 }
 
+/** What is done when a task is moved: by dragging its bar, or by the form of the selected bar. */
+export type Move = (task: string, host: string, start: number) => void;
+
 /** Build the chart inside an element. */
-export function ganttPanel(root: HTMLElement, data: Schedule): Panel {
+export function ganttPanel(root: HTMLElement, data: Schedule, onMove?: Move): Panel {
   root.classList.add("gantt");
   const legend = add(root, "div", "legend");
   const frame = add(root, "div", "frame");
@@ -25,7 +28,7 @@ export function ganttPanel(root: HTMLElement, data: Schedule): Panel {
   canvas.setAttribute("aria-label", `${data.title}. ${text.chart}`);
   const tip = add(frame, "div", "tip");
   tip.hidden = true;
-  add(root, "p", "hint", text.hint);
+  add(root, "p", "hint", onMove ? `${text.hint} ${text.moveHint}` : text.hint);
   const details = add(root, "div", "details");
   details.setAttribute("aria-live", "polite");
   const ghosts = ghostsByName(data);
@@ -34,10 +37,12 @@ export function ganttPanel(root: HTMLElement, data: Schedule): Panel {
     selected = bar;
     view.select(bar, chainOf(data, bar).map((step) => step.bar));
     showDetails(details, data, ghosts, bar, select);
+    if (onMove && bar >= 0 && !data.lanes[data.lane[bar]!]![1]) moveForm(details, data, bar, onMove);
   };
   const view = new GanttView(canvas, data, {
     onHover: (bar, x, y) => showTip(tip, data, ghosts, bar, x, y, frame.clientWidth),
     onSelect: select,
+    ...(onMove ? { onMove: (bar: number, host: string, start: number) => onMove(data.names[bar]!, host, start) } : {}),
   });
   canvas.style.height = `${Math.min(Math.max(view.fullHeight, 120), 640)}px`;
   buildLegend(legend, data, view);
@@ -135,6 +140,24 @@ function showDetails(
     barButton(entry, data, at, select);
     const name = data.names[at]!;
     entry.append(cause.text.startsWith(`${name} `) ? cause.text.slice(name.length) : ` ${cause.text}`);
+  });
+}
+
+/** The same as dragging, with the keyboard. */
+function moveForm(details: HTMLElement, data: Schedule, bar: number, onMove: Move): void {
+  const form = add(details, "form", "move");
+  const host = add(add(form, "label", "", `${text.move.host} `), "select", "");
+  for (const name of new Set(data.lanes.filter(([, thin]) => !thin).map(([group]) => group))) add(host, "option", "", name);
+  host.value = data.lanes[data.lane[bar]!]![0];
+  const start = add(add(form, "label", "", `${text.move.start} `), "input", "");
+  start.type = "number";
+  start.step = "any";
+  start.min = "0";
+  start.value = String(data.start[bar]);
+  add(form, "button", "", text.move.ask).type = "submit";
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    onMove(data.names[bar]!, host.value, Number(start.value));
   });
 }
 

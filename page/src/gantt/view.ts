@@ -10,6 +10,8 @@ const LABELS = 120;
 export interface ViewEvents {
   onHover(bar: number, x: number, y: number): void;
   onSelect(bar: number): void;
+  /** A selected bar was dragged to another lane or time; without this, dragging always moves the view. */
+  onMove?(bar: number, host: string, start: number): void;
 }
 
 export interface ViewWindow {
@@ -30,6 +32,8 @@ export class GanttView {
   private chain = new Set<number>();
   private frame = 0;
   private drag: { x: number; y: number; from: number; to: number; top: number } | null = null;
+  /** The selected bar while it is dragged: where it would begin, and the lane it is over. */
+  private carried: { bar: number; grip: number; start: number; lane: number } | null = null;
   private readonly observer: ResizeObserver;
   showCritical = true;
 
@@ -169,6 +173,7 @@ export class GanttView {
     pen.clip();
     this.data.lanes.forEach((_, lane) => this.paintLane(pen, lane, width, height, colour));
     this.paintMarks(pen, width, height, colour);
+    this.paintCarried(pen, width, colour);
     pen.restore();
     this.paintLabels(pen, height, colour);
   }
@@ -258,6 +263,23 @@ export class GanttView {
     }
   }
 
+  private paintCarried(pen: CanvasRenderingContext2D, width: number, colour: (name: string) => string): void {
+    if (this.carried === null) return;
+    const { bar, start, lane } = this.carried;
+    const scale = (width - this.labelWidth) / (this.to - this.from);
+    const x = this.labelWidth + (start - this.from) * scale;
+    const wide = Math.max(3, (this.data.finish[bar]! - this.data.start[bar]!) * scale);
+    const y = AXIS + this.tops[lane]! - this.top;
+    pen.globalAlpha = 0.6;
+    pen.fillStyle = this.data.colours[this.data.colour[bar]!]![1];
+    pen.fillRect(x, y + 2, wide, TALL - 4);
+    pen.globalAlpha = 1;
+    pen.strokeStyle = colour("--strong");
+    pen.lineWidth = 2;
+    pen.strokeRect(x, y + 2, wide, TALL - 4);
+    pen.lineWidth = 1;
+  }
+
   private paintMarks(pen: CanvasRenderingContext2D, width: number, height: number, colour: (name: string) => string): void {
     const left = this.labelWidth;
     const scale = (width - left) / (this.to - this.from);
@@ -299,14 +321,17 @@ export class GanttView {
     }
   }
 
+  private laneAt(y: number): number {
+    const at = y - AXIS + this.top;
+    const lane = this.tops.findIndex((top) => top > at) - 1;
+    return lane === -2 ? this.tops.length - 1 : lane;
+  }
+
   /** The bar at a point; -1: none. A planned outline is found where no real bar is. */
   barAt(x: number, y: number): number {
     if (x < this.labelWidth || y < AXIS) return -1;
-    const at = y - AXIS + this.top;
-    let lane = this.tops.findIndex((top) => top > at) - 1;
-    if (lane === -2) lane = this.tops.length - 1;
-    const within = this.byLane[lane];
-    if (within === undefined || at > this.height) return -1;
+    const within = this.byLane[this.laneAt(y)];
+    if (within === undefined || y - AXIS + this.top > this.height) return -1;
     const time = this.timeAt(x);
     const near = 2 * ((this.to - this.from) / Math.max(1, this.canvas.clientWidth));
     let found = -1;
@@ -327,13 +352,23 @@ export class GanttView {
     }, { passive: false });
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
+      const bar = this.barAt(event.offsetX, event.offsetY);
+      if (bar >= 0 && bar === this.selected && this.events.onMove && !this.data.lanes[this.data.lane[bar]!]![1]) {
+        const start = this.data.start[bar]!;
+        this.carried = { bar, grip: this.timeAt(event.offsetX) - start, start, lane: this.data.lane[bar]! };
+      }
       this.drag = { x: event.offsetX, y: event.offsetY, from: this.from, to: this.to, top: this.top };
     });
     canvas.addEventListener("pointermove", (event) => this.moved(event));
     canvas.addEventListener("pointerup", (event) => {
       const still = this.drag !== null && Math.hypot(event.offsetX - this.drag.x, event.offsetY - this.drag.y) < 4;
+      const { carried } = this;
       this.drag = null;
-      if (still) this.events.onSelect(this.barAt(event.offsetX, event.offsetY));
+      this.carried = null;
+      if (carried !== null && !still) {
+        this.draw();
+        this.events.onMove?.(carried.bar, this.data.lanes[carried.lane]![0], carried.start);
+      } else if (still) this.events.onSelect(this.barAt(event.offsetX, event.offsetY));
     });
     canvas.addEventListener("pointerleave", () => this.events.onHover(-1, 0, 0));
     canvas.addEventListener("dblclick", () => this.showAll());
@@ -343,6 +378,13 @@ export class GanttView {
   private moved(event: PointerEvent): void {
     if (this.drag === null) {
       this.events.onHover(this.barAt(event.offsetX, event.offsetY), event.offsetX, event.offsetY);
+      return;
+    }
+    if (this.carried !== null) {
+      const lane = this.laneAt(event.offsetY);
+      if (lane >= 0 && !this.data.lanes[lane]![1]) this.carried.lane = lane;
+      this.carried.start = Math.max(0, this.timeAt(event.offsetX) - this.carried.grip);
+      this.draw();
       return;
     }
     const scale = (this.drag.to - this.drag.from) / Math.max(1, this.canvas.clientWidth - this.labelWidth);

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.ui import workspace
 from headrace.ui.draw_routes import DRAW_ENDPOINTS
-from headrace.ui.endpoint import Endpoint, json_types
+from headrace.ui.endpoint import Endpoint, json_types, text_of
 from headrace.ui.feed import Feed
 from headrace.ui.gate import Gate
 from headrace.ui.live import RunRequest, Watch, stop_run
-from headrace.ui.workspace import PlanRequest, Workspace
+from headrace.ui.workspace import Move, PlanRequest, Workspace
 
 if TYPE_CHECKING:  # an optional dependency
     from starlette.applications import Starlette
@@ -63,9 +63,21 @@ def _request(kind: type[Request_], body: Mapping[str, Any]) -> Request_:
 
 
 def _job(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
+    return space.job(_number(path)).facts()
+
+
+def _number(path: Mapping[str, str]) -> int:
     if not path["job"].isascii() or not path["job"].isdigit() or len(path["job"]) > 12:
         raise UsageError("a plan has a number", hint="see /api/openapi.json")
-    return space.job(int(path["job"])).facts()
+    return int(path["job"])
+
+
+def _offers(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
+    start = body.get("start")
+    if not isinstance(start, int | float) or isinstance(start, bool) or not abs(start) < 1e18:
+        raise UsageError("no start", hint="send seconds from the start of the plan")
+    move = Move(text_of(body, "task"), text_of(body, "host"), float(start))
+    return {"offers": space.offers(_number(path), move, text_of(body, "rules"))}
 
 
 def _check(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
@@ -87,6 +99,20 @@ ENDPOINTS = (
         "POST", "/api/plans", "Begin to plan; the feed tells when it is done", _plan, json_types(PlanRequest)
     ),
     Endpoint("GET", "/api/plans/{job}", "A plan, or how far it is", _job),
+    Endpoint(
+        "POST",
+        "/api/plans/{job}/stop",
+        "End a search: what it has found is good enough",
+        lambda s, p, b: s.stop_plan(_number(p)),
+        {},
+    ),
+    Endpoint(
+        "POST",
+        "/api/plans/{job}/offers",
+        "Rules that say what a dragged bar says",
+        _offers,
+        {"task": "string", "host": "string", "start": "number", "rules": "string"},
+    ),
     Endpoint("POST", "/api/rules/check", "What is wrong with rules", _check, {"text": "string"}),
     Endpoint(
         "GET", "/api/rules/attributes", "What rules can speak of", lambda s, p, b: workspace.attributes()

@@ -37,6 +37,9 @@ class PlanJob:
     request: PlanRequest
     status: str = "running"
     answer: dict[str, Any] = field(default_factory=dict)
+    plan: Plan | None = None
+    stopped: bool = False
+    """Whether the plan that is there is good enough."""
 
     def facts(self) -> dict[str, Any]:
         return {"job": self.number, "status": self.status, "request": asdict(self.request), **self.answer}
@@ -54,6 +57,15 @@ class PlanRequest:
     """Whether a Python file may be executed to read its program."""
     seconds: float = 10.0
     """Search time of schedulers that search."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A task that was dragged to a host and a start."""
+
+    task: str
+    host: str
+    start: float
 
 
 class Workspace:
@@ -120,6 +132,22 @@ class Workspace:
             raise UsageError(f"there is no plan {number}", hint="make it again")
         return self._jobs[number]
 
+    def stop_plan(self, number: int) -> dict[str, Any]:
+        """Tell a search that what it has found is good enough; others end by themselves."""
+        job = self.job(number)
+        job.stopped = True
+        return {"job": number, "status": job.status}
+
+    def offers(self, number: int, moved: Move, rules: str) -> list[dict[str, str]]:
+        """Rules for a task that was moved, each with all rules together once it is taken."""
+        from headrace.ui.rule_offers import offered, with_offer
+
+        plan = self.job(number).plan
+        if plan is None:
+            raise UsageError(f"plan {number} is not done", hint="wait for it")
+        found = offered(plan, moved.task, moved.host, moved.start)
+        return [{"says": one.says, "text": one.text, "rules": with_offer(rules, one)} for one in found]
+
     def _require_allowed(self, request: PlanRequest) -> None:
         from headrace.planners.registry import ENTRIES
 
@@ -175,11 +203,18 @@ def _planned(space: Workspace, job: PlanJob, tell: Callable[[float, float, float
     options: dict[str, Any] = {}
     if request.scheduler in ("best", "coschedule"):
         options = {"time": request.seconds, "tell": tell}
+    if request.scheduler == "best":
+        options["stop"] = lambda: job.stopped
     made = plan(program, platform, request.scheduler, rules=rules, **options)
+    job.plan = made
     answer = {"schedule": plan_data(made), "summary": summary(made), "makespan": made.makespan}
     if rules is None or not len(rules):
         return answer
-    options.pop("tell", None)
+    options = {name: value for name, value in options.items() if name == "time"}
+    if job.stopped:
+        options["time"] = min(
+            options["time"], 1.0
+        )  # who does not wait for the plan does not wait for its costs
     costs = _rule_costs(request.scheduler, options, Problem(made.graph, platform, rules=rules), made)
     return answer | judge(rules, made.graph, made, costs).facts()
 

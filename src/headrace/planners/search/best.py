@@ -59,6 +59,7 @@ class Best:
     Args:
         time: Time limit in seconds.
         tell: Called with elapsed seconds, makespan and bound whenever the plan improves.
+        stop: Asked now and then, from the thread that plans, whether the plan found so far is good enough.
 
     Raises:
         UsageError: The time is not positive.
@@ -70,11 +71,17 @@ class Best:
     name = "best"
     takes_rules = True
 
-    def __init__(self, time: float = 10.0, tell: Report = lambda seconds, makespan, bound: None) -> None:
+    def __init__(
+        self,
+        time: float = 10.0,
+        tell: Report = lambda seconds, makespan, bound: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         if not 0 < time < 1e6:
             raise UsageError(f"time is {time}", hint="use a number of seconds above 0, such as 10")
         self.time = time
         self.tell = tell
+        self.stop = stop
 
     def plan(self, problem: Problem) -> Plan:
         return self._by_rules(problem) if problem.rules is not None else self._improved(problem)
@@ -92,9 +99,8 @@ class Best:
         tell(plan.makespan)
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
             improve = annealed if can_anneal(problem) else _hill_climbed
-            plan = improve(
-                problem, plan, self.time * _SHARE, problem.seed, began + 1.25 * self.time + 2, tell
-            )
+            until = began + 1.25 * self.time + 2
+            plan = improve(problem, plan, self.time * _SHARE, problem.seed, until, tell, self.stop)
         note = f"improved from the plan of {first}"
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, note))
 
@@ -116,7 +122,7 @@ class Best:
             until = began + 1.25 * self.time + 2
             key, plan = searched(
                 judge, (key, plan), _SEARCH * self.time, until,
-                lambda made, _: self.tell(work_clock() - began, made.makespan, bound),
+                lambda made, _: self.tell(work_clock() - began, made.makespan, bound), stop=self.stop,
             )  # fmt: skip
         if problem.rules is not None and problem.rules.preferences:
             proven = proven or key[1] <= _PROVEN  # no score is below 0
@@ -145,7 +151,7 @@ class Best:
         """The same search as without rules, under constraints that keep all requirements."""
         problem = judge.bound_to(judge.compiled.sufficient)
         try:
-            made = Best(seconds, self.tell).plan(problem)
+            made = Best(seconds, self.tell, self.stop).plan(problem)
         except NoPlan:
             return key, plan
         found = judge.key(made)
@@ -153,7 +159,13 @@ class Best:
 
 
 def _hill_climbed(
-    problem: Problem, plan: Plan, seconds: float, seed: int, until: float, tell: Callable[[float], None]
+    problem: Problem,
+    plan: Plan,
+    seconds: float,
+    seed: int,
+    until: float,
+    tell: Callable[[float], None],
+    stop: Callable[[], bool],
 ) -> Plan:
     """Hill climbing: move single tasks to other hosts and earlier positions, accepting plans that are not worse."""
     random = np.random.default_rng(seed)
@@ -165,7 +177,7 @@ def _hill_climbed(
     critical = critical_tasks(plan, problem.holders)
     moving = _moving_together(problem)
     for _ in range(steps):
-        if work_clock() > until:
+        if work_clock() > until or stop():
             break
         task = int(random.choice(critical) if random.random() < 0.8 else random.integers(n))
         new_host, new_order = host.copy(), order
