@@ -13,6 +13,7 @@ export function Gantt({ schedule, onMove }: { schedule: Schedule; onMove?: Move 
   useEffect(() => {
     if (root.current === null) return undefined;
     const panel = ganttPanel(root.current, schedule, movable ? (task, host, start) => moved.current?.(task, host, start) : undefined);
+    (root.current as HTMLElement & { panel?: unknown }).panel = panel;
     panel.view.restore(kept.current.window);
     const bar = schedule.names.findIndex((name, at) => name === kept.current.name && !schedule.ghost[at]);
     if (bar >= 0) panel.select(bar);

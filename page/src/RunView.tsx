@@ -1,7 +1,10 @@
 import { useEffect, useRef, useState } from "react";
-import { api, type FileEntry, followRuns, type RunAnswer, type Scheduler } from "./api";
+import { api, type FileEntry, followRuns, type RunAnswer, type RunLoad, type Scheduler } from "./api";
 import { Gantt } from "./Gantt";
+import type { Schedule } from "./gantt/schedule";
+import { TaskLog } from "./TaskLog";
 import { text } from "./text";
+import { Workers } from "./Workers";
 
 const PAUSE = 700;
 
@@ -16,6 +19,8 @@ export function RunView({ program, choose }: { program: string; choose(program: 
   const [shown, setShown] = useState<RunAnswer | null>(null);
   const [process, setProcess] = useState<number | null>(null);
   const [error, setError] = useState("");
+  const [loads, setLoads] = useState<RunLoad[]>([]);
+  const [executes, setExecutes] = useState<string[]>([]);
   const asked = useRef({ busy: false, again: false });
   const load = (id: string): void => {
     if (asked.current.busy) {
@@ -38,11 +43,19 @@ export function RunView({ program, choose }: { program: string; choose(program: 
     return followRuns(
       (told) => { setRun({ id: told.run, status: told.status }); load(told.run); },
       (end) => { setProcess(null); if (end.code !== 0) setError(end.said); },
+      (load) => setLoads((before) => [...before.slice(-120), load]),
       () => { api.runs().then(([latest]) => { if (latest) { setRun(latest); load(latest.id); } }).catch(() => undefined); },
     );
   }, []);
+  useEffect(() => {
+    setExecutes([]);
+    if (program === "") return undefined;
+    const timer = setTimeout(() => { api.executes(program).then((answer) => setExecutes(answer.executes)).catch(() => undefined); }, 300);
+    return () => clearTimeout(timer);
+  }, [program]);
   const start = (): void => {
     setError("");
+    setLoads([]);
     setShown(null);
     setRun(null);
     api.start({ program, scheduler, execute: true, emulate, time_scale: scale })
@@ -69,9 +82,19 @@ export function RunView({ program, choose }: { program: string; choose(program: 
         )}
       </form>
       {program !== "" && <p className="warning">{emulate ? text.run.emulates : text.run.executes} {program}</p>}
+      {!emulate && executes.length > 0 && (
+        <details><summary>{text.run.willExecute} {executes.length}</summary><ul>{executes.map((one) => <li key={one}><code>{one}</code></li>)}</ul></details>
+      )}
       {error !== "" && <pre className="error" role="alert">{error}</pre>}
       {run && <p role="status">{`${run.id}: ${run.status}`}</p>}
+      {process !== null && <Workers loads={loads} />}
       {shown && <article><h2>{shown.schedule.title}</h2><Gantt schedule={shown.schedule} /></article>}
+      {run && shown && <TaskLog run={run.id} tasks={tasksOf(shown.schedule)} />}
     </section>
   );
+}
+
+/** Names of tasks, planned or executed, without transfers. */
+export function tasksOf(schedule: Schedule): string[] {
+  return [...new Set(schedule.names.filter((_, bar) => !schedule.lanes[schedule.lane[bar]!]![1]))];
 }

@@ -76,6 +76,7 @@ export const api = {
   runs: () => ask<RunRow[]>("/api/runs"),
   start: (request: RunRequest) => ask<{ process: number; command: string[] }>("/api/runs", request),
   stop: (run: string) => ask<{ run: string }>(`/api/runs/${encodeURIComponent(run)}/stop`, {}),
+  log: (run: string, task: string, seen: Record<string, number>) => ask<LogAnswer>(`/api/runs/${encodeURIComponent(run)}/log`, { task, seen }),
   run: (run: string) => ask<RunAnswer>(`/api/runs/${encodeURIComponent(run)}`),
 };
 
@@ -83,9 +84,14 @@ export interface RunRequest { program: string; scheduler: string; execute: boole
 export interface RunProgress { run: string; status: string; tasks: number; transfers: number }
 export interface RunEnd { process: number; code: number; said: string }
 
-/** Follow runs of the record, and the ends of those that were started here. */
-export function followRuns(told: (progress: RunProgress) => void, ended: (end: RunEnd) => void, reset: () => void): () => void {
+export interface LogAnswer { status: string; pieces: { attempt: number; host: string; text: string; end: number }[] }
+export interface WorkerSample { worker: number; cpu: number; memory: number }
+export interface RunLoad { process: number; workers: WorkerSample[]; changes: string[] }
+
+/** Follow runs of the record, and the loads and ends of those that were started here. */
+export function followRuns(told: (progress: RunProgress) => void, ended: (end: RunEnd) => void, loaded: (load: RunLoad) => void, reset: () => void): () => void {
   const source = new EventSource("/api/events");
+  source.addEventListener("load", (event) => loaded(JSON.parse((event as MessageEvent<string>).data) as RunLoad));
   source.addEventListener("run", (event) => told(JSON.parse((event as MessageEvent<string>).data) as RunProgress));
   source.addEventListener("ended", (event) => ended(JSON.parse((event as MessageEvent<string>).data) as RunEnd));
   source.addEventListener("reset", reset);

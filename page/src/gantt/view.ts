@@ -321,6 +321,13 @@ export class GanttView {
     }
   }
 
+  /** The middle of a bar on the canvas, in pixels. */
+  placeOf(bar: number): { x: number; y: number } {
+    const scale = (this.canvas.clientWidth - this.labelWidth) / (this.to - this.from);
+    const middle = (this.data.start[bar]! + this.data.finish[bar]!) / 2;
+    return { x: this.labelWidth + (middle - this.from) * scale, y: AXIS + this.tops[this.data.lane[bar]!]! - this.top + TALL / 2 };
+  }
+
   private laneAt(y: number): number {
     const at = y - AXIS + this.top;
     const lane = this.tops.findIndex((top) => top > at) - 1;

@@ -45,8 +45,14 @@ class FinishedRun:
         return Timeline.of_events(self.events, self.graph, self.platform)
 
 
-def plan_data(plan: Plan) -> dict[str, Any]:
+MOST_IDLE = 200
+"""Platforms with more hosts are drawn without those that have nothing to do."""
+
+
+def plan_data(plan: Plan, *, idle_hosts: bool = False) -> dict[str, Any]:
     """A plan with what each bar waited for and the critical path: O(n log n).
+
+    With `idle_hosts`, hosts that have nothing to do get a lane too, so that bars can be dragged to them.
 
     >>> import headrace as hr
     >>> program = hr.Program()
@@ -55,7 +61,11 @@ def plan_data(plan: Plan) -> dict[str, Any]:
     >>> data["names"], data["start"], data["finish"], data["critical"]
     (['a'], [0.0], [2.0], [0])
     """
-    return _data("plan", plan_chart(plan), Timeline.of_plan(plan), None, sized=False)
+    data = _data("plan", plan_chart(plan), Timeline.of_plan(plan), None, sized=False)
+    if idle_hosts and len(plan.platform.hosts) <= MOST_IDLE:
+        used = {group for group, thin in data["lanes"] if not thin}
+        data["lanes"] += [[host.name, False] for host in plan.platform.hosts if host.name not in used]
+    return data
 
 
 def run_data(run: FinishedRun) -> dict[str, Any]:

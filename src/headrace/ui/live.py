@@ -8,7 +8,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,12 @@ from headrace.ui.feed import Feed
 
 PAUSE = 0.5
 """Seconds between two looks at the record, while a page is open."""
+SAMPLE = 1.0
+"""Seconds between two samples of the CPU and memory of workers."""
 MOST_RUNS = 4
+_ATTEMPTS = 20
+_PIECE = 200_000
+"""Bytes of a log that are sent at once."""
 _TOLD = 2_000
 """Characters of what a failed command said that are passed on."""
 
@@ -59,6 +65,7 @@ class Launcher:
         )
         self._running.add(process.pid)
         threading.Thread(target=self._wait, args=(process, said), daemon=True).start()
+        threading.Thread(target=self._sample, args=(process,), daemon=True).start()
         return {"process": process.pid, "command": command[3:]}
 
     def _command(self, request: RunRequest) -> list[str]:
@@ -75,6 +82,18 @@ class Launcher:
         spec = f"{self._path(file)}{colon}{name}"
         command = [sys.executable, "-m", "headrace.cli", "run", spec, "--scheduler", request.scheduler]
         return command + (["--emulate", "--time-scale", str(request.time_scale)] if request.emulate else [])
+
+    def _sample(self, process: subprocess.Popen[bytes]) -> None:
+        """Publish what the workers of a run take, as long as it lasts."""
+        from headrace.ui.worker_load import WorkerLoad
+
+        load = WorkerLoad(process.pid)
+        while process.poll() is None:
+            workers, changes = load.look()
+            if workers or changes:
+                values = {"process": process.pid, "workers": workers, "changes": changes}
+                self._feed.publish("load", values)
+            time.sleep(SAMPLE)
 
     def _wait(self, process: subprocess.Popen[bytes], said: Any) -> None:
         code = process.wait()
@@ -147,3 +166,22 @@ def stop_run(run: str) -> dict[str, str]:
         name = record.run(run).id
         record.cancel(name)
     return {"run": name}
+
+
+def log_of(run: str, task: str, seen: Mapping[str, int]) -> dict[str, Any]:
+    """What a task has printed since the page has last asked: attempts with the bytes that it has `seen` of each."""
+    from headrace.record import Record
+    from headrace.runtime.task_logs import find_logs
+
+    with Record.open() as record:
+        row = record.run(run)
+        found = find_logs(record.logs_folder(row.id), task)
+    pieces = []
+    for log in found[-_ATTEMPTS:]:
+        begin = min(max(0, seen.get(str(log.attempt), 0)), 2**40)
+        with contextlib.suppress(OSError):
+            new = log.read(begin)[:_PIECE]
+            end = begin + len(new)
+            text = new.decode(errors="replace")
+            pieces.append({"attempt": log.attempt, "host": log.host, "text": text, "end": end})
+    return {"status": row.status, "pieces": pieces}

@@ -19,7 +19,7 @@ from headrace.ui.draw_routes import DRAW_ENDPOINTS
 from headrace.ui.endpoint import Endpoint, json_types, text_of
 from headrace.ui.feed import Feed
 from headrace.ui.gate import Gate
-from headrace.ui.live import RunRequest, Watch, stop_run
+from headrace.ui.live import RunRequest, Watch, log_of, stop_run
 from headrace.ui.workspace import Move, PlanRequest, Workspace
 
 if TYPE_CHECKING:  # an optional dependency
@@ -80,6 +80,13 @@ def _offers(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) 
     return {"offers": space.offers(_number(path), move, text_of(body, "rules"))}
 
 
+def _log(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
+    seen = body.get("seen", {})
+    if not isinstance(seen, dict) or not all(isinstance(n, int) and abs(n) < 2**53 for n in seen.values()):
+        raise UsageError("seen is not what it should be", hint="send the bytes seen of each attempt")
+    return log_of(path["run"], text_of(body, "task"), seen)
+
+
 def _check(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
     text = body.get("text")
     if not isinstance(text, str):
@@ -120,6 +127,13 @@ ENDPOINTS = (
     Endpoint("GET", "/api/runs", "Runs of the record", lambda s, p, b: workspace.runs()),
     Endpoint("POST", "/api/runs", "Execute a program", _run, json_types(RunRequest)),
     Endpoint("POST", "/api/runs/{run}/stop", "Ask a run to end", lambda s, p, b: stop_run(p["run"]), {}),
+    Endpoint(
+        "POST",
+        "/api/runs/{run}/log",
+        "What a task has printed",
+        _log,
+        {"task": "string", "seen": "object"},
+    ),
     Endpoint("GET", "/api/runs/{run}", "A run over its plan", lambda s, p, b: workspace.run(p["run"])),
     *DRAW_ENDPOINTS,
 )

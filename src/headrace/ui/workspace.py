@@ -207,7 +207,11 @@ def _planned(space: Workspace, job: PlanJob, tell: Callable[[float, float, float
         options["stop"] = lambda: job.stopped
     made = plan(program, platform, request.scheduler, rules=rules, **options)
     job.plan = made
-    answer = {"schedule": plan_data(made), "summary": summary(made), "makespan": made.makespan}
+    answer = {
+        "schedule": plan_data(made, idle_hosts=True),
+        "summary": summary(made),
+        "makespan": made.makespan,
+    }
     if rules is None or not len(rules):
         return answer
     options = {name: value for name, value in options.items() if name == "time"}
