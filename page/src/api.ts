@@ -77,6 +77,13 @@ export const api = {
   start: (request: RunRequest) => ask<{ process: number; command: string[] }>("/api/runs", request),
   stop: (run: string) => ask<{ run: string }>(`/api/runs/${encodeURIComponent(run)}/stop`, {}),
   log: (run: string, task: string, seen: Record<string, number>) => ask<LogAnswer>(`/api/runs/${encodeURIComponent(run)}/log`, { task, seen }),
+  compare: (first: string, second: string) => ask<Comparison>("/api/compare", { first, second }),
+  results: (run: string) => ask<ResultEntry[]>(`/api/runs/${encodeURIComponent(run)}/results`),
+  preview: (run: string, item: string) => ask<Preview>(`/api/runs/${encodeURIComponent(run)}/preview`, { item }),
+  report: (run: string) => ask<{ name: string; html: string }>(`/api/runs/${encodeURIComponent(run)}/report`),
+  experiments: () => ask<Experiment[]>("/api/experiments"),
+  experimentTable: (name: string, where: string) => ask<ExperimentTable>("/api/experiments/table", { name, where }),
+  experimentPlot: (name: string, where: string, x: string, y: string, by: string) => ask<{ svg: string }>("/api/experiments/plot", { name, where, x, y, by }),
   run: (run: string) => ask<RunAnswer>(`/api/runs/${encodeURIComponent(run)}`),
 };
 
@@ -84,6 +91,23 @@ export interface RunRequest { program: string; scheduler: string; execute: boole
 export interface RunProgress { run: string; status: string; tasks: number; transfers: number }
 export interface RunEnd { process: number; code: number; said: string }
 
+export interface CompareRow { task: string; hosts: (string | null)[]; starts: (number | null)[]; seconds: (number | null)[]; difference: number | null }
+export interface Comparison { runs: RunRow[]; rows: CompareRow[]; tasks: number }
+export interface ResultEntry { item: string; task: string; size: number; name: string }
+export interface Preview {
+  item: string;
+  location: string;
+  kind: "image" | "array" | "table" | "text" | "bytes" | "folder";
+  size: string;
+  source?: string;
+  text?: string;
+  facts?: [string, string][];
+  headers?: string[];
+  rows?: string[][];
+  cut?: boolean;
+}
+export interface Experiment { id: number; name: string; run: string; points: number; tasks: number; reused: number }
+export interface ExperimentTable { columns: string[]; parameters: string[]; rows: (string | number | null)[][]; total: number; csv: string }
 export interface LogAnswer { status: string; pieces: { attempt: number; host: string; text: string; end: number }[] }
 export interface WorkerSample { worker: number; cpu: number; memory: number }
 export interface RunLoad { process: number; workers: WorkerSample[]; changes: string[] }

@@ -4,6 +4,7 @@ import "@xyflow/react/dist/style.css";
 import "./gantt/gantt.css";
 import "./page.css";
 import { DrawView, type DrawState, NEW } from "./draw/DrawView";
+import { ExperimentsView } from "./ExperimentsView";
 import { type PlanState, PlanView } from "./PlanView";
 import { RulesView } from "./RulesView";
 import { RunView } from "./RunView";
@@ -40,6 +41,7 @@ function Page() {
         {view === "rules" && <RulesView rules={rules} change={setRules} />}
         {view === "run" && <RunView program={plan.program} choose={(program) => setPlan({ ...plan, program })} />}
         {view === "runs" && <RunsView />}
+        {view === "experiments" && <ExperimentsView />}
       </main>
     </>
   );

@@ -20,6 +20,7 @@ from headrace.ui.endpoint import Endpoint, json_types, text_of
 from headrace.ui.feed import Feed
 from headrace.ui.gate import Gate
 from headrace.ui.live import RunRequest, Watch, log_of, stop_run
+from headrace.ui.look_back import LOOK_BACK_ENDPOINTS
 from headrace.ui.workspace import Move, PlanRequest, Workspace
 
 if TYPE_CHECKING:  # an optional dependency
@@ -136,6 +137,7 @@ ENDPOINTS = (
     ),
     Endpoint("GET", "/api/runs/{run}", "A run over its plan", lambda s, p, b: workspace.run(p["run"])),
     *DRAW_ENDPOINTS,
+    *LOOK_BACK_ENDPOINTS,
 )
 
 
