@@ -1,12 +1,13 @@
 import { useEffect, useRef, useState } from "react";
 import { api, type FileEntry, followRuns, type RunAnswer, type RunLoad, type Scheduler } from "./api";
 import { Gantt } from "./Gantt";
-import type { Schedule } from "./gantt/schedule";
+import { appended, type Schedule } from "./gantt/schedule";
 import { TaskLog } from "./TaskLog";
 import { text } from "./text";
 import { Workers } from "./Workers";
 
-const PAUSE = 700;
+const PAUSE = 200;
+const WHOLE = 15_000;
 
 /** Start a program, watch it over its plan, and stop it; runs that were started elsewhere are shown too. */
 export function RunView({ program, choose }: { program: string; choose(program: string): void }) {
@@ -21,18 +22,42 @@ export function RunView({ program, choose }: { program: string; choose(program: 
   const [error, setError] = useState("");
   const [loads, setLoads] = useState<RunLoad[]>([]);
   const [executes, setExecutes] = useState<string[]>([]);
-  const asked = useRef({ busy: false, again: false });
-  const load = (id: string): void => {
-    if (asked.current.busy) {
-      asked.current.again = true;
+  const asked = useRef({ busy: false, again: false, whole: 0, run: "", last: 0, ended: false });
+  /** Everything at first, at the end and now and then; in between only what is new. */
+  const load = (id: string, ended: boolean): void => {
+    const state = asked.current;
+    state.ended = ended || (state.run === id && state.ended);
+    if (state.busy) {
+      state.again = true;
       return;
     }
-    asked.current = { busy: true, again: false };
-    api.run(id).then(setShown).catch((problem: Error) => setError(problem.message)).finally(() => {
+    state.busy = true;
+    state.again = false;
+    const isNew = state.run !== id;
+    const whole = isNew || state.ended || Date.now() - state.whole > WHOLE;
+    if (isNew) Object.assign(state, { run: id, last: 0 });
+    const fail = (problem: Error): void => setError(problem.message);
+    const everything = async (): Promise<void> => {
+      const { last } = await api.since(id, state.last);
+      const answer = await api.run(id);
+      Object.assign(state, { last, whole: Date.now() });
+      setShown(answer);
+    };
+    const news = async (): Promise<void> => {
+      const { last, rows } = await api.since(id, state.last);
+      state.last = last;
+      if (rows.length > 0) {
+        setShown((before) => {
+          const schedule = before === null ? null : appended(before.schedule, rows);
+          if (schedule === null || before === null) { state.whole = 0; return before; }
+          return { ...before, schedule };
+        });
+      }
+    };
+    (whole ? everything() : news()).catch(fail).finally(() => {
       setTimeout(() => {
-        const { again } = asked.current;
-        asked.current.busy = false;
-        if (again) load(id);
+        state.busy = false;
+        if (state.again) load(id, state.ended);
       }, PAUSE);
     });
   };
@@ -41,10 +66,10 @@ export function RunView({ program, choose }: { program: string; choose(program: 
       .then(([found, known]) => { setFiles(found.files); setSchedulers(known); })
       .catch((problem: Error) => setError(problem.message));
     return followRuns(
-      (told) => { setRun({ id: told.run, status: told.status }); load(told.run); },
+      (told) => { setRun({ id: told.run, status: told.status }); load(told.run, told.status !== "running"); },
       (end) => { setProcess(null); if (end.code !== 0) setError(end.said); },
       (load) => setLoads((before) => [...before.slice(-120), load]),
-      () => { api.runs().then(([latest]) => { if (latest) { setRun(latest); load(latest.id); } }).catch(() => undefined); },
+      () => { api.runs().then(([latest]) => { if (latest) { setRun(latest); asked.current.run = ""; load(latest.id, latest.status !== "running"); } }).catch(() => undefined); },
     );
   }, []);
   useEffect(() => {

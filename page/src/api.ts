@@ -76,6 +76,7 @@ export const api = {
   runs: () => ask<RunRow[]>("/api/runs"),
   start: (request: RunRequest) => ask<{ process: number; command: string[] }>("/api/runs", request),
   stop: (run: string) => ask<{ run: string }>(`/api/runs/${encodeURIComponent(run)}/stop`, {}),
+  since: (run: string, after: number) => ask<{ status: string; last: number; rows: [string, string, number, number][] }>(`/api/runs/${encodeURIComponent(run)}/since`, { after }),
   log: (run: string, task: string, seen: Record<string, number>) => ask<LogAnswer>(`/api/runs/${encodeURIComponent(run)}/log`, { task, seen }),
   compare: (first: string, second: string) => ask<Comparison>("/api/compare", { first, second }),
   results: (run: string) => ask<ResultEntry[]>(`/api/runs/${encodeURIComponent(run)}/results`),

@@ -42,13 +42,13 @@ export function Overview({ program }: { program: string }) {
       {error !== "" && <p className="error" role="alert">{error}</p>}
       {answer && <p role="status">{`${answer.name}: ${answer.tasks.toLocaleString("en")} ${text.draw.tasks}. ${text.draw.overview}`}</p>}
       <div className="canvas">
-        <ReactFlowProvider>
-          <ReactFlow nodes={nodes} edges={edges} nodeTypes={nodeTypes} nodesDraggable={false} nodesConnectable={false} onlyRenderVisibleElements minZoom={0.02} fitView key={program} aria-label={text.draw.canvas}>
+        {answer && <ReactFlowProvider key={program}>
+          <ReactFlow nodes={nodes} edges={edges} nodeTypes={nodeTypes} nodesDraggable={false} nodesConnectable={false} onlyRenderVisibleElements minZoom={0.02} fitView aria-label={text.draw.canvas}>
             <Background />
             <Controls showInteractive={false} />
             <MiniMap pannable zoomable ariaLabel={text.draw.minimap} />
           </ReactFlow>
-        </ReactFlowProvider>
+        </ReactFlowProvider>}
       </div>
     </>
   );
@@ -61,7 +61,7 @@ function shown(answer: OverviewAnswer, toggle: (box: string) => void): [Node[], 
     const isTask = node.name !== undefined;
     const title = node.name ?? `${node.kind || text.draw.task}${node.rest ? ` ${text.draw.more}` : ""}`;
     const data: BoxData = { title, subtitle: isTask ? "" : `${(node.tasks ?? 0).toLocaleString("en")} ${text.draw.tasks}, ${text.draw.level} ${node.level + 1}`, isTask, toggle: () => toggle(String(node.box)) };
-    return { id: node.id, type: "box", position: { x, y }, data, ariaLabel: title };
+    return { id: node.id, type: "box", position: { x, y }, data, ariaLabel: title, initialWidth: 180, initialHeight: isTask ? 30 : 64 };
   });
   const edges = answer.edges.map(([source, target, count]): Edge => ({
     id: `${source}-${target}`, source, target, style: { strokeWidth: 1 + Math.log2(count) / 3 }, ...(count > 1 ? { label: count.toLocaleString("en") } : {}),

@@ -17,7 +17,7 @@ export function TaskNode({ data }: NodeProps) {
         <ul>
           {ports.map((port) => (
             <li key={port.name} className={missing.includes(port.name) ? "missing" : undefined} title={port.annotation}>
-              <Handle type="target" position={Position.Left} id={`in:${port.name}`} aria-label={`${title} ${port.name || text.draw.inputs}`} />
+              <Handle type="target" position={Position.Left} id={`in:${port.name}`} />
               {port.name || text.draw.inputs}
               {port.several ? " *" : ""}
               {port.value !== null && !connected.includes(port.name) ? <small>{` = ${port.value}`}</small> : null}
@@ -28,7 +28,7 @@ export function TaskNode({ data }: NodeProps) {
           {outputs.map((item) => (
             <li key={item}>
               {item}
-              <Handle type="source" position={Position.Right} id={`out:${item}`} aria-label={`${title} ${item}`} />
+              <Handle type="source" position={Position.Right} id={`out:${item}`} />
             </li>
           ))}
         </ul>
@@ -42,10 +42,10 @@ export function EndNode({ data }: NodeProps) {
   const { title, subtitle, item, isInput, found } = data as EndData;
   return (
     <div className={`node end ${found ? "found" : ""}`}>
-      {!isInput && <Handle type="target" position={Position.Left} id="in:" aria-label={`${text.draw.result} ${title}`} />}
+      {!isInput && <Handle type="target" position={Position.Left} id="in:" />}
       <div className="node-title">{title}</div>
       <div className="node-sub">{subtitle}</div>
-      {isInput && <Handle type="source" position={Position.Right} id={`out:${item}`} aria-label={title} />}
+      {isInput && <Handle type="source" position={Position.Right} id={`out:${item}`} />}
     </div>
   );
 }

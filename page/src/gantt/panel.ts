@@ -8,6 +8,7 @@ const MOST_LATE = 12;
 
 export interface Panel {
   view: GanttView;
+  data: Schedule;
   /** The selected bar; -1: none. */
   readonly selected: number;
   select(bar: number): void;
@@ -50,6 +51,7 @@ export function ganttPanel(root: HTMLElement, data: Schedule, onMove?: Move): Pa
   view.draw();
   return {
     view,
+    data,
     get selected() {
       return selected;
     },

@@ -43,6 +43,39 @@ export function chainOf(schedule: Schedule, bar: number): { bar: number; cause: 
   return chain;
 }
 
+/** A schedule with further executions [task, host, start, finish]; null if one ran where the schedule has no lane.
+
+What they waited for and why they were late is not known until the whole run is loaded again. */
+export function appended(schedule: Schedule, rows: [string, string, number, number][]): Schedule | null {
+  const lanes = new Map<string, number[]>();
+  schedule.lanes.forEach(([host, thin], lane) => { if (!thin) lanes.set(host, [...(lanes.get(host) ?? []), lane]); });
+  const busy: number[] = schedule.lanes.map(() => 0);
+  const known = new Set<string>();
+  const colours = new Map<string, number>();
+  schedule.lane.forEach((lane, bar) => {
+    if (schedule.ghost[bar]) colours.set(schedule.names[bar]!, schedule.colour[bar]!);
+    else { busy[lane] = Math.max(busy[lane]!, schedule.finish[bar]!); known.add(`${schedule.names[bar]} ${schedule.finish[bar]!.toPrecision(6)}`); }
+  });
+  const more = { ...schedule, names: [...schedule.names], lane: [...schedule.lane], start: [...schedule.start], finish: [...schedule.finish], colour: [...schedule.colour], ghost: [...schedule.ghost], wait: [...schedule.wait], waitKind: [...schedule.waitKind] };
+  for (const [name, host, start, finish] of rows) {
+    if (known.has(`${name} ${finish.toPrecision(6)}`)) continue;
+    const own = lanes.get(host);
+    if (own === undefined) return null;
+    const lane = own.find((one) => busy[one]! <= start + 1e-6) ?? own[0]!;
+    busy[lane] = finish;
+    more.names.push(name);
+    more.lane.push(lane);
+    more.start.push(start);
+    more.finish.push(finish);
+    more.colour.push(colours.get(name) ?? 0);
+    more.ghost.push(0);
+    more.wait.push(-1);
+    more.waitKind.push("");
+    more.end = Math.max(more.end, finish);
+  }
+  return more;
+}
+
 /** Late bars, the latest first. */
 export function lateBars(schedule: Schedule): number[] {
   const late = Object.keys(schedule.causes).map(Number);

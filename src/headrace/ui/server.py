@@ -19,7 +19,7 @@ from headrace.ui.draw_routes import DRAW_ENDPOINTS
 from headrace.ui.endpoint import Endpoint, json_types, text_of
 from headrace.ui.feed import Feed
 from headrace.ui.gate import Gate
-from headrace.ui.live import RunRequest, Watch, log_of, stop_run
+from headrace.ui.live import RunRequest, Watch, finished_since, log_of, stop_run
 from headrace.ui.look_back import LOOK_BACK_ENDPOINTS
 from headrace.ui.workspace import Move, PlanRequest, Workspace
 
@@ -81,6 +81,13 @@ def _offers(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) 
     return {"offers": space.offers(_number(path), move, text_of(body, "rules"))}
 
 
+def _since(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
+    after = body.get("after")
+    if not isinstance(after, int) or isinstance(after, bool) or not 0 <= after < 2**53:
+        raise UsageError("no row", hint='send {"after": 0}')
+    return finished_since(path["run"], after)
+
+
 def _log(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
     seen = body.get("seen", {})
     if not isinstance(seen, dict) or not all(isinstance(n, int) and abs(n) < 2**53 for n in seen.values()):
@@ -128,6 +135,13 @@ ENDPOINTS = (
     Endpoint("GET", "/api/runs", "Runs of the record", lambda s, p, b: workspace.runs()),
     Endpoint("POST", "/api/runs", "Execute a program", _run, json_types(RunRequest)),
     Endpoint("POST", "/api/runs/{run}/stop", "Ask a run to end", lambda s, p, b: stop_run(p["run"]), {}),
+    Endpoint(
+        "POST",
+        "/api/runs/{run}/since",
+        "Executions recorded after a row",
+        _since,
+        {"after": "integer"},
+    ),
     Endpoint(
         "POST",
         "/api/runs/{run}/log",
