@@ -43,7 +43,7 @@ export function Overview({ program }: { program: string }) {
       {answer && <p role="status">{`${answer.name}: ${answer.tasks.toLocaleString("en")} ${text.draw.tasks}. ${text.draw.overview}`}</p>}
       <div className="canvas">
         {answer && <ReactFlowProvider key={program}>
-          <ReactFlow nodes={nodes} edges={edges} nodeTypes={nodeTypes} nodesDraggable={false} nodesConnectable={false} onlyRenderVisibleElements minZoom={0.02} fitView aria-label={text.draw.canvas}>
+          <ReactFlow nodes={nodes} edges={edges} nodeTypes={nodeTypes} nodesDraggable={false} nodesConnectable={false} onlyRenderVisibleElements={nodes.length > 1500} minZoom={0.02} fitView aria-label={text.draw.canvas}>
             <Background />
             <Controls showInteractive={false} />
             <MiniMap pannable zoomable ariaLabel={text.draw.minimap} />
