@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # COVERAGE=1 measures which lines the tests reach; `make coverage` reports it.
 COVER = $(if $(COVERAGE),--cov --cov-report= --cov-fail-under=0)
 
-.PHONY: demo test test-slow test-all lint warmup coverage bench page page-test clean
+.PHONY: demo test test-slow test-all lint warmup coverage bench page page-test browser clean
 
 demo: warmup
 	$(BIN)/headrace demo
@@ -45,6 +45,12 @@ page: page/node_modules
 
 page-test: page/node_modules
 	cd page && npx tsc --noEmit && npx vitest run
+
+# What the browser tests need; where it cannot be installed, they are skipped.
+browser: $(VENV)/dev
+	-$(PIP) playwright
+	-command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y chromium; }
+	-command -v npm >/dev/null && $(MAKE) page/node_modules
 
 page/node_modules: page/package-lock.json
 	cd page && npm ci --no-audit --no-fund

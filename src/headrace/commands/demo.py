@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -187,6 +188,28 @@ def demo_json(demo: Demo) -> dict[str, Any]:
     }
 
 
+def record_runs(demo: Demo) -> list[str]:
+    """Put both runs into the record, where `headrace ui` and `headrace report` find them; returns their names."""
+    from headrace.record import Record
+    from headrace.record.run_plans import note_hosts, note_plan
+
+    graph, platform = demo.plan.graph, demo.plan.platform
+    names = []
+    with Record.open() as record:
+        for outcome, plan, bound in (
+            (demo.engine, None, demo.engine_bound),
+            (demo.planned, demo.plan, demo.planned_bound),
+        ):
+            with record.begin("demo", graph, platform, "dask" if plan is None else "best", plan) as entry:
+                note_plan(record, entry.id, graph, platform, plan)
+                for event in outcome.events:
+                    entry.observe(event)
+                note_hosts(record, entry.id, outcome.events)
+                entry.finish("done", makespan=outcome.makespan, bound=bound)
+                names.append(entry.id)
+    return names
+
+
 def demo(
     page: Annotated[Path, typer.Option("--page", metavar="FILE", help="HTML page with both charts.")] = Path(
         "demo.html"
@@ -207,5 +230,7 @@ def demo(
         same = "the same" if outcome.same else "DIFFERENT"
         typer.echo(f"both runs gave {same} results; the planned run was {outcome.speedup:.2f} times as fast")
         typer.echo(f"charts: {page}")
+        typer.echo(f"both runs are in the record, as {' and '.join(record_runs(outcome))}; to look at them:")
+        typer.echo("  headrace ui" if find_spec("starlette") else "  pip install 'headrace[ui]'; headrace ui")
     if not outcome.same:
         raise typer.Exit(1)
