@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { api, type FileEntry, followRuns, type RunAnswer, type RunLoad, type Scheduler } from "./api";
+import { api, type FileEntry, followRuns, type LoadedRun, type RunLoad, type Scheduler } from "./api";
 import { Gantt } from "./Gantt";
 import { appended, type Schedule } from "./gantt/schedule";
 import { TaskLog } from "./TaskLog";
@@ -17,7 +17,7 @@ export function RunView({ program, choose }: { program: string; choose(program: 
   const [emulate, setEmulate] = useState(false);
   const [scale, setScale] = useState(1);
   const [run, setRun] = useState<{ id: string; status: string } | null>(null);
-  const [shown, setShown] = useState<RunAnswer | null>(null);
+  const [shown, setShown] = useState<LoadedRun | null>(null);
   const [process, setProcess] = useState<number | null>(null);
   const [error, setError] = useState("");
   const [loads, setLoads] = useState<RunLoad[]>([]);
@@ -40,8 +40,9 @@ export function RunView({ program, choose }: { program: string; choose(program: 
     const everything = async (): Promise<void> => {
       const { last } = await api.since(id, state.last);
       const answer = await api.run(id);
+      if (answer.schedule === null) { state.again = true; return; }
       Object.assign(state, { last, whole: Date.now() });
-      setShown(answer);
+      setShown({ ...answer, schedule: answer.schedule });
     };
     const news = async (): Promise<void> => {
       const { last, rows } = await api.since(id, state.last);

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { api, type Comparison, type RunAnswer, type RunRow } from "./api";
+import { api, type Comparison, type LoadedRun, type RunRow } from "./api";
 import { Gantt } from "./Gantt";
 import { showTime } from "./gantt/schedule";
 import { Grid, Results, saveAs } from "./Results";
@@ -11,7 +11,7 @@ import { text } from "./text";
 export function RunsView() {
   const [runs, setRuns] = useState<RunRow[] | null>(null);
   const [filter, setFilter] = useState("");
-  const [opened, setOpened] = useState<RunAnswer | null>(null);
+  const [opened, setOpened] = useState<LoadedRun | null>(null);
   const [name, setName] = useState("");
   const [comparison, setComparison] = useState<Comparison | null>(null);
   const [error, setError] = useState("");
@@ -22,7 +22,7 @@ export function RunsView() {
     setError("");
     setName(run);
     setComparison(null);
-    api.run(run).then(setOpened).catch((problem: Error) => { setOpened(null); setError(problem.message); });
+    api.run(run).then((answer) => setOpened(answer.schedule === null ? null : { ...answer, schedule: answer.schedule })).catch((problem: Error) => { setOpened(null); setError(problem.message); });
   };
   const compare = (other: string): void => {
     setComparison(null);

@@ -44,7 +44,8 @@ export interface RunRow {
   started: number;
   makespan: number | null;
 }
-export interface RunAnswer { schedule: Schedule; rules: { headers: string[]; rows: string[][] } | null }
+export type LoadedRun = RunAnswer & { schedule: Schedule };
+export interface RunAnswer { schedule: Schedule | null; rules: { headers: string[]; rows: string[][] } | null }
 export interface PlanProgress { job: number; status: string; seconds?: number; makespan?: number; bound?: number }
 
 async function ask<T>(path: string, body?: unknown): Promise<T> {

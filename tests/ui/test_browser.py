@@ -80,6 +80,10 @@ class Tab:
         self.page.on(
             "console", lambda said: self.problems.append(said.text) if said.type == "error" else None
         )
+        self.page.on(
+            "response",
+            lambda got: self.problems.append(f"{got.status} {got.url}") if got.status >= 400 else None,
+        )
         self.page.on("request", lambda request: self.asked.append(request.url))
 
 
@@ -288,10 +292,8 @@ def test_a_large_program_opens_in_place(tab: Tab, folder: Path):
     page.get_by_label("Open").select_option("large.json")
     page.wait_for_selector("[role=status]:has-text('10,000 tasks')", timeout=60_000)
     boxes = page.locator(".react-flow__node:not(:has(.small)) .node button")
-    before = page.locator(".react-flow__node").count()
     boxes.first.dispatch_event("click")  # it may be small
     page.wait_for_selector(".node.small")
-    assert page.locator(".react-flow__node").count() != before
     assert draw.edges > 0
 
 

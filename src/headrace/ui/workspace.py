@@ -271,11 +271,18 @@ def runs() -> list[dict[str, Any]]:
 
 
 def run(name: str) -> dict[str, Any]:
-    """A run of the record over its plan, with causes."""
+    """A run of the record over its plan, with causes; without a schedule if the run has not come so far."""
     from headrace.commands.report import recorded_run
+    from headrace.record import Record
     from headrace.report.schedule_data import run_data
 
-    finished, rules = recorded_run(name)
+    try:
+        finished, rules = recorded_run(name)
+    except UsageError:
+        with Record.open() as record:
+            if record.run(name).status == "running":
+                return {"schedule": None, "rules": None}
+        raise
     table = None if rules is None else {"headers": list(rules[0]), "rows": [list(row) for row in rules[1]]}
     return {"schedule": run_data(finished), "rules": table}
 
