@@ -194,13 +194,14 @@ def test_the_page_says_what_would_be_executed(page: Page, tmp_path: Path):
     assert "p.py" in page.post("/api/programs/executes", {"program": "p.py:q"}).json["executes"][0]
 
 
-def test_a_large_program_is_shown_by_levels_and_opens(page: Page, tmp_path: Path):
-    program = random_program(1, 3000)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_large_program_is_shown_by_levels_and_opens(page: Page, tmp_path: Path, seed: int):
+    program = random_program(seed, 3000)
     write_program(program, tmp_path / "w.json")
     whole = page.post("/api/programs/overview", {"program": "w.json", "opened": []}).json
     assert whole["tasks"] == 3000
     assert sum(node["tasks"] for node in whole["nodes"]) == 3000
-    assert len(whole["nodes"]) < 1000
+    assert len(whole["nodes"]) <= 400
     levels = {node["id"]: node["level"] for node in whole["nodes"]}
     assert all(levels[a] < levels[b] for a, b, _ in whole["edges"])
     largest = max(whole["nodes"], key=lambda node: node["tasks"])
@@ -208,9 +209,9 @@ def test_a_large_program_is_shown_by_levels_and_opens(page: Page, tmp_path: Path
     names = [node["name"] for node in opened["nodes"] if "name" in node]
     assert len(names) == min(largest["tasks"], 400)
     assert set(names) <= set(program.tasks)
-    pairs = {(a, b) for a, b, _ in opened["edges"]}
-    assert len(pairs) == len(opened["edges"])
-    assert sum(n for _, _, n in opened["edges"]) == sum(n for _, _, n in whole["edges"])
+    assert len({(a, b) for a, b, _ in opened["edges"]}) == len(opened["edges"])
+    # What was inside a box can now be seen.
+    assert sum(n for _, _, n in opened["edges"]) >= sum(n for _, _, n in whole["edges"])
 
 
 def test_a_python_program_is_not_opened_as_a_structure(page: Page, tmp_path: Path):

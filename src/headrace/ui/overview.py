@@ -19,6 +19,7 @@ from headrace.ui.workspace import Workspace
 
 MOST_OPEN = 400
 """Tasks of one box that are shown when it is open."""
+MOST_BOXES = 400
 SMALL = 60
 """Programs of at most so many tasks are shown open."""
 _lock = threading.Lock()
@@ -67,12 +68,19 @@ def structure(name: str, graph: Graph, kinds: Sequence[str]) -> Structure:
     pairs = _pairs(graph)
     level = _levels(graph.n_tasks, pairs)
     keys = [(int(level[i]), kinds[i]) for i in range(graph.n_tasks)]
+    if len(set(keys)) > MOST_BOXES:  # a deep program, or one of many kinds: neighbouring levels are one box
+        width = -(-(int(level.max()) + 1) // MOST_BOXES)
+        keys = [(band, _band_name(band, width)) for band in (level // width).tolist()]
     order = sorted(set(keys))
     number = {key: i for i, key in enumerate(order)}
     count = Counter(keys)
     boxes = tuple((*key, count[key]) for key in order)
     box = np.fromiter((number[key] for key in keys), np.int64, graph.n_tasks)
     return Structure(name, tuple(graph.task_names), box, boxes, pairs)
+
+
+def _band_name(band: int, width: int) -> str:
+    return f"level {band + 1}" if width == 1 else f"levels {band * width + 1} to {(band + 1) * width}"
 
 
 def picture(found: Structure, opened: set[int]) -> dict[str, Any]:
