@@ -241,7 +241,7 @@ export class GanttView {
   ): void {
     const fill = this.data.colours[this.data.colour[bar]!]![1];
     pen.fillStyle = fill;
-    pen.fillRect(x, y, wide, tall);
+    pen.fillRect(x, y, wide > 4 ? wide - 1 : wide, tall); // a gap between bars of one colour
     if (this.showCritical && this.critical.has(bar)) {
       pen.fillStyle = colour("--strong");
       pen.fillRect(x, y + tall - 2, wide, 2);
