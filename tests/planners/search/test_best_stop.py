@@ -21,6 +21,7 @@ def test_a_search_of_a_day_ends_when_it_is_told(contention: str, rules: str):
     told: list[float] = []
     planner = Best(time=86_400.0, tell=lambda *facts: told.append(facts[1]), stop=lambda: len(told) >= 1)
     given = parse_rules(rules) if rules else None
-    plan = hr.plan(random_program(5, 40), platform, planner, rules=given)
-    check(plan)
+    program = random_program(5, 40)
+    plan = hr.plan(program, platform, planner, rules=given)
+    assert check(program, platform, plan) == []
     assert told
