@@ -129,5 +129,6 @@ export function followPlans(told: (progress: PlanProgress) => void, reset: () =>
   const source = new EventSource("/api/events");
   source.addEventListener("plan", (event) => told(JSON.parse((event as MessageEvent<string>).data) as PlanProgress));
   source.addEventListener("reset", reset);
+  source.addEventListener("open", reset); // what ended before the events came is found by asking
   return () => source.close();
 }
