@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # COVERAGE=1 measures which lines the tests reach; `make coverage` reports it.
 COVER = $(if $(COVERAGE),--cov --cov-report= --cov-fail-under=0)
 
-.PHONY: demo test test-slow test-all lint warmup coverage bench clean
+.PHONY: demo test test-slow test-all lint warmup coverage bench page page-test browser clean
 
 demo: warmup
 	$(BIN)/headrace demo
@@ -37,6 +37,24 @@ coverage: $(VENV)/dev
 
 bench: $(VENV)/dev warmup
 	$(BIN)/python -m bench
+
+# Builds the page and the script of reports from page/ into the package; needs Node 20. Their results are committed.
+page: page/node_modules
+	cd page && npx tsc --noEmit && npx vite build && npx vite build -c vite.report.config.ts
+	$(PYTHON) page/digest.py --write
+
+page-test: page/node_modules
+	cd page && npx tsc --noEmit && npx vitest run
+
+# What the browser tests need; where it cannot be installed, they are skipped.
+browser: $(VENV)/dev
+	-$(PIP) playwright
+	-command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y chromium; }
+	-command -v npm >/dev/null && $(MAKE) page/node_modules
+
+page/node_modules: page/package-lock.json
+	cd page && npm ci --no-audit --no-fund
+	touch $@
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Headrace needs Python 3.11 or newer; try make PYTHON=python3.12")'

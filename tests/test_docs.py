@@ -23,6 +23,7 @@ EXECUTED = (
     ("docs/guide-coschedule.md",),
     ("docs/guide-campaign.md",),
     ("docs/guide-rules.md",),
+    ("docs/guide-page.md",),
     ("docs/guide-experiments.md",),
 )
 """The Python blocks of each group run, in order, as one program."""

@@ -93,7 +93,7 @@ def layer(dotted: str) -> str | None:
         return ".".join(parts[1:3])
     return (
         parts[1]
-        if len(parts) > 1 and (ROOT / parts[1]).is_dir() and parts[1] not in ("web", "commands")
+        if len(parts) > 1 and (ROOT / parts[1]).is_dir() and parts[1] not in ("ui", "commands")
         else SURFACE
     )
 
@@ -145,7 +145,7 @@ class A:
         def g():
             from headrace import testing
         try:
-            import headrace.web.page
+            import headrace.ui.page
         except ImportError:
             pass
 """
@@ -157,7 +157,7 @@ class A:
         ("numba", ""),
         ("headrace.cli", ""),
         ("headrace.testing", "A.f.g"),
-        ("headrace.web.page", "A.f"),
+        ("headrace.ui.page", "A.f"),
     ]
 
 

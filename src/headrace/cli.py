@@ -38,6 +38,8 @@ COMMANDS = {
     "resume": "Go on with a run that was killed, cancelled or failed.",
     "cancel": "End a run that another process carries out.",
     "runs": "List recorded runs, or show one of them.",
+    "ui": "Open the page: plan, write rules, look back at runs.",
+    "report": "Write a plan or a run as one interactive HTML file.",
     "logs": "Show what a task of a run printed.",
     "certificates": "Create TLS certificates for a cluster of your own.",
     "calibrate": "Fit a platform file to a recorded run.",

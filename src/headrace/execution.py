@@ -226,6 +226,7 @@ def run(
     ...     hr.run(program, workers=2, record=folder, output=folder).results
     {'y': 21}
     """
+    from headrace.formats.function_reference import with_functions
     from headrace.record import Record
     from headrace.record.launch import Launch, ProgramSource
     from headrace.record.reuse import note_program
@@ -233,6 +234,7 @@ def run(
     if not isinstance(program, Program):
         source = source or (ProgramSource(str(program)) if isinstance(program, str | Path) else None)
         program = _loaded(program)
+    program = with_functions(program)
     request = run_request(
         on=on,
         scheduler=scheduler,
@@ -292,6 +294,7 @@ def carry_out(
     from headrace.record.committer import Committer
     from headrace.record.executions import note_figures
     from headrace.record.probes import save_overheads
+    from headrace.record.run_plans import note_hosts, note_plan
     from headrace.record.run_reports import note_report
 
     require_inputs(program, base)
@@ -322,6 +325,15 @@ def carry_out(
         ):
             stack.enter_context(_resume_hint(entry.id))
             note_figures(book, entry.id, program.graph, function_digests(program), task_parameters(program))
+            if entry.session.number == 1:  # a resumed run is judged by its first plan
+                note_plan(
+                    book,
+                    entry.id,
+                    graph,
+                    planning.platform,
+                    plan,
+                    "" if request.rules is None else request.rules.text,
+                )
 
             def both(event: Event) -> None:
                 entry.observe(event)
@@ -353,6 +365,7 @@ def carry_out(
             )
             finish_run(done, entry, book, request.policy)
             save_overheads(book, entry.id, overheads(graph, platform, outcome.events))
+            note_hosts(book, entry.id, outcome.events)
             note_report(book, entry.id, done.report() | {"platform": platform_text(platform)})
             return done
 

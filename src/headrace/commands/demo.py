@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -128,9 +129,10 @@ def _warm_up(cluster: Cluster) -> None:
 
 
 def write_demo_page(demo: Demo, path: Path) -> None:
-    """Write both Gantt charts to one self-contained page, with the plan as outlines."""
-    from headrace.report.gantt import run_chart
-    from headrace.report.page import Heading, Paragraph, Table, write_page
+    """Write both Gantt charts to one self-contained page, with the plan as outlines and the causes of late bars."""
+    from headrace.report.interactive import STYLE, chart_script
+    from headrace.report.page import Data, Heading, Paragraph, Table, write_page
+    from headrace.report.schedule_data import FinishedRun, run_data
 
     graph, platform = demo.plan.graph, demo.plan.platform
     longest = max(row.makespan for row in demo.rows())  # one time axis for both charts
@@ -139,9 +141,9 @@ def write_demo_page(demo: Demo, path: Path) -> None:
         for row in demo.rows()
     ]
 
-    def chart(outcome: Outcome, plan: Plan | None, bound: float, title: str) -> Any:
-        drawn = run_chart(plan, outcome.events, platform, graph=graph, bound=bound, title=title)
-        return replace(drawn, end=longest)
+    def chart(outcome: Outcome, plan: Plan | None, bound: float, title: str) -> Data:
+        run = FinishedRun(outcome.events, graph, platform, plan, bound=bound, title=title)
+        return Data(run_data(run) | {"end": longest})
 
     write_page(
         path,
@@ -154,11 +156,15 @@ def write_demo_page(demo: Demo, path: Path) -> None:
             ),
             Table(["placed by", "makespan", "lower bound", "ratio"], rows),
             Heading("With a plan"),
-            Paragraph("Filled bars show the run, outlines show the plan."),
+            Paragraph(
+                "Filled bars show the run, outlines show the plan. Select a bar that ended late to see why."
+            ),
             chart(demo.planned, demo.plan, demo.planned_bound, "Headrace plan"),
             Heading("Without"),
             chart(demo.engine, None, demo.engine_bound, "Dask's own scheduling"),
         ],
+        chart_script(),
+        STYLE,
     )
 
 
@@ -182,6 +188,28 @@ def demo_json(demo: Demo) -> dict[str, Any]:
     }
 
 
+def record_runs(demo: Demo) -> list[str]:
+    """Put both runs into the record, where `headrace ui` and `headrace report` find them; returns their names."""
+    from headrace.record import Record
+    from headrace.record.run_plans import note_hosts, note_plan
+
+    graph, platform = demo.plan.graph, demo.plan.platform
+    names = []
+    with Record.open() as record:
+        for outcome, plan, bound in (
+            (demo.engine, None, demo.engine_bound),
+            (demo.planned, demo.plan, demo.planned_bound),
+        ):
+            with record.begin("demo", graph, platform, "dask" if plan is None else "best", plan) as entry:
+                note_plan(record, entry.id, graph, platform, plan)
+                for event in outcome.events:
+                    entry.observe(event)
+                note_hosts(record, entry.id, outcome.events)
+                entry.finish("done", makespan=outcome.makespan, bound=bound)
+                names.append(entry.id)
+    return names
+
+
 def demo(
     page: Annotated[Path, typer.Option("--page", metavar="FILE", help="HTML page with both charts.")] = Path(
         "demo.html"
@@ -202,5 +230,7 @@ def demo(
         same = "the same" if outcome.same else "DIFFERENT"
         typer.echo(f"both runs gave {same} results; the planned run was {outcome.speedup:.2f} times as fast")
         typer.echo(f"charts: {page}")
+        typer.echo(f"both runs are in the record, as {' and '.join(record_runs(outcome))}; to look at them:")
+        typer.echo("  headrace ui" if find_spec("starlette") else "  pip install 'headrace[ui]'; headrace ui")
     if not outcome.same:
         raise typer.Exit(1)

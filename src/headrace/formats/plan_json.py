@@ -69,8 +69,12 @@ def read_plan(path: str | Path, graph: Graph, platform: Platform) -> Plan:
     host are assigned cores, in order of start time, the lowest free core first. Whether the plan is valid is not
     checked here.
     """
-    where = str(path)
-    document = read_shape(_adapter(), read_file(path), where)
+    return plan_from_bytes(read_file(path), graph, platform, str(path))
+
+
+def plan_from_bytes(content: bytes, graph: Graph, platform: Platform, where: str) -> Plan:
+    """Like `read_plan`, of the contents of a file."""
+    document = read_shape(_adapter(), content, where)
     try:
         return _plan(document, graph, platform)
     except HeadraceError as error:

@@ -26,6 +26,7 @@ MODULES = (
     "headrace.formats.graphml",
     "headrace.formats.simgrid",
     "headrace.formats.campaign_toml",
+    "headrace.formats.drawing_toml",
     "headrace.formats.experiment_toml",
     "headrace.formats.platform_toml",
     "headrace.formats.plan_json",

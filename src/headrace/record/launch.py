@@ -129,14 +129,15 @@ class Launch:
                 "the program was built by a script",
                 hint="call headrace.resume(run, program) from that script",
             )
+        from headrace.formats.function_reference import with_functions
         from headrace.formats.loading import load_program
 
         program = load_program(self.source.spec, commands=self.source.commands)
         if self.source.emulation is not None:
             from headrace.runtime.emulate import emulate
 
-            program = emulate(program, **asdict(self.source.emulation))
-        return program
+            return emulate(program, **asdict(self.source.emulation))
+        return with_functions(program)
 
     def changes(self, program: Program, used: tuple[str, ...]) -> list[str]:
         """What has changed since the run was started and matters, as texts.

@@ -1,12 +1,18 @@
-"""A self-contained HTML page of text, tables and charts, without scripts or network requests."""
+"""A self-contained HTML page of text, tables and charts, without network requests.
+
+Without a script in it, unless the page has data for one to draw.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from headrace.formats.files import write_file
 from headrace.report.chart import Chart
@@ -32,7 +38,14 @@ class Table:
     rows: Sequence[Sequence[str]]
 
 
-Part: TypeAlias = Heading | Paragraph | Table | Chart
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Values that the page's script draws, such as `headrace.report.schedule_data` makes them."""
+
+    values: Mapping[str, Any]
+
+
+Part: TypeAlias = Heading | Paragraph | Table | Chart | Data
 
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(e[-+]?[0-9]+)?( ?[%x]| [A-Za-zµ/]{1,6})?(?: [0-9]+ min)?\Z")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -58,25 +71,32 @@ svg { display: block; width: 100%; min-width: 680px; height: auto; border-radius
 """
 
 
-def page_html(title: str, parts: Iterable[Part]) -> str:
-    """The page as text.
+def page_html(title: str, parts: Iterable[Part], script: str = "", style: str = "") -> str:
+    """The page as text; of scripts, it runs `script` only.
 
     >>> '<h1>a &lt; b</h1>' in page_html("a < b", [Paragraph("text")])
     True
     """
     body = "\n".join(_part(part) for part in parts)
+    policy = _POLICY
+    if script:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        policy += f"; script-src 'sha256-{digest}'"
+        body += f"\n<script>{script}</script>"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{markup(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{markup(title)}</title>\n<style>{_STYLE}{style}</style>\n</head>\n<body>\n<main>\n"
         f"<h1>{markup(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
-def write_page(path: str | Path, title: str, parts: Iterable[Part]) -> None:
+def write_page(
+    path: str | Path, title: str, parts: Iterable[Part], script: str = "", style: str = ""
+) -> None:
     """Write the page atomically."""
-    write_file(path, page_html(title, parts).encode())
+    write_file(path, page_html(title, parts, script, style).encode())
 
 
 def _part(part: Part) -> str:
@@ -87,8 +107,16 @@ def _part(part: Part) -> str:
             return f"<p>{markup(text)}</p>"
         case Table():
             return _table(part)
+        case Data(values):
+            return f'<script type="application/json">{_json(values)}</script>'
         case Chart():
             return f'<div class="wide">{chart_svg(part)}</div>'
+
+
+def _json(values: Mapping[str, Any]) -> str:
+    """JSON that cannot end the element it is in."""
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
 
 
 def _table(table: Table) -> str:
@@ -103,7 +131,5 @@ def _table(table: Table) -> str:
         return "".join(f"<{tag}{kind}>{markup(cell)}</{tag}>" for kind, cell in zip(kinds, row, strict=True))
 
     rows = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
-    return (
-        f'<div class="wide"><table>\n<thead><tr>{cells("th", table.headers)}</tr></thead>\n'
-        f"<tbody>\n{rows}\n</tbody></table></div>"
-    )
+    head = f"<thead><tr>{cells('th', table.headers)}</tr></thead>\n" if any(table.headers) else ""
+    return f'<div class="wide"><table>\n{head}<tbody>\n{rows}\n</tbody></table></div>'

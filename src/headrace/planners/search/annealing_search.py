@@ -47,9 +47,16 @@ def can_anneal(problem: Problem) -> bool:
 
 
 def annealed(
-    problem: Problem, plan: Plan, seconds: float, seed: int, until: float, tell: Callable[[float], None]
+    problem: Problem,
+    plan: Plan,
+    seconds: float,
+    seed: int,
+    until: float,
+    tell: Callable[[float], None],
+    stop: Callable[[], bool] = lambda: False,
 ) -> Plan:
-    """The best plan found from `plan` in `seconds` of moves, or until the clock reaches `until`; never a worse one.
+    """The best plan found from `plan` in `seconds` of moves, or until the clock reaches `until` or `stop` says so;
+    never a worse one.
 
     The seconds are counted, not measured (see `records`), and moves depend only on the seed: the same call gives the
     same plan, unless the clock ends it early.
@@ -61,12 +68,14 @@ def annealed(
     start = min(warmest, max(_LEAST_WARM, warmest * (sweeps / _SWEEPS) ** 2))
     chunks = _CHUNKS // rounds
     for number in range(rounds):
+        if stop():
+            break
         search.begin(plan)
         for chunk in range(chunks):
             warm, cold = (start * (_COLD / start) ** ((chunk + end) / chunks) for end in (0, 1))
             if search.run(seconds * (number + (chunk + 1) / chunks) / rounds, warm, cold):
                 tell(search.best)
-            if work_clock() > until:
+            if work_clock() > until or stop():
                 break
     better = search.plan(plan.scheduler)
     if problem.constraints is not None and next(failures(problem, better), None) is not None:

@@ -63,6 +63,7 @@ class Best:
     Args:
         time: Time limit in seconds.
         tell: Called with elapsed seconds, makespan and bound whenever one of the two improves.
+        stop: Asked now and then, from the thread that plans, whether the plan found so far is good enough.
 
     Raises:
         UsageError: The time is not positive.
@@ -74,11 +75,17 @@ class Best:
     name = "best"
     takes_rules = True
 
-    def __init__(self, time: float = 10.0, tell: Report = lambda seconds, makespan, bound: None) -> None:
+    def __init__(
+        self,
+        time: float = 10.0,
+        tell: Report = lambda seconds, makespan, bound: None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
         if not 0 < time < 1e6:
             raise UsageError(f"time is {time}", hint="use a number of seconds above 0, such as 10")
         self.time = time
         self.tell = tell
+        self.stop = stop
 
     def plan(self, problem: Problem) -> Plan:
         return self._by_rules(problem) if problem.rules is not None else self._improved(problem)
@@ -106,10 +113,10 @@ class Best:
         raise_bound(min(FULL_SECONDS, _BOUND_FIRST * self.time))
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
             improve = annealed if can_anneal(problem) else _hill_climbed
-            plan = improve(
-                problem, plan, self.time * _SHARE, problem.seed, began + 1.25 * self.time + 2, tell
-            )
-            raise_bound(_BOUND_LAST * self.time)
+            until = began + 1.25 * self.time + 2
+            plan = improve(problem, plan, self.time * _SHARE, problem.seed, until, tell, self.stop)
+            if not self.stop():
+                raise_bound(_BOUND_LAST * self.time)
         note = f"improved from the plan of {first}"
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, note))
 
@@ -131,7 +138,7 @@ class Best:
             until = began + 1.25 * self.time + 2
             key, plan = searched(
                 judge, (key, plan), _SEARCH * self.time, until,
-                lambda made, _: self.tell(work_clock() - began, made.makespan, bound),
+                lambda made, _: self.tell(work_clock() - began, made.makespan, bound), stop=self.stop,
             )  # fmt: skip
         if problem.rules is not None and problem.rules.preferences:
             proven = proven or key[1] <= _PROVEN  # no score is below 0
@@ -160,7 +167,7 @@ class Best:
         """The same search as without rules, under constraints that keep all requirements."""
         problem = judge.bound_to(judge.compiled.sufficient)
         try:
-            made = Best(seconds, self.tell).plan(problem)
+            made = Best(seconds, self.tell, self.stop).plan(problem)
         except NoPlan:
             return key, plan
         found = judge.key(made)
@@ -168,7 +175,13 @@ class Best:
 
 
 def _hill_climbed(
-    problem: Problem, plan: Plan, seconds: float, seed: int, until: float, tell: Callable[[float], None]
+    problem: Problem,
+    plan: Plan,
+    seconds: float,
+    seed: int,
+    until: float,
+    tell: Callable[[float], None],
+    stop: Callable[[], bool],
 ) -> Plan:
     """Hill climbing: move single tasks to other hosts and earlier positions, accepting plans that are not worse."""
     random = np.random.default_rng(seed)
@@ -180,7 +193,7 @@ def _hill_climbed(
     critical = critical_tasks(plan, problem.holders)
     moving = _moving_together(problem)
     for _ in range(steps):
-        if work_clock() > until:
+        if work_clock() > until or stop():
             break
         task = int(random.choice(critical) if random.random() < 0.8 else random.integers(n))
         new_host, new_order = host.copy(), order

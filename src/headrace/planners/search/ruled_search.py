@@ -105,7 +105,14 @@ def any_start(judge: Judge) -> tuple[Key, Plan]:
 
 
 def searched(
-    judge: Judge, start: tuple[Key, Plan], seconds: float, until: float, tell: Tell, *, repair: bool = False
+    judge: Judge,
+    start: tuple[Key, Plan],
+    seconds: float,
+    until: float,
+    tell: Tell,
+    *,
+    repair: bool = False,
+    stop: Callable[[], bool] = lambda: False,
 ) -> tuple[Key, Plan]:
     """Simulated annealing over hosts and order: fewer failed tests, then a better score, then a shorter makespan.
 
@@ -120,6 +127,7 @@ def searched(
         until: When the clock ends it.
         tell: Called with every better plan.
         repair: End as soon as all requirements are kept.
+        stop: Whether to end now.
     """
     best_key, best = start
     problem = _searchable(judge, best)
@@ -131,7 +139,7 @@ def searched(
     steps = _steps(judge, seconds)
     accepts = _Acceptance(judge, best_key, random, steps)
     for step in range(steps):
-        if work_clock() > until or (repair and best_key[0] == 0):
+        if work_clock() > until or (repair and best_key[0] == 0) or stop():
             break
         new_order, new_host = moves.next(order, host)
         trial = _decoded(problem, arrays, new_order, new_host, best.scheduler)

@@ -1,0 +1,134 @@
+/** Requests to the server, and its events. */
+
+import type { LibraryEntry } from "./draw/Library";
+import type { Drawing, FunctionSource } from "./draw/model";
+import type { Schedule } from "./gantt/schedule";
+
+export interface DrawingAnswer { file: string; python: string; functions: FunctionSource[]; problems: { task: string; problem: string }[] }
+export interface OverviewNode { id: string; level: number; kind: string; box: number; tasks?: number; name?: string; rest?: boolean }
+export interface OverviewAnswer { name: string; tasks: number; nodes: OverviewNode[]; edges: [string, string, number][]; opened: number[] }
+
+export interface FileEntry { path: string; kind: "program" | "platform" | "rules" }
+export interface Scheduler { name: string; programs: string; line: string }
+export interface RuleVerdict {
+  name: string;
+  importance: string;
+  kind: string;
+  line: number;
+  kept: boolean;
+  rows: number;
+  failed: number;
+  first_miss: string;
+  share: number | null;
+  cost: number | null;
+}
+export interface PlanRequest { program: string; platform: string; scheduler: string; rules: string; execute: boolean; seconds?: number }
+export interface PlanAnswer {
+  job: number;
+  status: "running" | "done" | "failed";
+  request: PlanRequest;
+  schedule?: Schedule;
+  summary?: [string, string][];
+  makespan?: number;
+  rules?: RuleVerdict[];
+  error?: string;
+}
+export interface RuleOffer { says: string; text: string; rules: string }
+export interface RuleError { problem: string; hint: string; line: number; column: number }
+export interface RunRow {
+  id: string;
+  program: string;
+  platform: string;
+  scheduler: string;
+  status: string;
+  started: number;
+  makespan: number | null;
+}
+export type LoadedRun = RunAnswer & { schedule: Schedule };
+export interface RunAnswer { schedule: Schedule | null; rules: { headers: string[]; rows: string[][] } | null }
+export interface PlanProgress { job: number; status: string; seconds?: number; makespan?: number; bound?: number }
+
+async function ask<T>(path: string, body?: unknown): Promise<T> {
+  const options: RequestInit =
+    body === undefined
+      ? {}
+      : { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await fetch(path, { ...options, credentials: "same-origin" });
+  const read: unknown = await answer.json().catch(() => ({ error: `${answer.status} ${answer.statusText}` }));
+  if (!answer.ok) throw new Error((read as { error?: string }).error ?? answer.statusText);
+  return read as T;
+}
+
+export const api = {
+  library: (places: string[]) => ask<LibraryEntry[]>("/api/library", { places }),
+  openDrawing: (file: string) => ask<DrawingAnswer & { drawing: Drawing; version: string }>("/api/drawings/open", { file }),
+  checkDrawing: (drawing: Drawing, file: string) => ask<DrawingAnswer>("/api/drawings/check", { drawing, file }),
+  saveDrawing: (drawing: Drawing, file: string, version: string) => ask<DrawingAnswer & { version: string }>("/api/drawings/save", { drawing, file, version }),
+  executes: (program: string) => ask<{ executes: string[] }>("/api/programs/executes", { program }),
+  overview: (program: string, opened: string[]) => ask<OverviewAnswer>("/api/programs/overview", { program, opened }),
+  files: () => ask<{ root: string; files: FileEntry[] }>("/api/files"),
+  schedulers: () => ask<Scheduler[]>("/api/schedulers"),
+  plan: (request: PlanRequest) => ask<PlanAnswer>("/api/plans", request),
+  job: (job: number) => ask<PlanAnswer>(`/api/plans/${job}`),
+  offers: (job: number, move: { task: string; host: string; start: number }, rules: string) => ask<{ offers: RuleOffer[] }>(`/api/plans/${job}/offers`, { ...move, rules }),
+  stopPlan: (job: number) => ask<{ job: number }>(`/api/plans/${job}/stop`, {}),
+  checkRules: (text: string) => ask<{ errors: RuleError[] }>("/api/rules/check", { text }),
+  attributes: () => ask<{ relation: string; name: string }[]>("/api/rules/attributes"),
+  runs: () => ask<RunRow[]>("/api/runs"),
+  start: (request: RunRequest) => ask<{ process: number; command: string[] }>("/api/runs", request),
+  stop: (run: string) => ask<{ run: string }>(`/api/runs/${encodeURIComponent(run)}/stop`, {}),
+  since: (run: string, after: number) => ask<{ status: string; last: number; rows: [string, string, number, number][] }>(`/api/runs/${encodeURIComponent(run)}/since`, { after }),
+  log: (run: string, task: string, seen: Record<string, number>) => ask<LogAnswer>(`/api/runs/${encodeURIComponent(run)}/log`, { task, seen }),
+  compare: (first: string, second: string) => ask<Comparison>("/api/compare", { first, second }),
+  results: (run: string) => ask<ResultEntry[]>(`/api/runs/${encodeURIComponent(run)}/results`),
+  preview: (run: string, item: string) => ask<Preview>(`/api/runs/${encodeURIComponent(run)}/preview`, { item }),
+  report: (run: string) => ask<{ name: string; html: string }>(`/api/runs/${encodeURIComponent(run)}/report`),
+  experiments: () => ask<Experiment[]>("/api/experiments"),
+  experimentTable: (name: string, where: string) => ask<ExperimentTable>("/api/experiments/table", { name, where }),
+  experimentPlot: (name: string, where: string, x: string, y: string, by: string) => ask<{ svg: string }>("/api/experiments/plot", { name, where, x, y, by }),
+  run: (run: string) => ask<RunAnswer>(`/api/runs/${encodeURIComponent(run)}`),
+};
+
+export interface RunRequest { program: string; scheduler: string; execute: boolean; emulate: boolean; time_scale: number }
+export interface RunProgress { run: string; status: string; tasks: number; transfers: number }
+export interface RunEnd { process: number; code: number; said: string }
+
+export interface CompareRow { task: string; hosts: (string | null)[]; starts: (number | null)[]; seconds: (number | null)[]; difference: number | null }
+export interface Comparison { runs: RunRow[]; rows: CompareRow[]; tasks: number }
+export interface ResultEntry { item: string; task: string; size: number; name: string }
+export interface Preview {
+  item: string;
+  location: string;
+  kind: "image" | "array" | "table" | "text" | "bytes" | "folder";
+  size: string;
+  source?: string;
+  text?: string;
+  facts?: [string, string][];
+  headers?: string[];
+  rows?: string[][];
+  cut?: boolean;
+}
+export interface Experiment { id: number; name: string; run: string; points: number; tasks: number; reused: number }
+export interface ExperimentTable { columns: string[]; parameters: string[]; rows: (string | number | null)[][]; total: number; csv: string }
+export interface LogAnswer { status: string; pieces: { attempt: number; host: string; text: string; end: number }[] }
+export interface WorkerSample { worker: number; cpu: number; memory: number }
+export interface RunLoad { process: number; workers: WorkerSample[]; changes: string[] }
+
+/** Follow runs of the record, and the loads and ends of those that were started here. */
+export function followRuns(told: (progress: RunProgress) => void, ended: (end: RunEnd) => void, loaded: (load: RunLoad) => void, reset: () => void): () => void {
+  const source = new EventSource("/api/events");
+  source.addEventListener("load", (event) => loaded(JSON.parse((event as MessageEvent<string>).data) as RunLoad));
+  source.addEventListener("run", (event) => told(JSON.parse((event as MessageEvent<string>).data) as RunProgress));
+  source.addEventListener("ended", (event) => ended(JSON.parse((event as MessageEvent<string>).data) as RunEnd));
+  source.addEventListener("reset", reset);
+  return () => source.close();
+}
+
+/** Follow the progress of plans. The browser reconnects by itself and says what it has seen last. */
+export function followPlans(told: (progress: PlanProgress) => void, reset: () => void): () => void {
+  const source = new EventSource("/api/events");
+  source.addEventListener("plan", (event) => told(JSON.parse((event as MessageEvent<string>).data) as PlanProgress));
+  source.addEventListener("reset", reset);
+  source.addEventListener("open", reset); // what ended before the events came is found by asking
+  return () => source.close();
+}
