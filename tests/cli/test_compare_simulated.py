@@ -74,7 +74,12 @@ def test_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [["--paired"], ["--simulate", "--paired", "--schedulers", "heft"], ["--simulate", "--plot", "x.svg"]],
+    [
+        ["--paired"],
+        ["--simulate", "--paired", "--schedulers", "heft"],
+        ["--simulate", "--plot", "x.svg"],
+        ["--simulate", "--bound", "full"],
+    ],
 )
 def test_what_makes_no_sense_is_refused(more: list[str]) -> None:
     with pytest.raises(UsageError):

@@ -56,7 +56,8 @@ def compare(
     """Print makespan / bound and planning time of each scheduler on each program and platform."""
     require_outputs(plot)
     names = scheduler_list(options.schedulers)
-    simulated.require_fitting(names, planning=plot is not None or options.rules is not None)
+    about_plans = plot is not None or options.rules is not None or options.bound != "quick"
+    simulated.require_fitting(names, planning=about_plans)
     if simulated.simulate:
         with computing("comparing", 60) as say:
             compared = compare_simulated(programs, on, names, simulated, options.seed, say)

@@ -50,7 +50,7 @@ class SimulatedComparison:
                 f"--paired compares two schedulers, not {len(schedulers)}", hint="--schedulers heft,minmin"
             )
         if self.simulate and planning:
-            raise UsageError("--rules and --plot are about plans", hint="leave --simulate out")
+            raise UsageError("--rules, --bound and --plot are about plans", hint="leave --simulate out")
 
 
 def compare_simulated(
