@@ -41,7 +41,7 @@ def _flows(problem: PipelineProblem, x: np.ndarray) -> bool:
 
 
 def seeds(step: int) -> list[Any]:
-    """Four of the seeds in the quick suite, all of them in the slow one."""
+    """Four seeds for the quick suite, the others for the slow one."""
     quick = range(0, 400, 100)
     return [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in range(0, 400, step)]
 
