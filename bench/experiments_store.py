@@ -22,6 +22,9 @@ from headrace.runtime.cluster import Cluster, open_local
 from headrace.sweeping import sweep
 
 _LIMIT = 120.0
+"""Seconds for an experiment that nobody kills,"""
+_TOO_LONG = -1
+"""and its exit code if it takes longer."""
 
 
 @dataclass
@@ -127,7 +130,7 @@ def kills(folder: Path, wanted: int, seed: int) -> Kills:
             left = left - 1 if hit else 0
         code = _killed(file, home, None)
         if code:
-            counts.failed.append(f"exit {code}")
+            counts.failed.append("took too long" if code == _TOO_LONG else f"exit {code}")
         counts.cases += 1
         counts.wrong += recorded(home) != expected
         with Record.open(home) as record:
@@ -166,7 +169,7 @@ def _killed(file: Path, home: Path, after: float | None) -> int:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         time.sleep(0.2)
-        return 1
+        return 1 if after is not None else _TOO_LONG
 
 
 def _repeated(record: Record) -> int:

@@ -20,10 +20,11 @@ FEW = {"coschedule": 45, "search": 45, "best": 90, "auto": 90}
 """Cases for planners that take longer."""
 
 
+@pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [name for name in PLANNERS if name not in EARLIER])
-def test_planner_conforms(name: str) -> None:
+def test_planner_conforms(name: str, share: int) -> None:
     options = {"time": 0.02} if name in ("best", "coschedule") else {}
-    check_planner(lambda: make(name, **options), cases=FEW.get(name, 225))
+    check_planner(lambda: make(name, **options), cases=FEW.get(name, 225) // share)
 
 
 class Hasty(Heft):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,12 +40,18 @@ def _flows(problem: PipelineProblem, x: np.ndarray) -> bool:
     return bool(x[1] > 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(0, 400, 10))
+def seeds(step: int) -> list[Any]:
+    """Four seeds for the quick suite, the others for the slow one."""
+    quick = range(0, 400, 100)
+    return [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in range(0, 400, step)]
+
+
+@pytest.mark.parametrize("seed", seeds(10))
 def test_one_filter_on_each_host(seed: int) -> None:
     compare(small(seed))
 
 
-@pytest.mark.parametrize("seed", range(0, 400, 20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_filters_that_share_hosts(seed: int) -> None:
     compare(small(seed, several=True))
 
