@@ -46,10 +46,11 @@ page: page/node_modules
 page-test: page/node_modules
 	cd page && npx tsc --noEmit && npx vitest run
 
-# What the browser tests need; where it cannot be installed, they are skipped.
+# What the browser tests need: the system's Chromium (root only), otherwise a copy of the user's own. Where neither can be
+# installed, these tests are skipped.
 browser: $(VENV)/dev
-	-$(PIP) playwright
-	-command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq -y chromium; }
+	-command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium; }
+	-command -v chromium >/dev/null || PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT=10000 $(BIN)/playwright install chromium
 	-command -v npm >/dev/null && $(MAKE) page/node_modules
 
 page/node_modules: page/package-lock.json
