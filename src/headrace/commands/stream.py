@@ -13,6 +13,7 @@ from headrace.commands.console import file_rows, print_json, print_table, requir
 from headrace.commands.dataclass_options import option
 from headrace.commands.options import JsonOption, PlotOption
 from headrace.commands.run import parse_speeds
+from headrace.commands.stream_live import live_lines, print_line
 from headrace.commands.stream_table import live_table
 from headrace.commands.trial import load_app
 from headrace.model.errors import UsageError
@@ -162,11 +163,17 @@ def stream(
     ] = Path(),
     plot: PlotOption = None,
     as_json: JsonOption = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live", help="Print rates as JSON every second, a line each; the last is the outcome."
+        ),
+    ] = False,
 ) -> None:
     """Run the application and print what was measured; the exit code is 1 if a filter failed."""
     require_outputs(plot)
     app = load_app(app_spec)
-    with live_table() as observe:
+    with live_lines(app, place.slower) if live else live_table() as observe:
         done = carry_out(
             app,
             place.on,
@@ -183,7 +190,9 @@ def stream(
     if plot is not None:
         draw(done, plot)
     with results_beside(plot):
-        if as_json:
+        if live:
+            print_line(to_json(done))
+        elif as_json:
             print_json(to_json(done))
         else:
             show(done, plot)

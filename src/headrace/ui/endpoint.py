@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.model.errors import UsageError
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from headrace.ui.workspace import Workspace
+
+_MAX_TEXT = 1_000_000
+_KINDS: dict[str, tuple[type, ...]] = {"bool": (bool,), "float": (int, float), "int": (int,), "str": (str,)}
+Asked = TypeVar("Asked", bound="DataclassInstance")
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,29 @@ def json_types(kind: type[DataclassInstance]) -> dict[str, str]:
     """The JSON types of a request's fields."""
     names = {"bool": "boolean", "float": "number", "int": "integer"}
     return {one.name: names.get(str(one.type), "string") for one in fields(kind)}
+
+
+def request_of(kind: type[Asked], body: Mapping[str, Any]) -> Asked:
+    """A request with checked names and types."""
+    known = {one.name: one for one in fields(kind)}
+    for name, value in body.items():
+        if name not in known:
+            raise UsageError(f"unknown field {name[:100]!r}", hint=f"known are {', '.join(known)}")
+        right = isinstance(value, _KINDS[str(known[name].type)])
+        right &= isinstance(value, bool) == (known[name].type == "bool")
+        if not right or (isinstance(value, str) and len(value) > _MAX_TEXT):
+            raise UsageError(f"{name} is not what it should be", hint="see /api/openapi.json")
+    for name, one in known.items():
+        if name not in body and one.default is MISSING:
+            raise UsageError(f"no {name}", hint=f'send {{"{name}": ...}}')
+    return kind(**body)
+
+
+def number_of(path: Mapping[str, str], key: str) -> int:
+    """A number of the path."""
+    if not path[key].isascii() or not path[key].isdigit() or len(path[key]) > 12:
+        raise UsageError(f"{key} is a number", hint="see /api/openapi.json")
+    return int(path[key])
 
 
 def text_of(body: Mapping[str, Any], key: str) -> str:

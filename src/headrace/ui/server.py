@@ -8,19 +8,23 @@ import mimetypes
 import re
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from headrace.model.errors import HeadraceError, UsageError
 from headrace.ui import workspace
+from headrace.ui.deployments import DEPLOY_ENDPOINTS
 from headrace.ui.draw_routes import DRAW_ENDPOINTS
-from headrace.ui.endpoint import Endpoint, json_types, text_of
+from headrace.ui.endpoint import Endpoint, json_types, number_of, request_of, text_of
 from headrace.ui.feed import Feed
 from headrace.ui.gate import Gate
+from headrace.ui.jobs import JOB_ENDPOINTS
 from headrace.ui.live import RunRequest, Watch, finished_since, log_of, stop_run
 from headrace.ui.look_back import LOOK_BACK_ENDPOINTS
+from headrace.ui.simulations import SIMULATE_ENDPOINTS
+from headrace.ui.streams import STREAM_ENDPOINTS
 from headrace.ui.workspace import Move, PlanRequest, Workspace
 
 if TYPE_CHECKING:  # an optional dependency
@@ -28,49 +32,20 @@ if TYPE_CHECKING:  # an optional dependency
     from starlette.requests import Request
     from starlette.responses import Response
 
-Request_ = TypeVar("Request_", PlanRequest, RunRequest)
-_MAX_TEXT = 1_000_000
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,100}")
 """Names of files of the built page."""
-_TYPES: dict[str, tuple[type, ...]] = {
-    "execute": (bool,),
-    "emulate": (bool,),
-    "seconds": (int, float),
-    "time_scale": (int, float),
-}
-"""Of the fields of a request that are not texts."""
 
 
 def _plan(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
-    return space.start_plan(_request(PlanRequest, body)).facts()
+    return space.start_plan(request_of(PlanRequest, body)).facts()
 
 
 def _run(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
-    return space.launcher.start(_request(RunRequest, body))
-
-
-def _request(kind: type[Request_], body: Mapping[str, Any]) -> Request_:
-    """A request with checked names and types."""
-    known = [one.name for one in fields(kind)]
-    for name, value in body.items():
-        if name not in known:
-            raise UsageError(f"unknown field {name[:100]!r}", hint=f"known are {', '.join(known)}")
-        expected = _TYPES.get(name, (str,))
-        if not isinstance(value, expected) or (isinstance(value, str) and len(value) > _MAX_TEXT):
-            raise UsageError(f"{name} is not what it should be", hint="see /api/openapi.json")
-    if "program" not in body:
-        raise UsageError("no program", hint="give a file")
-    return kind(**body)
+    return space.launcher.start(request_of(RunRequest, body))
 
 
 def _job(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
-    return space.job(_number(path)).facts()
-
-
-def _number(path: Mapping[str, str]) -> int:
-    if not path["job"].isascii() or not path["job"].isdigit() or len(path["job"]) > 12:
-        raise UsageError("a plan has a number", hint="see /api/openapi.json")
-    return int(path["job"])
+    return space.job(number_of(path, "job")).facts()
 
 
 def _offers(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
@@ -78,7 +53,7 @@ def _offers(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) 
     if not isinstance(start, int | float) or isinstance(start, bool) or not abs(start) < 1e18:
         raise UsageError("no start", hint="send seconds from the start of the plan")
     move = Move(text_of(body, "task"), text_of(body, "host"), float(start))
-    return {"offers": space.offers(_number(path), move, text_of(body, "rules"))}
+    return {"offers": space.offers(number_of(path, "job"), move, text_of(body, "rules"))}
 
 
 def _since(space: Workspace, path: Mapping[str, str], body: Mapping[str, Any]) -> Any:
@@ -118,7 +93,7 @@ ENDPOINTS = (
         "POST",
         "/api/plans/{job}/stop",
         "End a search: what it has found is good enough",
-        lambda s, p, b: s.stop_plan(_number(p)),
+        lambda s, p, b: s.stop_plan(number_of(p, "job")),
         {},
     ),
     Endpoint(
@@ -152,6 +127,10 @@ ENDPOINTS = (
     Endpoint("GET", "/api/runs/{run}", "A run over its plan", lambda s, p, b: workspace.run(p["run"])),
     *DRAW_ENDPOINTS,
     *LOOK_BACK_ENDPOINTS,
+    *JOB_ENDPOINTS,
+    *DEPLOY_ENDPOINTS,
+    *STREAM_ENDPOINTS,
+    *SIMULATE_ENDPOINTS,
 )
 
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.model.errors import BadRules, HeadraceError, UsageError
 from headrace.ui.feed import Feed
+from headrace.ui.jobs import Jobs
 from headrace.ui.live import Launcher
+from headrace.ui.stream_process import StreamLauncher
 
 if TYPE_CHECKING:
     from headrace.core.scheduler import Problem
@@ -75,6 +77,8 @@ class Workspace:
         self.root = root.resolve()
         self.feed = feed
         self.launcher = Launcher(self.root, self.path, feed)
+        self.jobs = Jobs(feed)
+        self.streams = StreamLauncher(self.root, feed)
         self._jobs: dict[int, PlanJob] = {}
         self._lock = threading.Lock()
         self._next = 1
@@ -87,8 +91,8 @@ class Workspace:
             folders[:] = sorted(n for n in folders if not n.startswith(".") and n not in _SKIPPED)
             for name in sorted(names):
                 kind = kind_of(name)
-                if kind == "platform" and _is_drawn(folder / name):
-                    kind = "program"
+                if kind == "platform":
+                    kind = described_kind(folder / name)
                 if kind and not name.startswith("."):
                     found.append({"path": str((folder / name).relative_to(self.root)), "kind": kind})
                 if len(found) == MOST_FILES:
@@ -287,15 +291,16 @@ def run(name: str) -> dict[str, Any]:
     return {"schedule": run_data(finished), "rules": table}
 
 
-def _is_drawn(path: Path) -> bool:
-    """Whether a TOML file is a drawn program; files that cannot be read are not."""
-    from headrace.formats.drawing_toml import is_drawing
+def described_kind(path: Path) -> str:
+    """What a TOML or INI file describes, by its beginning; "" if the page has no use for it."""
+    from headrace.formats.registry import detect
 
     try:
-        with path.open("rb") as file:
-            return is_drawing(file.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip())
-    except OSError:
-        return False
+        kind = detect(path).kind
+    except HeadraceError:
+        return "platform"  # choosing it tells what is wrong with it
+    known = {"grid": "platform"} | {one: one for one in ("program", "platform", "pipeline", "deployment")}
+    return known.get(kind, "")
 
 
 def kind_of(name: str) -> str:
