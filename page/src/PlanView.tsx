@@ -1,5 +1,6 @@
 import { useEffect, useState } from "react";
 import { api, type FileEntry, followPlans, type PlanAnswer, type PlanProgress, type RuleOffer, type Scheduler } from "./api";
+import { Choice } from "./Choice";
 import { Gantt } from "./Gantt";
 import type { Move } from "./gantt/panel";
 import { showTime } from "./gantt/schedule";
@@ -82,9 +83,9 @@ export function PlanView({ state, change, rules, setRules }: Props) {
     <section>
       <form className="choices" onSubmit={(event) => { event.preventDefault(); setTaken(null); start(); }}>
         <Choice label={text.plan.program} value={state.program} list="programs" set={(program) => change({ ...state, program })}
-          options={files.filter((file) => file.kind === "program").map((file) => [file.path, file.path])} />
+          options={files.filter((file) => file.kind === "program").map((file) => file.path)} />
         <Choice label={text.plan.platform} value={state.platform} list="platforms" set={(platform) => change({ ...state, platform })}
-          options={[["local", "local"], ...files.filter((file) => file.kind === "platform").map((file): [string, string] => [file.path, file.path])]} />
+          options={["local", ...files.filter((file) => file.kind === "platform").map((file) => file.path)]} />
         <label>
           {text.plan.scheduler}
           <select value={state.scheduler} onChange={(event) => change({ ...state, scheduler: event.target.value })}>
@@ -142,18 +143,6 @@ export function PlanView({ state, change, rules, setRules }: Props) {
         </>
       )}
     </section>
-  );
-}
-
-function Choice({ label, value, list, options, set }: {
-  label: string; value: string; list: string; options: [string, string][]; set(value: string): void;
-}) {
-  return (
-    <label>
-      {label}
-      <input value={value} list={list} onChange={(event) => set(event.target.value)} spellCheck={false} />
-      <datalist id={list}>{options.map(([name]) => <option key={name} value={name} />)}</datalist>
-    </label>
   );
 }
 

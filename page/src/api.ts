@@ -1,5 +1,6 @@
 /** Requests to the server, and its events. */
 
+import type { Flow, Picture } from "./deploy/sankey";
 import type { LibraryEntry } from "./draw/Library";
 import type { Drawing, FunctionSource } from "./draw/model";
 import type { Schedule } from "./gantt/schedule";
@@ -8,7 +9,7 @@ export interface DrawingAnswer { file: string; python: string; functions: Functi
 export interface OverviewNode { id: string; level: number; kind: string; box: number; tasks?: number; name?: string; rest?: boolean }
 export interface OverviewAnswer { name: string; tasks: number; nodes: OverviewNode[]; edges: [string, string, number][]; opened: number[] }
 
-export interface FileEntry { path: string; kind: "program" | "platform" | "rules" }
+export interface FileEntry { path: string; kind: "program" | "platform" | "pipeline" | "deployment" | "rules" }
 export interface Scheduler { name: string; programs: string; line: string }
 export interface RuleVerdict {
   name: string;
@@ -86,9 +87,54 @@ export const api = {
   experiments: () => ask<Experiment[]>("/api/experiments"),
   experimentTable: (name: string, where: string) => ask<ExperimentTable>("/api/experiments/table", { name, where }),
   experimentPlot: (name: string, where: string, x: string, y: string, by: string) => ask<{ svg: string }>("/api/experiments/plot", { name, where, x, y, by }),
+  deploy: (request: DeployRequest) => ask<JobAnswer>("/api/deployments", request),
+  saveDeployment: (job: number, file: string) => ask<{ file: string }>(`/api/deployments/${job}/save`, { file }),
+  streams: () => ask<StreamState[]>("/api/streams"),
+  startStream: (request: StreamRequest) => ask<StreamState>("/api/streams", request),
+  stopStream: (process: number) => ask<StreamState>(`/api/streams/${process}/stop`, {}),
+  simulate: (request: SimulateRequest) => ask<JobAnswer>("/api/simulations", request),
+  hosts: (platform: string) => ask<{ hosts: string[]; sites: string[] }>("/api/platforms/hosts", { platform }),
+  workJob: <T extends JobAnswer>(job: number) => ask<T>(`/api/jobs/${job}`),
+  stopJob: (job: number) => ask<JobAnswer>(`/api/jobs/${job}/stop`, {}),
   run: (run: string) => ask<RunAnswer>(`/api/runs/${encodeURIComponent(run)}`),
 };
 
+export interface JobAnswer { job: number; kind: string; status: "running" | "done" | "failed" | "stopped"; error?: string }
+export interface DeployRequest { pipeline: string; platform: string; planner: string; source: string; several_per_host: boolean; seconds: number }
+export interface DeployAnswer extends JobAnswer {
+  request: { pipeline: string; platform: string };
+  title: string;
+  throughput: number;
+  summary: string[][];
+  filters: { headers: string[]; rows: string[][] };
+  picture: Picture;
+}
+export interface StreamRequest {
+  app: string; execute: boolean; job: number; deployment: string; platform: string; pipeline: string;
+  slower: number; speeds: string; duration: number; adapt: boolean; output: string;
+}
+export interface StreamLive { seconds: number; units: number; rate: number; planned: number | null; flows: Flow[]; copies: { name: string; filter: string; host: string; busy: number }[] }
+export interface StreamState {
+  process: number;
+  app: string;
+  status: "running" | "done" | "stopped" | "failed";
+  live: StreamLive | null;
+  outcome: { throughput: number | null; planned: number | null; limit: string } | null;
+  said: string;
+}
+export interface SimulateRequest { program: string; platform: string; scheduler: string; runs: number; seed: number; error: number; estimates: string; faults: string; execute: boolean }
+export interface SimulateAnswer extends JobAnswer {
+  title: string;
+  summary: string[][];
+  command: string;
+  planned?: number;
+  runs: number;
+  failed: number;
+  makespan: { least: number | null; mean: number | null; median: number | null; p95: number | null; worst: number | null };
+  confidence_interval: (number | null)[];
+  seeds: { first: number };
+  makespans: (number | null)[];
+}
 export interface RunRequest { program: string; scheduler: string; execute: boolean; emulate: boolean; time_scale: number }
 export interface RunProgress { run: string; status: string; tasks: number; transfers: number }
 export interface RunEnd { process: number; code: number; said: string }
@@ -131,4 +177,36 @@ export function followPlans(told: (progress: PlanProgress) => void, reset: () =>
   source.addEventListener("reset", reset);
   source.addEventListener("open", reset); // what ended before the events came is found by asking
   return () => source.close();
+}
+
+/** Follow pipelines that were started here; `look` is called when events may have been missed. */
+export function followStreams(told: (state: Partial<StreamState> & { process: number; status: string }) => void, look: () => void): () => void {
+  const source = new EventSource("/api/events");
+  source.addEventListener("stream", (event) => told(JSON.parse((event as MessageEvent<string>).data) as StreamState));
+  source.addEventListener("reset", look);
+  source.addEventListener("open", look);
+  return () => source.close();
+}
+
+/** Follow one job until it is done. */
+export function followJob<T extends JobAnswer>(job: number, said: (text: string) => void, done: (answer: T) => void, failed: (problem: Error) => void): () => void {
+  const source = new EventSource("/api/events");
+  let over = false;
+  const look = (): void => {
+    api.workJob<T>(job).then((answer) => {
+      if (answer.status === "running" || over) return;
+      over = true;
+      source.close();
+      done(answer);
+    }).catch(failed);
+  };
+  source.addEventListener("job", (event) => {
+    const told = JSON.parse((event as MessageEvent<string>).data) as { job: number; status: string; said?: string };
+    if (told.job !== job) return;
+    if (told.status === "running") said(told.said ?? "");
+    else look();
+  });
+  source.addEventListener("reset", look);
+  source.addEventListener("open", look);
+  return () => { over = true; source.close(); };
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,7 @@ pytest.importorskip("starlette", reason="the page needs headrace[ui]")
 pytest.importorskip("uvicorn", reason="the page needs headrace[ui]")
 pytest.importorskip("playwright.sync_api", reason="needs playwright")
 from bench.causes import Planted
-from playwright.sync_api import Error as BrowserError
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 import headrace as hr
 from cli.test_report import recorded
@@ -23,24 +20,12 @@ from headrace.model.events import TaskFinished
 from headrace.report.interactive import run_report
 from headrace.report.schedule_data import FinishedRun
 from headrace.testing.generate import random_program
-from ui.serving import Page, served
+from ui.browsing import AXE, Tab
+from ui.serving import Page
 from ui.test_look_back import simple_case
 
 pytestmark = pytest.mark.slow
-CHROMIUM = shutil.which("chromium")
-"""The system's browser; without it, the one that playwright may have installed."""
 LAB = Path(__file__).parents[2] / "examples" / "lab.toml"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with sync_playwright() as driver:
-        try:
-            made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        except BrowserError as error:
-            pytest.skip(f"no browser starts here (make browser): {str(error).splitlines()[0]}")
-        yield made
-        made.close()
 
 
 @pytest.fixture
@@ -54,7 +39,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-AXE = Path(__file__).parents[2] / "page" / "node_modules" / "axe-core" / "axe.min.js"
 FUNCTIONS = '''
 print("functions.py is executed")
 
@@ -72,41 +56,6 @@ def blur(image: list[float], sigma: float = 2.0) -> list[float]:
 def count(image: list[float], mode: str = "all") -> int:
     return len(image)
 '''
-
-
-class Tab:
-    """A tab that notes errors and requests."""
-
-    def __init__(self, browser: Any, **options: Any) -> None:
-        self.page = browser.new_page(**options)
-        self.problems: list[str] = []
-        self.asked: list[str] = []
-        self.page.on("pageerror", lambda error: self.problems.append(str(error)))
-        self.page.on(
-            "console", lambda said: self.problems.append(said.text) if said.type == "error" else None
-        )
-        self.page.on(
-            "response",
-            lambda got: self.problems.append(f"{got.status} {got.url}") if got.status >= 400 else None,
-        )
-        self.page.on("request", lambda request: self.asked.append(request.url))
-
-
-@pytest.fixture
-def served_page(folder: Path) -> Iterator[Page]:
-    with served(folder) as page:
-        yield page
-
-
-@pytest.fixture
-def tab(browser: Any, served_page: Page) -> Iterator[Tab]:
-    made = Tab(browser, viewport={"width": 1200, "height": 900})
-    made.page.goto(served_page.link)
-    made.page.wait_for_selector("nav button")
-    yield made
-    assert made.problems == []
-    assert [url for url in made.asked if not url.startswith((served_page.origin, "data:"))] == []
-    made.page.close()
 
 
 def test_plan_two_ways_and_compare(tab: Tab):
@@ -353,13 +302,7 @@ def test_nothing_serious_for_screen_readers(tab: Tab, folder: Path):
             page.locator("td button").first.click()
             page.wait_for_selector("canvas")
         page.wait_for_timeout(300)
-        page.evaluate(AXE.read_text())
-        report = page.evaluate("axe.run()")
-        found[view] = [
-            (one["id"], one["nodes"][0]["html"][:120])
-            for one in report["violations"]
-            if one["impact"] in ("serious", "critical")
-        ]
+        found[view] = tab.serious()
     assert not any(found.values()), found
 
 

@@ -1,0 +1,101 @@
+"""Deployments, streams and simulations in a real browser, driven as a user does."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="the page needs headrace[ui]")
+pytest.importorskip("uvicorn", reason="the page needs headrace[ui]")
+pytest.importorskip("playwright.sync_api", reason="needs playwright")
+from playwright.sync_api import expect
+
+from headrace.cli import run_command
+from ui.browsing import AXE, Tab
+from ui.test_deployments import write_case
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HEADRACE_HOME", str(tmp_path / ".headrace"))
+    write_case(tmp_path)
+    return tmp_path
+
+
+def test_a_pipeline_is_deployed_run_and_stopped(tab: Tab, folder: Path):
+    page = tab.page
+    tab.view("Deploy")
+    page.get_by_label("Pipeline file").fill("squares.ini")
+    page.get_by_label("Platform file").fill("machines.ini")
+    page.get_by_role("button", name="Plan the deployment").click()
+    page.wait_for_selector("h2:has-text('squares on lab')")
+    chart = page.locator(".sankey svg")
+    assert chart.locator("text.filter").all_text_contents() == ["count", "square", "total"]
+    widths = [
+        float(w)
+        for w in chart.locator("path.planned").evaluate_all(
+            "all => all.map(p => p.getAttribute('stroke-width'))"
+        )
+    ]
+    titles = chart.locator("g > title").all_text_contents()
+    rates = [float(re.search(r"planned ([\d.e-]+) MB/s", title)[1]) for title in titles if "planned" in title]
+    assert [w / widths[0] for w in widths] == pytest.approx([r / rates[0] for r in rates], rel=0.02)
+    page.locator("article").get_by_label("File").fill("mine.ini")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_selector("[role=status]:has-text('Saved mine.ini')")
+    assert (folder / "mine.ini").is_file()
+    page.get_by_label("Application").fill("squares.py:app")
+    assert "squares.py:app" in page.locator(".warning").inner_text()
+    page.get_by_label("Repeat for").fill("300")
+    page.get_by_role("button", name="Start").click()
+    live = page.locator(".sankey").last
+    expect(live.locator("path.measured").first).to_be_visible(timeout=60_000)
+    cells = live.locator("tbody tr").first.locator("td")
+    expect(cells.nth(3)).to_contain_text("MB/s")
+    before = page.locator(".summary").last.inner_text()
+    expect(page.locator(".summary").last).not_to_have_text(before, timeout=10_000)  # it goes on
+    assert cells.nth(0).inner_text() == "count on n1"
+    page.get_by_role("button", name="Stop").click()
+    page.wait_for_selector(".stream-status:has-text('stopped')", timeout=60_000)
+    if AXE.is_file():
+        assert tab.serious() == []
+
+
+def test_a_program_is_simulated_with_faults(tab: Tab, folder: Path, capsys: Any):
+    page = tab.page
+    tab.view("Simulate")
+    page.get_by_label("Program file").fill("random.json")
+    page.get_by_label("Platform file").fill("machines.ini")
+    page.get_by_label("Scheduler").select_option("heft")
+    page.get_by_label("Runs", exact=True).fill("5")
+    page.get_by_label("First seed").fill("3")
+    page.get_by_role("button", name="Add a fault").click()
+    page.get_by_label("What").select_option("slow")
+    page.get_by_label("Which, or how many").fill("n2")
+    page.get_by_label("Share of speed left").fill("0.25")
+    page.get_by_label("At [s").fill("10%")
+    page.get_by_role("button", name="Simulate").last.click()
+    page.wait_for_selector(".histogram .bin", timeout=60_000)
+    told = page.locator("article code").inner_text()
+    assert told.endswith("--runs 5 --seed 3 --error 0.2 --faults 'slow=n2*0.25@10%'")
+    files = [str(folder / name) for name in ("random.json", "machines.ini")]
+    options = "--scheduler heft --runs 5 --seed 3 --error 0.2 --faults slow=n2*0.25@10% --json"
+    assert run_command(["simulate", files[0], "--on", files[1], *options.split()]) == 0
+    right = json.loads(capsys.readouterr().out)
+    bins = page.locator(".histogram .bin title").all_text_contents()
+    assert sum(int(one.rpartition(": ")[2]) for one in bins) == 5
+    page.locator("summary:has-text('All runs')").click()
+    seeds = page.locator(".histogram tbody tr td:first-child").all_inner_texts()
+    assert seeds == ["3", "4", "5", "6", "7"]
+    median = page.locator(".mark text").first.text_content()
+    number, unit = median.removeprefix("median ").split()
+    scale = {"s": 1.0, "min": 60.0, "h": 3600.0}[unit]
+    assert float(number) * scale == pytest.approx(right["makespan"]["median"], rel=0.01)
+    if AXE.is_file():
+        assert tab.serious() == []
