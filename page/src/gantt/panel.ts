@@ -101,16 +101,18 @@ function buildLegend(legend: HTMLElement, data: Schedule, view: GanttView): void
     add(entry, "i", "").style.background = colour;
     entry.append(name);
   }
+  toggle(legend, text.critical, view.showCritical, (on) => { view.showCritical = on; view.draw(); });
+  if ((data.links ?? []).length > 0) toggle(legend, text.links, view.showLinks, (on) => { view.showLinks = on; });
+  for (const [, mark, dashed] of data.marks) add(legend, "span", dashed ? "mark dashed" : "mark", mark);
+}
+
+function toggle(legend: HTMLElement, name: string, on: boolean, set: (on: boolean) => void): void {
   const label = add(legend, "label", "key");
   const box = add(label, "input", "");
   box.type = "checkbox";
-  box.checked = view.showCritical;
-  box.addEventListener("change", () => {
-    view.showCritical = box.checked;
-    view.draw();
-  });
-  label.append(text.critical);
-  for (const [, mark, dashed] of data.marks) add(legend, "span", dashed ? "mark dashed" : "mark", mark);
+  box.checked = on;
+  box.addEventListener("change", () => set(box.checked));
+  label.append(name);
 }
 
 function showDetails(

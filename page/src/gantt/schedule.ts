@@ -16,6 +16,8 @@ export interface Schedule {
   marks: [number, string, boolean][];
   notes: string[];
   lanes: [string, boolean][];
+  /** Lanes of links, below those of hosts: the transfers that each carried. */
+  links?: [string, number[]][];
   colours: [string, string][];
   names: string[];
   lane: number[];

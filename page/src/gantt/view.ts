@@ -5,6 +5,7 @@ import { axisLabel, axisSteps, type Schedule } from "./schedule";
 const AXIS = 26;
 const TALL = 22;
 const THIN = 9;
+const LINK = 13;
 const LABELS = 120;
 
 export interface ViewEvents {
@@ -25,7 +26,10 @@ export class GanttView {
   private to: number;
   private top = 0;
   private readonly tops: number[] = [];
-  private readonly height: number;
+  private height = 0;
+  /** Those of hosts, then those of links. */
+  private readonly lanes: [string, boolean][];
+  private linksShown = true;
   private readonly byLane: { ghosts: number[]; bars: number[]; longest: number }[];
   private readonly critical: Set<number>;
   private selected = -1;
@@ -43,17 +47,38 @@ export class GanttView {
     private readonly events: ViewEvents,
   ) {
     this.to = data.end || 1;
-    let y = 0;
-    for (const [, thin] of data.lanes) {
-      this.tops.push(y);
-      y += thin ? THIN : TALL;
-    }
-    this.height = y;
+    this.lanes = [...data.lanes, ...(data.links ?? []).map(([name]): [string, boolean] => [name, true])];
+    this.place();
     this.critical = new Set(data.critical);
     this.byLane = indexLanes(data);
     this.listen();
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(canvas);
+  }
+
+  private place(): void {
+    this.tops.length = 0;
+    let y = 0;
+    for (let lane = 0; lane < (this.linksShown ? this.lanes.length : this.data.lanes.length); lane++) {
+      if (lane === this.data.lanes.length) y += LINK / 2;
+      this.tops.push(y);
+      y += this.tallness(lane);
+    }
+    this.height = y;
+  }
+
+  private tallness(lane: number): number {
+    return lane >= this.data.lanes.length ? LINK : this.lanes[lane]![1] ? THIN : TALL;
+  }
+
+  get showLinks(): boolean {
+    return this.linksShown;
+  }
+
+  set showLinks(shown: boolean) {
+    this.linksShown = shown;
+    this.place();
+    this.clamp();
   }
 
   /** What is visible, to be restored when the data has grown; undefined: everything. */
@@ -171,7 +196,7 @@ export class GanttView {
     pen.beginPath();
     pen.rect(this.labelWidth, AXIS, width, height);
     pen.clip();
-    this.data.lanes.forEach((_, lane) => this.paintLane(pen, lane, width, height, colour));
+    this.tops.forEach((_, lane) => this.paintLane(pen, lane, width, height, colour));
     this.paintMarks(pen, width, height, colour);
     this.paintCarried(pen, width, colour);
     pen.restore();
@@ -203,7 +228,7 @@ export class GanttView {
     colour: (name: string) => string,
   ): void {
     const y = AXIS + this.tops[lane]! - this.top;
-    const tall = this.data.lanes[lane]![1] ? THIN : TALL;
+    const tall = this.tallness(lane);
     if (y + tall < AXIS || y > height) return;
     const left = this.labelWidth;
     const scale = (width - left) / (this.to - this.from);
@@ -298,9 +323,11 @@ export class GanttView {
   private paintLabels(pen: CanvasRenderingContext2D, height: number, colour: (name: string) => string): void {
     pen.fillStyle = colour("--text");
     let last = -Infinity;
-    this.data.lanes.forEach(([group], lane) => {
-      if (lane > 0 && this.data.lanes[lane - 1]![0] === group) return;
-      const y = AXIS + this.tops[lane]! - this.top + TALL / 2;
+    this.tops.forEach((top, lane) => {
+      const [group] = this.lanes[lane]!;
+      const isLink = lane >= this.data.lanes.length;
+      if (lane > 0 && lane !== this.data.lanes.length && this.lanes[lane - 1]![0] === group) return;
+      const y = AXIS + top - this.top + (isLink ? LINK : TALL) / 2;
       if (y < AXIS || y > height || y - last < 12) return;
       last = y;
       pen.fillText(shortened(pen, group, this.labelWidth - 8), 4, y);
@@ -360,7 +387,7 @@ export class GanttView {
     canvas.addEventListener("pointerdown", (event) => {
       canvas.setPointerCapture(event.pointerId);
       const bar = this.barAt(event.offsetX, event.offsetY);
-      if (bar >= 0 && bar === this.selected && this.events.onMove && !this.data.lanes[this.data.lane[bar]!]![1]) {
+      if (bar >= 0 && bar === this.selected && this.events.onMove && !this.lanes[this.data.lane[bar]!]![1]) {
         const start = this.data.start[bar]!;
         this.carried = { bar, grip: this.timeAt(event.offsetX) - start, start, lane: this.data.lane[bar]! };
       }
@@ -374,7 +401,7 @@ export class GanttView {
       this.carried = null;
       if (carried !== null && !still) {
         this.draw();
-        this.events.onMove?.(carried.bar, this.data.lanes[carried.lane]![0], carried.start);
+        this.events.onMove?.(carried.bar, this.lanes[carried.lane]![0], carried.start);
       } else if (still) this.events.onSelect(this.barAt(event.offsetX, event.offsetY));
     });
     canvas.addEventListener("pointerleave", () => this.events.onHover(-1, 0, 0));
@@ -389,7 +416,7 @@ export class GanttView {
     }
     if (this.carried !== null) {
       const lane = this.laneAt(event.offsetY);
-      if (lane >= 0 && !this.data.lanes[lane]![1]) this.carried.lane = lane;
+      if (lane >= 0 && !this.lanes[lane]![1]) this.carried.lane = lane;
       this.carried.start = Math.max(0, this.timeAt(event.offsetX) - this.carried.grip);
       this.draw();
       return;
@@ -432,6 +459,9 @@ export class GanttView {
 
 function indexLanes(data: Schedule): { ghosts: number[]; bars: number[]; longest: number }[] {
   const lanes = data.lanes.map(() => ({ ghosts: [] as number[], bars: [] as number[], longest: 0 }));
+  for (const [, bars] of data.links ?? []) {
+    lanes.push({ ghosts: [], bars: [...bars], longest: bars.reduce((most, bar) => Math.max(most, data.finish[bar]! - data.start[bar]!), 0) });
+  }
   data.lane.forEach((lane, bar) => {
     const within = lanes[lane]!;
     (data.ghost[bar] ? within.ghosts : within.bars).push(bar);

@@ -18,7 +18,7 @@ export function Histogram({ answer }: { answer: SimulateAnswer }) {
   const ends = [bins[0]!.from, bins[bins.length - 1]!.to, ...marks.map((mark) => mark[1])];
   const low = Math.min(...ends);
   const high = Math.max(...ends) > low ? Math.max(...ends) : low * 1.01 + 1e-9;
-  const x = (value: number): number => LEFT + ((value - low) / (high - low)) * (WIDTH - LEFT - 20);
+  const x = (value: number): number => LEFT + ((value - low) / (high - low)) * (WIDTH - LEFT - 36);
   const most = Math.max(...bins.map((bin) => bin.count));
   const y = (count: number): number => HEIGHT - BOTTOM - (count / most) * (HEIGHT - BOTTOM - 44);
   const step = axisSteps(high - low, high, 8);
@@ -29,7 +29,7 @@ export function Histogram({ answer }: { answer: SimulateAnswer }) {
     <figure className="histogram">
       <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${answer.title}. ${text.simulate.chart}`}>
         {ticks.map((at) => <g key={at} className="tick"><line x1={x(at)} x2={x(at)} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM + 5} /><text x={x(at)} y={HEIGHT - 8} textAnchor="middle">{axisLabel(at, high)}</text></g>)}
-        <line className="axis" x1={LEFT} x2={WIDTH - 20} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
+        <line className="axis" x1={LEFT} x2={WIDTH - 36} y1={HEIGHT - BOTTOM} y2={HEIGHT - BOTTOM} />
         <text x="4" y={y(most) + 4}>{most}</text>
         {bins.map((bin) => (
           <rect key={bin.from} className="bin" x={x(bin.from)} y={y(bin.count)} width={Math.max(3, x(bin.to) - x(bin.from) - 1)} height={HEIGHT - BOTTOM - y(bin.count)}>

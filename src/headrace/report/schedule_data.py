@@ -15,6 +15,7 @@ from headrace.model.units import show_size
 from headrace.report.causes import Cause, Causes
 from headrace.report.chart import Bar, Chart
 from headrace.report.gantt import plan_chart, run_chart
+from headrace.report.link_lanes import link_lanes
 from headrace.report.palette import OTHER, colours, key_name
 from headrace.report.timeline import Activity, Timeline
 
@@ -95,6 +96,7 @@ def _data(
         "end": chart.end,
         "marks": [list(mark) for mark in chart.marks],
         "notes": list(chart.notes),
+        "links": link_lanes(timeline, number),
         "lanes": [[lane.group, lane.thin] for lane in chart.lanes],
         "colours": [[key_name(key), value] for key, value in chosen.items()],
         "names": [bar.label for bar in bars],
