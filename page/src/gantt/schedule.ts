@@ -18,6 +18,8 @@ export interface Schedule {
   lanes: [string, boolean][];
   /** Lanes of links, below those of hosts: the transfers that each carried. */
   links?: [string, number[]][];
+  /** The share of the core-seconds of each host in use that tasks took. */
+  busy?: Record<string, number>;
   colours: [string, string][];
   names: string[];
   lane: number[];

@@ -330,7 +330,9 @@ export class GanttView {
       const y = AXIS + top - this.top + (isLink ? LINK : TALL) / 2;
       if (y < AXIS || y > height || y - last < 12) return;
       last = y;
-      pen.fillText(shortened(pen, group, this.labelWidth - 8), 4, y);
+      const share = isLink ? undefined : this.data.busy?.[group];
+      const used = share === undefined ? "" : ` ${Math.round(100 * share)} %`;
+      pen.fillText(shortened(pen, group, this.labelWidth - 8 - pen.measureText(used).width) + used, 4, y);
     });
   }
 

@@ -16,6 +16,7 @@ from headrace.model.errors import BadFile
 MAX_BYTES = 4_000_000
 MOST_FUNCTIONS = 2_000
 LONGEST_DOC = 2_000
+_FILTERS = {"Filter", "Reader", "CommandFilter"}
 ParameterKind: TypeAlias = Literal["positional", "several", "keyword", "keywords"]
 
 
@@ -54,6 +55,8 @@ class ClassSource:
 
     name: str
     bases: tuple[str, ...]
+    doc: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,21 @@ class ModuleSource:
 
     functions: tuple[FunctionSource, ...]
     classes: tuple[ClassSource, ...]
+
+    @property
+    def filters(self) -> list[ClassSource]:
+        """Classes that are filters of pipelines, as far as their bases tell: by name, and within the file.
+
+        >>> source = b"class Base(Filter): ...\\nclass Add(Base): 'Add up.'\\nclass Other: ..."
+        >>> [(one.name, one.doc) for one in parsed_source(source, "a.py").filters]
+        [('Base', ''), ('Add', 'Add up.')]
+        """
+        found: dict[str, ClassSource] = {}
+        for one in self.classes:
+            bases = {base.rpartition(".")[2] for base in one.bases}
+            if not one.name.startswith("_") and (bases & _FILTERS or bases & found.keys()):
+                found[one.name] = one
+        return list(found.values())
 
 
 def file_source(path: Path, place: str) -> ModuleSource:
@@ -112,7 +130,12 @@ def parsed_source(data: bytes, place: str) -> ModuleSource:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
     ]
     classes = [
-        ClassSource(node.name, tuple(ast.unparse(base) for base in node.bases))
+        ClassSource(
+            node.name,
+            tuple(ast.unparse(base) for base in node.bases),
+            (ast.get_docstring(node) or "")[:LONGEST_DOC],
+            node.lineno,
+        )
         for node in tree.body
         if isinstance(node, ast.ClassDef)
     ]

@@ -61,6 +61,8 @@ def plan_data(plan: Plan, *, idle_hosts: bool = False) -> dict[str, Any]:
     >>> data = plan_data(hr.plan(program, hr.Platform.pairwise([1.0], bandwidth=1e6)))
     >>> data["names"], data["start"], data["finish"], data["critical"]
     (['a'], [0.0], [2.0], [0])
+    >>> data["busy"]
+    {'h0': 1.0}
     """
     data = _data("plan", plan_chart(plan), Timeline.of_plan(plan), None, sized=False)
     if idle_hosts and len(plan.platform.hosts) <= MOST_IDLE:
@@ -97,6 +99,7 @@ def _data(
         "marks": [list(mark) for mark in chart.marks],
         "notes": list(chart.notes),
         "links": link_lanes(timeline, number),
+        "busy": {host: round(share, 4) for host, share in timeline.busy().items()},
         "lanes": [[lane.group, lane.thin] for lane in chart.lanes],
         "colours": [[key_name(key), value] for key, value in chosen.items()],
         "names": [bar.label for bar in bars],

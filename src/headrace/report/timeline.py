@@ -158,6 +158,16 @@ class Timeline:
             at = self.waits[at].before
         return path
 
+    def busy(self) -> dict[str, float]:
+        """The share of the core-seconds of each host in use that tasks took, until the end."""
+        taken = dict.fromkeys(self._hosts, 0.0)
+        for activity in self.activities:
+            if activity.is_task:
+                cores = int(self.graph.cores[self._number[activity.name]])
+                taken[activity.place] += cores * (activity.finish - activity.start)
+        whole = max(self.end, 1e-300)
+        return {host: min(1.0, used / whole / self._cores.get(host, 1)) for host, used in taken.items()}
+
     def _index(self) -> None:
         self._hosts: dict[str, _Line] = {}
         self._links: dict[int, _Line] = {}

@@ -37,13 +37,14 @@ def library(space: Workspace, places: list[str]) -> list[dict[str, Any]]:
 
 
 def _library_entry(space: Workspace, place: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {"place": place, "functions": [], "classes": [], "error": ""}
+    entry: dict[str, Any] = {"place": place, "functions": [], "classes": [], "filters": [], "error": ""}
     try:
         found = source_of(space, place)
     except HeadraceError as error:
         return entry | {"error": str(error)}
     functions = [asdict(one) for one in found.functions]
-    return entry | {"functions": functions, "classes": [asdict(one) for one in found.classes]}
+    classes, filters = ([asdict(one) for one in listed] for listed in (found.classes, found.filters))
+    return entry | {"functions": functions, "classes": classes, "filters": filters}
 
 
 def source_of(space: Workspace, place: str, folder: Path | None = None) -> ModuleSource:
