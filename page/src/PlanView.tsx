@@ -1,7 +1,8 @@
-import { useEffect, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { api, type FileEntry, followPlans, type PlanAnswer, type PlanProgress, type RuleOffer, type Scheduler } from "./api";
 import { Choice } from "./Choice";
 import { Gantt } from "./Gantt";
+import { GapChart } from "./GapChart";
 import type { Move } from "./gantt/panel";
 import { showTime } from "./gantt/schedule";
 import { text } from "./text";
@@ -26,6 +27,7 @@ export function PlanView({ state, change, rules, setRules }: Props) {
   const [schedulers, setSchedulers] = useState<Scheduler[]>([]);
   const [waiting, setWaiting] = useState<number | null>(null);
   const [progress, setProgress] = useState<PlanProgress | null>(null);
+  const [history, setHistory] = useState<PlanProgress[]>([]);
   const [error, setError] = useState("");
   const [other, setOther] = useState(-1);
   const [seconds, setSeconds] = useState(30);
@@ -56,7 +58,10 @@ export function PlanView({ state, change, rules, setRules }: Props) {
     look();
     return followPlans((told) => {
       if (told.job !== waiting) return;
-      if (told.status === "running") setProgress(told);
+      if (told.status === "running") {
+        setProgress(told);
+        setHistory((before) => [...before.slice(-2000), told]);
+      }
       else look();
     }, look);
   }, [waiting]);
@@ -64,10 +69,13 @@ export function PlanView({ state, change, rules, setRules }: Props) {
   const start = (rules_: string = rules): void => {
     setError("");
     setOffers(null);
+    setHistory([]);
     const request = { program: state.program, platform: state.platform, scheduler: state.scheduler, rules: rules_, execute: isPython, seconds };
     api.plan(request).then((job) => setWaiting(job.job)).catch((problem: Error) => setError(problem.message));
   };
   const [latest] = state.made;
+  const beside = state.made.slice(1).find((one) => one.job === other);
+  const end = Math.max(latest?.schedule?.end ?? 0, beside?.schedule?.end ?? 0);
   const move = (task: string, host: string, begin: number): void => {
     setError("");
     api.offers(latest!.job, { task, host, start: begin }, rules)
@@ -103,7 +111,7 @@ export function PlanView({ state, change, rules, setRules }: Props) {
       {progress?.makespan !== undefined && (
         <div className="gap">
           <p role="status">{gapText(progress)}</p>
-          <meter min={0} max={1} value={gapOf(progress)} aria-label={text.plan.gap} />
+          <GapChart history={history} />
           <button type="button" onClick={() => { if (waiting !== null) api.stopPlan(waiting).catch((problem: Error) => setError(problem.message)); }}>{text.plan.enough}</button>
         </div>
       )}
@@ -127,7 +135,10 @@ export function PlanView({ state, change, rules, setRules }: Props) {
           {taken !== null && waiting === null && error === "" && (
             <p role="status">{`${text.move.result} ${taken.says}: ${difference(latest.makespan ?? 0, taken.before)}`}</p>
           )}
-          <Made answer={latest} onMove={move} />
+          <div className={beside === undefined ? "" : "pair"}>
+            <Made answer={latest} end={end} onMove={move} />
+            {beside && <Made key={beside.job} answer={beside} end={end} />}
+          </div>
           <label className="compare">
             {text.plan.compare}{" "}
             <select value={other} onChange={(event) => setOther(Number(event.target.value))}>
@@ -139,21 +150,23 @@ export function PlanView({ state, change, rules, setRules }: Props) {
               ))}
             </select>
           </label>
-          {state.made.slice(1).filter((one) => one.job === other).map((one) => <Made key={one.job} answer={one} />)}
         </>
       )}
     </section>
   );
 }
 
-function Made({ answer, onMove }: { answer: PlanAnswer; onMove?: Move }) {
+/** A plan; charts that are compared have one time axis. */
+function Made({ answer, end, onMove }: { answer: PlanAnswer; end: number; onMove?: Move }) {
+  const { schedule } = answer;
+  const drawn = useMemo(() => (schedule && { ...schedule, end }), [schedule, end]);
   return (
     <article>
       <h2>{answer.schedule!.title}</h2>
       <dl className="summary">
         {answer.summary?.map(([name, value], row) => <div key={row}><dt>{name}</dt><dd>{value}</dd></div>)}
       </dl>
-      <Gantt schedule={answer.schedule!} onMove={onMove} />
+      <Gantt schedule={drawn!} onMove={onMove} />
       {answer.rules && <RuleTable rules={answer.rules} />}
     </article>
   );

@@ -170,6 +170,7 @@ export const text = {
     make: "Plan",
     making: "Planning…",
     gap: "gap to the bound",
+    gapChart: "Best makespan and lower bound over the search:",
     enough: "Good enough",
     seconds: "Search for [s]",
     compare: "Compare with",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_a_fifo_link_has_one_lane_without_overlaps():
     assert len(lanes) == len({label for label, _ in lanes}) > 0
     for _, bars in lanes:
         spans = sorted((line.activities[bar].start, line.activities[bar].finish) for bar in bars)
-        assert all(a[1] <= b[0] + line.slack for a, b in zip(spans, spans[1:], strict=False))
+        assert all(a[1] <= b[0] + line.slack for a, b in pairwise(spans))
 
 
 def test_too_many_transfers_have_no_lanes(monkeypatch: pytest.MonkeyPatch):
