@@ -115,7 +115,7 @@ def test_an_experiment_is_looked_at(tab: Tab, folder: Path, monkeypatch: pytest.
     monkeypatch.chdir(folder)
     (folder / "tiny.py").write_text(TINY)
     (folder / "tiny.toml").write_text(SWEEP)
-    assert run_command(["sweep", "tiny.toml", "--workers", "1"]) == 0
+    assert run_command(["sweep", "tiny.toml", "--workers", "1", "--scheduler", "heft"]) == 0
     page = tab.page
     tab.view("Experiments")
     page.get_by_role("button", name="tiny", exact=True).click()
