@@ -2,7 +2,8 @@
 
 chart: the Gantt chart of 10,000 and 100,000 tasks in a browser (40 s; needs chromium and playwright)
 draw: 200 generated drawings are saved, opened and run (3 minutes)
-live: a run of 2,000 tasks a minute is watched by two pages, one of which is offline for 30 s (2 minutes; as `chart`)
+live: a run of 2,000 tasks a minute is watched by two pages, one of which is offline for 30 s (2 minutes; as `chart`);
+    `live TASKS SECONDS AWAY` for another scale
 ready: time until the page can be used, and the size of what is loaded (20 s; as `chart`)
 """
 
@@ -53,17 +54,31 @@ def measure(browser: Any, tasks: int) -> list[object]:
             " return performance.now() / 1000; }"
         )
         frames = page.evaluate(PAN % plan.makespan)
-        memory = page.evaluate("performance.memory.usedJSHeapSize") / 1e6
+        heap = page.evaluate("performance.memory.usedJSHeapSize") / 1e6
+        memory = _renderer_memory() / 1e6
         size = file.stat().st_size / 1e6
         page.close()
-    return [f"{tasks:,}", f"{size:.1f}", f"{painted:.2f}", f"{frames:.0f}", f"{memory:.0f}"]
+    return [f"{tasks:,}", f"{size:.1f}", f"{painted:.2f}", f"{frames:.0f}", f"{heap:.0f}", f"{memory:.0f}"]
 
 
 def chart() -> None:
     """Print a row for each size of program."""
     with _browser() as browser:
         rows = [measure(browser, tasks) for tasks in (10_000, 100_000)]
-    print_rows(("tasks", "file [MB]", "painted after [s]", "frames/s", "memory [MB]"), rows)
+    print_rows(("tasks", "file [MB]", "painted after [s]", "frames/s", "heap [MB]", "whole page [MB]"), rows)
+
+
+def _renderer_memory() -> int:
+    """Bytes of the largest process of a page below this one, with all that is shared."""
+    import psutil
+
+    def size(process: Any) -> int:
+        try:
+            return int(process.memory_info().rss) if "--type=renderer" in process.cmdline() else 0
+        except psutil.Error:
+            return 0
+
+    return max((size(one) for one in psutil.Process().children(recursive=True)), default=0)
 
 
 @contextmanager
@@ -132,9 +147,13 @@ def main() -> None:
     from bench.page_live import live
 
     known = {"chart": chart, "draw": draw, "live": live, "ready": ready}
-    if len(sys.argv) != 2 or sys.argv[1] not in known:
+    what, *scale = sys.argv[1:] or [""]
+    if what == "live" and len(scale) == 3:
+        live(int(scale[0]), float(scale[1]), float(scale[2]))
+    elif what in known and not scale:
+        known[what]()
+    else:
         sys.exit(__doc__)
-    known[sys.argv[1]]()
 
 
 if __name__ == "__main__":

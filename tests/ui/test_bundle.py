@@ -7,6 +7,8 @@ import re
 import runpy
 from pathlib import Path
 
+from headrace.report.palette import PALETTE
+
 ROOT = Path(__file__).parents[2]
 STATIC = ROOT / "src" / "headrace" / "ui" / "static"
 MOST_BYTES = 1_200_000
@@ -38,3 +40,8 @@ def test_nothing_is_loaded_from_elsewhere():
     style = (STATIC / "assets" / "page.css").read_text()
     assert "url(" not in style
     assert "@import" not in style
+
+
+def test_the_page_has_the_colours_of_the_charts():
+    source = (ROOT / "page" / "src" / "palette.ts").read_text()
+    assert tuple(re.findall(r'"(#[0-9a-f]{6})"', source)) == PALETTE
