@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
+from headrace.model.events import TaskFinished
 from headrace.model.platform import Host, Platform, Site
 from headrace.report.timeline import Timeline
 from headrace.testing.generate import cases
@@ -72,3 +73,14 @@ def test_waits_end_before_what_waited_and_paths_reach_the_start(seed: int):
         assert line.activities[path[0]].finish == pytest.approx(plan.makespan)
         # Nothing held the first activity of the path up: it could not have started earlier.
         assert line.waits[path[-1]].before == -1
+
+
+def test_utilisation_counts_cores():
+    program = hr.Program()
+    program.task(None, name="wide", work=4.0, cores=2)
+    program.task(None, name="narrow", work=4.0)
+    platform = Platform((Site("lab", (Host("two", cores=2), Host("eight", cores=8), Host("idle")), 1e9),))
+    done = [TaskFinished(6.0, "wide", "two", 2.0), TaskFinished(8.0, "narrow", "eight", 0.0)]
+    line = Timeline.of_events(done, program.graph, platform)
+    assert line.busy() == {"two": 2 * 4 / (2 * 8), "eight": 8 / (8 * 8)}
+    assert line.utilisation() == (2 * 4 + 8) / ((2 + 8) * 8)

@@ -103,10 +103,9 @@ function buildLegend(legend: HTMLElement, data: Schedule, view: GanttView): void
   }
   toggle(legend, text.critical, view.showCritical, (on) => { view.showCritical = on; view.draw(); });
   if ((data.links ?? []).length > 0) toggle(legend, text.links, view.showLinks, (on) => { view.showLinks = on; });
-  const shares = Object.values(data.busy ?? {});
-  if (shares.length > 0) {
-    const mean = shares.reduce((sum, share) => sum + share, 0) / shares.length;
-    add(legend, "span", "", `${text.utilisation} ${Math.round(100 * mean)} % (${shares.length} ${shares.length === 1 ? text.host : text.hosts})`);
+  const used = Object.keys(data.busy ?? {}).length;
+  if (used > 0 && data.utilisation !== undefined) {
+    add(legend, "span", "", `${text.utilisation} ${Math.round(100 * data.utilisation)} % (${used} ${used === 1 ? text.host : text.hosts})`);
   }
   for (const [, mark, dashed] of data.marks) add(legend, "span", dashed ? "mark dashed" : "mark", mark);
 }

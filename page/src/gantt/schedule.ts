@@ -20,6 +20,8 @@ export interface Schedule {
   links?: [string, number[]][];
   /** The share of the core-seconds of each host in use that tasks took. */
   busy?: Record<string, number>;
+  /** The same of all hosts in use together. */
+  utilisation?: number;
   colours: [string, string][];
   names: string[];
   lane: number[];

@@ -100,6 +100,7 @@ def _data(
         "notes": list(chart.notes),
         "links": link_lanes(timeline, number),
         "busy": {host: round(share, 4) for host, share in timeline.busy().items()},
+        "utilisation": round(timeline.utilisation(), 4),
         "lanes": [[lane.group, lane.thin] for lane in chart.lanes],
         "colours": [[key_name(key), value] for key, value in chosen.items()],
         "names": [bar.label for bar in bars],

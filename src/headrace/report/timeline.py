@@ -168,6 +168,12 @@ class Timeline:
         whole = max(self.end, 1e-300)
         return {host: min(1.0, used / whole / self._cores.get(host, 1)) for host, used in taken.items()}
 
+    def utilisation(self) -> float:
+        """The same of all hosts in use together."""
+        shares = self.busy()
+        cores = sum(self._cores.get(host, 1) for host in shares)
+        return sum(share * self._cores.get(host, 1) for host, share in shares.items()) / max(cores, 1)
+
     def _index(self) -> None:
         self._hosts: dict[str, _Line] = {}
         self._links: dict[int, _Line] = {}
