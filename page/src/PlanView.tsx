@@ -119,7 +119,7 @@ export function PlanView({ state, change, rules, setRules }: Props) {
       {latest?.schedule && (
         <>
           {offers !== null && (
-            <section className="offers" role="region" aria-label={text.move.title}>
+            <section className="offers" role="region" aria-label={text.move.title} ref={(shown) => shown?.scrollIntoView({ block: "nearest" })}>
               <h2>{text.move.title}</h2>
               {offers.length === 0 && <p>{text.move.none}</p>}
               {offers.map((offer) => (

@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.runtime.filters import App
 from headrace.runtime.streams.progress import Progress
-from headrace.runtime.streams.summary import CopyUse, FlowUse, StreamSummary, summarize
+from headrace.runtime.streams.summary import CopyUse, FlowUse, summarize
 
 PAUSE = 1.0
 """Seconds between two lines."""
@@ -32,7 +32,7 @@ class LiveRates:
         """Planned and measured MB/s of every flow, and what each copy does; O(copies + flows)."""
         summary = summarize(self._app, progress, slower=self._slower)
         now = summary.copy_seconds
-        totals = {flow[:4]: flow.measured * now for flow in summary.flows}
+        totals: dict[tuple[str, ...], float] = {flow[:4]: flow.measured * now for flow in summary.flows}
         totals |= {("busy", use.name): use.busy * now for use in summary.copies}
         if self._moments and self._moments[-1][1] != summary.redeployments:
             self._moments.clear()  # other copies, whose totals begin again
@@ -47,8 +47,8 @@ class LiveRates:
             "adaptations": summary.adaptations,
             "redeployments": summary.redeployments,
             "restarts": summary.restarts,
-            "flows": [self._flow(flow, summary) for flow in summary.flows],
-            "copies": [self._copy(use, summary) for use in summary.copies],
+            "flows": [self._flow(flow) for flow in summary.flows],
+            "copies": [self._copy(use) for use in summary.copies],
         }
 
     def _latest(self, key: tuple[str, ...], otherwise: float) -> float:
@@ -58,10 +58,10 @@ class LiveRates:
             return otherwise
         return max(0.0, last[2][key] - first[2][key]) / (last[0] - first[0])
 
-    def _flow(self, flow: FlowUse, summary: StreamSummary) -> dict[str, Any]:
+    def _flow(self, flow: FlowUse) -> dict[str, Any]:
         return flow._asdict() | {"measured": self._latest(flow[:4], flow.measured)}
 
-    def _copy(self, use: CopyUse, summary: StreamSummary) -> dict[str, Any]:
+    def _copy(self, use: CopyUse) -> dict[str, Any]:
         busy = min(1.0, self._latest(("busy", use.name), use.busy))
         return {"name": use.name, "filter": use.filter, "host": use.host, "busy": busy}
 

@@ -77,7 +77,7 @@ class Workspace:
         self.root = root.resolve()
         self.feed = feed
         self.launcher = Launcher(self.root, self.path, feed)
-        self.jobs = Jobs(feed)
+        self.jobs: Jobs = Jobs(feed)
         self.streams = StreamLauncher(self.root, feed)
         self._jobs: dict[int, PlanJob] = {}
         self._lock = threading.Lock()
