@@ -265,16 +265,3 @@ def test_a_pipeline_runs_as_planned_here(page: Page, folder: Path):
     measured = {(f["source"], f["target"]): f["planned"] for f in done["live"]["flows"]}
     assert measured == pytest.approx(planned)
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["u0.total", "u1.total", "u2.total"]
-
-
-@pytest.mark.slow
-def test_a_pipeline_can_be_stopped(page: Page):
-    made = deployed(page)
-    request = {"app": "squares.py:app", "execute": True, "job": made["job"], "duration": 300.0}
-    process = page.post("/api/streams", request).json["process"]
-    until = time.monotonic() + 60
-    while page.get("/api/streams").json[0]["live"] is None and time.monotonic() < until:
-        time.sleep(0.1)
-    page.post(f"/api/streams/{process}/stop", {})
-    done = waited(page, "/api/streams")
-    assert (done["process"], done["status"]) == (process, "stopped")
