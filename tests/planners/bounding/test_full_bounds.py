@@ -64,7 +64,7 @@ def test_bounds_hold_on_all_networks() -> None:
 @pytest.mark.slow
 def test_bounds_hold_on_many_networks() -> None:
     equal = _holds(range(100, 160))
-    assert equal[:, 1].mean() > 0.75
+    assert equal[:, 1].mean() > max(0.65, equal[:, 0].mean())
 
 
 def test_bounds_are_not_above_plans_on_fair_links() -> None:
