@@ -27,6 +27,8 @@ EXECUTED = (
     ("docs/guide-experiments.md",),
 )
 """The Python blocks of each group run, in order, as one program."""
+LONG = ("docs/guide-streams.md", "docs/guide-deploy.md", "docs/guide-experiments.md")
+"""Texts whose programs take long: README.md and docs/guide-run.md start workers in the quick suite."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"(?:^\$ |`|\bbin/)headrace ([a-z]+)\b", re.MULTILINE)
@@ -61,7 +63,13 @@ def test_relative_links_and_pictures_exist(path: Path) -> None:
             assert fragment in anchors(target), f"{target.name} has no heading {fragment!r}"
 
 
-@pytest.mark.parametrize("texts", EXECUTED, ids=" ".join)
+@pytest.mark.parametrize(
+    "texts",
+    [
+        pytest.param(texts, id=" ".join(texts), marks=pytest.mark.slow if texts[0] in LONG else ())
+        for texts in EXECUTED
+    ],
+)
 def test_python_blocks_run(texts: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("headrace.planners.registry._by_name", dict(_by_name))  # blocks may register

@@ -30,6 +30,7 @@ def shown(text: str, names: dict[str, Any]) -> Any:
     return eval(compile(ast.Expression(last.value), "cell", "eval"), names)
 
 
+@pytest.mark.slow
 def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "notebook"}
@@ -41,6 +42,10 @@ def test_the_notebook_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert names["run"].results["sum"] == pytest.approx(0.5 * tiles())
     assert names["failed"].makespan > names["plan"].makespan
     assert values[-1] == pytest.approx(names["plan"].makespan)
+
+
+def test_the_notebook_has_no_outputs_and_its_cells_can_be_compiled() -> None:
+    assert all(compile(text, "cell", "exec") for text in cells())
 
 
 def tiles() -> int:

@@ -75,6 +75,7 @@ def test_emulated_hosts_have_no_load(home: Path, monkeypatch: pytest.MonkeyPatch
     assert fast.throughput <= slow.throughput * 1.01  # the fastest of both is this machine
 
 
+@pytest.mark.slow
 def test_a_changed_application_is_measured_again(home: Path):
     said: list[str] = []
     measured_pipeline(app(), lambda line: None)

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from headrace.simulator.events.run import SimulatedRun
     from headrace.simulator.replay.plan_replay import Simulation
 
-_UNPLANNED = ("storage", "result", "release", "deadline", "cores", "more")
-"""Rules that most planners ignore: breaking only these is a known limitation of the planner, not a bug."""
+_UNPLANNED = ("storage", "result", "release", "deadline", "cores", "bound", "more")
+"""Rules that most planners ignore: breaking only these is a known limitation of the planner, not a bug. Such a plan may
+also be shorter than the lower bound, which takes them into account."""
 
 
 def plan(
@@ -114,19 +115,19 @@ def _what_it_does(problem: Problem, scheduler: Scheduler, effort: Effort) -> Pla
 
 def _require_plan(graph: Graph, platform: Platform, made: Plan, name: str) -> None:
     broken = model_check.check(graph, platform, made, limit=3)
-    if broken and all(violation.rule in _UNPLANNED for violation in broken):
-        storage = broken[0].rule == "storage"
-        other = "coschedule with more time" if name == DEFAULT else "coschedule"
-        kept = "fits the storage" if storage else f"satisfies the rule {broken[0].rule!r}"
-        raise NoPlan(
-            f"{name} found no plan that {kept}: {broken[0].message}",
-            where=platform.name,
-            hint=f"give the site more storage, or use the scheduler {other}"
-            if storage
-            else f"use the scheduler {other}, or relax the requirement",
-        )
-    if broken:
+    if not broken:
+        return
+    first = next((violation for violation in broken if violation.rule != "bound"), None)
+    if first is None or any(violation.rule not in _UNPLANNED for violation in broken):
         require_valid(graph, platform, made)
+        return
+    other = "coschedule with more time" if name == DEFAULT else "coschedule"
+    if first.rule == "storage":
+        kept, hint = "fits the storage", f"give the site more storage, or use the scheduler {other}"
+    else:
+        kept = f"satisfies the rule {first.rule!r}"
+        hint = f"use the scheduler {other}, or relax the requirement"
+    raise NoPlan(f"{name} found no plan that {kept}: {first.message}", where=platform.name, hint=hint)
 
 
 def simulate(

@@ -149,6 +149,7 @@ def test_run_passes_on_the_same(answer: Callable[..., Any], monkeypatch: pytest.
     assert all(each == asked[0] for each in asked)
 
 
+@pytest.mark.slow
 def test_a_real_run_with_every_default_named(answer: Callable[..., Any]) -> None:
     base = ("run", "sra.json.gz", "--emulate", "--time-scale", "0.0001", "--workers", "2")
     plain = answer(*base)

@@ -30,7 +30,9 @@ def simulate(folder: Path, scheduler: str, *more: str) -> Ended:
     return headrace("simulate", *given, *more, cwd=folder)
 
 
-@pytest.mark.parametrize("scheduler", ["heft", "lheft", "workqueue"])
+@pytest.mark.parametrize(
+    "scheduler", ["heft", *(pytest.param(name, marks=pytest.mark.slow) for name in ("lheft", "workqueue"))]
+)
 def test_the_run_stops_and_says_why(folder: Path, scheduler: str) -> None:
     ended = simulate(folder, scheduler, "--faults", "kill=b1@30")
     assert ended.code == 3
@@ -39,7 +41,10 @@ def test_the_run_stops_and_says_why(folder: Path, scheduler: str) -> None:
     assert "--when-impossible drop" in told
 
 
-@pytest.mark.parametrize("scheduler", ["heft", "dheft", "lheft", "workqueue"])
+@pytest.mark.parametrize(
+    "scheduler",
+    ["lheft", *(pytest.param(name, marks=pytest.mark.slow) for name in ("heft", "dheft", "workqueue"))],
+)
 def test_the_run_goes_on_without_the_rule(folder: Path, scheduler: str) -> None:
     ended = simulate(folder, scheduler, "--faults", "kill=b1@30", "--when-impossible", "drop", "--json")
     assert ended.code == 0, ended.err

@@ -93,6 +93,7 @@ def test_the_second_run_plans_with_what_the_first_measured(tmp_path: Path) -> No
     assert [row["status"] for row in listed] == ["done", "done"]
 
 
+@pytest.mark.slow
 def test_an_instance_is_emulated_on_workers_of_unequal_speed(tmp_path: Path) -> None:
     ended = headrace(
         "run", WORKFLOW, "--emulate", "--time-scale", "0.0002", "--size-scale", "0.0001", "--speeds", "2,1",

@@ -67,6 +67,8 @@ def test_the_lists_are_what_a_count_finds(cores: list[int], steps: list[tuple[in
             coordinator.handle([finished(f"t{running[0]}", host, float(time))])
         else:
             coordinator.handle(
-                [HostLeft(time, host), HostJoined(time, host)] if what == 1 else [HostJoined(time, host)]
+                [HostLeft(float(time), host), HostJoined(float(time), host)]
+                if what == 1
+                else [HostJoined(float(time), host)]
             )
         coordinator.validate_state()

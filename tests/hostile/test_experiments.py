@@ -8,6 +8,7 @@ import pytest
 
 from headrace.cli import run_command
 from headrace.model.errors import BadFile, BadProgram, HeadraceError
+from headrace.model.user_code import UserCodeError
 
 PROGRAM = """
 import pathlib
@@ -110,8 +111,11 @@ def test_a_typed_error_and_nothing_started(
     monkeypatch.setattr("headrace.runtime.local_workers.spawn_workers", None)
     with pytest.raises(HeadraceError) as caught:
         run_command(["sweep", "e.toml", *(["--quote"] if quote else [])])
-    assert isinstance(caught.value, BadFile | BadProgram)
-    assert caught.value.exit_code == 2
+    if name == "raises":  # the user's code is wrong, not the file
+        assert isinstance(caught.value, UserCodeError)
+    else:
+        assert isinstance(caught.value, BadFile | BadProgram)
+        assert caught.value.exit_code == 2
     assert part in str(caught.value)
     assert len(str(caught.value)) < 600
     assert not (tmp_path / "started").exists()

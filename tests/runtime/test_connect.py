@@ -8,6 +8,7 @@ import ipaddress
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from headrace.model.errors import UsageError
 from headrace.model.events import Event, HostJoined, HostLeft, TaskFinished
 from headrace.model.program import Program
+from headrace.runtime import tls_check
 from headrace.runtime.cluster import Cluster, connect
 from headrace.testing.conformance import check_backend
 
@@ -196,6 +198,13 @@ def test_tls_does_not_reach_a_plain_scheduler(tmp_path: Path) -> None:
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def test_of_a_silent_server_nothing_is_said_about_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tls_check, "_PATIENCE", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        assert tls_check.speaks_tls("127.0.0.1", silent.getsockname()[1]) is None
+        assert tls_check.mismatch(f"tls://127.0.0.1:{silent.getsockname()[1]}") is None
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,8 @@ def _rows(allowed: Bools, problem: Problem) -> tuple[Int64s, Int64s, Int64s, Int
     there = np.zeros((len(allowed), problem.platform.network.n_places), np.bool_)
     there[row, place[host]] = True
     row_of_place, places = np.nonzero(there)
+    # Views of one matrix, contiguous only if they have at most one element: compiled functions need one layout.
+    host, places = np.ascontiguousarray(host), np.ascontiguousarray(places)
     return offsets(row, len(allowed)), host, offsets(row_of_place, len(allowed)), places
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Problem
@@ -26,11 +27,26 @@ from headrace.planners.registry import make
 from headrace.testing.exact import proven_makespan, small_case
 from headrace.testing.exact_links import linked_case, proven_optimum
 
+LINKS: tuple[Contention, ...] = ("none", "fifo")
+ROUNDED = 1e-4
+"""Both programs of whole tasks, that of the optimum and that of the bound, round times down to their units."""
 
-def _holds(problem: Problem) -> tuple[bool, bool]:
-    """Assert that no bound exceeds the optimum; whether the quick and the full one are equal to it."""
-    proven = proven_optimum(problem)
-    assert proven is not None
+
+def _holds(seeds: range) -> NDArray[np.bool_]:
+    """Assert that no bound exceeds the optimum; [cases, 2] whether the quick and the full one are equal to it.
+
+    Optima that are not proven in time are left out.
+    """
+    cases = [linked_case(seed, contention) for seed in seeds for contention in LINKS]
+    found = [equal for case in cases if (equal := _holds_in(case)) is not None]
+    assert len(found) > 0.9 * len(cases)
+    return np.array(found)
+
+
+def _holds_in(problem: Problem) -> tuple[bool, bool] | None:
+    proven = proven_optimum(problem, seconds=20.0)
+    if proven is None:
+        return None
     quick, full = lower_bound(problem), full_bound(problem, seconds=20.0)
     low, high = proven
     assert quick <= high * (1 + 1e-9), (problem.platform.name, quick.name)
@@ -41,14 +57,14 @@ def _holds(problem: Problem) -> tuple[bool, bool]:
 
 def test_bounds_hold_on_all_networks() -> None:
     """With cores per task, releases, speeds per kind and hosts that are not allowed."""
-    equal = np.array([_holds(linked_case(seed, c)) for seed in range(0, 75, 9) for c in ("none", "fifo")])
+    equal = _holds(range(0, 75, 9))
     assert equal[:, 1].sum() > equal[:, 0].sum() > 0
 
 
 @pytest.mark.slow
 def test_bounds_hold_on_many_networks() -> None:
-    equal = np.array([_holds(linked_case(seed, c)) for seed in range(100, 160) for c in ("none", "fifo")])
-    assert equal[:, 1].mean() > 0.75
+    equal = _holds(range(100, 160))
+    assert equal[:, 1].mean() > max(0.65, equal[:, 0].mean())
 
 
 def test_bounds_are_not_above_plans_on_fair_links() -> None:
@@ -67,8 +83,8 @@ def test_bounds_hold_without_links_and_reach_most_optima() -> None:
         low, high = proven_makespan(problem, seconds=300.0)
         bound = full_bound(problem, seconds=30.0)
         assert bound <= high
-        equal += bound >= low
-    assert equal >= 6
+        equal += bound >= low * (1 - ROUNDED)
+    assert equal >= 7
 
 
 def _two_kinds(contention: Contention = "none") -> Problem:

@@ -77,9 +77,7 @@ def test_chunks_start_from_what_the_last_left() -> None:
     assert plan.makespan < 1.2 * planned(program, platform).makespan
 
 
-@pytest.mark.parametrize(
-    "seed", [pytest.param(0, marks=pytest.mark.slow), 1, 2, pytest.param(3, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 2, 3))])
 def test_disks_shared_files_cores_releases_and_deadlines_together(seed: int) -> None:
     random = np.random.default_rng(seed)
     program = Program("mixed")

@@ -20,7 +20,10 @@ from headrace.planners.pipeline.rounding import decide, purify, round_up
 from planners.pipeline.instances import small
 
 
-@pytest.mark.parametrize(("hosts", "clusters", "kinds"), [(400, 6, 5), (250, 5, 0), (1000, 8, 8)])
+@pytest.mark.parametrize(
+    ("hosts", "clusters", "kinds"),
+    [pytest.param(400, 6, 5, marks=pytest.mark.slow), (250, 5, 0), (1000, 8, 8)],
+)
 def test_many_hosts_within_one_percent(hosts: int, clusters: int, kinds: int) -> None:
     problem = mixed_machines(hosts, clusters, kinds, seed=3)
     made = deploy_lpsched(problem, seconds=30.0, gap=0.01)
@@ -44,7 +47,9 @@ def test_classes_are_hosts_that_nothing_tells_apart() -> None:
     assert classes.n < 40
 
 
-@pytest.mark.parametrize("seed", range(0, 60, 3))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.slow if seed % 6 else ()) for seed in range(0, 60, 3)]
+)
 def test_rounding_stays_between_zero_and_the_optimum(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The way for many hosts, taken with few, where the optimum is known."""
     problem = small(seed)

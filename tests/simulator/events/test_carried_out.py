@@ -51,13 +51,16 @@ def carried_out(seed: int, name: str, contention: Contention) -> tuple[str, floa
     return f"{seed}: {graph.name} on {platform.name}", run.makespan / plan.makespan if plan.makespan else 1.0
 
 
+@pytest.mark.parametrize("seeds", [25, pytest.param(75, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("contention", ["none", "fifo", "fair"])
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if n in OPTIONS else n for n in PLANNERS]
 )
-def test_a_plan_takes_no_longer_than_planned_if_nothing_changes(name: str, contention: Contention) -> None:
+def test_a_plan_takes_no_longer_than_planned_if_nothing_changes(
+    name: str, contention: Contention, seeds: int
+) -> None:
     """On every kind of network; shared links are booked whole in plans, so a little more is allowed there."""
     limit = LIMIT if contention == "fair" else 1.0 + 1e-9
-    found = [carried_out(seed, name, contention) for seed in range(8 if name in OPTIONS else 75)]
+    found = [carried_out(seed, name, contention) for seed in range(seeds // 9 if name in OPTIONS else seeds)]
     late = [f"{what}: {ratio:.6f} times the plan" for what, ratio in found if ratio > limit]
     assert not late, "\n".join(late)

@@ -14,7 +14,13 @@ def test_there_are_ten_and_more() -> None:
     assert all(bug.seed < SEEDS for bug in bugs())
 
 
-@pytest.mark.parametrize("bug", bugs(), ids=lambda bug: bug.name)
+@pytest.mark.parametrize(
+    "bug",
+    [
+        pytest.param(bug, id=bug.name, marks=pytest.mark.slow if number % 3 else ())
+        for number, bug in enumerate(bugs())
+    ],
+)
 def test_a_planted_bug_is_found(bug: Bug, tmp_path: Path) -> None:
     bug.plant(tmp_path)
     found = first_violation(tmp_path, bug.seed, bug.seed + 1)

@@ -59,8 +59,8 @@ def work_table(problem: Problem) -> WorkTable:
     """O(tasks * hosts + (tasks + reads) * places).
 
     >>> from headrace.testing import random_platform, random_program
-    >>> table = work_table(Problem(random_program(1).graph, random_platform(1)))
-    >>> table.seconds.shape, table.cores.sum() == sum(h.cores for h in table.problem.platform.hosts)
+    >>> table = work_table(Problem(random_program(1, 20).graph, random_platform(1)))
+    >>> table.seconds.shape, int(table.cores.sum()) == sum(h.cores for h in table.problem.platform.hosts)
     ((20, 4), True)
     """
     graph, platform = problem.graph, problem.platform
