@@ -97,25 +97,28 @@ export function ghostsByName(schedule: Schedule): Map<string, number> {
   return found;
 }
 
-/** Seconds as people read them: three digits and a unit. */
+/** Seconds as the command shows them (headrace.model.units.show_time). */
 export function showTime(seconds: number): string {
   const size = Math.abs(seconds);
-  if (size >= 7200) return `${digits(seconds / 3600)} h`;
-  if (size >= 120) return `${digits(seconds / 60)} min`;
-  if (size >= 1 || size === 0) return `${digits(seconds)} s`;
+  if (size >= 36_000) {
+    const minutes = Math.round(size / 60);
+    return `${seconds < 0 ? "-" : ""}${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  }
+  if (size >= 999.5) return `${Math.round(seconds)} s`;
+  if (size >= 0.9995 || size === 0) return `${digits(seconds)} s`;
   if (size >= 1e-3) return `${digits(seconds * 1e3)} ms`;
   return `${digits(seconds * 1e6)} µs`;
 }
 
 /** A time of an axis that ends at `end`: all of them in one unit. */
 export function axisLabel(seconds: number, end: number): string {
-  const [unit, name] = end >= 7200 ? [3600, "h"] : end >= 240 ? [60, "min"] : end >= 1 ? [1, "s"] : [1e-3, "ms"];
+  const [unit, name] = end >= 36_000 ? [3600, "h"] : end >= 1 ? [1, "s"] : [1e-3, "ms"];
   return `${Number((seconds / unit).toPrecision(6))} ${name}`;
 }
 
 /** Round steps of a time axis in seconds, so that they are round in the unit of `axisLabel` as well. */
 export function axisSteps(span: number, end: number, most: number): number {
-  const unit = end >= 7200 ? 3600 : end >= 240 ? 60 : 1;
+  const unit = end >= 36_000 ? 3600 : 1;
   return axisStep(span / unit, most) * unit;
 }
 
