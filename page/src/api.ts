@@ -179,12 +179,10 @@ export function followPlans(told: (progress: PlanProgress) => void, reset: () =>
   return () => source.close();
 }
 
-/** Follow pipelines that were started here; `look` is called when events may have been missed. */
-export function followStreams(told: (state: Partial<StreamState> & { process: number; status: string }) => void, look: () => void): () => void {
+/** Follow pipelines that were started here; `look` is called when there is something new, or may have been. */
+export function followStreams(look: () => void): () => void {
   const source = new EventSource("/api/events");
-  source.addEventListener("stream", (event) => told(JSON.parse((event as MessageEvent<string>).data) as StreamState));
-  source.addEventListener("reset", look);
-  source.addEventListener("open", look);
+  for (const kind of ["stream", "reset", "open"]) source.addEventListener(kind, look);
   return () => source.close();
 }
 

@@ -24,10 +24,7 @@ export function StreamPanel({ files, made }: { files: FileEntry[]; made: DeployA
   useEffect(() => { if (made !== null) setBy(PLANNED); }, [made]);
   useEffect(() => {
     const look = (): void => { api.streams().then(([latest]) => { if (latest) setStream(latest); }).catch(fail); };
-    return followStreams((told) => {
-      if (told.status === "running") setStream((now) => (now === null || now.process === told.process ? { ...(now ?? { app: "", outcome: null, said: "" }), ...told } as StreamState : now));
-      else look();
-    }, look);
+    return followStreams(look);
   }, []);
   const running = stream?.status === "running";
   const planned = by === PLANNED && made !== null;

@@ -81,8 +81,9 @@ class StreamLauncher:
         return stream.facts() | {"command": command[3:]}
 
     def all(self) -> list[dict[str, Any]]:
-        """What runs and what ran, the latest first."""
-        return [one.facts() for one in list(self._streams.values())[::-1]]
+        """What runs and what ran, the latest first; only that one with its rates."""
+        found = [one.facts() for one in list(self._streams.values())[::-1]]
+        return found[:1] + [facts | {"live": None, "outcome": None} for facts in found[1:]]
 
     def stop(self, process: int) -> dict[str, Any]:
         """Ask a run that was started here to end, as Ctrl-C does."""
@@ -116,7 +117,7 @@ class StreamLauncher:
             return
         if isinstance(values.get("live"), dict):
             stream.live = values["live"]
-            now = {"process": stream.process.pid, "status": "running", "live": stream.live}
-            self._feed.publish("stream", now)
+            # Events are kept for pages that were away, and rates can be long: pages ask for the latest.
+            self._feed.publish("stream", {"process": stream.process.pid, "status": "running"})
         elif "copies" in values:
             stream.outcome = values
