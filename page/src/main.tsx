@@ -21,7 +21,7 @@ function Page() {
   const [rules, setRules] = useState("");
   const [plan, setPlan] = useState<PlanState>({ program: "", platform: "local", scheduler: "auto", made: [] });
   const [draw, setDraw] = useState<DrawState>(NEW);
-  const [deploy, setDeploy] = useState<DeployState>({ pipeline: "", platform: "local", made: null });
+  const [deploy, setDeploy] = useState<DeployState>({ pipeline: "", platform: "local", app: "", made: null });
   const [simulate, setSimulate] = useState<SimulateState>(FRESH);
   const show = (name: View): void => {
     setView(name);
@@ -40,7 +40,11 @@ function Page() {
         </nav>
       </header>
       <main>
-        {view === "draw" && <DrawView state={draw} change={setDraw} use={(program, next) => { setPlan({ ...plan, program }); show(next); }} />}
+        {view === "draw" && <DrawView state={draw} change={setDraw} use={(program, next) => {
+          if (next === "deploy") setDeploy({ ...deploy, app: program });
+          else setPlan({ ...plan, program });
+          show(next);
+        }} />}
         {view === "plan" && <PlanView state={plan} change={setPlan} rules={rules} setRules={setRules} />}
         {view === "rules" && <RulesView rules={rules} change={setRules} />}
         {view === "run" && <RunView program={plan.program} choose={(program) => setPlan({ ...plan, program })} />}

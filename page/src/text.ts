@@ -105,7 +105,7 @@ export const text = {
     readOnly: "Files are read, not executed, until you run the program.",
     builtIn: { command: "Command", file: "File input", value: "Value", result: "Result" },
     filters: "Filters of pipelines",
-    filtersHint: "Connected in an App in Python; the view Deploy runs it.",
+    filtersHint: "Filters make a pipeline, which the view Deploy runs; values are the settings of its unit of work.",
     search: "Search",
     find: "Find",
     forget: "Remove from the library:",

@@ -12,6 +12,7 @@ pytest.importorskip("uvicorn", reason="the page needs headrace[ui]")
 pytest.importorskip("playwright.sync_api", reason="needs playwright")
 from playwright.sync_api import expect
 
+from runtime.test_drawn_app import FILTERS
 from ui.browsing import AXE, Tab
 from ui.test_deployments import write_case
 
@@ -93,3 +94,32 @@ def test_a_program_is_simulated_with_faults(tab: Tab):
     assert median.split()[1:] == shown[1:3]
     if AXE.is_file():
         assert tab.serious() == []
+
+
+def test_a_pipeline_is_drawn_and_run(tab: Tab, folder: Path):
+    (folder / "my_filters.py").write_text(FILTERS)
+    page = tab.page
+    tab.view("Draw")
+    page.get_by_label("File or module").fill("my_filters.py")
+    page.keyboard.press("Enter")
+    entries = page.locator(".library .entry")
+    for name in ("Value", "Numbers", "Times", "Total"):
+        entries.filter(has=page.locator("b", has_text=name)).first.click()
+        if name in ("Times", "Total"):
+            options = page.locator("label:has-text('streams') select")
+            options.select_option("Numbers_out" if name == "Times" else "Times_out")
+    assert "value" not in options.locator("option").all_inner_texts()  # it is no stream
+    page.locator("[data-id='input:value'] .node-title").click()
+    page.get_by_label("Name").last.fill("most")
+    page.keyboard.press("Enter")
+    page.get_by_label("Value", exact=True).last.fill("50")
+    page.keyboard.press("Enter")
+    expect(page.locator(".source pre")).to_contain_text("app.stream('Times', 'Total')")
+    expect(page.locator(".source pre")).to_contain_text("Unit('all', {'most': 50})")
+    page.get_by_role("button", name="Run it").click()
+    expect(page.get_by_label("Application")).to_have_value("program.toml")
+    page.get_by_label("Emulated speeds").fill("1,1")
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_selector(".stream-status:has-text('done')", timeout=90_000)
+    parts = (folder / "results" / "all.Total").read_text().split()  # one of each copy
+    assert sum(map(int, parts)) == 2 * sum(range(50))

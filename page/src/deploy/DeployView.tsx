@@ -8,7 +8,7 @@ import { StreamPanel } from "./StreamPanel";
 
 const PLANNERS = ["lpsched", "trivial", "total"];
 
-export interface DeployState { pipeline: string; platform: string; made: DeployAnswer | null }
+export interface DeployState { pipeline: string; platform: string; app: string; made: DeployAnswer | null }
 
 /** Plan the deployment of a pipeline, see its flows on its hosts, and run it. */
 export function DeployView({ state, change }: { state: DeployState; change(state: DeployState): void }) {
@@ -70,7 +70,7 @@ export function DeployView({ state, change }: { state: DeployState; change(state
           </form>
         </article>
       )}
-      <StreamPanel files={files} made={made} />
+      <StreamPanel files={files} made={made} app={state.app} setApp={(app) => change({ ...state, app })} />
     </section>
   );
 }

@@ -9,8 +9,7 @@ const NONE = "none";
 const PLANNED = "planned";
 
 /** Run the application of a pipeline, with measured rates beside the planned ones, and stop it. */
-export function StreamPanel({ files, made }: { files: FileEntry[]; made: DeployAnswer | null }) {
-  const [app, setApp] = useState("");
+export function StreamPanel({ files, made, app, setApp }: { files: FileEntry[]; made: DeployAnswer | null; app: string; setApp(app: string): void }) {
   const [by, setBy] = useState(made === null ? NONE : PLANNED);
   const [emulate, setEmulate] = useState(false);
   const [slower, setSlower] = useState(1);
@@ -45,7 +44,7 @@ export function StreamPanel({ files, made }: { files: FileEntry[]; made: DeployA
     <section>
       <h2>{text.deploy.run}</h2>
       <form className="choices" onSubmit={(event) => { event.preventDefault(); start(); }}>
-        <Choice label={text.deploy.app} value={app} list="apps" set={setApp} placeholder="app.py:app" options={files.filter((file) => file.path.endsWith(".py")).map((file) => `${file.path}:app`)} />
+        <Choice label={text.deploy.app} value={app} list="apps" set={setApp} placeholder="app.py:app" options={files.filter((file) => file.kind === "program" && /\.(py|toml)$/.test(file.path)).map((file) => (file.path.endsWith(".py") ? `${file.path}:app` : file.path))} />
         <label>{text.deploy.by}
           <select value={by} onChange={(event) => setBy(event.target.value)}>
             {made !== null && <option value={PLANNED}>{text.deploy.asPlanned}</option>}

@@ -7,7 +7,7 @@ import { heightOf } from "./derive";
 import { Form } from "./Form";
 import { laidOut, taskId } from "./layout";
 import { Library, type LibraryEntry } from "./Library";
-import { addCommand, addFunction, addInput, addResult, changed, complete, type Change, type Drawing, EMPTY, type FunctionSource, type History, type Known, redone, undone } from "./model";
+import { addCommand, addFunction, addInput, addResult, changed, complete, type Change, type Drawing, EMPTY, type FunctionSource, type History, isPipeline, type Known, redone, undone } from "./model";
 import { Overview } from "./Overview";
 
 export interface DrawState { file: string; version: string; history: History; saved: Drawing; places: string[]; structure: string }
@@ -15,7 +15,7 @@ export const NEW: DrawState = { file: "program.toml", version: "", history: { pa
 const PAUSE = 400;
 
 /** Draw a program, see its file and its Python beside it, save it. Programs in other formats are shown by levels. */
-export function DrawView({ state, change, use }: { state: DrawState; change: Dispatch<SetStateAction<DrawState>>; use(file: string, view: "plan" | "run"): void }) {
+export function DrawView({ state, change, use }: { state: DrawState; change: Dispatch<SetStateAction<DrawState>>; use(file: string, view: "plan" | "run" | "deploy"): void }) {
   const drawing = state.history.now;
   const [files, setFiles] = useState<FileEntry[]>([]);
   const [entries, setEntries] = useState<LibraryEntry[]>([]);
@@ -26,7 +26,7 @@ export function DrawView({ state, change, use }: { state: DrawState; change: Dis
   const [message, setMessage] = useState("");
   const [shown, setShown] = useState<"python" | "file">("python");
   const known = useMemo((): Known => ({
-    functions: new Map([...named, ...entries.flatMap((entry) => entry.functions)].map((one) => [one.reference, one])),
+    functions: new Map([...named, ...entries.flatMap((entry) => [...entry.functions, ...entry.filters])].map((one) => [one.reference, one])),
     classes: new Map(entries.flatMap((entry) => entry.classes.map((one): [string, string[]] => [one.name, one.bases]))),
   }), [entries, named]);
   const fail = (problem: Error): void => setMessage(problem.message);
@@ -128,6 +128,7 @@ export function DrawView({ state, change, use }: { state: DrawState; change: Dis
   );
   if (state.structure !== "") return <section className="draw">{toolbar}<Overview program={state.structure} /></section>;
   const unsaved = drawing !== state.saved;
+  const pipeline = isPipeline(drawing, known.functions);
   return (
     <section className="draw">
       {toolbar}
@@ -139,8 +140,8 @@ export function DrawView({ state, change, use }: { state: DrawState; change: Dis
         <button type="button" disabled={state.history.future.length === 0} onClick={() => step(redone)}>{text.draw.redo}</button>
         <button type="button" onClick={() => apply({ drawing: laidOut(drawing, heightOf(drawing, known.functions)) })}>{text.draw.arrange}</button>
         <button type="button" onClick={group}>{text.draw.groupSelected}</button>
-        <button type="button" onClick={() => { void save().then((good) => { if (good) use(state.file, "plan"); }); }}>{text.draw.plan}</button>
-        <button type="button" onClick={() => { void save().then((good) => { if (good) use(state.file, "run"); }); }}>{text.draw.run}</button>
+        {!pipeline && <button type="button" onClick={() => { void save().then((good) => { if (good) use(state.file, "plan"); }); }}>{text.draw.plan}</button>}
+        <button type="button" onClick={() => { void save().then((good) => { if (good) use(state.file, pipeline ? "deploy" : "run"); }); }}>{text.draw.run}</button>
         <label>{text.draw.find} <input type="search" value={search} onChange={(event) => setSearch(event.target.value)} /></label>
       </div>
       <p className="message" role="status">{message}</p>

@@ -2,7 +2,7 @@ import { useState } from "react";
 import { text } from "../text";
 import type { FunctionSource } from "./model";
 
-export interface LibraryEntry { place: string; functions: FunctionSource[]; classes: { name: string; bases: string[] }[]; filters: { name: string; bases: string[]; doc: string }[]; error: string }
+export interface LibraryEntry { place: string; functions: FunctionSource[]; classes: { name: string; bases: string[] }[]; filters: FunctionSource[]; error: string }
 /** What can be dragged to the canvas: a reference of a function, or one of these. */
 export const BUILT_IN = ["command", "file", "value", "result"] as const;
 export type BuiltIn = (typeof BUILT_IN)[number];
@@ -58,9 +58,9 @@ export function Library({ entries, offered, name, forget, add }: {
             <>
               <h4>{text.draw.filters}</h4>
               <p className="hint">{text.draw.filtersHint}</p>
-              <ul className="filters">
-                {entry.filters.filter((one) => `${one.name} ${one.doc}`.toLowerCase().includes(search.toLowerCase())).map((one) => (
-                  <li key={one.name}><b>{one.name}</b> <code>{`(${one.bases.join(", ")})`}</code>{one.doc !== "" && <span> {one.doc.split("\n")[0]}</span>}</li>
+              <ul>
+                {entry.filters.filter(fits).map((source) => (
+                  <li key={source.reference}><Entry what={source.reference} label={source.name} detail={signature(source)} doc={source.doc} refused="" add={add} /></li>
                 ))}
               </ul>
             </>

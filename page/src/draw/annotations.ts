@@ -21,6 +21,7 @@ const SUPERS: Record<string, string[]> = {
   frozenset: ["Set", "AbstractSet", "Hashable", ...ITERABLE],
   dict: ["Mapping", "MutableMapping", ...ITERABLE],
   Path: ["PathLike", "Hashable"],
+  Stream: [],
   None: ["Hashable"],
   ndarray: ["ArrayLike", "NDArray", "Buffer", ...ITERABLE],
   NDArray: ["ArrayLike", "ndarray", "Buffer", ...ITERABLE],

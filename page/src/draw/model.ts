@@ -31,9 +31,16 @@ export interface FunctionSource {
   doc: string;
   line: number;
   executable: string;
+  /** Whether it is a class of filters. */
+  filter?: boolean;
 }
 export type Functions = ReadonlyMap<string, FunctionSource>;
 export interface Known { functions: Functions; classes: Classes }
+
+/** Whether a drawing is a pipeline: it has filters, and is streamed, not run. */
+export function isPipeline(drawing: Drawing, functions: Functions): boolean {
+  return drawing.tasks.some((task) => functions.get(task.function)?.filter === true);
+}
 
 export const EMPTY: Drawing = { name: "program", inputs: [], tasks: [], results: [] };
 

@@ -154,7 +154,9 @@ def parse_slowdowns(text: str | None) -> dict[str, tuple[float, float]]:
 def stream(
     app_spec: Annotated[
         str,
-        typer.Argument(metavar="APP", help="A pipeline application: file.py:name.", show_default=False),
+        typer.Argument(
+            metavar="APP", help="A pipeline application: file.py:name, or a drawing.", show_default=False
+        ),
     ],
     place: PlaceOptions,
     flow: FlowOptions,

@@ -173,11 +173,15 @@ def cluster_json(made: ClusterTrial) -> dict[str, Any]:
 
 
 def load_app(spec: str) -> App:
-    """The application of `file.py:name`, or the result of that function; the name defaults to `app`.
+    """The application of `file.py:name`, or the result of that function; the name defaults to `app`. Or a drawn one.
 
-    This executes the file: use it only on files that you trust.
+    This executes the file, or those that the drawing names: use it only on files that you trust.
     """
     path, _, name = spec.partition(":")
+    if path.endswith(".toml"):
+        from headrace.runtime.drawn_app import drawn_app
+
+        return drawn_app(path)
     if not path.endswith(".py"):
         raise UsageError(
             f"{spec!r} is not a Python file", where="trial", hint="give file.py:name, such as pipe.py:app"

@@ -98,6 +98,18 @@ class Drawing:
     tasks: tuple[DrawnTask, ...] = ()
     results: tuple[DrawnResult, ...] = ()
 
+    @property
+    def streams(self) -> list[tuple[str, str]]:
+        """Pairs of tasks of which one makes what the other is given, each once: the streams of a pipeline.
+
+        >>> read = DrawnTask("read", outputs=(("lines", None),))
+        >>> Drawing("p", tasks=(read, DrawnTask("add", inputs=(("", "lines"),)))).streams
+        [('read', 'add')]
+        """
+        maker = {item: task.name for task in self.tasks for item, _ in task.outputs}
+        pairs = [(maker[item], task.name) for task in self.tasks for _, item in task.inputs if item in maker]
+        return list(dict.fromkeys(pairs))
+
     def program(self, folder: Path) -> Program:
         """The program; paths are relative to the drawing's folder. O(tasks + connections); nothing is executed.
 

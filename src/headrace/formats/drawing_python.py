@@ -12,7 +12,7 @@ from headrace.formats.function_source import FunctionSource
 
 Known = Callable[[str], FunctionSource | None]
 """What the source of a function says, by its reference; None if there is none."""
-_RESERVED = frozenset({"hr", "partial", "program", "sys", "Path", "print"})
+_RESERVED = frozenset({"hr", "partial", "program", "sys", "Path", "print", "app", "App", "Unit"})
 
 
 def drawing_python(drawing: Drawing, known: Known = lambda reference: None) -> str:
@@ -32,6 +32,8 @@ def drawing_python(drawing: Drawing, known: Known = lambda reference: None) -> s
         print(run.results)
     <BLANKLINE>
     """
+    if any(source.filter for task in drawing.tasks if (source := known(task.function)) is not None):
+        return _pipeline(drawing)
     names = _imported(drawing)
     body = [f"program = hr.Program({drawing.name!r})"]
     body += [_input(given) for given in drawing.inputs]
@@ -40,6 +42,24 @@ def drawing_python(drawing: Drawing, known: Known = lambda reference: None) -> s
     body += ["", 'if __name__ == "__main__":', "    run = hr.run(program)", "    print(run.results)", ""]
     needs_partial = any("partial(" in line for line in body)
     return "\n".join([*_imports(drawing, names, needs_partial), "", *body])
+
+
+def _pipeline(drawing: Drawing) -> str:
+    """The application of drawn filters; values are the settings of its unit of work."""
+    names = _imported(drawing)
+    settings = {given.name: given.value for given in drawing.inputs if given.value is not None}
+    units = f", units=[Unit('all', {settings!r})]" if settings else ""
+    made = [f"app = App({drawing.name!r}{units})"]
+    for task in drawing.tasks:
+        given = "".join(f", {key}={value!r}" for key, value in task.set.items())
+        name = names.get(task.function, "None")
+        made.append(f"app.filter({task.name!r}, {f'partial({name}{given})' if given else name})")
+    made += [f"app.stream({source!r}, {target!r})" for source, target in drawing.streams]
+    made += ["", 'if __name__ == "__main__":', "    done = hr.stream(app)", "    print(done.results)", ""]
+    imports = [*_imports(drawing, names, any(task.set for task in drawing.tasks))]
+    at = imports.index("import headrace as hr")
+    imports.insert(at + 1, f"from headrace.runtime.filters import App{', Unit' if settings else ''}")
+    return "\n".join([*imports, "", *made])
 
 
 def _more(path: str | None) -> str:

@@ -15,6 +15,8 @@ from headrace.formats.python_program import import_file
 from headrace.model.errors import BadProgram
 from headrace.model.program import Program
 
+_FILTERS = "headrace.runtime.filters"
+
 
 @dataclass(frozen=True)
 class FunctionReference:
@@ -44,7 +46,14 @@ class FunctionReference:
         BadProgram
             If there is no such function, or its parameters do not fit.
         """
-        return bind(self.function(), self.names, self.constants, self.reference)
+        found = self.function()
+        if isinstance(found, type) and any(one.__module__ == _FILTERS for one in found.__mro__):
+            raise BadProgram(
+                "is a filter of a pipeline, not a function",
+                where=self.reference,
+                hint="run the drawing by `headrace stream`",
+            )
+        return bind(found, self.names, self.constants, self.reference)
 
     def function(self) -> Callable[..., Any]:
         """The function itself; imports its file or module."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -16,7 +16,8 @@ from headrace.model.errors import BadFile
 MAX_BYTES = 4_000_000
 MOST_FUNCTIONS = 2_000
 LONGEST_DOC = 2_000
-_FILTERS = {"Filter", "Reader", "CommandFilter"}
+STREAMS = "streams"
+"""The parameter of a drawn filter that stands for the streams that arrive."""
 ParameterKind: TypeAlias = Literal["positional", "several", "keyword", "keywords"]
 
 
@@ -43,6 +44,8 @@ class FunctionSource:
     line: int = 0
     executable: str = ""
     """Why it cannot be a task; "" if it can."""
+    filter: bool = False
+    """Whether it is a class of filters: its parameters are the streams that arrive, and those of its constructor."""
 
     @property
     def positional(self) -> list[str]:
@@ -55,8 +58,6 @@ class ClassSource:
 
     name: str
     bases: tuple[str, ...]
-    doc: str = ""
-    line: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,21 +66,12 @@ class ModuleSource:
 
     functions: tuple[FunctionSource, ...]
     classes: tuple[ClassSource, ...]
+    filters: tuple[FunctionSource, ...] = ()
+    """Classes that are filters of pipelines, as far as the names of their bases tell."""
 
-    @property
-    def filters(self) -> list[ClassSource]:
-        """Classes that are filters of pipelines, as far as their bases tell: by name, and within the file.
-
-        >>> source = b"class Base(Filter): ...\\nclass Add(Base): 'Add up.'\\nclass Other: ..."
-        >>> [(one.name, one.doc) for one in parsed_source(source, "a.py").filters]
-        [('Base', ''), ('Add', 'Add up.')]
-        """
-        found: dict[str, ClassSource] = {}
-        for one in self.classes:
-            bases = {base.rpartition(".")[2] for base in one.bases}
-            if not one.name.startswith("_") and (bases & _FILTERS or bases & found.keys()):
-                found[one.name] = one
-        return list(found.values())
+    def find(self, name: str) -> FunctionSource | None:
+        """A function or a filter."""
+        return next((one for one in (*self.functions, *self.filters) if one.name == name), None)
 
 
 def file_source(path: Path, place: str) -> ModuleSource:
@@ -130,16 +122,37 @@ def parsed_source(data: bytes, place: str) -> ModuleSource:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
     ]
     classes = [
-        ClassSource(
-            node.name,
-            tuple(ast.unparse(base) for base in node.bases),
-            (ast.get_docstring(node) or "")[:LONGEST_DOC],
-            node.lineno,
-        )
+        ClassSource(node.name, tuple(ast.unparse(base) for base in node.bases))
         for node in tree.body
         if isinstance(node, ast.ClassDef)
     ]
-    return ModuleSource(tuple(functions[:MOST_FUNCTIONS]), tuple(classes))
+    filters = tuple(_filters([node for node in tree.body if isinstance(node, ast.ClassDef)], place))
+    return ModuleSource(tuple(functions[:MOST_FUNCTIONS]), tuple(classes), filters[:MOST_FUNCTIONS])
+
+
+def _filters(classes: Sequence[ast.ClassDef], place: str) -> Iterator[FunctionSource]:
+    """Classes derived from filters, directly or from others of the file.
+
+    >>> source = b"class Base(Filter): ...\\nclass Add(Base): 'Add up.'\\nclass Other: ..."
+    >>> [(one.name, one.doc) for one in parsed_source(source, "a.py").filters]
+    [('Base', ''), ('Add', 'Add up.')]
+    """
+    kinds = dict.fromkeys(("Filter", "CommandFilter"), "filter") | {"Reader": "reader"}
+    for node in classes:
+        bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+        kind = next((kinds[base] for base in bases if base in kinds), "")
+        if not kind:
+            continue
+        kinds[node.name] = kind
+        if node.name.startswith("_"):
+            continue
+        init = [one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"]
+        given = [one for made in init for one in _parameters(made.args)][1:]
+        arriving = () if kind == "reader" else (ParameterSource(STREAMS, "Stream", None, "several"),)
+        doc = (ast.get_docstring(node) or "")[:LONGEST_DOC]
+        parameters = (*arriving, *(replace(one, kind="keyword") for one in given if one.kind != "keywords"))
+        reference = f"{place}:{node.name}"
+        yield FunctionSource(reference, node.name, parameters, "Stream", doc, node.lineno, filter=True)
 
 
 def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, place: str) -> FunctionSource:

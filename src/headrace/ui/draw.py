@@ -95,8 +95,17 @@ def described(space: Workspace, drawing: Drawing, folder: Path) -> dict[str, Any
         "file": drawing_text(drawing),
         "python": drawing_python(drawing, known.get),
         "functions": [asdict(one) for one in known.values() if one is not None],
-        "problems": problems,
+        "problems": problems + _mixed(drawing, known),
     }
+
+
+def _mixed(drawing: Drawing, known: Mapping[str, FunctionSource | None]) -> list[dict[str, str]]:
+    """Tasks that are no filters, in a drawing that has filters."""
+    filters = {reference for reference, one in known.items() if one is not None and one.filter}
+    if not filters:
+        return []
+    problem = "A pipeline has filters only."
+    return [{"task": task.name, "problem": problem} for task in drawing.tasks if task.function not in filters]
 
 
 def _problems(task: DrawnTask, known: Mapping[str, FunctionSource | None]) -> list[str]:
@@ -124,7 +133,7 @@ def _known(space: Workspace, reference: str, folder: Path) -> FunctionSource | N
         found = source_of(space, place, folder)
     except HeadraceError:
         return None
-    return next((one for one in found.functions if one.name == name), None)
+    return found.find(name)
 
 
 def executes(space: Workspace, program: str) -> list[str]:

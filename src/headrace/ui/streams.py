@@ -26,7 +26,7 @@ class StreamRequest:
     """What to run; files are relative to the folder of the page."""
 
     app: str
-    """`file.py:name`."""
+    """`file.py:name`, or a drawing."""
     execute: bool = False
     """The page has said what will be executed, and the user has agreed."""
     job: int = 0
@@ -56,7 +56,7 @@ def _require_allowed(space: Workspace, request: StreamRequest) -> None:
     if not request.execute:
         raise UsageError(f"{request.app} would be executed", hint="allow it, if you trust the file")
     file, _, name = request.app.partition(":")
-    if not file.endswith(".py") or (name and not _NAME.fullmatch(name)):
+    if not file.endswith((".py", ".toml")) or (name and not _NAME.fullmatch(name)):
         raise UsageError(f"{request.app[:100]!r} is not a pipeline application", hint="such as app.py:app")
     space.path(file)
     for given in (request.deployment, request.platform, request.pipeline):
