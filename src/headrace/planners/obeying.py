@@ -16,7 +16,7 @@ from heapq import heappush, heapreplace
 
 import numpy as np
 
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, undecorated
 from headrace.model.constraints import Constraints, Limit, bound_graph, placement_only, with_order
 from headrace.model.errors import BadProgram, NoPlan
 from headrace.model.graph import Bools, Ints
@@ -45,7 +45,7 @@ def plan_obeying(plan: Callable[[Problem], Plan], problem: Problem, name: str) -
     Raises:
         NoPlan: No plan can satisfy the constraints, or this planner does not find one; the error says which.
     """
-    bound = bound_problem(problem)
+    bound, plan = bound_problem(problem), undecorated(plan)
     try:
         made = plan(bound)
     except DeadEnd as corner:
@@ -92,8 +92,8 @@ def _require_hosts(problem: Problem, constraints: Constraints) -> None:
     if len(nowhere):
         raise NoPlan(f"task {names[nowhere[0]]!r} may run on no host", where=where, hint=hint)
     for members, tasks in zip(units.apart, constraints.apart, strict=True):
-        _, first = np.unique(members, return_index=True)
-        if len(first) < len(members):
+        if len(set(members.tolist())) < len(members):
+            _, first = np.unique(members, return_index=True)
             again = int(np.setdiff1d(np.arange(len(members)), first)[0])
             other = int(np.flatnonzero(members == members[again])[0])
             raise NoPlan(
