@@ -16,6 +16,7 @@ from heapq import heappush, heapreplace
 
 import numpy as np
 
+from headrace.arrays.levels import compiled_order_and_level
 from headrace.core.scheduler import Problem, undecorated
 from headrace.model.constraints import Constraints, Limit, bound_graph, placement_only, with_order
 from headrace.model.errors import BadProgram, NoPlan
@@ -70,7 +71,7 @@ def bound_problem(problem: Problem) -> Problem:
     constraints, graph, platform = problem.constraints, problem.graph, problem.platform
     assert constraints is not None
     try:
-        bound = bound_graph(graph, constraints)
+        bound = bound_graph(graph, constraints, compiled_order_and_level)
     except BadProgram as circle:
         raise NoPlan(
             circle.problem,
@@ -143,7 +144,7 @@ def with_groups_placed(problem: Problem) -> Problem:
     none = Constraints.none(problem.graph.n_tasks, allowed.shape[1])
     own = replace(none, allowed=rows, allowed_class=number.reshape(-1).astype(np.int32))
     turns = [turns_of(limit, plan) for limit in constraints.limits if np.isfinite(limit.at_once)]
-    graph = with_order(problem.graph, np.concatenate([none.before, *turns]))
+    graph = with_order(problem.graph, np.concatenate([none.before, *turns]), compiled_order_and_level)
     return replace(problem, graph=graph, constraints=own)
 
 
