@@ -54,9 +54,9 @@ class Streamed:
     failure: TaskFailed | None
 
     @property
-    def throughput(self) -> float:
-        """MB/s read."""
-        return self.summary.throughput
+    def throughput(self) -> float | None:
+        """MB/s read; None if no unit was completed."""
+        return self.summary.measured
 
     @property
     def planned(self) -> float | None:

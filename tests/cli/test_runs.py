@@ -94,3 +94,13 @@ def test_what_makes_no_sense_is_refused(recorded: list[str]) -> None:
     for args in (["--gantt", "x.svg"], ["--verify"], ["last", "--status", "done"], ["-o", "x.json"]):
         with pytest.raises(UsageError):
             run_command(["runs", *args])
+
+
+def test_an_empty_list_says_whether_there_are_runs_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HEADRACE_HOME", str(tmp_path / "record"))
+    run_command(["runs"])
+    assert capsys.readouterr().err == "no runs yet\n"
+    run_command(["runs", "--status", "done"])
+    assert capsys.readouterr().err == "no such runs\n"

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.model import graph as graph_module
-from headrace.model.constraints import with_order
+from headrace.arrays.levels import compiled_order_and_level
+from headrace.model.constraints import Levels, with_order
 from headrace.model.errors import BadProgram
-from headrace.model.graph import Graph, LabelColumn, make_graph
+from headrace.model.graph import Graph, LabelColumn, make_graph, order_and_level
 
 
 def random_graph(rng: np.random.Generator, tasks: int) -> Graph:
@@ -49,20 +49,22 @@ def built_with(graph: Graph, pairs: np.ndarray) -> Graph:
 
 
 @settings(max_examples=150, deadline=None)
-@given(seed=st.integers(0, 10**6), count=st.integers(1, 12), few=st.sampled_from([0, 2, 500]))
-def test_ordered_graph_is_the_graph_built_with_the_order(seed: int, count: int, few: int) -> None:
+@given(
+    seed=st.integers(0, 10**6),
+    count=st.integers(1, 12),
+    derived=st.sampled_from([order_and_level, compiled_order_and_level]),
+)
+def test_ordered_graph_is_the_graph_built_with_the_order(seed: int, count: int, derived: Levels) -> None:
     rng = np.random.default_rng(seed)
     graph = random_graph(rng, int(rng.integers(2, 15)))
     pairs = np.unique(rng.integers(0, graph.n_tasks, (count, 2)), axis=0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(graph_module, "FEW_RAISED", few)
-        try:
-            wanted = built_with(graph, pairs)
-        except BadProgram:
-            with pytest.raises(BadProgram, match="circle"):
-                with_order(graph, pairs.astype(np.int32))
-            return
-        found = with_order(graph, pairs.astype(np.int32))
+    try:
+        wanted = built_with(graph, pairs)
+    except BadProgram:
+        with pytest.raises(BadProgram, match="circle"):
+            with_order(graph, pairs.astype(np.int32), derived)
+        return
+    found = with_order(graph, pairs.astype(np.int32), derived)
     for field in fields(Graph):
         a, b = getattr(found, field.name), getattr(wanted, field.name)
         if isinstance(a, np.ndarray):

@@ -106,8 +106,8 @@ def runs(
     if output is not None:
         require_table(output)
     if run_id is None and (verified or any(pictures.files)):
-        asked = "--verify" if verified else "--gantt and --trace"
-        raise UsageError(f"{asked} need a run", hint="headrace runs last, with these options")
+        asked = "--verify needs" if verified else "--gantt and --trace need"
+        raise UsageError(f"{asked} a run", hint="headrace runs last, with these options")
     if run_id is not None and filters.given:
         raise UsageError("filters select runs of the list, and a run is named", hint="leave one of them out")
     if verified and run_id is not None:
@@ -118,6 +118,9 @@ def runs(
         write_table(output, headers, rows)
     if run_id is not None:
         _draw(run_id, pictures)
+    if run_id is None and not rows and not as_json:
+        typer.echo("no such runs" if filters.given else "no runs yet", err=True)
+        return
     with results_beside(*files):
         _print(run_id, headers, rows, as_json, [("table", output), *pictures.named])
 
@@ -148,9 +151,6 @@ def _print(
     report = {} if run_id is None else run_report(run_id)
     if as_json:
         print_json({"rows": [dict(zip(headers, row, strict=True)) for row in rows], **facts, **report})
-        return
-    if run_id is None and not rows:
-        typer.echo("no such runs", err=True)
         return
     if run_id is not None:
         _print_run(run_id)

@@ -261,7 +261,7 @@ def to_json(done: Streamed) -> dict[str, Any]:
     """Rates in MB/s, times in seconds."""
     summary = done.summary
     return {
-        "throughput": summary.throughput if summary.units else None,
+        "throughput": done.throughput,
         "planned": summary.planned,
         "overall": summary.overall,
         "seconds": summary.seconds,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -90,7 +90,14 @@ def obeys(plan: Method) -> Method:
         made: Plan = obeying.plan_obeying(lambda bound: plan(self, bound), problem, self.name)
         return made
 
+    obeying.undecorated = plan  # type: ignore[attr-defined]
     return obeying  # type: ignore[return-value]
+
+
+def undecorated(plan: Callable[[Problem], Plan]) -> Callable[[Problem], Plan]:
+    """The method that `obeys` decorates, for callers that see to the constraints themselves; others as they are."""
+    method = getattr(plan, "undecorated", None)
+    return plan if method is None else partial(method, plan.__self__)  # type: ignore[attr-defined]
 
 
 # Commands.

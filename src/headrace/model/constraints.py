@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from headrace.model.graph import Bools, Floats, Graph, Ints, with_levels
+from headrace.model.graph import Bools, Floats, Graph, Ints, order_and_level
 from headrace.model.sited import SiteLists
 
+Levels = Callable[[Graph], tuple[Ints, Ints]]
+"""Derives the order and the levels of a graph."""
 ALL = "the constraints"
 """The name of constraints that are not known by rule."""
 
@@ -138,10 +140,10 @@ class Constraints:
         )
 
 
-def with_order(graph: Graph, before: Ints) -> Graph:
+def with_order(graph: Graph, before: Ints, derived: Levels = order_and_level) -> Graph:
     """The graph in which the second task of each pair also waits for the first.
 
-    O(tasks + items + reads + pairs log pairs); levels are derived again only for the tasks whose level changes.
+    O(tasks + items + reads + pairs log pairs), and levels are derived again, by `derived`, if any of them changes.
 
     Each first task writes one more item, a signal of 0 bytes, which its second tasks read. Tasks and items of the given
     graph keep their numbers, so that a plan for one graph is a plan for the other.
@@ -180,7 +182,10 @@ def with_order(graph: Graph, before: Ints) -> Graph:
         initial_locations=_with_items(graph.initial_locations, more),
         destinations=_with_items(graph.destinations, more),
     )
-    return with_levels(added, pairs, graph.level)
+    if (graph.level[pairs[:, 0]] < graph.level[pairs[:, 1]]).all():
+        return added
+    order, level = derived(added)
+    return added.with_fields(order=order, level=level)
 
 
 def _appended(values: Ints, more: Any) -> Ints:
@@ -225,8 +230,8 @@ def _with_items(lists: SiteLists, more: int) -> SiteLists:
     return replace(lists, ptr=np.concatenate((lists.ptr, np.full(more, lists.ptr[-1], np.int32))))
 
 
-def bound_graph(graph: Graph, constraints: Constraints) -> Graph:
-    """The graph with the order, releases and deadlines of the constraints, besides its own.
+def bound_graph(graph: Graph, constraints: Constraints, derived: Levels = order_and_level) -> Graph:
+    """The graph with the order, releases and deadlines of the constraints, besides its own; `derived` as above.
 
     Raises:
         BadProgram: Tasks would wait for each other in a circle.
@@ -237,7 +242,7 @@ def bound_graph(graph: Graph, constraints: Constraints) -> Graph:
     >>> bound_graph(g, late).release.tolist()
     [0.0, 5.0]
     """
-    ordered = with_order(graph, constraints.before)
+    ordered = with_order(graph, constraints.before, derived)
     release = np.maximum(ordered.release, constraints.release)
     deadline = np.minimum(ordered.deadline, constraints.deadline)
     return ordered.with_fields(release=release, deadline=deadline)

@@ -22,10 +22,6 @@ ASSUMED_SIZE = 1.0
 """Assumed bytes of an item of unknown size until it is measured: it is transferred, but has no influence on plans."""
 
 
-FEW_RAISED = 500
-"""Tasks whose level is derived one by one when pairs of tasks are ordered; beyond it, all levels are derived again."""
-
-
 class LabelColumn(NamedTuple):
     """One label of the tasks that have it."""
 
@@ -104,7 +100,7 @@ class Graph:
             object.__setattr__(self, "speed_class", self.kind)
             object.__setattr__(self, "class_kind", np.arange(len(self.kinds), dtype=np.int32))
             object.__setattr__(self, "arch_speeds", np.zeros((len(self.kinds), 0)))
-        order, level = _order_and_level(self)
+        order, level = order_and_level(self)
         object.__setattr__(self, "order", order)
         object.__setattr__(self, "level", level)
 
@@ -310,10 +306,13 @@ def _pointers(owners: Ints, count: int) -> Ints:
     return pointers
 
 
-def _order_and_level(graph: Graph) -> tuple[Ints, Ints]:
+def order_and_level(graph: Graph) -> tuple[Ints, Ints]:
     """Kahn's algorithm, a whole level at a time: O(tasks + reads) array operations per level.
 
     Within a level tasks stay in number order, so the order is the same everywhere.
+
+    Raises:
+        BadProgram: Tasks wait for each other in a circle.
     """
     n = graph.n_tasks
     source = graph.producer[graph.reads]
@@ -352,35 +351,6 @@ def _order_and_level(graph: Graph) -> tuple[Ints, Ints]:
             hint="remove one of these dependencies",
         )
     return order, level
-
-
-def with_levels(graph: Graph, pairs: Ints, level: Ints) -> Graph:
-    """A graph with its `order` and `level`, given the levels that it had before some pairs of tasks were ordered.
-
-    `pairs` are (earlier task, later task). O(pairs) if the levels fit already. Otherwise tasks are raised from level to
-    level, or all levels are derived again if that concerns many tasks.
-
-    Raises:
-        BadProgram: Tasks wait for each other in a circle.
-    """
-    level = level.copy()
-    pending: list[int] = pairs[level[pairs[:, 1]] <= level[pairs[:, 0]], 1].tolist()
-    raised = 0
-    while pending and raised <= FEW_RAISED:
-        task = pending.pop()
-        makers = graph.producer[graph.reads_of(task)]
-        least = int(level[makers[makers >= 0]].max(initial=-1)) + 1
-        if least > level[task]:
-            level[task], raised = least, raised + 1
-            after = [graph.readers_of(item) for item in graph.writes_of(task).tolist()]
-            pending += [t for readers in after for t in readers.tolist() if level[t] <= least]
-    if pending:
-        order, level = _order_and_level(graph)
-    elif raised:
-        order = np.argsort(level, kind="stable").astype(np.int32)
-    else:
-        order = graph.order
-    return graph.with_fields(order=order, level=level)
 
 
 def _a_cycle(graph: Graph, stuck: Bools) -> list[str]:

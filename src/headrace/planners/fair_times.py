@@ -7,6 +7,7 @@ from heapq import heapreplace
 
 import numpy as np
 
+from headrace.arrays.levels import compiled_order_and_level
 from headrace.core.scheduler import Problem
 from headrace.model.constraints import with_order
 from headrace.model.graph import Floats, Ints
@@ -20,7 +21,7 @@ def as_executed(plan: Plan, problem: Problem) -> Plan:
         return plan
     turns = at_once_pairs(plan, problem)
     executed = replay(
-        replace(plan, graph=with_order(plan.graph, turns)) if len(turns) else plan,
+        replace(plan, graph=with_order(plan.graph, turns, compiled_order_and_level)) if len(turns) else plan,
         holders=problem.holders,
         prefetch_depth=problem.prefetch_depth,
         not_before=_not_before(plan, problem),

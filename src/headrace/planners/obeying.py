@@ -16,7 +16,8 @@ from heapq import heappush, heapreplace
 
 import numpy as np
 
-from headrace.core.scheduler import Problem
+from headrace.arrays.levels import compiled_order_and_level
+from headrace.core.scheduler import Problem, undecorated
 from headrace.model.constraints import Constraints, Limit, bound_graph, placement_only, with_order
 from headrace.model.errors import BadProgram, NoPlan
 from headrace.model.graph import Bools, Ints
@@ -45,7 +46,7 @@ def plan_obeying(plan: Callable[[Problem], Plan], problem: Problem, name: str) -
     Raises:
         NoPlan: No plan can satisfy the constraints, or this planner does not find one; the error says which.
     """
-    bound = bound_problem(problem)
+    bound, plan = bound_problem(problem), undecorated(plan)
     try:
         made = plan(bound)
     except DeadEnd as corner:
@@ -70,7 +71,7 @@ def bound_problem(problem: Problem) -> Problem:
     constraints, graph, platform = problem.constraints, problem.graph, problem.platform
     assert constraints is not None
     try:
-        bound = bound_graph(graph, constraints)
+        bound = bound_graph(graph, constraints, compiled_order_and_level)
     except BadProgram as circle:
         raise NoPlan(
             circle.problem,
@@ -92,8 +93,8 @@ def _require_hosts(problem: Problem, constraints: Constraints) -> None:
     if len(nowhere):
         raise NoPlan(f"task {names[nowhere[0]]!r} may run on no host", where=where, hint=hint)
     for members, tasks in zip(units.apart, constraints.apart, strict=True):
-        _, first = np.unique(members, return_index=True)
-        if len(first) < len(members):
+        if len(set(members.tolist())) < len(members):
+            _, first = np.unique(members, return_index=True)
             again = int(np.setdiff1d(np.arange(len(members)), first)[0])
             other = int(np.flatnonzero(members == members[again])[0])
             raise NoPlan(
@@ -143,7 +144,7 @@ def with_groups_placed(problem: Problem) -> Problem:
     none = Constraints.none(problem.graph.n_tasks, allowed.shape[1])
     own = replace(none, allowed=rows, allowed_class=number.reshape(-1).astype(np.int32))
     turns = [turns_of(limit, plan) for limit in constraints.limits if np.isfinite(limit.at_once)]
-    graph = with_order(problem.graph, np.concatenate([none.before, *turns]))
+    graph = with_order(problem.graph, np.concatenate([none.before, *turns]), compiled_order_and_level)
     return replace(problem, graph=graph, constraints=own)
 
 

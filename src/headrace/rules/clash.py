@@ -98,9 +98,14 @@ def find_clash(
     wanted = list(rules.requirements)
     for number, stage in enumerate(stages):
         problem = _Problem(wanted, space, stage, until)
-        core = problem.core()
+        core = problem.infeasible(problem.switches, range(len(wanted)))
         if core is None:
             continue
+        ignored = problem.ignored
+        # A model of these rules alone is solved faster, and that many times.
+        problem = _Problem([wanted[i] for i in core], space, stage, until)
+        fewer = problem.core()
+        core = core if fewer is None else [core[i] for i in fewer]
         minimal, best = problem.in_time, stage
         for larger in stages[number + 1 :] if _times_matter([wanted[i] for i in core], space) else ():
             # A larger model may need fewer of these rules.
@@ -109,7 +114,7 @@ def find_clash(
             if smaller is not None and len(smaller) < len(core):
                 core, best = [core[i] for i in smaller], larger
             minimal = minimal and problem.in_time
-        return _clash([wanted[i] for i in core], space, best, until, minimal, problem.ignored)
+        return _clash([wanted[i] for i in core], space, best, until, minimal, ignored)
     return None
 
 

@@ -210,15 +210,10 @@ def _atom(condition: Condition, reader: Reader, name: str) -> Found | None:
     """One condition as constraints; None if it has no such form."""
     if is_static(condition):
         return Found() if not count_tests(reader.evaluator, condition).false else None
-    for found in (
-        host_condition(condition, reader),
-        host_pairs(condition, reader),
-        time_condition(condition, reader),
-        count_condition(condition, reader, name),
-    ):
-        if found is not None:
-            return found
-    return None
+    found = host_condition(condition, reader)
+    found = host_pairs(condition, reader) if found is None else found
+    found = time_condition(condition, reader) if found is None else found
+    return count_condition(condition, reader, name) if found is None else found
 
 
 def _host_order(body: Ordering, reader: Reader) -> Found | None:

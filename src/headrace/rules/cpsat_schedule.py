@@ -224,15 +224,16 @@ def _arrivals(made: ScheduleModel, task: int, whole: Any, relaxed: bool) -> list
     model.add(start >= outside)
     arrivals = [outside]
     for maker, seconds in space.inputs[task]:
+        if relaxed and len(made.on[maker]) * len(made.on[task]) > 64:
+            least = seconds[np.ix_(list(made.on[maker]), list(made.on[task]))].min()
+            model.add(start >= made.end[maker] + (whole(float(least)) if np.isfinite(least) else 0))
+            continue
         delays = {
             (h, k): whole(float(seconds[h, k])) if np.isfinite(seconds[h, k]) else None
             for h in made.on[maker]
             for k in made.on[task]
         }
         known = [d for d in delays.values() if d is not None]
-        if relaxed and len(delays) > 64:
-            model.add(start >= made.end[maker] + min(known, default=0))
-            continue
         delay = made.terms.variable(min(known, default=0), max(known, default=0))
         for (h, k), d in delays.items():
             pair = [literal for literal in (made.on[maker][h], made.on[task][k]) if literal is not True]

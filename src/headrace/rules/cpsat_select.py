@@ -20,8 +20,11 @@ from headrace.rules.cpsat_terms import (
     constant,
     negated,
 )
+from headrace.rules.frames import one_row
 from headrace.rules.incremental_compile import is_tolerant
+from headrace.rules.joins import join
 from headrace.rules.like import matcher
+from headrace.rules.select import Evaluator
 from headrace.rules.tree import (
     Absolute,
     Aggregate,
@@ -43,10 +46,12 @@ from headrace.rules.tree import (
     RelationName,
     Relationship,
     Select,
+    Source,
+    Span,
     Text,
     Unknown,
 )
-from headrace.rules.walk import children
+from headrace.rules.walk import children, is_static, sources_of
 
 MOST_ROWS = 200_000
 """A rule that combines more rows than this is not translated."""
@@ -84,6 +89,7 @@ class Translator:
     def __init__(self, schedule: ScheduleModel) -> None:
         self.schedule = schedule
         self.terms = schedule.terms
+        self.evaluator = Evaluator(schedule.relations, "")
 
     # Expressions.
 
@@ -235,6 +241,11 @@ class Translator:
         parts = _conjuncts(node.where)
         aliases = [s.alias for s in node.sources]
         ready = [[p for p in parts if _last_source(p, aliases) == i] for i in range(len(aliases))]
+        rows = []
+        for source, tests in zip(node.sources, ready, strict=True):
+            fixed = [p for p in tests if _is_fixed(p, source.alias)]
+            rows.append(self._fixed_rows(source, fixed, node.at))
+            tests[:] = [p for p in tests if p not in fixed]
         made = 0
 
         def extend(position: int, inner: Env, present: Literal) -> Iterator[tuple[Literal, Env]]:
@@ -243,7 +254,7 @@ class Translator:
                 yield present, inner
                 return
             source = node.sources[position]
-            for row in range(self.schedule.length(source.relation)):
+            for row in rows[position]:
                 made += 1
                 if made > MOST_ROWS:
                     raise CannotExpress(f"a select combines more than {MOST_ROWS:,} rows")
@@ -257,6 +268,15 @@ class Translator:
                     yield from extend(position + 1, wider, literal)
 
         yield from extend(0, env, True)
+
+    def _fixed_rows(self, source: Source, tests: list[Condition], at: Span) -> Sequence[int]:
+        """The rows of a relation for which conditions that no schedule changes are TRUE."""
+        if not tests:
+            return range(self.schedule.length(source.relation))
+        relations = self.schedule.relations
+        frame, _ = join(self.evaluator, (source,), tests, one_row(relations), at)
+        found: list[int] = frame.rows[source.alias].tolist()
+        return found
 
     # Conditions.
 
@@ -414,6 +434,15 @@ def _columns(node: Expression | Condition) -> Iterator[Column]:
         yield node
     for child in children(node):
         yield from _columns(child)
+
+
+def _is_fixed(node: Condition, alias: str) -> bool:
+    """Whether a condition is about one source, and no schedule and no sub-select changes it."""
+    return is_static(node) and sources_of(node) == {alias} and not _has_select(node)
+
+
+def _has_select(node: Expression | Condition) -> bool:
+    return isinstance(node, Select) or any(_has_select(child) for child in children(node))
 
 
 def _last_source(node: Condition, aliases: Sequence[str]) -> int:

@@ -104,7 +104,11 @@ def schedule_space(
         NoPlan: No host can run some task, or its inputs reach none.
     """
     holders, since = holders or {}, since or {}
-    seconds = tuple(_seconds(platform, float(size)) for size in graph.size)
+    latency, bandwidth = _latency_and_bandwidth(platform)
+    with np.errstate(divide="ignore"):
+        seconds = tuple(
+            latency + size / bandwidth if size > 0 else np.zeros_like(latency) for size in graph.size.tolist()
+        )
     run = graph.work[:, None] / platform.rates(graph)[graph.speed_class]
     cores = np.array([h.cores for h in platform.hosts], np.int32)
     run[graph.cores[:, None] > cores[None, :]] = np.inf
@@ -144,10 +148,11 @@ def schedule_space(
     )
 
 
-def _seconds(platform: Platform, size: float) -> Floats:
-    """[hosts, hosts] transfer time of this many bytes on an idle network."""
-    places = platform.network.host_place.tolist()
-    return np.array([[platform.network.seconds(a, b, size) for b in places] for a in places])
+def _latency_and_bandwidth(platform: Platform) -> tuple[Floats, Floats]:
+    """[hosts, hosts] of the routes between hosts."""
+    network, places = platform.network, platform.network.host_place.tolist()
+    latency = np.array([[network.latency(a, b) for b in places] for a in places])
+    return latency, np.array([[network.bandwidth(a, b) for b in places] for a in places])
 
 
 def _forbid_lost_results(graph: Graph, platform: Platform, run: Floats) -> None:

@@ -107,6 +107,16 @@ def test_a_filter_that_raises_gives_exit_code_1_and_keeps_other_units(files, cap
     assert [path.name for path in (files / "out").iterdir()] == ["first.total"]
 
 
+def test_a_run_that_completed_no_unit_has_no_throughput(files, capsys):
+    text = (files / "squares.py").read_text()
+    (files / "none.py").write_text(text.replace("self.n == 700 and", "self.n == 3 and").replace("666", "1"))
+    assert run_command(["stream", "none.py:app", "--deployment", "d.ini", "--json", "-o", "out"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["units"] == 0
+    assert told["throughput"] is None
+    assert "unlucky" in told["failure"]
+
+
 def test_bad_requests_are_refused_before_anything_starts(files):
     for change, kind in (
         (("n2 = 2, 1.0", "n2 = 2, 0.5"), BadPlan),

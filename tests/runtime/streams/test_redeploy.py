@@ -116,6 +116,16 @@ def test_an_idle_host_takes_over_from_one_that_became_slow():
     assert run.redeployer.plans == 1
 
 
+def test_a_small_disturbance_of_five_seconds_is_not_worth_a_plan():
+    run = Run()
+    for _ in range(20):
+        run.go_on(5)
+        assert run.go_on(5, n1=0.78, n2=0.78) is None
+    assert run.redeployer.plans == 0
+    run.go_on(10, n1=0.78, n2=0.78)
+    assert run.redeployer.plans == 1
+
+
 def test_a_change_that_costs_little_is_not_worth_a_plan():
     run = Run()
     slow = working(run)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Literal
@@ -11,6 +12,7 @@ import numpy as np
 from headrace.model.check_case import Numbers
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Bools, Floats
+from headrace.planners.pipeline.solver_output import without_messages
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +130,13 @@ def solve(
     else:
         params = mathopt.SolveParameters(time_limit=limit, highs=_options(gap, nodes))
     try:
-        result = mathopt.solve(
-            model,
-            solver,
-            params=params,
-            model_params=mathopt.ModelSolveParameters(solution_hints=hints),
-        )
+        with without_messages() if integer else nullcontext():
+            result = mathopt.solve(
+                model,
+                solver,
+                params=params,
+                model_params=mathopt.ModelSolveParameters(solution_hints=hints),
+            )
     except (AttributeError, RuntimeError, ValueError) as error:  # raised by MathOpt's own error handling
         reason = error.__context__ or error
         raise NoPlan(f"the solver failed: {reason}", hint="allow more time, or check the numbers") from None

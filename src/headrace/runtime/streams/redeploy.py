@@ -2,9 +2,10 @@
 
 The rule: every second the measured capacity of each filter on each host is compared with the one last planned for. If
 one differs by more than `CHANGE`, and it is either a gain or makes the present copies fall short of the plan by
-`GAIN`, `PATIENCE` times in a row, a deployment for the measured powers is planned. It is adopted if its throughput is
-`GAIN` above both what the present copies could take with the best proportions and what was measured. `REST` seconds
-pass between two plans, and twice as long after each deployment that was adopted.
+`GAIN`, `PATIENCE` times in a row, a deployment for the measured powers is planned. Seconds in which one differs by more
+than `LARGE` count twice: a clear change need not be waited for, and a small one may pass by itself. The deployment is
+adopted if its throughput is `GAIN` above both what the present copies could take with the best proportions and what was
+measured. `REST` seconds pass between two plans, and twice as long after each deployment that was adopted.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from headrace.runtime.streams.capacities import Capacities, Place
 from headrace.runtime.streams.plan import StreamPlan, plan_of
 
 CHANGE = 0.15
+LARGE = 0.3
 GAIN = 0.15
-PATIENCE = 3
+PATIENCE = 6
 REST = 10.0
 ABSENT = 1e-6
 """The power of a host that cannot be used, as a share of what it had: no deployment needs it."""
@@ -64,7 +66,8 @@ class Redeployer:
             found = self._collect(now, plan, throughput * self._slower / MEGABYTE)
             return found if found is not None and set(found.hosts) <= set(hosts) else None
         ratios = power_ratios(self._problem, plan, capacities, self._slower)
-        self._strikes = self._strikes + 1 if self._matters(ratios, plan) else 0
+        weight = self._weight(ratios, plan)
+        self._strikes = self._strikes + weight if weight else 0
         self._consider(now, ratios, hosts)
         return None
 
@@ -84,14 +87,17 @@ class Redeployer:
         self._planning = self._pool.submit(self._planner, problem), problem
         self.plans += 1
 
-    def _matters(self, found: Mapping[Place, float], plan: StreamPlan) -> bool:
-        """Whether a power is not the one that was planned for, and another deployment could pay."""
+    def _weight(self, found: Mapping[Place, float], plan: StreamPlan) -> int:
+        """0 if powers are as planned for or no other deployment could pay; else 1, or 2 if that is clear."""
         changes = [ratio / self._assumed.get(place, 1.0) for place, ratio in found.items()]
-        if any(change > 1 + CHANGE for change in changes):
-            return True
-        if plan.throughput is None or all(change > 1 / (1 + CHANGE) for change in changes):
-            return False
-        return plan.throughput > (1 + GAIN) * reach(with_powers(self._problem, found), plan)
+        gain, loss = max(changes, default=1.0), 1 / max(min(changes, default=1.0), ABSENT)
+        if gain > 1 + CHANGE:
+            return 2 if gain > 1 + LARGE else 1
+        if plan.throughput is None or loss < 1 + CHANGE:
+            return 0
+        if plan.throughput <= (1 + GAIN) * reach(with_powers(self._problem, found), plan):
+            return 0
+        return 2 if loss > 1 + LARGE else 1
 
     def _collect(self, now: float, plan: StreamPlan, throughput: float) -> StreamPlan | None:
         """The plan that was asked for, if it is there and pays."""

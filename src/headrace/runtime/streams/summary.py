@@ -75,6 +75,11 @@ class StreamSummary:
     """What was emulated, in words; "" if nothing was."""
 
     @property
+    def measured(self) -> float | None:
+        """The throughput; None if no unit was completed, because a rate would mean nothing then."""
+        return self.throughput if self.units else None
+
+    @property
     def of_planned(self) -> float | None:
         return self.throughput / self.planned if self.planned else None
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from headrace.arrays.levels import compiled_order_and_level
 from headrace.core.replan import Replan
 from headrace.core.scheduler import Problem, Scheduler
 from headrace.model.constraints import Constraints, bound_graph
@@ -28,7 +29,7 @@ def run_constraints(rules: RuleSet, graph: Graph, platform: Platform) -> Constra
     compiled = Judge(Problem(graph, platform), rules).compiled
     for constraints in (compiled.sufficient, compiled.implied):
         try:
-            bound_graph(graph, constraints)
+            bound_graph(graph, constraints, compiled_order_and_level)
         except BadProgram:  # what is stronger than the rules can be impossible where they are not
             continue
         return constraints if binds(constraints) else None
@@ -59,7 +60,11 @@ def under_rules(
     if not (judged or isinstance(scheduler, Replan)):
         _require_obedient(scheduler, problem)
     constraints = run_constraints(problem.rules, problem.graph, problem.platform)
-    graph = problem.graph if constraints is None else bound_graph(problem.graph, constraints)
+    graph = (
+        problem.graph
+        if constraints is None
+        else bound_graph(problem.graph, constraints, compiled_order_and_level)
+    )
     obeying(scheduler, constraints)
     if plan_first and isinstance(scheduler, Replan):
         scheduler.first = replace(plan_with_bound(scheduler.planner, problem), graph=graph)
