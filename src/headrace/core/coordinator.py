@@ -25,6 +25,8 @@ from headrace.core.scheduler import (
     AssignMany,
     Cancel,
     Command,
+    Deliver,
+    DiskOrder,
     Fetch,
     Remove,
     Replicate,
@@ -448,12 +450,15 @@ class Coordinator:
             if isinstance(command, RequeueTail):
                 requeue_tails(*self.refs, command.keep)
                 withdraw_all(*self.refs)
+                self.records.state.disk_end[:] = self.records.state.disk_head  # planned anew
             elif isinstance(command, Requeue):
                 requeue_all(*self.refs, np.array([self._task(command.task)], np.int32))
             elif isinstance(command, Cancel):
                 cancel(*self.refs, self._task(command.task))
+        self._deliver([c for c in commands if isinstance(c, Deliver)])
         self._assign(commands)
         self._fetch([c for c in commands if isinstance(c, Fetch)])
+        self._order_disks([c for c in commands if isinstance(c, DiskOrder)])
         for command in commands:
             if isinstance(command, Replicate):
                 self.records.reserve(2)
@@ -499,6 +504,36 @@ class Coordinator:
             np.array([f.prefetch for f in fetches], np.bool_),
             planned,
         )
+
+    def _deliver(self, deliveries: Sequence[Deliver]) -> None:
+        """Change the destinations of results that have not been delivered."""
+        for chosen in deliveries:
+            problem, state = self.records.problem, self.records.state
+            open_ = state.delivered[chosen.items] == 0
+            destination = problem.destination.copy()
+            destination[chosen.items[open_]] = chosen.places[open_]
+            self.records.change(problem._replace(destination=destination), state)
+
+    def _order_disks(self, orders: Sequence[DiskOrder]) -> None:
+        """Storage is taken up in the order that was given last."""
+        for order in orders[-1:]:
+            problem, state = self.records.problem, self.records.state
+            site = problem.place_site[order.places]
+            by_site = np.argsort(site, kind="stable")
+            counts = np.bincount(site, minlength=len(problem.storage))
+            tasks = order.tasks[by_site].astype(np.int32)
+            position = np.full(len(state.disk_position), -1, np.int32)
+            position[tasks[tasks >= 0]] = np.flatnonzero(tasks >= 0)
+            end = np.cumsum(counts)
+            made = state._replace(
+                disk_head=end - counts,
+                disk_end=end,
+                disk_task=tasks,
+                disk_item=order.items[by_site].astype(np.int32),
+                disk_place=order.places[by_site].astype(np.int32),
+                disk_position=position,
+            )
+            self.records.change(problem, made)
 
     def _task(self, name: str) -> int:
         return self._number(self.view.task_number, name, "task")

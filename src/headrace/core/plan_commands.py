@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace.core.replan_interval import Moving, Running, SubTask
-from headrace.core.scheduler import AssignMany, Fetch
+from headrace.core.scheduler import AssignMany, Deliver, DiskOrder, Fetch
+from headrace.model.check import check
 from headrace.model.graph import Bools, Ints
 from headrace.model.plan import Plan
 
@@ -99,6 +100,55 @@ def fetches(plan: Plan, moves: NDArray[np.int64], now: float, prefetch: bool) ->
         )
         for k in moves.tolist()
     ]
+
+
+def deliveries(view: RunView, plan: Plan) -> list[Deliver]:
+    """Where the plan delivers results that may go to one of several places: O(items + transfers) if there are any."""
+    graph = plan.graph
+    several = np.flatnonzero(np.diff(graph.destinations.ptr) > 1)
+    if not len(several):
+        return []
+    allowed = graph.destinations.places_by_item(graph, plan.platform)
+    names, host_place = plan.platform.network.place_names, plan.platform.network.host_place
+    chosen: dict[int, int] = {}
+    for item in several.tolist():
+        maker = int(graph.producer[item])
+        made = int(host_place[plan.host[maker]]) if maker >= 0 else -1
+        if made in allowed[item]:
+            chosen[item] = made
+    for k in np.lexsort((np.arange(len(plan.move_item)), plan.move_finish)).tolist():
+        item, target = int(plan.move_item[k]), int(plan.move_target[k])
+        if target in allowed.get(item, ()):
+            chosen.setdefault(item, target)
+    found = [item for item in several.tolist() if item in chosen]
+    items = np.array([view.item_number[graph.item_names[item]] for item in found], np.int32)
+    places = np.array([view.place_number[names[chosen[item]]] for item in found], np.int32)
+    return [Deliver(items, places)] if len(items) else []
+
+
+def disk_order(view: RunView, plan: Plan, order: Ints, moves: NDArray[np.int64]) -> list[DiskOrder]:
+    """The planned order in which tasks and transfers take up limited storage, if all tasks of the run are planned and
+    the plan keeps the limits. O(n log n) in tasks and transfers, and a check of the plan."""
+    limited = np.isfinite(view.static.storage)
+    whole = len(order) == plan.graph.n_tasks == view.graph.n_tasks and view.policy.task_order == "planned"
+    if not limited.any() or not whole:
+        return []
+    found = check(plan.graph, plan.platform, plan)
+    if any(v.rule == "storage" for v in found):
+        return []
+    hosts = np.array([view.host_number[host.name] for host in plan.platform.hosts], np.int32)
+    places = np.array([view.place_number[name] for name in plan.platform.network.place_names], np.int32)
+    tasks = np.array([view.task_number[name] for name in plan.graph.task_names], np.int32)
+    items = np.array([view.item_number[name] for name in plan.graph.item_names], np.int32)[plan.move_item]
+    sent = moves[~view.static.no_transfer[items[moves]]]
+    place = np.concatenate((view.static.host_place[hosts[plan.host]], places[plan.move_target[sent]]))
+    task = np.concatenate((tasks, np.full(len(sent), -1, np.int32)))
+    item = np.concatenate((np.full(len(tasks), -1, np.int32), items[sent]))
+    start = np.concatenate((plan.start, plan.move_start[sent]))
+    finish = np.concatenate((plan.finish, plan.move_finish[sent]))
+    by_time = np.lexsort((np.arange(len(task)), finish, start))
+    by_time = by_time[limited[view.static.place_site[place[by_time]]]]
+    return [DiskOrder(task[by_time], item[by_time], place[by_time])]
 
 
 def under_way_then(view: RunView, kept: int, moment: float) -> list[SubTask]:

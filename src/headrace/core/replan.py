@@ -15,6 +15,8 @@ import numpy as np
 
 from headrace.core.plan_commands import (
     assignment,
+    deliveries,
+    disk_order,
     fetches,
     in_order_of_start,
     on_wide_hosts,
@@ -243,8 +245,10 @@ class Replan:
             order = self._without_waiting(view, plan, order, self._run.awaited)
         moves = transfers_for(view, plan, order)
         commands: list[Command] = [
+            *deliveries(view, plan),
             assignment(view, plan, order, kept),
             *fetches(plan, moves, view.time, self._prefetch),
+            *disk_order(view, plan, order, moves),
         ]
         moment = self._next_event - view.time
         if math.isinf(moment):

@@ -142,6 +142,30 @@ class Fetch:
     prefetch: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Deliver:
+    """Deliver results that may go to one of several places to these, by number; without it, to the first of them."""
+
+    items: Ints
+    places: Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DiskOrder:
+    """The order in which tasks and transfers take up the storage of sites, by number; nothing overtakes.
+
+    A task takes up room for its outputs when it starts, a transfer room for its item at its target. What is not named
+    here is not affected, and what has been withdrawn does not count.
+    """
+
+    tasks: Ints
+    """-1 where an item is named,"""
+    items: Ints
+    """and the other way round;"""
+    places: Ints
+    """where each takes up storage."""
+
+
 @dataclass(frozen=True, slots=True)
 class Replicate:
     """Keep one more copy of an item at a place; it is sent after the transfers that are already requested."""
@@ -182,7 +206,9 @@ class RequeueTail:
     keep: int
 
 
-Command: TypeAlias = Assign | AssignMany | Fetch | Replicate | Remove | Cancel | Requeue | RequeueTail
+Command: TypeAlias = (
+    Assign | AssignMany | Fetch | Deliver | DiskOrder | Replicate | Remove | Cancel | Requeue | RequeueTail
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,6 +224,16 @@ class CoordinatorState(NamedTuple):
     # Places and links.
     place_up: Bytes
     storage_used: Floats
+    disk_head: Longs
+    """Planned order in which tasks and transfers take up the storage of each site: entries disk_head to disk_end,"""
+    disk_end: Longs
+    disk_task: Ints
+    """each the task that keeps room for its outputs, or -1"""
+    disk_item: Ints
+    disk_place: Ints
+    """and the item that is sent, and where to."""
+    disk_position: Ints
+    """The entry of each task; -1 for none."""
     link_up: Bytes
     link_busy: Ints
     # Requests.

@@ -21,6 +21,7 @@ from headrace.core.state import (
     NEAREST,
     PRESENT,
     RELAY,
+    REQUESTED,
     REQUESTS,
     SEND,
     STRICT,
@@ -92,6 +93,50 @@ def fits(problem, state, place, size):
         if problem.place_site[other] == site and other != problem.origin and state.place_up[other]:
             make_room(problem, state, other, problem.storage[site] - size)
     return state.storage_used[site] + size <= problem.storage[site]
+
+
+@leaf
+def has_passed(problem, state, at):
+    """Whether an entry of a planned order of storage has been served, or withdrawn."""
+    task = state.disk_task[at]
+    if task >= 0:
+        host = state.assigned[task]
+        if state.done[task] or state.run_host[task] >= 0 or host < 0:
+            return True
+        return problem.place_site[problem.host_place[host]] != problem.place_site[state.disk_place[at]]
+    record = find_copy(state, state.disk_item[at], state.disk_place[at])
+    return record < 0 or state.copy_status[record] != REQUESTED
+
+
+@leaf
+def first_in_disk_order(problem, state, place):
+    """The first entry in the planned order of a site's storage that is still to be served; -1: none."""
+    if len(state.disk_task) == 0:
+        return -1
+    site = problem.place_site[place]
+    at, end = state.disk_head[site], state.disk_end[site]
+    while at < end and has_passed(problem, state, at):
+        at += 1
+    state.disk_head[site] = at
+    return at if at < end else -1
+
+
+@leaf
+def is_turn_of_task(problem, state, task, place):
+    """Whether no other task or transfer is to take up storage before a task that starts at a place."""
+    first = first_in_disk_order(problem, state, place)
+    return first < 0 or state.disk_position[task] <= first
+
+
+@leaf
+def is_turn_of_request(problem, state, request):
+    """Whether no other task or transfer is to take up storage before the transfer of a request."""
+    if state.request_mode[request] == NEAREST:
+        return True
+    place = state.request_target[request]
+    first = first_in_disk_order(problem, state, place)
+    same_item = first >= 0 and state.disk_item[first] == state.request_item[request]
+    return first < 0 or (same_item and state.disk_place[first] == place)
 
 
 @leaf
@@ -267,6 +312,8 @@ def serve_order(problem, state, link, now):
         ready = can_send(state, request) and is_first_everywhere(problem, state, request)
         if not ready or not links_are_free(problem, state, source, target):
             return started
+        if not is_turn_of_request(problem, state, request):
+            return started
         if not fits(problem, state, target, state.size[item]) or not can_send(state, request):
             return started
         start_transfer(problem, state, request, source, now)
@@ -318,7 +365,8 @@ def try_to_send(problem, state, request, now):
     if source < 0 and problem.policy[RELAY] and state.request_mode[request] == NEAREST:
         relay(problem, state, item, target)
     if source >= 0:  # making room may have dropped the copy at the source
-        room = fits(problem, state, target, state.size[item])
+        turn = is_turn_of_request(problem, state, request)
+        room = turn and fits(problem, state, target, state.size[item])
         source = source_of(problem, state, request) if room else -1
     if source < 0:
         return False
@@ -402,6 +450,9 @@ def unblock(problem, state):
     """Resolve a deadlock: request the inputs of every queued task, drop requests for items that do not exist, and
     release transfers from planned orders. Returns whether that changed anything."""
     changed = release_from_plan(problem, state)
+    for site in range(len(state.disk_head)):
+        changed = changed or state.disk_head[site] < state.disk_end[site]
+        state.disk_head[site] = state.disk_end[site]
     for queue in range(len(state.request_head)):
         request = state.request_head[queue]
         while request >= 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from headrace.arrays.compiling import entry, leaf
 from headrace.core.state import (
     BLOCK,
+    COMMANDS,
     CONTENTION,
     DONE,
     DUPLICATE,
@@ -31,6 +32,7 @@ from headrace.core.transitions.data import (
     come_to_exist,
     command,
     fits,
+    is_turn_of_task,
     serve_order,
     serve_queue,
     transfer_done,
@@ -128,6 +130,8 @@ def serve_host(problem, state, host, now):
     while state.busy_cores[host] < cores_of(problem, host):
         task = next_startable(problem, state, host)
         if task < 0 or not has_room(problem, state, task, host) or must_wait(problem, state, task, host):
+            break
+        if not is_turn_of_task(problem, state, task, problem.host_place[host]):
             break
         if not fits(problem, state, problem.host_place[host], output_size(problem, state, task)):
             break
@@ -295,13 +299,21 @@ def serve_queues(problem, state, now):
 
 @leaf
 def dispatch(problem, state, now):
-    """Start every task and transfer that can start now: O(marked hosts and queues + starts)."""
-    serve_hosts(problem, state, now)
-    if problem.policy[REPLICATE] > 0:
-        replicate(problem, state)
-    if problem.policy[RELAY]:  # first, so that items without a direct route request their next hop
-        serve_queue(problem, state, len(state.link_up), now)
-    serve_queues(problem, state, now)
+    """Start every task and transfer that can start now: O(marked hosts and queues + starts).
+
+    Where storage is taken up in a planned order, what starts lets others have their turn.
+    """
+    before = -1
+    while before < state.counters[COMMANDS]:
+        before = state.counters[COMMANDS]
+        serve_hosts(problem, state, now)
+        if problem.policy[REPLICATE] > 0:
+            replicate(problem, state)
+        if problem.policy[RELAY]:  # first, so that items without a direct route request their next hop
+            serve_queue(problem, state, len(state.link_up), now)
+        serve_queues(problem, state, now)
+        if len(state.disk_task) == 0:
+            return
 
 
 @leaf
