@@ -54,7 +54,7 @@ browser: $(VENV)/dev
 	-command -v npm >/dev/null && $(MAKE) page/node_modules
 
 page/node_modules: page/package-lock.json
-	cd page && npm ci --no-audit --no-fund
+	cd page && npm install --no-save --no-audit --no-fund
 	touch $@
 
 $(VENV)/installed: pyproject.toml
