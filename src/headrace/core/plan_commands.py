@@ -137,11 +137,12 @@ def disk_order(view: RunView, plan: Plan, order: Ints, moves: NDArray[np.int64])
     if any(v.rule == "storage" for v in found):
         return []
     hosts = np.array([view.host_number[host.name] for host in plan.platform.hosts], np.int32)
-    places = np.array([view.place_number[name] for name in plan.platform.network.place_names], np.int32)
     tasks = np.array([view.task_number[name] for name in plan.graph.task_names], np.int32)
     items = np.array([view.item_number[name] for name in plan.graph.item_names], np.int32)[plan.move_item]
     sent = moves[~view.static.no_transfer[items[moves]]]
-    place = np.concatenate((view.static.host_place[hosts[plan.host]], places[plan.move_target[sent]]))
+    names = plan.platform.network.place_names
+    targets = [view.place_number[names[place]] for place in plan.move_target[sent].tolist()]
+    place = np.concatenate((view.static.host_place[hosts[plan.host]], np.array(targets, np.int32)))
     task = np.concatenate((tasks, np.full(len(sent), -1, np.int32)))
     item = np.concatenate((np.full(len(tasks), -1, np.int32), items[sent]))
     start = np.concatenate((plan.start, plan.move_start[sent]))
