@@ -67,6 +67,7 @@ def json_words(line: str) -> list[str]:
     return words
 
 
+@pytest.mark.slow
 def test_failures_are_told_apart_from_what_did_not_run(folder: Path) -> None:
     (folder / "fails.py").write_text(FAILS)
     ended = headrace("run", "fails.py", "--workers", "1", "--json", cwd=folder)

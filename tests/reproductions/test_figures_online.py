@@ -73,6 +73,7 @@ def test_scale_counts_what_both_schedulers_place():
     assert len({row[2] for row in made.rows}) == 2
 
 
+@pytest.mark.slow
 def test_scale_gives_the_same_table_again_but_for_seconds():
     first, second = (scale(ONE, (2, 4), (8,)) for _ in range(2))
     seconds = [k for k, name in enumerate(first.headers) if "CPU" in name or name == "of D-HEFT"]
@@ -94,6 +95,7 @@ def test_fft_on_idle_pcs_is_planned_once():
     assert [row[-1] for row in made.rows if row[1] == "idle"] == [1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_joining_contributors_shorten_the_run():
     made = sound(joining(ONE, programs(10, 2**12)))
     with_joins, alone = column(made, "makespan s"), column(made, "without joins s")

@@ -38,6 +38,7 @@ def test_workers_of_one_machine_are_one_site(cluster: Cluster) -> None:
     assert 0 < site.latency < 1
 
 
+@pytest.mark.slow
 def test_links_are_measured_once_and_then_taken_from_the_record(cluster: Cluster, tmp_path: Path) -> None:
     first = hr.run(small_program(), cluster, record=tmp_path, output=tmp_path)
     again = hr.run(small_program(), cluster, record=tmp_path, output=tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -37,7 +38,12 @@ def planned(program: Program, platform: Platform, seconds: float = 10.0, chunk: 
     return plan
 
 
-@pytest.mark.parametrize("seed", [0, *range(4, 11), 94])
+def _some(quick: Iterable[int], seeds: Iterable[int]) -> list[object]:
+    """Seeds, most of them in the slow suite only."""
+    return [pytest.param(seed, marks=() if seed in quick else pytest.mark.slow) for seed in seeds]
+
+
+@pytest.mark.parametrize("seed", _some((0, 7, 94), (0, *range(4, 11), 94)))
 def test_several_destinations_with_readers_and_all_else_are_optimal(seed: int) -> None:
     """In 35, 50, 94 and 188 a copy at two destinations is best."""
     program, platform = rich_case(seed)
@@ -51,7 +57,7 @@ def test_several_destinations_with_readers_and_all_else_are_optimal(seed: int) -
     assert plan.bound == pytest.approx(best)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 4, 5])
+@pytest.mark.parametrize("seed", _some((0,), (0, 1, 4, 5)))
 def test_more_disk_bandwidth_or_time_is_never_worse(seed: int) -> None:
     program, platform = rich_case(seed)
     try:
@@ -99,7 +105,7 @@ def test_the_bound_counts_what_jobs_hold_of_a_disk() -> None:
     assert plan.bound <= plan.makespan <= 1.1 * plan.bound
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", _some((0,), range(3)))
 def test_the_bound_is_at_least_that_of_the_comparators(seed: int) -> None:
     program, platform = tiered_grid(40, seed)
     plan = planned(program, platform, 0.5)
