@@ -38,7 +38,7 @@ COMMANDS = {
     "resume": "Go on with a run that was killed, cancelled or failed.",
     "cancel": "End a run that another process carries out.",
     "runs": "List recorded runs, or show one of them.",
-    "ui": "Open the page: plan, write rules, look back at runs.",
+    "ui": "Open the page: draw, plan, run, simulate, look back at runs.",
     "report": "Write a plan or a run as one interactive HTML file.",
     "logs": "Show what a task of a run printed.",
     "certificates": "Create TLS certificates for a cluster of your own.",
