@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import math
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -55,6 +56,8 @@ _TICK_SECONDS = 0.5
 """How often workers are looked at."""
 _MEND_SECONDS = 2.0
 """A standstill that lasts longer is examined: an event may have been overlooked."""
+_PATIENCE = 2.0
+"""Seconds without a host for any ready task after which a run fails: workers that restart come and go meanwhile."""
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 
@@ -123,6 +126,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.missing = set(self.layout.wanted)
         self.busy: set[Key] = set()
         self.stranded: list[Key] = []
+        self.idle_since = math.inf
+        """When ready tasks were first seen without a host while nothing ran."""
         self.finished: set[str] = set()
         self.draining: Draining | None = None
         names = {host.name for host in self.platform.hosts}
@@ -538,16 +543,23 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
         self._check_progress()
 
     def _check_progress(self) -> None:
-        """Fail if nothing runs and ready tasks have no host: the run would never end."""
+        """Fail if nothing runs and ready tasks have no host, for some time: the run would never end."""
+        if not self._makes_no_progress():
+            self.idle_since = math.inf
+            return
+        self.idle_since = min(self.idle_since, self._now())
+        if self.control is not None and self._now() >= self.idle_since + _PATIENCE:
+            self.control.require_hosts()
+
+    def _makes_no_progress(self) -> bool:
         control = self.control
         if control is None or self.busy or not self.missing or not self.hosts.address or self.stranded:
-            return
+            return False
         if self.retries.waiting or self.releases.pending:
-            return
+            return False
         if control.waits or not control.pins.held() or control.reconcile(self._now()):
-            return
-        if "up" in self.hosts.told.values() and not control.pins.awaits_worker():
-            control.require_hosts()
+            return False
+        return "up" in self.hosts.told.values() and not control.pins.awaits_worker()
 
     def fail(self, error: HeadraceError) -> None:
         """End the run with an error that the client raises."""
