@@ -37,18 +37,9 @@ class SimulateRequest:
 
 def start_simulation(space: Workspace, request: SimulateRequest) -> dict[str, Any]:
     """Begin to simulate."""
-    from headrace.planners.registry import ENTRIES
-
-    if request.scheduler not in {entry.name for entry in ENTRIES}:
-        raise UsageError(f"there is no scheduler {request.scheduler[:100]!r}", hint="headrace schedulers")
     if not 1 <= request.runs <= MOST_RUNS or not 0 <= request.seed < 2**31:
         raise UsageError(f"{request.runs} runs from seed {request.seed}", hint=f"at most {MOST_RUNS:,} runs")
-    file = request.program.partition(":")[0]
-    space.path(file)
-    if request.platform != "local":
-        space.path(request.platform)
-    if file.endswith(".py") and not request.execute:
-        raise UsageError(f"{file} would be executed", hint="allow it, if you trust the file")
+    space.require_case(request.program, request.platform, request.scheduler, execute=request.execute)
     return space.jobs.start("simulation", lambda job: _simulated(space, request, job))
 
 

@@ -153,17 +153,21 @@ class Workspace:
         return [{"says": one.says, "text": one.text, "rules": with_offer(rules, one)} for one in found]
 
     def _require_allowed(self, request: PlanRequest) -> None:
-        from headrace.planners.registry import ENTRIES
-
-        if request.scheduler not in {entry.name for entry in ENTRIES}:
-            raise UsageError(f"there is no scheduler {request.scheduler!r}", hint="headrace schedulers")
         if not 0 < request.seconds <= MOST_SECONDS:
             raise UsageError(f"a search cannot take {request.seconds} s", hint=f"at most {MOST_SECONDS:g} s")
-        file = request.program.partition(":")[0]
+        self.require_case(request.program, request.platform, request.scheduler, execute=request.execute)
+
+    def require_case(self, program: str, platform: str, scheduler: str, *, execute: bool) -> None:
+        """Refuse unknown schedulers, files outside the folder, and Python files that may not be executed."""
+        from headrace.planners.registry import ENTRIES
+
+        if scheduler not in {entry.name for entry in ENTRIES}:
+            raise UsageError(f"there is no scheduler {scheduler[:100]!r}", hint="headrace schedulers")
+        file = program.partition(":")[0]
         self.path(file)
-        if request.platform != "local":
-            self.path(request.platform)
-        if file.endswith(".py") and not request.execute:
+        if platform != "local":
+            self.path(platform)
+        if file.endswith(".py") and not execute:
             raise UsageError(f"{file} would be executed", hint="allow it, if you trust the file")
 
     def _plan(self, job: PlanJob) -> None:

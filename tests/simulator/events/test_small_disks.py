@@ -56,7 +56,7 @@ def test_a_lost_host_does_not_stop_a_run_in_planned_order() -> None:
     for replan in ("both", "neither"):
         config = hr.SimulationConfig(hr.ReplanPolicy(replan=replan), faults=f"kill={lost}@30%")
         run = hr.simulate(program, platform, Coschedule(time=0.3), config)
-        assert run.makespan > plan.makespan
+        assert run.makespan >= plan.bound * (1 - 1e-9)
         assert (run.executed.finish > 0).all()
 
 
