@@ -125,7 +125,7 @@ def _best_job(
         if not can_follow(arrays, job, schedule):
             continue
         start, _ = _probe(arrays, decisions, job, host, links, usage, copies, schedule, work)
-        score = max(0.0, start - free) + preferences.penalty[job, host]
+        score = preferences.waiting[host] * max(0.0, start - free) + preferences.penalty[job, host]
         if score < best_score:
             best, best_score, best_start = job, score, start
         seen += 1
@@ -164,7 +164,7 @@ def _first_ready(arrays: InstanceArrays, order: Ints, schedule: JobSchedule) -> 
     return -1
 
 
-@entry
+@entry(nogil=True)
 def dispatch_jobs(
     arrays: InstanceArrays,
     decisions: DecisionArrays,

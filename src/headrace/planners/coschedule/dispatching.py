@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from headrace.model.graph import Floats
+from headrace.planners.coschedule.inflows import Inflows
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler
 from headrace.planners.coschedule.orders import topological
 from headrace.planners.coschedule.relaxation import job_costs
+
+if TYPE_CHECKING:
+    from headrace.planners.coschedule.lp import Relaxer
 
 _LEFT_OUT = 0.25
 """Share of the random tastes that leave out a host."""
@@ -25,6 +30,12 @@ MANY = 2000
 FIRST_WIDTH = 3
 SPREAD, NEW_PRICE, CHANGED = 0.5, 0.02, 0.4
 """Changes of prices: the deviation of their logarithms, the mean of a new price, the share of prices that change."""
+HOSTS_UNUSED, LINKS_UNUSED, DISKS_UNUSED = (0.02, 0.02), (0.0, 0.3), (0.25, 0.6)
+"""Shares of the time (of the byte-seconds) that the relaxation leaves hosts, links and disks unused: least and most."""
+UNUSED_SPREAD, UNUSED_CHANGED, MOST_UNUSED = 0.15, 0.5, 0.9
+"""Changes of these shares: the deviation of their logarithms, how many of them change, the largest."""
+LEAST_WAITING = 0.05
+"""The least price of a waiting core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +55,8 @@ class Taste:
     """A host that is left out, as a share of all hosts; below 0: none."""
     proven: float = 0.0
     """Weight of the prices of the relaxation, once they are known."""
+    priced: bool = False
+    """Whether a waiting core costs what the relaxation pays for it; else 1."""
 
 
 FIRST = (
@@ -59,9 +72,9 @@ FIRST = (
 )
 
 
-def tastes(random: np.random.Generator) -> Iterator[Taste]:
+def tastes(random: np.random.Generator, first: Sequence[Taste]) -> Iterator[Taste]:
     """The first ones, then random ones without end."""
-    yield from FIRST
+    yield from first
     while True:
         disk, link, long, last, noise, without, whole, proven = random.random(8).tolist()
         left_out = 4 * without if without < _LEFT_OUT else -1.0
@@ -77,48 +90,117 @@ def tastes(random: np.random.Generator) -> Iterator[Taste]:
         )
 
 
-class Dispatcher:
-    """Makes list schedules by tastes; every second one, after the first tastes, changes the prices of the best one.
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """What a list schedule is made from: prices in cores, and from which unused shares they follow, if they do."""
 
-    The sequence follows from the seed and from when the prices of the relaxation become known.
+    taste: Taste
+    price: Floats
+    inflows: Inflows | None = None
+    unused: Floats | None = None
+
+
+class Dispatcher:
+    """Makes list schedules by tastes; after the first tastes, in turn by new prices and by changes of the best ones.
+
+    Prices are random, or those of the relaxation if a share of each resource cannot be used: without that, it leaves
+    small disks and slow links without a price as long as a perfect packing would fit. The sequence follows from the
+    seed and from when the relaxation becomes known.
     """
 
-    def __init__(self, scheduler: ListScheduler, seed: int) -> None:
-        self.proven: Floats | None = None
-        """Prices of the relaxation."""
+    def __init__(self, scheduler: ListScheduler, seed: int, lane: int = 0, lanes: int = 1) -> None:
+        """One of several lanes, which divide the first tastes among them."""
+        self._relaxer: Relaxer | None = None
+        self._proven: Floats | None = None
         self._scheduler = scheduler
-        self._random = np.random.default_rng([seed, 1])
-        self._tastes = tastes(self._random)
+        self._random = np.random.default_rng([seed, 1, lane] if lane else [seed, 1])
+        first = FIRST[lane::lanes]
+        self._first = len(first)
+        self._tastes = tastes(self._random, first)
         self._made = 0
         self._value = np.inf
-        self._price: Floats | None = None
-        self._taste = FIRST[0]
+        self._best: _Choice | None = None
         n = scheduler.instance.n
         self.width = max(LEAST_WIDTH, min(MOST_WIDTH, MOST_LOOKS // max(1, n)))
+
+    def know(self, relaxer: Relaxer) -> None:
+        """Use the prices of a relaxation that was solved without assumptions."""
+        if self._relaxer is None:
+            self._relaxer, self._proven = relaxer, relaxer.price
+
+    @property
+    def informed(self) -> bool:
+        return self._relaxer is not None
+
+    @property
+    def solves(self) -> int:
+        """Variables of the linear program that the next list schedule needs; 0 if none."""
+        return self._relaxer.size if self._relaxer is not None and self._made >= self._first else 0
 
     def next(self) -> tuple[float, Decisions]:
         """The value and the decisions of one more list schedule."""
         self._made += 1
-        if self._price is not None and self._made > len(FIRST) and self._made % 2:
-            price, taste = self._changed(self._price), self._taste
-            taste = replace(taste, last=float(np.clip(taste.last + 0.3 * self._random.normal(), 0.3, 4.0)))
-        else:
-            taste = next(self._tastes)
-            price = self._prices(taste)
+        choice = self._choice()
         few = self._made == 1 and self._scheduler.instance.n > MANY
         width = FIRST_WIDTH if few else self.width
-        value, decisions = self._dispatched(price, taste, width, width if few else PATIENCE * width)
+        value, decisions = self._dispatched(choice, width, width if few else PATIENCE * width)
         if value < self._value:
-            self._value, self._price, self._taste = value, price, taste
+            self._value, self._best = value, choice
         return value, decisions
 
-    def _changed(self, price: Floats) -> Floats:
-        """Some prices changed at random; those of 0 become positive with some chance."""
-        random, count = self._random, len(price)
+    def _choice(self) -> _Choice:
+        turn = (self._made - self._first) % 4
+        if self._best is None or self._made <= self._first or turn == 0:
+            taste = next(self._tastes)
+            return _Choice(taste, self._prices(taste))
+        if turn == 1 and self._relaxer is not None:
+            return self._solved(self._new_taste(), self._new_unused())
+        return self._changed(self._best)
+
+    def _new_taste(self) -> Taste:
+        whole, last, long, priced = self._random.random(4).tolist()
+        return Taste(
+            0.0, 0.0, 0.1 * max(0.0, 2 * long - 1), 0.4 + 2 * last, whole * whole, priced=priced < 0.5
+        )
+
+    def _new_unused(self) -> Floats:
+        """The same share for all hosts, for all links and for all disks."""
+        instance = self._scheduler.instance
+        links = instance.problem.platform.network.n_links
+        counts = (len(instance.host_place), links, len(instance.storage))
+        shares = [self._random.uniform(*limits) for limits in (HOSTS_UNUSED, LINKS_UNUSED, DISKS_UNUSED)]
+        unused: Floats = np.repeat(shares, counts)
+        return unused
+
+    def _solved(self, taste: Taste, unused: Floats) -> _Choice:
+        """Prices of the relaxation if this share of each resource is not used."""
+        assert self._relaxer is not None
+        relaxer, cores = self._relaxer, float(self._scheduler.instance.host_cores.sum())
+        relaxer.solve_with_unused(unused)
+        total = float(relaxer.price.sum())
+        if not total > 0:
+            return _Choice(taste, self._prices(taste))
+        factor = cores / total
+        inflows = None if relaxer.inflows is None else relaxer.inflows.scaled(factor)
+        return _Choice(taste, relaxer.price * factor, inflows, unused)
+
+    def _changed(self, best: _Choice) -> _Choice:
+        """The best choice with some of its prices, or of the unused shares that they follow from, changed at random."""
+        random, taste, count = self._random, best.taste, len(best.price)
+        taste = replace(taste, last=float(np.clip(taste.last + 0.3 * random.normal(), 0.3, 4.0)))
+        if best.unused is not None:
+            taste = replace(
+                taste,
+                whole=float(np.clip(taste.whole + 0.1 * random.normal(), 0.0, 1.0)),
+                long=float(np.clip(taste.long + 0.02 * random.normal(), -0.1, 0.3)),
+            )
+            factor = np.exp(UNUSED_SPREAD * random.normal(size=count))
+            some = random.random(count) < UNUSED_CHANGED
+            return self._solved(taste, np.minimum(MOST_UNUSED, best.unused * np.where(some, factor, 1.0)))
+        price = best.price
         scaled = price * np.exp(SPREAD * random.normal(size=count))
         added = np.where(random.random(count) < 0.3, random.exponential(NEW_PRICE * price.sum(), count), 0.0)
-        changed: Floats = np.where(random.random(count) < CHANGED, scaled + added, price)
-        return changed
+        return _Choice(taste, np.where(random.random(count) < CHANGED, scaled + added, price))
 
     def _prices(self, taste: Taste) -> Floats:
         """Prices of hosts, links and disks, in cores."""
@@ -129,15 +211,15 @@ class Dispatcher:
         price[hosts : hosts + links] = taste.link * float(instance.host_cores.mean())
         at_site = instance.site[instance.host_place]
         price[hosts + links :] = taste.disk * np.bincount(at_site, instance.host_cores, len(instance.storage))
-        if self.proven is None or not self.proven.sum() > 0:
+        if self._proven is None or not self._proven.sum() > 0:
             return price
-        known = self.proven * (float(instance.host_cores.sum()) / float(self.proven.sum()))
+        known = self._proven * (float(instance.host_cores.sum()) / float(self._proven.sum()))
         mixed: Floats = (1.0 - taste.proven) * price + taste.proven * known
         return mixed
 
-    def _dispatched(self, price: Floats, taste: Taste, width: int, most: int) -> tuple[float, Decisions]:
-        instance = self._scheduler.instance
-        penalty = _penalties(instance, price, taste)
+    def _dispatched(self, choice: _Choice, width: int, most: int) -> tuple[float, Decisions]:
+        instance, taste = self._scheduler.instance, choice.taste
+        penalty = _penalties(instance, choice)
         shortest = instance.seconds.min(axis=1)
         if taste.noise > 0:
             penalty = penalty + self._random.normal(0.0, taste.noise * float(shortest.mean()), penalty.shape)
@@ -145,13 +227,18 @@ class Dispatcher:
             at = int(taste.without * penalty.shape[1])
             if np.isfinite(np.delete(instance.seconds, at, axis=1)).any(axis=1).all():
                 penalty[:, at] = np.inf
+        waiting = np.ones(penalty.shape[1])
+        if taste.priced:
+            waiting = np.maximum(LEAST_WAITING, choice.price[: len(waiting)] / instance.host_cores)
         last = max(1, round(taste.last * int(instance.host_cores.sum())))
-        return self._scheduler.dispatched(topological(instance, -shortest), penalty, width, most, last)
+        return self._scheduler.dispatched(
+            topological(instance, -shortest), penalty, waiting, width, most, last
+        )
 
 
-def _penalties(instance: Instance, price: Floats, taste: Taste) -> Floats:
+def _penalties(instance: Instance, choice: _Choice) -> Floats:
     """[jobs, hosts] what a job costs on a host beyond its best other host, in seconds of cores; less for long jobs."""
-    cost = job_costs(instance, price, taste.whole)
+    cost = job_costs(instance, choice.price, choice.taste.whole, choice.inflows)
     least = np.sort(cost, axis=1)[:, :2]
     other = np.where(cost == least[:, :1], least[:, -1:], least[:, :1])
     able = np.isfinite(cost)
@@ -159,5 +246,5 @@ def _penalties(instance: Instance, price: Floats, taste: Taste) -> Floats:
         able & np.isfinite(other), np.where(able, cost, 0.0) - np.where(np.isfinite(other), other, 0.0), 0.0
     )
     # Rounding decides nothing: equal penalties are tied, and ties go by number.
-    penalty: Floats = np.round(beyond, 6) - taste.long * instance.seconds.min(axis=1)[:, None]
+    penalty: Floats = np.round(beyond, 6) - choice.taste.long * instance.seconds.min(axis=1)[:, None]
     return penalty

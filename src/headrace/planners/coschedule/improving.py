@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -11,12 +12,11 @@ from headrace.arrays.clock import work_clock
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
-from headrace.planners.coschedule.dispatching import Dispatcher
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.judge import with_executed_times
+from headrace.planners.coschedule.lanes import LANES, Lane, rounds_of, together
 from headrace.planners.coschedule.large_search import LargeSearch
-from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
-from headrace.planners.coschedule.local_search import Search
+from headrace.planners.coschedule.list_scheduler import Decisions, undecided_paths
 from headrace.planners.coschedule.lp import Relaxer, rounded
 from headrace.planners.coschedule.orders import mixed, rules, topological
 from headrace.planners.coschedule.relaxation import least_times, quick_bound
@@ -27,7 +27,9 @@ Tell = Callable[[float, float, float], None]
 ROUNDS = 6
 """Number of rounds in which the relaxation learns from the idle times of the best list schedule."""
 FIRST_DISPATCHES = 8
-"""Number of list schedules that decide hosts as they go, before the relaxation is solved."""
+"""Number of list schedules that decide hosts as they go, in each lane, after the relaxation is solved."""
+MOST_DISPATCHES, DISPATCHING = 200, 0.35
+"""Most further ones, and the share of the time for them."""
 DISPATCH, LONG_CALENDAR = 3e-5, 700
 """Seconds for each job that a host looks at in such a list schedule; twice as many with this many jobs, and so on."""
 SMALL = 40
@@ -42,8 +44,8 @@ MORE_DISPATCHES = 3
 """Number of further list schedules that decide hosts as they go, in each round."""
 LONGEST_PAUSE = 8
 """Most rounds for which a step that finds nothing is left out."""
-CHUNK = 200
-"""Number of jobs in a chunk, if chunks are tried next to the whole."""
+CHUNKS, CHUNKING = (200, 100, 50, 400, 25), 0.1
+"""Numbers of jobs in a chunk that are tried next to the whole, and the share of the time for them."""
 CHUNK_SECONDS = 4e-3
 """Seconds for each job of a plan in chunks."""
 _OPTIMAL = 1.0 + 1e-9
@@ -54,7 +56,10 @@ class Improving:
 
     def __init__(self, instance: Instance, began: float, seconds: float, tell: Tell) -> None:
         self.instance = instance
-        self.scheduler = ListScheduler(instance)
+        lanes = LANES if instance.n >= SMALL else 1
+        self._lanes = [Lane(number, instance, lanes) for number in range(lanes)]
+        self._turns = rounds_of(lanes)
+        self.scheduler = self._lanes[0].scheduler
         self.began = began
         self.seconds = seconds
         self.tell = tell
@@ -65,7 +70,6 @@ class Improving:
         self.executed: Plan | None = None
         """The best plan with the times of its execution, where links are shared fairly."""
         self._neighbours: LargeSearch | None = None
-        self._dispatcher = Dispatcher(self.scheduler, instance.problem.seed)
         self.left = 0.85 * seconds
         """Remaining seconds of work, as estimated for a machine of ordinary speed."""
 
@@ -126,26 +130,22 @@ class Improving:
         self._dispatch(1)
         if not self.optimal and self.left > 0:
             self._relaxed()
-        self._dispatch(FIRST_DISPATCHES if self.instance.n >= SMALL else 0)
+        if self.instance.n >= SMALL:
+            self._dispatch(FIRST_DISPATCHES)
+            self._dispatch(MOST_DISPATCHES, DISPATCHING * self.left)
         if self.optimal or self.left <= 0 or self.overdue:
             return
-        search = self._searched(None, FIRST_SEARCH)
+        self._searched(FIRST_SEARCH)
         if not self.optimal and self.left > 0:
             self._solved()
-        if not self.optimal and self.left > 0 and self.instance.n >= 2 * CHUNK:
-            self.chunks(CHUNK, CHUNK_SECONDS * self.instance.n)
-        self._rounds(search)
+        self._some_chunks()
+        self._rounds()
 
-    def _rounds(self, search: Search | None) -> None:
+    def _rounds(self) -> None:
         """Local search in turns with the others; one that finds nothing is left out for more and more rounds."""
         waits, pauses = [0, 0, 0], [1, 1, 1]
-
-        def local() -> None:
-            nonlocal search
-            search = self._searched(search, SEARCH)
-
         while not self.optimal and not self.overdue and self.left > 0 and self.value < FAILED:
-            for k, step in enumerate((local, self._large, self._dispatch)):
+            for k, step in enumerate((self._searched, self._large, self._dispatch)):
                 waits[k] -= 1
                 if waits[k] >= 0:
                     continue
@@ -164,6 +164,15 @@ class Improving:
             self._simple()
             self.left = max(self.left, 10.0)
             self._dispatch(FIRST_DISPATCHES)
+
+    def _some_chunks(self) -> None:
+        """Plan the jobs in chunks of several sizes, for a part of the time."""
+        each, until = CHUNK_SECONDS * self.instance.n, self.left * (1 - CHUNKING)
+        for size in CHUNKS:
+            if self.optimal or self.overdue or self.left - each < until:
+                return
+            if 2 * size <= self.instance.n:
+                self.chunks(size, each)
 
     def chunks(self, size: int, seconds: float) -> None:
         """Plan the jobs in chunks."""
@@ -188,14 +197,17 @@ class Improving:
             if self.left < 0 and self.value < FAILED:
                 return
 
-    def _dispatch(self, count: int = MORE_DISPATCHES) -> None:
-        """Make list schedules that decide hosts as they go."""
+    def _dispatch(self, count: int = MORE_DISPATCHES, seconds: float = np.inf) -> None:
+        """Make list schedules that decide hosts as they go, up to this number and for these seconds of work."""
+        n, until = self.instance.n, max(0.0, self.left - seconds)
         for _ in range(count):
-            if self.left < 0 or self.optimal or self.overdue:
+            if self.left < until or self.optimal or self.overdue:
                 return
-            n = self.instance.n
-            self.left -= self.cost() + DISPATCH * (1 + n / LONG_CALENDAR) * n * min(n, self._dispatcher.width)
-            self.offer(*self._dispatcher.next())
+            dispatcher = self._lanes[0].dispatcher
+            each = self.cost() + DISPATCH * (1 + n / LONG_CALENDAR) * n * min(n, dispatcher.width)
+            self.left -= self._turns * (each + solving(dispatcher.solves))
+            for value, decisions in together([lane.dispatcher.next for lane in self._lanes]):
+                self.offer(value, decisions)
 
     def _relaxed(self) -> None:
         """Make list schedules of the relaxation, which learns from them: first with queues, then only idle times."""
@@ -212,8 +224,8 @@ class Improving:
         """Solve the relaxation and make list schedules by all rules; returns what is learned from the best one."""
         plain = np.arange(self.instance.n, dtype=np.int32)
         first = rounded(self.instance, relaxer.solve(learned), plain)
-        if self._dispatcher.proven is None:
-            self._dispatcher.proven = relaxer.price
+        for lane in self._lanes:
+            lane.know(relaxer)
         self.prove(relaxer.bound)
         here, value, least = None, np.inf, np.full(len(self.instance.host_place), np.inf)
         for decisions in self._ordered(first):
@@ -223,7 +235,7 @@ class Improving:
                 seen = relaxer.learned(self.scheduler, decisions, trial, queues)
                 least = np.minimum(least, seen[: len(least)])
                 here, value = (seen, trial) if trial < value else (here, value)
-        self.left -= self.cost(13) + 2e-6 * relaxer.size + 0.01
+        self.left -= self.cost(13) + solving(relaxer.size)
         if here is not None:
             here[: len(least)] = least  # each host can use its best rule
         return here
@@ -257,20 +269,20 @@ class Improving:
                 hint="increase storage or use later deadlines",
             )
 
-    def _searched(self, search: Search | None, seconds: float) -> Search | None:
-        """Continue a local search; from the best plan if that came from elsewhere."""
-        if self.decisions is not None and (search is None or self.value < search.value * (1 - 1e-12)):
-            search = Search(self.scheduler, self.decisions, self.instance.problem.seed)
-        if search is None:
-            return None
+    def _searched(self, seconds: float = SEARCH) -> None:
+        """Continue the local searches; from the best plan if that came from elsewhere."""
+        for lane in self._lanes:
+            lane.follow(self.decisions, self.value)
+        searches = [lane.search for lane in self._lanes if lane.search is not None]
         block = max(1, int(0.25 / self.cost()))
-        trials = int(min(seconds, self.left) / self.cost()) + 1
-        while trials > 0 and not self.overdue and not self.optimal:
-            search.run(min(block, trials))
-            self.left -= self.cost(min(block, trials))
+        trials = int(min(seconds, self.left) / (self.cost() * self._turns)) + 1
+        while searches and trials > 0 and not self.overdue and not self.optimal:
+            count = min(block, trials)
+            together([partial(search.run, count) for search in searches])
+            self.left -= self.cost(count) * self._turns
             trials -= block
-            self.offer(search.value, search.best)
-        return search
+            for search in searches:
+                self.offer(search.value, search.best)
 
     def _large(self, seconds: float = LARGE_SEARCH) -> None:
         """Search in large neighbourhoods of the best plan."""
@@ -292,6 +304,11 @@ class Improving:
             return self.exact
         assert self.decisions is not None
         return self.scheduler.plan(self.decisions, name)
+
+
+def solving(variables: int) -> float:
+    """Seconds that a linear program takes to be solved again."""
+    return 0.01 + 3.3e-7 * variables**1.5
 
 
 def simple_starts(instance: Instance) -> Iterator[Decisions]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from headrace.model.plan import Plan
 from headrace.planners.coschedule.cp import ticks_of
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.judge import is_valid
+from headrace.planners.coschedule.lanes import LANES, rounds_of, together
 from headrace.planners.coschedule.list_scheduler import ANY, Decisions, ListScheduler
 from headrace.planners.coschedule.neighbourhood import arc_numbers, decide_anew
 from headrace.planners.coschedule.relaxation import arcs_on
@@ -45,15 +47,18 @@ class LargeSearch:
         self._score = score_of(self.instance, plan)
 
     def step(self) -> float:
-        """Try one neighbourhood; returns the seconds of work."""
-        free = self._choose()
-        ticks = ticks_of(self.instance, self.best)
-        found = decide_anew(self.instance, self.best, free, ticks, SOLVING)
-        early = found.work < 0.7 * SOLVING
-        self._size = min(MOST_JOBS, self._size * 1.1) if early else max(LEAST_JOBS, self._size * 0.93)
-        if found.plan is not None:
-            self._offer(found.plan, ticks.exact)
-        return found.work + 0.01 + 1e-4 * self.instance.n
+        """Try two neighbourhoods at the same time; returns the seconds of work."""
+        ticks, plan = ticks_of(self.instance, self.best), self.best
+        tries = [
+            partial(decide_anew, self.instance, plan, self._choose(), ticks, SOLVING) for _ in range(LANES)
+        ]
+        for found in (answers := together(tries)):
+            early = found.work < 0.7 * SOLVING
+            self._size = min(MOST_JOBS, self._size * 1.1) if early else max(LEAST_JOBS, self._size * 0.93)
+            if found.plan is not None:
+                self._offer(found.plan, ticks.exact)
+        work = max(found.work for found in answers) if rounds_of(LANES) == 1 else sum(f.work for f in answers)
+        return work + 0.01 + 1e-4 * self.instance.n
 
     def _offer(self, plan: Plan, exact: bool) -> None:
         """Take a plan, or the times or the list schedule that follow from its orders, if it is better."""

@@ -134,14 +134,14 @@ class ListScheduler:
             self.grow()
 
     def dispatched(
-        self, order: Ints, penalty: Floats, width: int, most: int, last: int
+        self, order: Ints, penalty: Floats, waiting: Floats, width: int, most: int, last: int
     ) -> tuple[float, Decisions]:
         """The value and decisions if hosts take the jobs that suit them best as they go (see `Preferences`).
 
         `order` is that of the `last` jobs.
         """
         preferred = np.argsort(penalty, axis=0, kind="stable").T.astype(np.int32).copy()
-        preferences = Preferences(preferred, penalty, width, most, last)
+        preferences = Preferences(preferred, penalty, waiting, width, most, last)
         start = Decisions(
             order, self.instance.seconds.argmin(axis=1).astype(np.int32), **undecided_paths(self.instance)
         )

@@ -9,6 +9,7 @@ import numpy as np
 
 from headrace.model.graph import Floats, Ints
 from headrace.planners.coschedule.disks import disk_seconds
+from headrace.planners.coschedule.inflows import InflowRows, Inflows, shared_sets
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.list_scheduler import ANY, Decisions, ListScheduler
 from headrace.planners.coschedule.queues import Queue, find_queues, seen_moments
@@ -40,7 +41,7 @@ class Relaxation:
 
 
 @dataclass(frozen=True, eq=False)
-class _Groups:
+class Groups:
     """Groups of similar jobs, each with a representative."""
 
     of_job: Ints
@@ -68,7 +69,7 @@ class Relaxer:
         self.price: Floats = np.zeros(len(self.head))
         """Prices of hosts, links and disks in the latest solution."""
         self._groups = groups = _grouped(instance, self._jobs)
-        self._rows = rows = _Rows()
+        self._rows = rows = Rows()
         hosts, links = len(instance.host_place), instance.problem.platform.network.n_links
         work = float(instance.seconds[self._jobs].min(axis=1).sum())
         self._scale = max(self.single, work / max(1, int(instance.host_cores.sum())), 1e-12)
@@ -89,9 +90,14 @@ class Relaxer:
         ]
         self._late_rows = np.array([self._add_late(queue, moment) for queue, moment in self._late], np.int64)
         self._flows: dict[tuple[bool, int, int], tuple[list[int], int]] = {}
+        self.inflows: Inflows | None = None
+        """Prices of bytes that enter places in the latest solution."""
+        self._inflow_rows: InflowRows | None = None
         if instance.exclusive_links:
             for entries in file_entries(instance):
                 self._add_flows(entries)
+            if groups.alike and len(self._jobs) == instance.n:
+                self._add_inflows()
 
     def _add_disks(self) -> None:
         """Each disk holds at most its size at any time: the byte-seconds of the jobs on its hosts."""
@@ -134,6 +140,10 @@ class Relaxer:
         ]
         return np.concatenate((idle, *seen))
 
+    def solve_with_unused(self, share: Floats) -> Relaxation:
+        """Solve the relaxation as if this share of each host, link and disk could not be used."""
+        return self.solve(np.concatenate((share * self.bound, [moment for _, moment in self._late])))
+
     def solve(self, learned: Floats | None = None) -> Relaxation:
         """Solve the relaxation with values learned from schedules; the bound uses only proven values."""
         certain = len(self._resource)
@@ -149,13 +159,14 @@ class Relaxer:
         values, duals = self._rows.solve(self._top)
         price = np.maximum(0.0, -duals[self._resource])
         self.price = price
+        self.inflows = None if self._inflow_rows is None else self._inflow_rows.prices(duals)
         if len(self._jobs) == self.instance.n:
             late = [
                 (float(max(0.0, -dual)), moment, queue.loads(moment))
                 for (queue, moment), dual in zip(self._late, duals[self._late_rows].tolist(), strict=True)
                 if dual < 0
             ]
-            least = weighted_bound(self.instance, price, self.head, self.tail, late, self.bound)
+            least = weighted_bound(self.instance, price, self.head, self.tail, late, self.bound, self.inflows)
             self.bound = max(self.bound, least)
         share = np.zeros(self._groups.seconds.shape)
         share[self._group, self._host] = (
@@ -190,17 +201,39 @@ class Relaxer:
         """Variables."""
         return self._rows.n_columns
 
+    def _add_inflows(self) -> None:
+        """Each place receives shared files whole."""
+        instance, network = self.instance, self.instance.paths
+        inflows = InflowRows(instance, self._rows, self._groups, self._scale)
+        if not inflows.worthwhile:
+            return
+        unit = float(file_entries(instance)[0].size.mean()) or 1.0
+        entering: dict[int, list[tuple[int, float]]] = {}
+        for (into, _, _), (paths, first) in self._flows.items():
+            for k, path in enumerate(paths if into else ()):
+                for arc in network.arcs_of(path):
+                    entering.setdefault(int(network.arcs.head[arc]), []).append((first + k, unit))
+        place = instance.host_place[self._host]
+        columns = {p: (self._group[place == p], self._share[place == p]) for p in np.unique(place).tolist()}
+        inflows.add(columns, entering, self._loads_of_arcs())
+        self._inflow_rows = inflows
+
+    def _loads_of_arcs(self) -> list[list[tuple[int, float]]]:
+        """For each arc, the rows of its links and the scaled seconds per byte there."""
+        instance = self.instance
+        link_row = self._resource[len(instance.host_place) : -len(instance.storage)]
+        uses: list[list[tuple[int, float]]] = [[] for _ in range(len(instance.paths.arcs.tail))]
+        for a, at, s in zip(*(values.tolist() for values in arc_loads(instance)), strict=True):
+            uses[a].append((int(link_row[at]), s / self._scale))
+        return uses
+
     def _add_flows(self, entries: Entries) -> None:
         """For each class of files and place, add flows over paths for what the jobs there need; they load links."""
         instance, rows, groups, network = self.instance, self._rows, self._groups, self.instance.paths
         if not len(entries.job):
             return
         unit = float(entries.size.mean()) or 1.0
-        owner, link, seconds = arc_loads(instance)
-        link_row = self._resource[len(instance.host_place) : -len(instance.storage)]
-        uses: list[list[tuple[int, float]]] = [[] for _ in range(len(network.arcs.tail))]
-        for a, at, s in zip(owner.tolist(), link.tolist(), seconds.tolist(), strict=True):
-            uses[a].append((int(link_row[at]), s * unit / self._scale))
+        uses = self._loads_of_arcs()
         place = instance.host_place[self._host]
         for ends in np.unique(entries.ends).tolist():
             mine = (entries.ends == ends) & (groups.of_job[entries.job] >= 0)
@@ -220,7 +253,7 @@ class Relaxer:
                     rows.put(
                         np.array([row, *(r for r, _ in loads)]),
                         np.full(1 + len(loads), first + k),
-                        np.array([1.0, *(amount for _, amount in loads)]),
+                        np.array([1.0, *(amount * unit for _, amount in loads)]),
                     )
 
 
@@ -233,7 +266,7 @@ def _parts(values: Floats, paths: list[int]) -> dict[int, float]:
     }
 
 
-class _Rows:
+class Rows:
     """A linear program built from arrays: minimises one column, all columns non-negative."""
 
     def __init__(self) -> None:
@@ -304,7 +337,7 @@ class _Rows:
         return proto
 
 
-def _grouped(instance: Instance, jobs: Ints) -> _Groups:
+def _grouped(instance: Instance, jobs: Ints) -> Groups:
     """Group jobs with the same run times and files; if that gives too many groups, jobs that are roughly the same."""
     graph = instance.problem.graph
     seconds = instance.seconds * graph.cores[:, None]
@@ -316,7 +349,8 @@ def _grouped(instance: Instance, jobs: Ints) -> _Groups:
     table = np.concatenate(columns, axis=1)[jobs]
     seconds = seconds[jobs]
     grain = _FINEST
-    keys, of_job = np.unique(table, axis=0, return_inverse=True)
+    apart = np.concatenate((table, shared_sets(instance)[jobs][:, None]), axis=1)
+    keys, of_job = np.unique(apart, axis=0, return_inverse=True)
     while len(keys) * seconds.shape[1] > MOST_SHARES and grain > 1:
         top = np.maximum(table.max(axis=0), 1e-300)
         grain //= 2
@@ -329,7 +363,7 @@ def _grouped(instance: Instance, jobs: Ints) -> _Groups:
     for h in range(seconds.shape[1]):
         total = np.bincount(of_job, np.where(np.isfinite(seconds[:, h]), seconds[:, h], np.inf))
         mean[:, h] = total / count
-    return _Groups(group, count.astype(np.int32), mean, grain == _FINEST)
+    return Groups(group, count.astype(np.int32), mean, grain == _FINEST)
 
 
 def rounded(instance: Instance, relaxation: Relaxation, order: Ints) -> Decisions:

@@ -79,6 +79,8 @@ class Preferences(NamedTuple):
     """[hosts, jobs] the jobs by preference."""
     penalty: Floats
     """[jobs, hosts] added to the seconds for which a core would wait; inf: not there."""
+    waiting: Floats
+    """[hosts] what a second for which a core waits costs."""
     width: int
     """Number of jobs that a host looks at,"""
     most: int

@@ -15,6 +15,7 @@ import numpy as np
 
 from headrace.model.graph import Floats, Ints
 from headrace.planners.coschedule.disks import disk_seconds
+from headrace.planners.coschedule.inflows import Inflows
 from headrace.planners.coschedule.instance import NONE, Instance
 from headrace.planners.coschedule.ramps import ramps
 
@@ -160,11 +161,14 @@ def arcs_on(instance: Instance, link: int) -> Ints:
     return using
 
 
-def job_costs(instance: Instance, price: Floats, whole: float = 0.0) -> Floats:
+def job_costs(
+    instance: Instance, price: Floats, whole: float = 0.0, inflows: Inflows | None = None
+) -> Floats:
     """[jobs, hosts] seconds of all resources that a job needs on a host, weighted by prices; inf where it cannot run.
 
-    Files take the cheapest paths, and a file with several readers is divided among them. With `whole`, up to 1, each
-    reader pays more than its part, up to the whole file; the costs then prove nothing. O(jobs * hosts + places^3).
+    Files take the cheapest paths, and a file with several readers is divided among them, except for the links into a
+    place with `inflows`. With `whole`, up to 1, each reader pays more than its part, up to the whole file; the costs
+    then prove nothing. O(jobs * hosts + places^3).
     """
     hosts = len(instance.host_place)
     own = np.where(instance.can_run, instance.seconds, 0.0)
@@ -175,8 +179,16 @@ def job_costs(instance: Instance, price: Floats, whole: float = 0.0) -> Floats:
         arc, link, seconds = arc_loads(instance)
         weight: Floats = np.zeros(len(instance.paths.arcs.tail))
         np.add.at(weight, arc, price[hosts + link] * seconds)
-        distance = shortest(instance, weight)
+        spared = weight
+        if inflows is not None:
+            arcs = instance.paths.arcs
+            least = np.full(instance.places, np.inf)
+            np.minimum.at(least, arcs.head, weight)
+            per_byte, paid = inflows.costs(instance, np.where(np.isfinite(least), least, 0.0))
+            spared = weight - per_byte[arcs.head]
+            cost += paid[:, instance.host_place]
         for entries in file_entries(instance):
+            distance = shortest(instance, spared if entries.into else weight)
             part = (1.0 - whole) * entries.part + whole * entries.size
             np.add.at(cost, entries.job, part[:, None] * _between(instance, distance, entries))
     return cost
@@ -189,6 +201,7 @@ def weighted_bound(
     tail: Floats,
     late: Sequence[tuple[float, float, Floats]] = (),
     known: float = 0.0,
+    inflows: Inflows | None = None,
 ) -> float:
     """The bound given by these weights of hosts, links and disks; any non-negative weights are valid.
 
@@ -200,7 +213,7 @@ def weighted_bound(
     if not total > 0 or not instance.n:
         return 0.0
     price = price / total
-    cost = job_costs(instance, price)
+    cost = job_costs(instance, price, inflows=None if inflows is None else inflows.scaled(1.0 / total))
     for share, _, loads in late:
         cost += share / total * loads
     load = float(cost.min(axis=1).sum())

@@ -93,7 +93,7 @@ def _first_idle_host(arrays: InstanceArrays, usage: Calendar, job: int) -> tuple
     return best, best_time
 
 
-@entry
+@entry(nogil=True)
 def place_jobs(
     arrays: InstanceArrays,
     decisions: DecisionArrays,

@@ -1,0 +1,70 @@
+"""Searches that run side by side, each with its own list scheduler, one for each of two cores.
+
+Every lane does the same number of trials before their results are compared, in the order of the lanes: what is found
+does not depend on which lane is faster.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from headrace.planners.coschedule.dispatching import Dispatcher
+from headrace.planners.coschedule.instance import Instance
+from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler
+from headrace.planners.coschedule.local_search import Search
+from headrace.planners.coschedule.lp import Relaxer
+
+LANES = 2
+BEHIND = 2e-3
+"""A lane goes on from the best plan of all lanes if its own is longer by more than this share."""
+
+Result = TypeVar("Result")
+
+
+class Lane:
+    """A list scheduler with a dispatcher and a local search of its own; lane 0 follows the best plan at once."""
+
+    def __init__(self, number: int, instance: Instance, lanes: int) -> None:
+        self.number = number
+        self.scheduler = ListScheduler(instance)
+        self.dispatcher = Dispatcher(self.scheduler, instance.problem.seed, number, lanes)
+        self.search: Search | None = None
+
+    def know(self, relaxer: Relaxer) -> None:
+        """Tell the dispatcher of a relaxation; lanes after the first solve it on their own."""
+        if self.number and not self.dispatcher.informed:
+            relaxer = Relaxer(relaxer.instance)
+            relaxer.solve()
+        self.dispatcher.know(relaxer)
+
+    def follow(self, decisions: Decisions | None, value: float) -> None:
+        """Go on from other decisions if they are better, by more than a little in lanes after the first."""
+        slack = BEHIND if self.number else 1e-12
+        if decisions is not None and (self.search is None or value < self.search.value * (1 - slack)):
+            seed = self.scheduler.instance.problem.seed + self.number
+            self.search = Search(self.scheduler, decisions, seed)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def together(tasks: Sequence[Callable[[], Result]]) -> list[Result]:
+    """The results of all tasks, which run at the same time if there are cores for them."""
+    if len(tasks) == 1 or usable_cores() == 1:
+        return [task() for task in tasks]
+    with ThreadPoolExecutor(len(tasks) - 1) as pool:
+        others = [pool.submit(task) for task in tasks[1:]]
+        first = tasks[0]()
+        return [first, *(other.result() for other in others)]
+
+
+def rounds_of(lanes: int) -> int:
+    """How many lanes one after another a core works through."""
+    return -(-lanes // min(lanes, usable_cores()))
