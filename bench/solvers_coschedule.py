@@ -1,7 +1,8 @@
 """Co-schedules against models of another kind, on grids with small disks, and under changed questions.
 
 python -m bench.solvers_coschedule exact [CASES]       the time-slot model of the tests; about 1 s for each case
-python -m bench.solvers_coschedule grids [JOBS ...]    200, 1000 and 5000 jobs, three grids each; 25 minutes in all
+python -m bench.solvers_coschedule grids [JOBS ...] [--seeds FIRST LAST]   200, 1000 and 5000 jobs, grids 0 to 2:
+                                                       25 minutes in all
 python -m bench.solvers_coschedule chunks              200 jobs, also in chunks; 15 minutes
 python -m bench.solvers_coschedule cpsat [SECONDS]     40 jobs: plain CP-SAT on two threads for 600 s; 32 minutes
 python -m bench.solvers_coschedule more [CASES]        more disk, bandwidth, cores, time; about 1 s for each case
@@ -77,12 +78,12 @@ def exact(cases: int = 500) -> None:
     )
 
 
-def grids(*sizes: int) -> None:
+def grids(*sizes: int, seeds: tuple[int, int] = (0, 2)) -> None:
     """The gap on grids of three tiers, and when the first answer came."""
     planned(*tiered_grid(40), 1.0)  # so that compiling does not count
     rows = []
     for jobs in sizes or SIZES:
-        for seed in range(3):
+        for seed in range(seeds[0], seeds[1] + 1):
             program, platform = tiered_grid(jobs, seed)
             first: list[float] = []
             planner = Coschedule(time=SECONDS.get(jobs, 60.0), tell=lambda s, m, b, f=first: f.append(s))
@@ -196,6 +197,10 @@ def _random_change(platform: Platform, random: np.random.Generator) -> Change:
 def main() -> None:
     what, *more_words = sys.argv[1:] or ["exact"]
     words = [word for word in more_words if word != "--cases"]
+    if what == "grids" and "--seeds" in words:
+        at = words.index("--seeds")
+        grids(*(int(word) for word in words[:at]), seeds=(int(words[at + 1]), int(words[at + 2])))
+        return
     commands = {
         "exact": exact,
         "grids": grids,
