@@ -16,11 +16,14 @@ from headrace.model.graph import Ints
 from headrace.model.plan import Plan
 from headrace.planners.bounds import FULL_SECONDS, full_bound, lower_bound
 from headrace.planners.constraint_failures import lateness
-from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import ListScheduler
 from headrace.planners.ruled import Judge, Key, better
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
 from headrace.planners.search.auto import IMPROVE, REPAIR, best_of_candidates, candidates, short_search
+from headrace.planners.search.contended import contended
 from headrace.planners.search.critical_chain import critical_tasks
+from headrace.planners.search.restarts import can_restart
 from headrace.planners.search.ruled_search import best_start, repaired, searched, searched_best_first, solved
 
 Report = Callable[[float, float, float], None]
@@ -112,7 +115,9 @@ class Best:
         tell(plan.makespan)
         raise_bound(min(FULL_SECONDS, _BOUND_FIRST * self.time))
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
-            improve = annealed if can_anneal(problem) else _hill_climbed
+            improve = (
+                annealed if can_anneal(problem) else contended if can_restart(problem) else _hill_climbed
+            )
             until = began + 1.25 * self.time + 2
             plan = improve(problem, plan, self.time * _SHARE, problem.seed, until, tell, self.stop)
             if not self.stop():
