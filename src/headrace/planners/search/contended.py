@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from headrace.arrays import Int64s
 from headrace.arrays.clock import work_clock
 from headrace.core.scheduler import Problem
 from headrace.model.plan import Plan
+from headrace.planners.list.heft import Heft
 from headrace.planners.search.annealing_search import order_of
 from headrace.planners.search.contended_moves import Moves
 from headrace.planners.search.contended_state import Passes
@@ -17,7 +19,7 @@ from headrace.planners.search.restarts import Restarted
 
 _WARM = 0.002
 """Initial temperature as a share of the makespan."""
-_RESTARTS = 0.2
+_RESTARTS = 0.35
 """Share of the time for list schedules from perturbed ranks, of which the best is annealed."""
 _LOOK = 16
 """Moves between two looks at the clock."""
@@ -37,13 +39,15 @@ def contended(
     Never a worse one. The seconds are counted, not measured, and moves depend only on the seed: the same call gives
     the same plan, unless the clock ends it early.
     """
-    restarted = Restarted(problem, plan, seed)
+    restarted = Restarted(problem, Heft().plan(problem), seed)
     restarted.run(_RESTARTS * seconds, lambda: work_clock() > until or stop())
-    if restarted.plan.makespan < plan.makespan:
-        plan = replace(restarted.plan, notes=plan.notes)
-        tell(plan.makespan)
+    order = order_of(plan)
+    if restarted.order is not None and restarted.plan.makespan <= plan.makespan * (1 + 1e-12):
+        if restarted.plan.makespan < plan.makespan * (1 - 1e-12):
+            tell(restarted.plan.makespan)
+        plan, order = replace(restarted.plan, scheduler=plan.scheduler, notes=plan.notes), restarted.order
     seconds -= restarted.seconds
-    search = _Search(problem, plan, seed, tell)
+    search = _Search(problem, plan, order, seed, tell)
     while search.passes.seconds < seconds:
         for _ in range(_LOOK):
             search.step(min(1.0, search.passes.seconds / seconds))
@@ -53,9 +57,11 @@ def contended(
 
 
 class _Search:
-    def __init__(self, problem: Problem, plan: Plan, seed: int, tell: Callable[[float], None]) -> None:
+    def __init__(
+        self, problem: Problem, plan: Plan, order: Int64s, seed: int, tell: Callable[[float], None]
+    ) -> None:
         self.given, self.tell = plan, tell
-        order, host = order_of(plan), plan.host.astype(np.int32)
+        host = plan.host.astype(np.int32)
         both = [Passes(problem, results_wait=waits) for waits in (False, True)]
         found = [passes.trial(order, host, 0, np.inf) for passes in both]
         self.passes = both[int(np.argmin(found))]

@@ -12,6 +12,8 @@ from headrace.core.scheduler import Problem
 from headrace.model.graph import Ints
 from headrace.planners.list.ranks import ready_queue_order
 from headrace.planners.search.contended_state import Passes
+from headrace.planners.search.restarts import shared_inputs
+from headrace.simulator.replay.dependencies import as_lists
 
 _WIDEST = 128
 """Most tasks whose hosts are chosen anew in one move."""
@@ -36,14 +38,16 @@ class Moves:
         self.n = passes.n
         self.position = np.empty(self.n, np.int64)
         self.chain: Int64s = np.arange(self.n)
-        self.kinds = (
-            self.relocate,
-            self.earlier,
-            self.choose_window,
-            self.swap,
-            self.choose_family,
-            self.shake,
+        _, self.group_of = shared_inputs(problem)
+        self.group_ptr, self.members = as_lists(
+            self.group_of, np.arange(self.n), int(self.group_of.max(initial=-1)) + 1
         )
+        self.shares = np.diff(self.group_ptr)[self.group_of] > 1
+        """Whether other tasks have the same largest input."""
+        self.kinds = (
+            self.relocate, self.earlier, self.choose_window, self.swap, self.choose_family, self.shake,
+            *((self.gather, self.advance_group) if self.shares.any() else ()),
+        )  # fmt: skip
 
     def note_current(self) -> None:
         """The current solution of `passes` has changed; its last trial is the current solution."""
@@ -138,6 +142,39 @@ class Moves:
             host[window[noise > 0.5]] = -1
             return Move(order, host, min(low, int(changed[0])))
         return Move(order, host, int(changed[0]))
+
+    def gather(self) -> Move | None:
+        """Tasks that share their largest input move to a host where it is read, or choose their hosts anew."""
+        task = self.task()
+        if not self.shares[task]:
+            return None
+        group = self._group(task)
+        host, here = self.passes.host.copy(), self.passes.host[task]
+        moved = group[host[group] == here]
+        if self.random.random() < 0.3:
+            moved = group
+        target = host[int(group[self.random.randrange(len(group))])]
+        host[moved] = -1 if target == here or self.random.random() < 0.3 else target
+        return Move(self.passes.order, host, int(self.position[moved].min()))
+
+    def advance_group(self) -> Move | None:
+        """Tasks that share their largest input move to earlier or later positions together."""
+        task = self.task()
+        if not self.shares[task]:
+            return None
+        group = self._group(task)
+        key = self.position.astype(np.float64)
+        if self.random.random() < 0.5:
+            key[group] += (self.random.random() - 0.5) * self.n * self.random.random()
+        else:
+            key[group] += (key[task] - key[group]) * self.random.random()
+        order = ready_queue_order(self.passes.arrays.tasks, -key).astype(np.int64)
+        changed = np.flatnonzero(order != self.passes.order)
+        return Move(order, self.passes.host, int(changed[0])) if len(changed) else None
+
+    def _group(self, task: int) -> Int64s:
+        group = self.group_of[task]
+        return self.members[self.group_ptr[group] : self.group_ptr[group + 1]]
 
     def _width(self) -> int:
         most = max(2, min(self.n, _WIDEST))

@@ -14,6 +14,7 @@ from random import Random
 
 import numpy as np
 
+from headrace.arrays import Int64s
 from headrace.arrays.problem import ProblemArrays
 from headrace.core.scheduler import Problem, obeys
 from headrace.model.graph import OUTSIDE, Floats, Ints
@@ -28,8 +29,10 @@ from headrace.planners.work_prices import kinds_of, priced_rates
 
 SECONDS = 0.25
 """Counted time of all passes of the planner."""
-LINKS, CORES, NOISE = (0.0, 0.5, 1.0, 2.0, 4.0), (0.0, 0.5, 1.0, 2.0), (0.0, 0.02, 0.05, 0.1, 0.3)
-"""Factors of the prices, and deviations of ranks, that are drawn."""
+LINKS, CORES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0), (0.0, 0.5, 1.0, 2.0)
+"""Factors of the prices that are drawn,"""
+NOISE, GROUPS = (0.0, 0.02, 0.05, 0.1, 0.3), (0.0, 0.1, 0.3, 1.0)
+"""and deviations of the ranks, of single tasks and of groups of tasks that share an input."""
 _MOST_ENTRIES = 20_000_000
 """Maximum of tasks times places for which prices are used."""
 _AGAIN = 0.5
@@ -90,10 +93,13 @@ class Restarted:
         self.passes = [Passes(problem, results_wait=waits) for waits in (False, True)]
         self.arrays = self.passes[0].arrays
         self.ranks = _ranks(self.arrays)
+        self.groups = shared_inputs(problem)[1]
         self.subsets = list(host_subsets(problem))
         self.prices = _Prices(problem, self.arrays)
         self.use = link_use(plan)
         self.best = Style(self.ranks[0])
+        self.order: Int64s | None = None
+        """The order of the pass that gave the plan; None while it is the given one."""
         self.waits = 0
 
     @property
@@ -121,7 +127,7 @@ class Restarted:
         random = self.random
         key = random.choice(self.ranks)
         return Style(
-            key=self._perturbed(key, random.choice(NOISE)),
+            key=self._perturbed(key, random.choice(NOISE), random.choice(GROUPS)),
             links=random.choice(LINKS),
             cores=random.choice(CORES),
             hosts=None if random.random() < 0.6 else random.choice(self.subsets),
@@ -132,15 +138,19 @@ class Restarted:
         """The best style with another key, and sometimes another price."""
         random, best = self.random, self.best
         return Style(
-            key=self._perturbed(best.key, random.choice(NOISE[1:])),
+            key=self._perturbed(best.key, random.choice(NOISE[1:]), random.choice(GROUPS[:-1])),
             links=random.choice(LINKS) if random.random() < 0.2 else best.links,
             cores=random.choice(CORES) if random.random() < 0.2 else best.cores,
             hosts=best.hosts,
             earliest_start=best.earliest_start,
         )
 
-    def _perturbed(self, key: Floats, deviation: float) -> Floats:
-        return key * np.exp(deviation * self.noise.standard_normal(len(key))) if deviation else key
+    def _perturbed(self, key: Floats, single: float, together: float) -> Floats:
+        """A key with noise of these deviations, of single tasks and of groups together."""
+        noise = single * self.noise.standard_normal(len(key)) if single else np.zeros(len(key))
+        if together:
+            noise = noise + together * self.noise.standard_normal(self.groups.max() + 1)[self.groups]
+        return key * np.exp(noise)
 
     def _try(self, style: Style) -> None:
         """Make a pass of this style; keep it if its plan is shorter."""
@@ -149,9 +159,9 @@ class Restarted:
         passes = self.passes[self.waits]
         order = ready_queue_order(self.arrays.tasks, style.key).astype(np.int64)
         anywhere = np.full(passes.n, -1, np.int32)
-        limit = self.plan.makespan * (1 - 1e-12)
+        limit = self.plan.makespan * (1 + 1e-12 if self.order is None else 1 - 1e-12)
         if passes.trial(order, anywhere, 0, limit, self.prices.choice(style, self.use)) <= limit:
-            self.plan, self.best = passes.plan(Restarts.name), style
+            self.plan, self.best, self.order = passes.plan(Restarts.name), style, order
             self.use = link_use(self.plan)
 
 
@@ -223,3 +233,20 @@ def _return_seconds(problem: Problem, arrays: ProblemArrays) -> Floats:
     way[~np.isfinite(way)] = 0.0
     np.add.at(seconds, graph.producer[items], way)
     return seconds
+
+
+def shared_inputs(problem: Problem) -> tuple[Int64s, Int64s]:
+    """The largest input of each task that other tasks read, too, or -1; and groups of tasks with the same one.
+
+    A task without such an input is a group of its own. O(reads).
+    """
+    graph = problem.graph
+    reader = np.repeat(np.arange(graph.n_tasks), np.diff(graph.read_ptr))
+    shared = (np.diff(graph.reader_ptr)[graph.reads] > 1) & (graph.size[graph.reads] > 0)
+    reader, items = reader[shared], graph.reads[shared].astype(np.int64)
+    by_size = np.lexsort((-items, graph.size[items], reader))
+    largest = np.full(graph.n_tasks, -1, np.int64)
+    largest[reader[by_size]] = items[by_size]
+    alone = largest < 0
+    label = np.where(alone, graph.n_items + np.arange(graph.n_tasks), largest)
+    return largest, np.unique(label, return_inverse=True)[1].astype(np.int64).ravel()
