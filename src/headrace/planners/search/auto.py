@@ -44,7 +44,7 @@ def candidates(problem: Problem) -> tuple[str, ...]:
     if size > _LARGE:
         return ("heft", *TRIVIAL)
     chosen = ("heft", *TRIVIAL, "subset")
-    if problem.platform.contention == "fifo":
+    if problem.platform.contention != "none":
         chosen = (*chosen, "restarts")
     if size > _MEDIUM:
         return chosen
