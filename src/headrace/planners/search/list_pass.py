@@ -49,7 +49,7 @@ def list_pass(
     cores, links, copies = schedule.cores, schedule.links, schedule.copies
     transfers, placement = schedule.transfers, schedule.placement
     restore(states, first, schedule)
-    seconds = 0.0
+    seconds, latest = 0.0, limit + 1e-12 * limit  # sums of run times are not exact
     for position in range(first * block, len(order)):
         if position % block == 0 and first < position // block <= last:
             save(states, position // block, schedule)
@@ -61,7 +61,7 @@ def list_pass(
         outcome = place_task(
             tasks, hosts, network, cores, links, copies, transfers, placement, constraints, task, work
         )
-        if outcome != OK or placement.finish[task] + tail[task] > limit:
+        if outcome != OK or placement.finish[task] + tail[task] > latest:
             counted[0] += seconds
             return (CUT if outcome == OK else outcome), position
     counted[0] += seconds
