@@ -43,7 +43,7 @@ def candidates(problem: Problem) -> tuple[str, ...]:
     size = graph.n_tasks * len(problem.platform.hosts)
     if size > _LARGE:
         return ("heft", *TRIVIAL)
-    chosen = ("heft", *TRIVIAL, "subset")
+    chosen: tuple[str, ...] = ("heft", *TRIVIAL, "subset")
     if problem.platform.contention != "none":
         chosen = (*chosen, "restarts")
     if size > _MEDIUM:

@@ -40,7 +40,9 @@ class Moves:
         self.chain: Int64s = np.arange(self.n)
         _, self.group_of = shared_inputs(problem)
         self.group_ptr, self.members = as_lists(
-            self.group_of, np.arange(self.n), int(self.group_of.max(initial=-1)) + 1
+            self.group_of.astype(np.int32),
+            np.arange(self.n, dtype=np.int32),
+            int(self.group_of.max(initial=-1)) + 1,
         )
         self.shares = np.diff(self.group_ptr)[self.group_of] > 1
         """Whether other tasks have the same largest input."""
@@ -172,7 +174,7 @@ class Moves:
         changed = np.flatnonzero(order != self.passes.order)
         return Move(order, self.passes.host, int(changed[0])) if len(changed) else None
 
-    def _group(self, task: int) -> Int64s:
+    def _group(self, task: int) -> Ints:
         group = self.group_of[task]
         return self.members[self.group_ptr[group] : self.group_ptr[group + 1]]
 

@@ -15,7 +15,6 @@ from headrace.planners.partial_schedule import (
     LINKS_FULL,
     OK,
     Placement,
-    Transfers,
     empty_schedule,
     plan_of,
     return_results,
@@ -84,8 +83,8 @@ class Passes:
         """
         self.counted[0] += CALL
         choice = (self.plain if choice is None else choice)._replace(fixed=host)
-        for part, current in zip(self.schedule.placement, self._placed, strict=True):
-            part[:] = current
+        now, kept = self.schedule.placement, self._placed
+        now.host[:], now.core[:], now.start[:], now.finish[:] = kept
         wanted = min(first // self.block, len(self._states.cores.used) - 1)
         outcome, _ = list_pass(
             self._pass_arrays, self.schedule, self._states, order, self.block, min(wanted, self._valid - 1), wanted,
@@ -118,7 +117,7 @@ class Passes:
         self.order = order
         self.host = self.schedule.placement.host.copy()
         self.makespan = makespan
-        self._placed = Placement(*(part.copy() for part in self.schedule.placement))
+        self._placed = _copied(self.schedule.placement)
         self._valid = min(self._valid, first // self.block + 1)
 
     def chain(self) -> Int64s:
@@ -129,10 +128,22 @@ class Passes:
         """The last trial as a plan."""
         schedule = self.schedule
         kept = schedule._replace(
-            placement=Placement(*(part.copy() for part in schedule.placement)),
-            transfers=Transfers(*(part.copy() for part in schedule.transfers)),
+            placement=_copied(schedule.placement),
+            transfers=schedule.transfers._replace(
+                item=schedule.transfers.item.copy(),
+                source=schedule.transfers.source.copy(),
+                target=schedule.transfers.target.copy(),
+                start=schedule.transfers.start.copy(),
+                finish=schedule.transfers.finish.copy(),
+            ),
         )
         return plan_of(self.problem, kept, name)
+
+
+def _copied(placement: Placement) -> Placement:
+    return Placement(
+        placement.host.copy(), placement.core.copy(), placement.start.copy(), placement.finish.copy()
+    )
 
 
 def _without_results(arrays: ProblemArrays) -> ProblemArrays:

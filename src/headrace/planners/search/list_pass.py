@@ -11,7 +11,7 @@ import numpy as np
 from headrace.arrays import Int64s
 from headrace.arrays.compiling import entry
 from headrace.arrays.problem import ProblemArrays
-from headrace.model.graph import Floats
+from headrace.model.graph import Floats, Ints
 from headrace.planners.list.host_choice import HostConstraints
 from headrace.planners.list.list_scheduler import Workspace, place_task
 from headrace.planners.partial_schedule import OK, PartialSchedule
@@ -83,7 +83,7 @@ def least_tails(problem: ProblemArrays) -> Floats:
 
 
 @entry
-def _tails(order: Int64s, read_ptr: Int64s, reads: Int64s, producer: Int64s, shortest: Floats) -> Floats:
+def _tails(order: Ints, read_ptr: Ints, reads: Ints, producer: Ints, shortest: Floats) -> Floats:
     tail = np.zeros(len(order))
     for task in order[::-1]:
         for i in range(read_ptr[task], read_ptr[task + 1]):
