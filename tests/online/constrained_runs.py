@@ -15,7 +15,8 @@ from headrace.model.constraints import Constraints, bound_graph
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.online.adapter import accepted_policy, make_scheduler, obeying
-from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import list_plan
 from headrace.simulator.events.backend import simulate_scheduler
 from headrace.simulator.events.run import SimulatedRun
 from headrace.testing.fault_runs import fault_case

@@ -14,7 +14,8 @@ from headrace.model.constraints import Constraints, bound_graph
 from headrace.model.graph import make_graph
 from headrace.model.platform import Platform
 from headrace.online.adapter import make_scheduler, obeying
-from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import list_plan
 from headrace.simulator.events.backend import simulate_scheduler
 from headrace.testing.check_constraints import check_constraints
 from headrace.testing.generate import cases

@@ -502,6 +502,7 @@ class Coordinator:
             np.array([self._known_place(f.target) for f in fetches], np.int32),
             np.array([f.rank for f in fetches], np.float64),
             np.array([f.prefetch for f in fetches], np.bool_),
+            np.array([f.in_turn for f in fetches], np.bool_),
             planned,
         )
 

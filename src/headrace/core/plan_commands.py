@@ -97,6 +97,7 @@ def fetches(plan: Plan, moves: NDArray[np.int64], now: float, prefetch: bool) ->
             places[plan.move_target[k]],
             now + float(plan.move_start[k]),
             prefetch,
+            plan.in_turn,
         )
         for k in moves.tolist()
     ]

@@ -132,7 +132,8 @@ class Fetch:
 
     Places are hosts, or sites whose hosts share their storage. The item need not exist yet. With `prefetch`, a transfer
     on fair links starts only when a task that reads the item is among those whose inputs are prefetched; otherwise
-    as soon as the source has the item.
+    as soon as the source has the item. `in_turn`: on fair links, it waits until it is first by rank on every link of
+    its route and no other transfer uses them, as on fifo links.
     """
 
     item: str
@@ -140,6 +141,7 @@ class Fetch:
     target: str
     rank: float
     prefetch: bool = False
+    in_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

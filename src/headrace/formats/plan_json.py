@@ -41,6 +41,7 @@ def plan_to_dict(plan: Plan) -> dict[str, Any]:
         "bound_name": bound_name(plan.bound),
         "seconds": float(plan.seconds),
         "notes": list(plan.notes),
+        **({"in_turn": True} if plan.in_turn else {}),
         "tasks": [task._asdict() for task in plan.tasks()],
         "transfers": [
             {"data": m.data, "from": m.source, "to": m.target, "start": m.start, "finish": m.finish}
@@ -122,6 +123,7 @@ class _Document:
     bound_name: str = ""
     seconds: Amount = 0.0
     notes: Annotated[list[str], FailFast()] = field(default_factory=list)
+    in_turn: bool = False
     program_file: Name | None = None
     platform_file: Name | None = None
     rules_file: Name | None = None
@@ -150,6 +152,7 @@ def _plan(document: _Document, graph: Graph, platform: Platform) -> Plan:
         bound=Bound(document.bound, document.bound_name),
         seconds=document.seconds,
         notes=tuple(document.notes),
+        in_turn=document.in_turn,
     )
 
 

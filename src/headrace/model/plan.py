@@ -68,6 +68,8 @@ class Plan:
     seconds: float = 0.0
     """Time spent planning."""
     notes: tuple[str, ...] = field(default=())
+    in_turn: bool = False
+    """On fair links: transfers take turns on every link of their route in the planned order, as on fifo links."""
 
     @property
     def makespan(self) -> float:

@@ -23,7 +23,7 @@ def as_executed(plan: Plan, problem: Problem) -> Plan:
     executed = replay(
         replace(plan, graph=with_order(plan.graph, turns, compiled_order_and_level)) if len(turns) else plan,
         holders=problem.holders,
-        prefetch_depth=problem.prefetch_depth,
+        prefetch_depth=None if plan.in_turn else problem.prefetch_depth,
         not_before=_not_before(plan, problem),
     )
     return replace(executed, graph=plan.graph) if len(turns) else executed

@@ -64,6 +64,8 @@ ENTRIES = (
           "longest path to the end first, earliest start", "Wu, Gajski 1988"),
     Entry("subset", "headrace.planners.search.subset", "Subset", "all",
           "heft on the best of several subsets of hosts", "Headrace"),
+    Entry("restarts", "headrace.planners.search.restarts", "Restarts", "all",
+          "heft with perturbed ranks, prices of busy links and sought-after cores, and subsets of hosts", "Headrace"),
     Entry("single-host", "headrace.planners.list.single_host", "SingleHost", "all",
           "all tasks on the host that completes them soonest", "comparator"),
     Entry("round-robin", "headrace.planners.list.round_robin", "RoundRobin", "all",

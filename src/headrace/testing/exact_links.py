@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,17 +32,39 @@ def proven_optimum(problem: Problem, seconds: float = 60.0) -> tuple[float, floa
     """
     from ortools.sat.python import cp_model
 
+    found = solved_makespan(problem, seconds)
+    if found.status != cp_model.OPTIMAL:
+        return None
+    steps = 2 * (problem.graph.n_tasks + problem.graph.n_items * problem.platform.network.n_places)
+    return found.makespan - steps * GRAIN, found.makespan + steps * GRAIN
+
+
+class Solved(NamedTuple):
+    """What a solver found in its time: makespans in seconds."""
+
+    makespan: float
+    """inf if it found no plan."""
+    bound: float
+    status: int
+
+
+def solved_makespan(problem: Problem, seconds: float) -> Solved:
+    """The shortest plan that a plain constraint program finds in this time, and what it proves.
+
+    Durations are rounded down to whole units, so its makespan may be a little below that of the plan.
+    """
+    from ortools.sat.python import cp_model
+
     assert problem.platform.contention != "fair"
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = seconds
     solver.parameters.num_workers = 1
     model = cp_model.CpModel()
     _Exact(problem, model).build()
-    if solver.solve(model) != cp_model.OPTIMAL:
-        return None
-    units = float(solver.objective_value)
-    steps = 2 * (problem.graph.n_tasks + problem.graph.n_items * problem.platform.network.n_places)
-    return (units - steps) * GRAIN, (units + steps) * GRAIN
+    status = solver.solve(model)
+    has_plan = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    makespan = float(solver.objective_value) * GRAIN if has_plan else float("inf")
+    return Solved(makespan, float(solver.best_objective_bound) * GRAIN, int(status))
 
 
 class _Exact:

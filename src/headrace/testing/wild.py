@@ -60,6 +60,8 @@ class Wild:
         for item in rng.integers(graph.n_items, size=2).tolist():
             source, target = rng.permutation(len(places))[:2].tolist()
             rank = float(rng.random())
-            prefetch = rank < 0.5
-            commands.append(Fetch(graph.item_names[item], places[source], places[target], rank, prefetch))
+            prefetch, in_turn = rank < 0.5, rank > 0.7
+            commands.append(
+                Fetch(graph.item_names[item], places[source], places[target], rank, prefetch, in_turn)
+            )
         return commands

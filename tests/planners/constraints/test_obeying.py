@@ -10,7 +10,8 @@ import pytest
 from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.check import check
-from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import list_plan
 from headrace.planners.registry import make
 from headrace.planners.timed import plan_with_bound
 from headrace.testing.check_constraints import check_constraints

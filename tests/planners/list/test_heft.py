@@ -13,7 +13,8 @@ from headrace.model.check import check
 from headrace.model.graph import Graph, make_graph
 from headrace.model.platform import Host, Platform, Site
 from headrace.planners.list.heft import Heft
-from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import list_plan
 from headrace.planners.list.single_host import SingleHost
 from planners.cases import OWN, SHARED, example_of_the_paper, read_dag, read_net
 

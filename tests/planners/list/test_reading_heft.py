@@ -17,6 +17,7 @@ FILES = [
     "arrays/routes.py",
     "core/scheduler.py",
     "planners/list/heft.py",
+    "planners/list/host_choice.py",
     "planners/list/list_scheduler.py",
     "planners/list/ranks.py",
     "planners/partial_schedule.py",
@@ -44,7 +45,7 @@ print(json.dumps({"files": sorted(called), "host": plan.host.tolist(), "start": 
 """
 
 
-def test_heft_is_read_in_eight_files_and_compiling_changes_nothing() -> None:
+def test_heft_is_read_in_nine_files_and_compiling_changes_nothing() -> None:
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SCRIPT],

@@ -13,7 +13,8 @@ from headrace.model.check import check
 from headrace.model.errors import NoPlan
 from headrace.model.platform import Host, Link, Platform, Site
 from headrace.planners.list.heft import Heft
-from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import list_plan
 from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_rank
 from headrace.planners.search.subset import Subset, host_subsets
 from headrace.testing.generate import cases

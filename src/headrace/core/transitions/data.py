@@ -43,7 +43,7 @@ from headrace.core.transitions.requests import (
     drop_request,
     is_first_everywhere,
     is_open,
-    links_are_free,
+    links_are_up,
     mark_first_in_order,
     release_from_plan,
     release_path,
@@ -310,7 +310,7 @@ def serve_order(problem, state, link, now):
             continue
         source = state.request_source[request]
         ready = can_send(state, request) and is_first_everywhere(problem, state, request)
-        if not ready or not links_are_free(problem, state, source, target):
+        if not ready or not links_are_up(problem, state, source, target, True):
             return started
         if not is_turn_of_request(problem, state, request):
             return started

@@ -5,8 +5,8 @@ A request is in one of five modes:
 - NEAREST: it is queued on the narrowest link of its route and served from the nearest copy when its links are free;
 - FIXED: as above, but only from the source that a plan names, which has the item;
 - WAITING: it becomes FIXED when the item arrives at its source;
-- ORDERED (fifo links): it starts when the item is at its source and the request is first in the planned order of every
-  link of its route. It waits for its turn even if a link is idle;
+- ORDERED (fifo links, and fair links if the plan takes turns): it starts when the item is at its source and the request
+  is first in the planned order of every link of its route. It waits for its turn even if a link is idle;
 - HELD (fair links): it becomes WAITING or FIXED when a task that reads the item is among those whose inputs are
   prefetched. Sent at once, it would take bandwidth from transfers that are needed sooner.
 
@@ -90,8 +90,11 @@ def enqueue(state, request, rank, mode):
 
 
 @leaf
-def request_planned(problem, state, item, source, target, rank, hold):
-    """Request a copy from its planned source, in planned order. `hold`: on fair links, only when it is prefetched."""
+def request_planned(problem, state, item, source, target, rank, hold, in_turn):
+    """Request a copy from its planned source, in planned order.
+
+    On fair links: `hold`, only when it is prefetched; `in_turn`, when it is first on every link, as on fifo links.
+    """
     if not state.place_up[target]:
         return
     record = copy_at(state, item, target)
@@ -111,7 +114,8 @@ def request_planned(problem, state, item, source, target, rank, hold):
     add_outgoing(state, sender, request)
     at = source * len(state.place_up) + target
     has_links = problem.route_ptr[at + 1] > problem.route_ptr[at]
-    if problem.policy[CONTENTION] == FIFO and problem.policy[LINK_ORDER] == PLANNED and has_links:
+    turns = problem.policy[CONTENTION] == FIFO or (in_turn and problem.policy[CONTENTION] == FAIR)
+    if turns and problem.policy[LINK_ORDER] == PLANNED and has_links:
         put_in_order(problem, state, request, rank)
         return
     state.request_rank[request] = rank
@@ -361,7 +365,7 @@ def prefetch(problem, state, host):
 
 
 @entry
-def fetch_all(problem, state, items, sources, targets, ranks, hold, planned):
+def fetch_all(problem, state, items, sources, targets, ranks, hold, in_turn, planned):
     """Request planned transfers in planned order, including transfers of items that do not exist yet.
 
     With `planned`, they are sent from the planned sources; otherwise each from the nearest copy when its turn comes.
@@ -370,7 +374,7 @@ def fetch_all(problem, state, items, sources, targets, ranks, hold, planned):
         if problem.no_transfer[items[k]]:
             continue
         if planned:
-            request_planned(problem, state, items[k], sources[k], targets[k], ranks[k], hold[k])
+            request_planned(problem, state, items[k], sources[k], targets[k], ranks[k], hold[k], in_turn[k])
         else:
             request_item(problem, state, items[k], sources[k], targets[k], ranks[k])
 
@@ -436,11 +440,16 @@ def release_from_plan(problem, state):
 @leaf
 def links_are_free(problem, state, source, target):
     """Whether a transfer could start now: every link up, and under fifo not in use."""
+    return links_are_up(problem, state, source, target, problem.policy[CONTENTION] == FIFO)
+
+
+@leaf
+def links_are_up(problem, state, source, target, alone):
+    """Whether every link between two places is up; `alone`: and not in use."""
     at = source * len(state.place_up) + target
-    fifo = problem.policy[CONTENTION] == FIFO
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
         link = problem.route_links[k]
-        if not state.link_up[link] or (fifo and state.link_busy[link] > 0):
+        if not state.link_up[link] or (alone and state.link_busy[link] > 0):
             return False
     return problem.route_seconds_per_byte[at] < np.inf
 

@@ -22,17 +22,17 @@ from headrace.planners.constraint_state import (
     take,
     unit_seconds,
 )
+from headrace.planners.list.host_choice import HostConstraints
 from headrace.planners.list.list_scheduler import (
-    HostConstraints,
+    Workspace,
     _best_on_free_links,
     _best_with_transfers,
     _earliest_arrivals,
     _earliest_core,
-    _extra_cost,
     _hosts_with_all_inputs,
     _inputs_by_time,
     _return_seconds,
-    _Workspace,
+    extra_cost,
 )
 from headrace.planners.partial_schedule import (
     LINKS_FULL,
@@ -56,7 +56,7 @@ def constrained_list_schedule(
     order: Int64s,
     constraints: HostConstraints,
     state: ConstraintState,
-    work: _Workspace,
+    work: Workspace,
 ) -> tuple[int, int]:
     """Place tasks in this order, each on the host of least cost among those that the constraints leave.
 
@@ -142,7 +142,7 @@ def _candidates(
     state: ConstraintState,
     task: int,
     everyone: Int64s,
-    work: _Workspace,
+    work: Workspace,
 ) -> tuple[int, int]:
     """Write the hosts to try for a task to `state`, and their places; returns how many of each.
 
@@ -200,7 +200,7 @@ def _best_by_trial(
     task: int,
     candidates: Int64s,
     leads: bool,
-    work: _Workspace,
+    work: Workspace,
 ) -> int:
     """The best host for a task with a limit on tasks at once, or for the first task of a unit; -1: none.
 
@@ -244,7 +244,7 @@ def _costs_on_free_links(
     task: int,
     candidates: Int64s,
     leads: bool,
-    work: _Workspace,
+    work: Workspace,
 ) -> int:
     """Write the cost at each host if no link were busy to `work`, infinite where nothing arrives; the least, or -1."""
     best, best_cost = -1, np.inf
@@ -272,14 +272,14 @@ def _cost_on(
     host: int,
     ready: float,
     leads: bool,
-    work: _Workspace,
+    work: Workspace,
 ) -> tuple[float, float]:
     """The cost of a task on a host where its inputs are ready at some time, and when its results have returned."""
     place = hosts.place[host]
     duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
     _, start = _start_on(hosts, cores, state, task, host, ready, duration)
     end = start + duration + work.return_seconds[place]
-    cost = (start if constraints.earliest_start else end) + _extra_cost(constraints, task)[place]
+    cost = (start if constraints.earliest_start else end) + extra_cost(constraints, task, place)
     if leads:
         cost += _others_seconds(tasks, hosts, state, task, host)
     return cost, end

@@ -10,7 +10,8 @@ from headrace.arrays.problem import ProblemArrays, TaskArrays, problem_arrays
 from headrace.core.scheduler import Problem, obeys
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
-from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import list_plan
 from headrace.planners.list.ranks import downward_rank, mean_costs, ready_queue_order, upward_rank
 
 

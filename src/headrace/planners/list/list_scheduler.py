@@ -8,20 +8,20 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop
 from typing import NamedTuple
 
 import numpy as np
 
 from headrace.arrays import Int64s
 from headrace.arrays.calendar import Calendar, book, earliest, full
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, leaf
 from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays, problem_arrays
 from headrace.arrays.routes import NetworkArrays, lower_arrivals, transfer_seconds
 from headrace.core.scheduler import Problem
-from headrace.model.graph import Bools, Floats, Ints
+from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import DeadEnd, lateness, starting_state
+from headrace.planners.list.host_choice import HostConstraints, host_constraints
 from headrace.planners.partial_schedule import (
     LINKS_FULL,
     NO_HOST,
@@ -29,6 +29,7 @@ from headrace.planners.partial_schedule import (
     OK,
     Copies,
     PartialSchedule,
+    Placement,
     Transfers,
     book_inputs,
     book_results,
@@ -44,24 +45,7 @@ from headrace.planners.partial_schedule import (
 FEW_INPUTS = 32
 
 
-class HostConstraints(NamedTuple):
-    """The hosts allowed for each task, and the criterion for the best one."""
-
-    hosts: Int64s
-    """The hosts allowed, ascending."""
-    places: Int64s
-    """Their places, each once."""
-    fixed: Ints
-    """The only host of each task, or -1 for any allowed one."""
-    stay: Bools
-    """Tasks that go to an allowed host with all their inputs, if there is one."""
-    extra: Floats
-    """[1 or tasks, places] added to the cost of a task at a place; a single row applies to all tasks."""
-    earliest_start: bool
-    """True: the cost is the start, ties by finish. False: the cost is the finish."""
-
-
-class _Workspace(NamedTuple):
+class Workspace(NamedTuple):
     """Scratch arrays of the compiled loop, allocated once."""
 
     arrival: Floats
@@ -92,7 +76,7 @@ class ListScheduler:
         self.problem = problem
         self.arrays = problem_arrays(problem) if arrays is None else arrays
         self.schedule = empty_schedule(self.arrays)
-        self._workspace = _new_workspace(self.arrays)
+        self._workspace = new_workspace(self.arrays)
         self._constraints = None if problem.constraints is None else starting_state(problem, self.arrays)
 
     def place(
@@ -191,41 +175,10 @@ def _by_urgency(
     return plan if lateness(plan) < lateness(late) else late
 
 
-def host_constraints(
-    problem: ProblemArrays,
-    *,
-    hosts: Ints | None = None,
-    fixed: Ints | None = None,
-    stay: Bools | None = None,
-    extra: Floats | None = None,
-    earliest_start: bool = False,
-) -> HostConstraints:
-    """Constraints on the host of each task, and the cost to minimise; by default the finish, on any host.
-
-    Args:
-        problem: The problem's arrays.
-        hosts: The hosts allowed; None: all.
-        fixed: The host of each task; -1: any.
-        stay: Tasks that go to a host with all their inputs, if there is one.
-        extra: [tasks, places] added to the cost.
-        earliest_start: Minimise the start instead of the finish.
-    """
-    n, n_places = len(problem.tasks.work), len(problem.network.zone)
-    allowed = np.arange(len(problem.hosts.place)) if hosts is None else np.sort(hosts).astype(np.int64)
-    return HostConstraints(
-        hosts=allowed,
-        places=np.unique(problem.hosts.place[allowed]),
-        fixed=np.full(n, -1, np.int32) if fixed is None else fixed.astype(np.int32),
-        stay=np.zeros(n, np.bool_) if stay is None else stay,
-        extra=np.zeros((1, n_places)) if extra is None or not len(extra) else extra,
-        earliest_start=earliest_start,
-    )
-
-
-def _new_workspace(problem: ProblemArrays) -> _Workspace:
+def new_workspace(problem: ProblemArrays) -> Workspace:
     places, hosts = len(problem.network.zone), len(problem.hosts.place)
     most_reads = int(np.diff(problem.tasks.read_ptr).max(initial=0))
-    return _Workspace(
+    return Workspace(
         arrival=np.empty(places),
         item_arrival=np.empty(places),
         return_seconds=np.empty(places),
@@ -245,7 +198,7 @@ def list_schedule(
     schedule: PartialSchedule,
     order: Int64s,
     constraints: HostConstraints,
-    work: _Workspace,
+    work: Workspace,
 ) -> tuple[int, int]:
     """Place tasks in this order, each on the allowed host of least cost; ties: earliest finish, then lower number.
 
@@ -256,59 +209,70 @@ def list_schedule(
     cores, links, copies = schedule.cores, schedule.links, schedule.copies
     transfers, placement = schedule.transfers, schedule.placement
     for position in range(len(order)):
-        task = order[position]
-        candidates, places = constraints.hosts, constraints.places
-        if constraints.fixed[task] >= 0:
-            work.hosts[0], work.places[0] = constraints.fixed[task], hosts.place[constraints.fixed[task]]
-            candidates, places = work.hosts[:1], work.places[:1]
-        elif constraints.stay[task]:
-            count = _hosts_with_all_inputs(tasks, hosts, copies, constraints, task, work)
-            if count > 0:
-                candidates, places = work.hosts[:count], work.places[:count]
-        _earliest_arrivals(tasks, network, copies, task, places, work)
-        _return_seconds(tasks, network, task, places, work.return_seconds)
-        host = _best_on_free_links(tasks, hosts, cores, task, constraints, candidates, work)
-        inputs = work.inputs[: _inputs_by_time(tasks, copies, task, work)]
-        if network.exclusive_links and host >= 0 and len(candidates) > 1 and len(inputs) > 0:
-            host = _best_with_transfers(
-                tasks,
-                hosts,
-                network,
-                cores,
-                links,
-                copies,
-                transfers,
-                constraints,
-                task,
-                candidates,
-                host,
-                work,
-            )
-        if host < 0:
-            return (LINKS_FULL if full(links) else NO_ROUTE), position
-        first, place = transfers.used[0], hosts.place[host]
-        arrival = book_inputs(network, links, copies, transfers, inputs, tasks.size, place)
-        duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-        core, start = _earliest_core(hosts, cores, host, max(arrival, work.arrival[place]), duration)
-        book_results(tasks, network, links, transfers, task, place, start + duration)
-        if full(links):
-            undo(links, transfers, first)
-            return LINKS_FULL, position
-        book(cores, core, start, start + duration)
-        placement.host[task], placement.core[task] = host, core - hosts.core_ptr[host]
-        placement.start[task], placement.finish[task] = start, start + duration
-        commit(tasks, network, copies, transfers, first, task, place, start + duration)
+        outcome = place_task(
+            tasks, hosts, network, cores, links, copies, transfers, placement, constraints, order[position], work
+        )  # fmt: skip
+        if outcome != OK:
+            return outcome, position
     return OK, -1
 
 
-@inner
+@leaf
+def place_task(
+    tasks: TaskArrays,
+    hosts: HostArrays,
+    network: NetworkArrays,
+    cores: Calendar,
+    links: Calendar,
+    copies: Copies,
+    transfers: Transfers,
+    placement: Placement,
+    constraints: HostConstraints,
+    task: int,
+    work: Workspace,
+) -> int:
+    """Place one task on the allowed host of least cost, with its transfers; returns the outcome."""
+    candidates, places = constraints.hosts, constraints.places
+    if constraints.fixed[task] >= 0:
+        work.hosts[0], work.places[0] = constraints.fixed[task], hosts.place[constraints.fixed[task]]
+        candidates, places = work.hosts[:1], work.places[:1]
+    elif constraints.stay[task]:
+        count = _hosts_with_all_inputs(tasks, hosts, copies, constraints, task, work)
+        if count > 0:
+            candidates, places = work.hosts[:count], work.places[:count]
+    _earliest_arrivals(tasks, network, copies, task, places, work)
+    _return_seconds(tasks, network, task, places, work.return_seconds)
+    host = _best_on_free_links(tasks, hosts, cores, task, constraints, candidates, work)
+    inputs = work.inputs[: _inputs_by_time(tasks, copies, task, work)]
+    if network.exclusive_links and host >= 0 and len(candidates) > 1 and len(inputs) > 0:
+        host = _best_with_transfers(
+            tasks, hosts, network, cores, links, copies, transfers, constraints, task, candidates, host, work
+        )
+    if host < 0:
+        return LINKS_FULL if full(links) else NO_ROUTE
+    first, place = transfers.used[0], hosts.place[host]
+    arrival = book_inputs(network, links, copies, transfers, inputs, tasks.size, place)
+    duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
+    core, start = _earliest_core(hosts, cores, host, max(arrival, work.arrival[place]), duration)
+    book_results(tasks, network, links, transfers, task, place, start + duration)
+    if full(links):
+        undo(links, transfers, first)
+        return LINKS_FULL
+    book(cores, core, start, start + duration)
+    placement.host[task], placement.core[task] = host, core - hosts.core_ptr[host]
+    placement.start[task], placement.finish[task] = start, start + duration
+    commit(tasks, network, copies, transfers, first, task, place, start + duration)
+    return OK
+
+
+@leaf
 def _hosts_with_all_inputs(
     tasks: TaskArrays,
     hosts: HostArrays,
     copies: Copies,
     constraints: HostConstraints,
     task: int,
-    work: _Workspace,
+    work: Workspace,
 ) -> int:
     """Write the allowed hosts that have all inputs of a task to `work`; returns their number.
 
@@ -334,9 +298,9 @@ def _hosts_with_all_inputs(
     return count
 
 
-@inner
+@leaf
 def _earliest_arrivals(
-    tasks: TaskArrays, network: NetworkArrays, copies: Copies, task: int, places: Int64s, work: _Workspace
+    tasks: TaskArrays, network: NetworkArrays, copies: Copies, task: int, places: Int64s, work: Workspace
 ) -> None:
     """When all inputs are, or could be, at these places if no link were busy: O(inputs * copies * places)."""
     arrival, item_arrival = work.arrival, work.item_arrival
@@ -371,7 +335,7 @@ def _earliest_arrivals(
                 arrival[p] = max(arrival[p], item_arrival[p])
 
 
-@inner
+@leaf
 def _return_seconds(
     tasks: TaskArrays, network: NetworkArrays, task: int, places: Int64s, seconds: Floats
 ) -> None:
@@ -388,8 +352,8 @@ def _return_seconds(
                 seconds[p] = max(seconds[p], way)
 
 
-@inner
-def _inputs_by_time(tasks: TaskArrays, copies: Copies, task: int, work: _Workspace) -> int:
+@leaf
+def _inputs_by_time(tasks: TaskArrays, copies: Copies, task: int, work: Workspace) -> int:
     """Write the items that a task may have to fetch to `work`, by the time they are ready; ties by number.
 
     Returns their number. O(inputs * log inputs).
@@ -412,14 +376,16 @@ def _inputs_by_time(tasks: TaskArrays, copies: Copies, task: int, work: _Workspa
     return count
 
 
-@inner
+@leaf
 def _sort_by_time(inputs: Int64s, ready: Floats, count: int) -> None:
-    """Sort items by (time, number); a few are sorted in place, because allocating a heap would take longer."""
+    """Sort items by (time, number), in place: a few by insertion, many by a heap, O(count log count)."""
     if count > FEW_INPUTS:
-        queue = [(ready[i], inputs[i]) for i in range(count)]
-        heapify(queue)
-        for i in range(count):
-            ready[i], inputs[i] = heappop(queue)
+        for root in range(count // 2 - 1, -1, -1):
+            _sift_down(inputs, ready, root, count)
+        for end in range(count - 1, 0, -1):
+            inputs[0], inputs[end] = inputs[end], inputs[0]
+            ready[0], ready[end] = ready[end], ready[0]
+            _sift_down(inputs, ready, 0, end)
         return
     for i in range(1, count):
         item, time = inputs[i], ready[i]
@@ -430,7 +396,25 @@ def _sort_by_time(inputs: Int64s, ready: Floats, count: int) -> None:
         inputs[at], ready[at] = item, time
 
 
-@inner
+@leaf
+def _sift_down(inputs: Int64s, ready: Floats, root: int, end: int) -> None:
+    """Let an item sink in the heap of the first `end` items, the latest at its top."""
+    item, time = inputs[root], ready[root]
+    at, child = root, 2 * root + 1
+    while child < end:
+        right = child + 1
+        if right < end and (
+            ready[right] > ready[child] or (ready[right] == ready[child] and inputs[right] > inputs[child])
+        ):
+            child = right
+        if ready[child] < time or (ready[child] == time and inputs[child] < item):
+            break
+        inputs[at], ready[at] = inputs[child], ready[child]
+        at, child = child, 2 * child + 1
+    inputs[at], ready[at] = item, time
+
+
+@leaf
 def _earliest_core(
     hosts: HostArrays, cores: Calendar, host: int, ready: float, duration: float
 ) -> tuple[int, float]:
@@ -444,13 +428,13 @@ def _earliest_core(
     return best_core, best_start
 
 
-@inner
-def _extra_cost(constraints: HostConstraints, task: int) -> Floats:
-    """The extra cost of a task at each place."""
-    return constraints.extra[min(task, constraints.extra.shape[0] - 1)]
+@leaf
+def extra_cost(constraints: HostConstraints, task: int, place: int) -> float:
+    """The extra cost of a task at a place."""
+    return constraints.extra[min(task, constraints.extra.shape[0] - 1), place]
 
 
-@inner
+@leaf
 def _best_on_free_links(
     tasks: TaskArrays,
     hosts: HostArrays,
@@ -458,15 +442,11 @@ def _best_on_free_links(
     task: int,
     constraints: HostConstraints,
     candidates: Int64s,
-    work: _Workspace,
+    work: Workspace,
 ) -> int:
     """The best host if no link were busy, or -1; writes the cost at each host to `work`."""
     best, best_cost, best_end = -1, np.inf, np.inf
-    amount, rate, extra = (
-        tasks.work[task],
-        hosts.rate[tasks.speed_class[task]],
-        _extra_cost(constraints, task),
-    )
+    amount, rate = tasks.work[task], hosts.rate[tasks.speed_class[task]]
     for host in candidates:
         place = hosts.place[host]
         work.cost[host] = np.inf
@@ -475,14 +455,14 @@ def _best_on_free_links(
         duration = amount / rate[host]
         _, start = _earliest_core(hosts, cores, host, work.arrival[place], duration)
         end = start + duration + work.return_seconds[place]
-        cost = (start if constraints.earliest_start else end) + extra[place]
+        cost = (start if constraints.earliest_start else end) + extra_cost(constraints, task, place)
         work.cost[host] = cost
         if cost < best_cost or (cost == best_cost and end < best_end):
             best, best_cost, best_end = host, cost, end
     return best
 
 
-@inner
+@leaf
 def _best_with_transfers(
     tasks: TaskArrays,
     hosts: HostArrays,
@@ -495,14 +475,14 @@ def _best_with_transfers(
     task: int,
     candidates: Int64s,
     first_host: int,
-    work: _Workspace,
+    work: Workspace,
 ) -> int:
     """The best host with the transfers of the inputs in `work` booked, or -1; all trial bookings are undone.
 
     Hosts whose cost on free links already exceeds the best are skipped; `first_host` is tried first.
     """
     chosen, chosen_cost, chosen_end = -1, np.inf, np.inf
-    extra, booked = _extra_cost(constraints, task), transfers.used[0]
+    booked = transfers.used[0]
     inputs = work.inputs[: work.inputs_used[0]]
     for trial in range(-1, len(candidates)):
         host = first_host if trial < 0 else candidates[trial]
@@ -510,6 +490,7 @@ def _best_with_transfers(
             continue
         place = hosts.place[host]
         ready = book_inputs(network, links, copies, transfers, inputs, tasks.size, place)
+        price = _link_cost(network, transfers, booked, constraints.link_price)
         undo(links, transfers, booked)
         if full(links):
             return -1
@@ -518,8 +499,20 @@ def _best_with_transfers(
         duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
         _, start = _earliest_core(hosts, cores, host, max(ready, work.arrival[place]), duration)
         end = start + duration + work.return_seconds[place]
-        cost = (start if constraints.earliest_start else end) + extra[place]
+        cost = (start if constraints.earliest_start else end) + extra_cost(constraints, task, place) + price
         better = cost < chosen_cost or (cost == chosen_cost and end < chosen_end)
         if better or (cost == chosen_cost and end == chosen_end and host < chosen):
             chosen, chosen_cost, chosen_end = host, cost, end
     return chosen
+
+
+@leaf
+def _link_cost(network: NetworkArrays, transfers: Transfers, first: int, price: Floats) -> float:
+    """The seconds of the transfers from number `first` on, each at the price between its zones."""
+    cost = 0.0
+    if price.shape[0] > 1 or price[0, 0] > 0.0:
+        for k in range(first, transfers.used[0]):
+            source, target = network.zone[transfers.source[k]], network.zone[transfers.target[k]]
+            seconds = transfers.finish[k] - transfers.start[k]
+            cost += seconds * price[min(source, price.shape[0] - 1), min(target, price.shape[1] - 1)]
+    return cost

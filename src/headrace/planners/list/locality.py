@@ -11,7 +11,8 @@ from headrace.core.scheduler import Problem, obeys
 from headrace.model.graph import Bools, Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import lateness
-from headrace.planners.list.list_scheduler import ListScheduler, host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import ListScheduler, list_plan
 from headrace.planners.list.ranks import mean_costs
 from headrace.planners.partial_schedule import Copies
 

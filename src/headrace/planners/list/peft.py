@@ -10,7 +10,8 @@ from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats
 from headrace.model.plan import Plan
-from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import list_plan
 from headrace.planners.list.ranks import (
     MeanCosts,
     add_bytes_read,

@@ -7,7 +7,8 @@ import numpy as np
 from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Problem, obeys
 from headrace.model.plan import Plan
-from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import list_plan
 
 
 class SingleHost:

@@ -15,7 +15,8 @@ from headrace.model.network import EVERYWHERE
 from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import failures
 from headrace.planners.constraint_state import constraint_state, no_constraints
-from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import list_plan
 from headrace.planners.list.ranks import ready_queue_order
 from headrace.planners.search.annealing import anneal, meets_deadlines, restart, take_all
 from headrace.planners.search.records import BLOCK, SearchTables, Solution, Trial
@@ -193,7 +194,7 @@ def search_tables(arrays: ProblemArrays, release: Floats | None = None) -> Searc
     inside = maker != OUTSIDE
     by_maker = np.argsort(maker[inside], kind="stable")
     speeds, speed_class = np.unique(hosts.rate, axis=1, return_inverse=True)
-    latency, seconds_per_byte = _between_places(arrays)
+    latency, seconds_per_byte = between_places(arrays)
     return SearchTables(
         run_seconds=tasks.work[:, None] / speeds[tasks.speed_class],
         speed_class=speed_class.astype(np.int64).ravel(),
@@ -218,7 +219,7 @@ def _offsets(owner: Int64s, n: int) -> Int64s:
     return np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=n))))
 
 
-def _between_places(arrays: ProblemArrays) -> tuple[Floats, Floats]:
+def between_places(arrays: ProblemArrays) -> tuple[Floats, Floats]:
     """Latency and seconds per byte between all pairs of places."""
     network = arrays.network
     zone = network.zone

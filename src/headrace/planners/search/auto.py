@@ -43,12 +43,14 @@ def candidates(problem: Problem) -> tuple[str, ...]:
     size = graph.n_tasks * len(problem.platform.hosts)
     if size > _LARGE:
         return ("heft", *TRIVIAL)
-    chosen = ("heft", *TRIVIAL, "subset")
+    chosen: tuple[str, ...] = ("heft", *TRIVIAL, "subset")
+    if problem.platform.contention != "none":
+        chosen = (*chosen, "restarts")
     if size > _MEDIUM:
         return chosen
     if graph.level.max(initial=0) == 0:
         return (*chosen, "minmin", "sufferage", "xsufferage", "sufferage2")
-    return (*chosen, "cpop", "peft", "locality")
+    return (*chosen, "cpop", "peft", "wu-gajski", "locality")
 
 
 def best_of_candidates(problem: Problem) -> Plan:

@@ -16,11 +16,14 @@ from headrace.model.graph import Ints
 from headrace.model.plan import Plan
 from headrace.planners.bounds import FULL_SECONDS, full_bound, lower_bound
 from headrace.planners.constraint_failures import lateness
-from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import ListScheduler
 from headrace.planners.ruled import Judge, Key, better
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
 from headrace.planners.search.auto import IMPROVE, REPAIR, best_of_candidates, candidates, short_search
+from headrace.planners.search.contended import contended
 from headrace.planners.search.critical_chain import critical_tasks
+from headrace.planners.search.restarts import can_restart, carried_out_in_turn, taking_turns
 from headrace.planners.search.ruled_search import best_start, repaired, searched, searched_best_first, solved
 
 Report = Callable[[float, float, float], None]
@@ -50,10 +53,12 @@ _PROVEN = 1e-6
 class Best:
     """The best candidate of `auto`, improved by local search within a time limit.
 
-    Without contention: simulated annealing of order and hosts, with moves on the critical path. With contention: single
-    tasks are moved to other hosts and positions, and every trial is booked and simulated under the platform's
-    contention model. The length of the search is counted work, not measured time, and moves depend only on the seed, so
-    the same call gives the same plan. On a slow machine the clock ends the search soon after the time limit.
+    Without contention: simulated annealing of order and hosts, with moves on the critical path. With contention: list
+    schedules from perturbed ranks and prices of links and cores, then annealing of order and hosts, with moves on the
+    critical chain through cores and links, judged by list passes; on fair links transfers take turns. Under constraints
+    with contention: hill climbing by single tasks. The length of the search is counted work, not measured time, and
+    moves depend only on the seed, so the same call gives the same plan. On a slow machine the clock ends the search
+    soon after the time limit.
 
     Under rules it starts from the plan of `auto` or of another planner, by failed tests of requirements, score of the
     preferences and makespan in this order, and moves are accepted by the same. Small problems without contention are
@@ -112,9 +117,8 @@ class Best:
         tell(plan.makespan)
         raise_bound(min(FULL_SECONDS, _BOUND_FIRST * self.time))
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
-            improve = annealed if can_anneal(problem) else _hill_climbed
             until = began + 1.25 * self.time + 2
-            plan = improve(problem, plan, self.time * _SHARE, problem.seed, until, tell, self.stop)
+            plan = _improve(problem, plan, self.time * _SHARE, until, tell, self.stop)
             if not self.stop():
                 raise_bound(_BOUND_LAST * self.time)
         note = f"improved from the plan of {first}"
@@ -172,6 +176,31 @@ class Best:
             return key, plan
         found = judge.key(made)
         return (found, replace(made, notes=plan.notes)) if better(found, key) else (key, plan)
+
+
+def _improve(
+    problem: Problem,
+    plan: Plan,
+    seconds: float,
+    until: float,
+    tell: Callable[[float], None],
+    stop: Callable[[], bool],
+) -> Plan:
+    """The plan improved by the search that suits the problem; on fair links, by plans whose transfers take turns."""
+    if can_anneal(problem):
+        return annealed(problem, plan, seconds, problem.seed, until, tell, stop)
+    if not can_restart(problem):
+        return _hill_climbed(problem, plan, seconds, problem.seed, until, tell, stop)
+    judged = taking_turns(problem)
+    start = plan if judged is problem else best_of_candidates(judged)
+
+    def tell_better(makespan: float) -> None:
+        if makespan < plan.makespan:
+            tell(makespan)
+
+    found = contended(judged, start, seconds, problem.seed, until, tell_better, stop)
+    found = carried_out_in_turn(found, problem)
+    return replace(found, notes=plan.notes) if found.makespan < plan.makespan else plan
 
 
 def _hill_climbed(

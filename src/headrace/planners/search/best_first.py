@@ -14,7 +14,8 @@ from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Floats
 from headrace.model.plan import Plan
 from headrace.planners.bounds import lower_bound
-from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import list_plan
 from headrace.planners.search.best_first_controls import controls
 from headrace.planners.search.best_first_rules import (
     FAR_ABOVE,

@@ -15,7 +15,8 @@ from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Ints
 from headrace.model.plan import Plan
-from headrace.planners.list.list_scheduler import ListScheduler, host_constraints
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import ListScheduler
 from headrace.planners.obeying import bound_problem
 from headrace.planners.ruled import Judge, Key, better, constrained_plan
 from headrace.planners.search.annealing_search import order_of

@@ -14,7 +14,8 @@ from headrace.model.graph import Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import DeadEnd
-from headrace.planners.list.list_scheduler import host_constraints, list_plan
+from headrace.planners.list.host_choice import host_constraints
+from headrace.planners.list.list_scheduler import list_plan
 from headrace.planners.list.ranks import by_decreasing_rank, mean_costs, upward_rank
 
 

@@ -52,7 +52,7 @@ def in_lists(plan: Plan, needed: Needs) -> Dependencies:
     """The same from what is needed: O((tasks + reads + transfers) log)."""
     later, earlier = places_before(plan, needed.by_core, 1)
     edges = [(earlier, later), needed.inputs, needed.sources]
-    if plan.platform.contention == "fifo":
+    if plan.platform.contention == "fifo" or plan.in_turn:
         edges.append(_link_order(plan))
     if (plan.graph.cores > 1).any():
         edges.append(_held_cores(plan))

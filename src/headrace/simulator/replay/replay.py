@@ -32,7 +32,8 @@ never overtakes another one on its core.
   no task needs, such as results on their way back, need no call. Fifo links take no prefetch depth: a transfer that is
   not called would block those behind it.
 
-On other links transfers have no order: all that can start do, at once.
+On other links transfers have no order: all that can start do, at once. A plan for fair links can say that its transfers
+take turns, `in_turn`: they then wait as on fifo links, and have their links to themselves.
 
 **Durations.** A task takes its work over the rate of its host. A transfer takes the latency of its route and its bytes
 over the least bandwidth of ports and route; on fair links the latency, and then until its bytes have come at the
@@ -190,11 +191,11 @@ def _check_prefetch(plan: Plan, depth: int | None) -> None:
         return
     if depth < 1:
         raise UsageError(f"prefetch_depth is {depth}", hint="inputs are sent at least 1 task ahead")
-    if plan.platform.contention == "fifo":
+    if plan.platform.contention == "fifo" or plan.in_turn:
         raise UsageError(
             "prefetch_depth does not apply to links that carry one transfer at a time: the plan has their order",
             where=f"plan for {plan.graph.name}",
-            hint="leave prefetch_depth out, or use contention none or fair",
+            hint="leave prefetch_depth out, or use contention none or fair and a plan without turns",
         )
 
 
