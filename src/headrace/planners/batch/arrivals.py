@@ -52,7 +52,7 @@ def arrival_at(
     """
     items = inputs.item[inputs.ptr[task] : inputs.ptr[task + 1]]
     if groups.network == FREE_LINKS:
-        return max(_on_free_links(size, network, copies, items, groups.places[k]), inputs.released[task])
+        return max(on_free_links(size, network, copies, items, groups.places[k]), inputs.released[task])
     if groups.network == STAR and inputs.from_origin[task]:
         link = groups.in_link[k]
         if link < 0 or is_packed(links, link):
@@ -64,7 +64,7 @@ def arrival_at(
 
 
 @inner
-def _on_free_links(size: Floats, network: NetworkArrays, copies: Copies, items: Int64s, place: int) -> float:
+def on_free_links(size: Floats, network: NetworkArrays, copies: Copies, items: Int64s, place: int) -> float:
     """O(inputs * copies); constant for items with many readers."""
     latest = 0.0
     for item in items:

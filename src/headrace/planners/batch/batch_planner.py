@@ -30,6 +30,7 @@ from headrace.planners.batch.records import (
     SUFFERAGE,
     Availability,
     Batch,
+    ContendedRows,
     GapStatistics,
     HostGroups,
     ReadyTasks,
@@ -127,6 +128,7 @@ def _new_batch(
         inputs=inputs,
         available=_availability(arrays.hosts, groups),
         ready=_ready_tasks(arrays.tasks, groups, levels, rule, len(sweep.task) > 0),
+        contended=_contended_rows(groups, levels, rule),
         sweep=sweep,
     )
 
@@ -234,6 +236,25 @@ def _ready_tasks(tasks: TaskArrays, groups: HostGroups, levels: Int64s, rule: in
         steps=np.zeros(1, np.int64),
         ordered=np.empty((clusters, TOGETHER)),
         statistics=GapStatistics(*np.empty((len(GapStatistics._fields), TOGETHER))),
+    )
+
+
+def _contended_rows(groups: HostGroups, levels: Int64s, rule: int) -> ContendedRows:
+    """Allocate rows for the widest level, if links are shared."""
+    places, clusters = len(groups.places), int(groups.cluster.max()) + 1
+    widest = int(np.diff(levels).max(initial=0)) if groups.network >= STAR else 0
+    leaders = clusters if rule >= CLUSTER_SUFFERAGE else 2 if rule == SUFFERAGE else 1
+    return ContendedRows(
+        bound=np.empty((places, widest)),
+        low=np.empty((places, widest)),
+        high=np.empty((places, widest)),
+        links=np.zeros((places, widest), np.int64),
+        leader=np.full((leaders, widest), -1, np.int64),
+        stale=np.ones(widest, np.bool_),
+        time=np.empty(places),
+        next_time=np.full(places, np.inf),
+        exact=np.zeros(places, np.bool_),
+        limit=np.empty(clusters),
     )
 
 

@@ -23,6 +23,14 @@ from headrace.planners.batch.completion_matrix import (
     remove_placed_rows,
     update_column,
 )
+from headrace.planners.batch.contended_rows import (
+    LinkState,
+    mark_stale_rows,
+    new_bookings,
+    restart_row,
+    update_row,
+    update_stale_rows,
+)
 from headrace.planners.batch.records import (
     CLUSTER_SUFFERAGE,
     FREE_LINKS,
@@ -30,6 +38,7 @@ from headrace.planners.batch.records import (
     STAR,
     Availability,
     Batch,
+    ContendedRows,
     HostGroups,
     ReadyTasks,
     TaskInputs,
@@ -64,6 +73,8 @@ def batch_schedule(
         _start_level(batch.inputs, batch.ready, first, last)
         if level == 0 and len(batch.sweep.task) > 0:
             outcome, task = _place_sweep(problem, schedule, batch, last)
+        elif batch.groups.network >= STAR:
+            outcome, task = _place_contended_level(problem, schedule, batch, first, last)
         else:
             outcome, task = _place_level(problem, schedule, batch, first, last)
         if outcome != OK:
@@ -133,6 +144,71 @@ def _place_level(
         )
         k = groups.host_place[host]
     return (LINKS_FULL if full(links) else OK), -1
+
+
+@inner
+def _place_contended_level(
+    problem: ProblemArrays, schedule: PartialSchedule, batch: Batch, first: int, last: int
+) -> tuple[int, int]:
+    """As `_place_level`, where transfers share links: rows are updated only where that can matter."""
+    tasks, hosts, network = problem.tasks, problem.hosts, problem.network
+    links, copies, transfers, placement = (
+        schedule.links,
+        schedule.copies,
+        schedule.transfers,
+        schedule.placement,
+    )
+    groups, inputs, available, ready, rows = (
+        batch.groups, batch.inputs, batch.available, batch.ready, batch.contended,
+    )  # fmt: skip
+    state = LinkState(network, links, copies, transfers)
+    for row in range(last - first):
+        restart_row(tasks, network, copies, groups, inputs, ready, rows, ready.task[first + row], row)
+    for left in range(last - first, 0, -1):
+        update_stale_rows(
+            batch.rule, batch.tolerance, tasks, state, groups, inputs, available, ready, rows, first, left
+        )
+        if full(links):
+            return LINKS_FULL, -1
+        if batch.rule >= CLUSTER_SUFFERAGE:
+            update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
+        row = _next_row(batch.tolerance, batch.seed, ready, ready.task[first:last], left)
+        task = ready.task[first + row]
+        if ready.best[row] == np.inf:
+            return NO_ROUTE, task
+        _remove_row(ready, task, row, left)
+        update_row(batch.rule, tasks, state, groups, inputs, available, ready, rows, first, row)  # for ties
+        host = _best_host(tasks, hosts, groups, inputs, available, ready, row, task)
+        sent = transfers.used[0]
+        _place(
+            tasks, hosts, network, links, copies, transfers, placement, groups, inputs, available, task, host
+        )
+        bits, low, high = new_bookings(network, transfers, sent)
+        mark_stale_rows(ready, rows, left - 1, groups.host_place[host], bits, low, high)
+        _restart_readers(tasks, network, copies, transfers, groups, inputs, ready, rows, sent)
+    return (LINKS_FULL if full(links) else OK), -1
+
+
+@inner
+def _restart_readers(
+    tasks: TaskArrays,
+    network: NetworkArrays,
+    copies: Copies,
+    transfers: Transfers,
+    groups: HostGroups,
+    inputs: TaskInputs,
+    ready: ReadyTasks,
+    rows: ContendedRows,
+    sent: int,
+) -> None:
+    """Restart the rows of tasks that read an item moved by transfers from `sent` on: they have a new source for it."""
+    for transfer in range(sent, transfers.used[0]):
+        item = transfers.item[transfer]
+        for i in range(tasks.reader_ptr[item], tasks.reader_ptr[item + 1]):
+            reader = tasks.readers[i]
+            row = ready.row[reader]
+            if row >= 0 and ready.best[row] > -np.inf:
+                restart_row(tasks, network, copies, groups, inputs, ready, rows, reader, row)
 
 
 @inner

@@ -139,6 +139,29 @@ class ReadyTasks(NamedTuple):
     statistics: GapStatistics
 
 
+class ContendedRows(NamedTuple):
+    """Levels on links that transfers share: what is known about the arrivals of rows (see `contended_rows`)."""
+
+    bound: Floats
+    """[places, rows] lower bound of the arrival of all inputs."""
+    low: Floats
+    high: Floats
+    """[places, rows] earliest start and latest finish of the transfers that bring them, when last computed,"""
+    links: Int64s
+    """[places, rows] and the links of these, as bits."""
+    leader: Int64s
+    """[leaders, rows] the places on which the key of a row depends, or -1: that of its best time, for SUFFERAGE also
+    that of its second best, for rules over clusters the best of every cluster."""
+    stale: Bools
+    """Rows whose key has to be computed again."""
+    time: Floats
+    next_time: Floats
+    exact: Bools
+    """[places] of the row at hand: its completion times, and whether they are more than lower bounds."""
+    limit: Floats
+    """[clusters] scratch space."""
+
+
 class SweepMatrix(NamedTuple):
     """Sweeps on a STAR: the components of completion times (see `completion_matrix`); empty if not used."""
 
@@ -177,4 +200,5 @@ class Batch(NamedTuple):
     inputs: TaskInputs
     available: Availability
     ready: ReadyTasks
+    contended: ContendedRows
     sweep: SweepMatrix
