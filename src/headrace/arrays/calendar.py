@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.compiling import inlined, inner
+from headrace.arrays.compiling import leaf
 from headrace.model.graph import Floats, Ints
 
 FIRST_ROOM = 4
@@ -85,13 +85,13 @@ def larger(calendar: Calendar) -> Calendar:
     )
 
 
-@inlined
+@leaf
 def full(calendar: Calendar) -> bool:
     """Whether the pool was too small for a booking."""
     return calendar.used[1] != 0
 
 
-@inner
+@leaf
 def clear(calendar: Calendar) -> None:
     """Cancel all bookings."""
     calendar.length[:] = 0
@@ -99,7 +99,7 @@ def clear(calendar: Calendar) -> None:
     calendar.used[:] = 0
 
 
-@inner
+@leaf
 def last_end(calendar: Calendar, resource: int) -> float:
     """The end of the last use of an exclusive resource, or of a shared one without open bookings; 0: never used."""
     length = calendar.length[resource]
@@ -109,7 +109,7 @@ def last_end(calendar: Calendar, resource: int) -> float:
     return calendar.end[last] if len(calendar.end) > 0 else calendar.start[last]
 
 
-@inlined
+@leaf
 def _insert(calendar: Calendar, values: Floats, resource: int, at: int, start: float, value: float) -> bool:
     """Insert an entry at index `at`; `values` are the ends or the levels. False if the pool is full."""
     length = calendar.length[resource]
@@ -136,7 +136,7 @@ def _insert(calendar: Calendar, values: Floats, resource: int, at: int, start: f
     return True
 
 
-@inlined
+@leaf
 def _remove(calendar: Calendar, values: Floats, resource: int, at: int) -> None:
     """Remove the entry at index `at`."""
     base = calendar.offset[resource]
@@ -150,7 +150,7 @@ def _remove(calendar: Calendar, values: Floats, resource: int, at: int) -> None:
 # Exclusive resources
 
 
-@inner
+@leaf
 def _first_after(calendar: Calendar, resource: int, time: float) -> int:
     """Index of the first block that ends after `time`: O(log blocks)."""
     base = calendar.offset[resource]
@@ -164,7 +164,7 @@ def _first_after(calendar: Calendar, resource: int, time: float) -> int:
     return low
 
 
-@inner
+@leaf
 def earliest(calendar: Calendar, resource: int, ready: float, duration: float) -> float:
     """Earliest time from `ready` on at which an exclusive resource is free for `duration`."""
     base = calendar.offset[resource]
@@ -176,7 +176,7 @@ def earliest(calendar: Calendar, resource: int, ready: float, duration: float) -
     return time
 
 
-@inner
+@leaf
 def earliest_common(
     calendar: Calendar, resources: Int64s, count: int, ready: float, duration: float
 ) -> float:
@@ -193,7 +193,7 @@ def earliest_common(
     return time
 
 
-@inlined
+@leaf
 def book(calendar: Calendar, resource: int, start: float, end: float) -> Booking:
     """Book an exclusive resource for [start, end), where it is free.
 
@@ -222,7 +222,7 @@ def book(calendar: Calendar, resource: int, start: float, end: float) -> Booking
     return Booking(INSERTED, at, 0.0, 0.0)
 
 
-@inlined
+@leaf
 def cancel(calendar: Calendar, resource: int, booking: Booking) -> None:
     """Undo the latest booking of an exclusive resource."""
     base, at = calendar.offset[resource], booking.at
@@ -238,7 +238,7 @@ def cancel(calendar: Calendar, resource: int, booking: Booking) -> None:
         _remove(calendar, calendar.end, resource, at)
 
 
-@inner
+@leaf
 def is_packed(calendar: Calendar, resource: int) -> bool:
     """Whether an exclusive resource is busy from 0 without a gap, so that its first free time is its end."""
     if calendar.length[resource] == 0:
@@ -249,7 +249,7 @@ def is_packed(calendar: Calendar, resource: int) -> bool:
 # Shared resources
 
 
-@inner
+@leaf
 def _last_until(calendar: Calendar, resource: int, time: float) -> int:
     """Index of the last entry at or before `time`; -1 if there is none: O(log entries)."""
     base = calendar.offset[resource]
@@ -263,7 +263,7 @@ def _last_until(calendar: Calendar, resource: int, time: float) -> int:
     return low - 1
 
 
-@inner
+@leaf
 def _entry_at(calendar: Calendar, resource: int, time: float) -> int:
     """The index of an entry exactly at `time`, inserted if there is none; -1 if the pool is full."""
     at = _last_until(calendar, resource, time)
@@ -274,7 +274,7 @@ def _entry_at(calendar: Calendar, resource: int, time: float) -> int:
     return at + 1 if _insert(calendar, calendar.level, resource, at + 1, time, level) else -1
 
 
-@inner
+@leaf
 def _merge(calendar: Calendar, resource: int, at: int) -> None:
     """Remove an entry that does not change the level."""
     if at < 0 or at >= calendar.length[resource]:
@@ -285,7 +285,7 @@ def _merge(calendar: Calendar, resource: int, at: int) -> None:
         _remove(calendar, calendar.level, resource, at)
 
 
-@inner
+@leaf
 def occupy(calendar: Calendar, resource: int, start: float, end: float, amount: float) -> None:
     """Add `amount` to a shared resource from start to end, which may be inf; a negative amount undoes that.
 
@@ -309,7 +309,7 @@ def occupy(calendar: Calendar, resource: int, start: float, end: float, amount: 
     _merge(calendar, resource, first)
 
 
-@inner
+@leaf
 def exceeded_until(calendar: Calendar, resource: int, start: float, end: float, most: float) -> float:
     """-1 if the level is at most `most` from start to end; else the end of the last stretch above it, or inf."""
     base = calendar.offset[resource]
@@ -325,7 +325,7 @@ def exceeded_until(calendar: Calendar, resource: int, start: float, end: float, 
     return found
 
 
-@inner
+@leaf
 def first_fit(calendar: Calendar, resource: int, ready: float, duration: float, most: float) -> float:
     """Earliest time from `ready` on at which the level stays at most `most` for `duration`; inf if never."""
     base = calendar.offset[resource]
@@ -340,7 +340,7 @@ def first_fit(calendar: Calendar, resource: int, ready: float, duration: float, 
     return time
 
 
-@inner
+@leaf
 def low_from(calendar: Calendar, resource: int, most: float) -> float:
     """The time from which the level of a shared resource stays at most `most`; 0 if it always is."""
     base, length = calendar.offset[resource], calendar.length[resource]

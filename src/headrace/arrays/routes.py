@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.compiling import inlined, inner
+from headrace.arrays.compiling import leaf
 from headrace.model.graph import Floats, Ints
 from headrace.model.platform import Platform
 
@@ -65,7 +65,7 @@ def longest_route(network: NetworkArrays) -> int:
     return int(np.diff(network.route_ptr).max(initial=0)) + 2
 
 
-@inlined
+@leaf
 def transfer_seconds(network: NetworkArrays, source: int, target: int, size: float) -> float:
     """Duration of a transfer with exclusive use of its links; inf if there is no route."""
     if source == target or size == 0.0:
@@ -77,7 +77,7 @@ def transfer_seconds(network: NetworkArrays, source: int, target: int, size: flo
     return network.route_latency[a, b] + size / bandwidth
 
 
-@inlined
+@leaf
 def links_between(network: NetworkArrays, source: int, target: int, links: Int64s) -> int:
     """Write the links of a route into `links`; returns their number."""
     count = 0
@@ -94,7 +94,7 @@ def links_between(network: NetworkArrays, source: int, target: int, links: Int64
     return count
 
 
-@inner
+@leaf
 def lower_arrivals(
     network: NetworkArrays, source: int, ready: float, size: float, places: Int64s, arrival: Floats
 ) -> None:

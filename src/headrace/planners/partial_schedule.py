@@ -21,7 +21,7 @@ from headrace.arrays.calendar import (
     full,
     larger,
 )
-from headrace.arrays.compiling import entry, inlined, inner
+from headrace.arrays.compiling import entry, leaf
 from headrace.arrays.problem import ProblemArrays, TaskArrays
 from headrace.arrays.routes import NetworkArrays, links_between, longest_route, transfer_seconds
 from headrace.core.scheduler import Problem
@@ -226,7 +226,7 @@ def _add_initial_state(problem: ProblemArrays, schedule: PartialSchedule) -> Non
                 book(links, link, 0.0, network.link_free_at[link])
 
 
-@inlined
+@leaf
 def add_copy(
     network: NetworkArrays, copies: Copies, item: int, size: float, place: int, since: float
 ) -> None:
@@ -248,7 +248,7 @@ def add_copy(
                 copies.arrival[row, target] = min(copies.arrival[row, target], arrival)
 
 
-@inner
+@leaf
 def held_since(copies: Copies, item: int, place: int) -> float:
     """When a place has the item; inf if never."""
     row = copies.row[item]
@@ -266,7 +266,7 @@ def held_since(copies: Copies, item: int, place: int) -> float:
 # Transfers
 
 
-@inner
+@leaf
 def _best_source(
     network: NetworkArrays,
     links: Calendar,
@@ -313,7 +313,7 @@ def _best_source(
     return source, start, finish
 
 
-@inlined
+@leaf
 def _add_transfer(
     transfers: Transfers, item: int, source: int, target: int, start: float, finish: float
 ) -> None:
@@ -326,7 +326,7 @@ def _add_transfer(
     transfers.finish[number] = finish
 
 
-@inlined
+@leaf
 def _book_route(links: Calendar, transfers: Transfers, count: int, start: float, finish: float) -> None:
     """Book the first `count` links of `transfers.route`, and record the bookings for `undo`."""
     for i in range(count):
@@ -340,7 +340,7 @@ def _book_route(links: Calendar, transfers: Transfers, count: int, start: float,
         transfers.undo_count[0] = n + 1
 
 
-@inner
+@leaf
 def book_inputs(
     network: NetworkArrays,
     links: Calendar,
@@ -371,7 +371,7 @@ def book_inputs(
     return latest
 
 
-@inner
+@leaf
 def _book_result(
     network: NetworkArrays,
     links: Calendar,
@@ -394,7 +394,7 @@ def _book_result(
     return True
 
 
-@inner
+@leaf
 def book_results(
     tasks: TaskArrays,
     network: NetworkArrays,
@@ -413,7 +413,7 @@ def book_results(
             _book_result(network, links, transfers, item, tasks.size[item], place, finish)
 
 
-@inner
+@leaf
 def undo(links: Calendar, transfers: Transfers, first: int) -> None:
     """Undo the bookings since the last commit; transfers from number `first` on are discarded."""
     for i in range(transfers.undo_count[0] - 1, -1, -1):
@@ -425,7 +425,7 @@ def undo(links: Calendar, transfers: Transfers, first: int) -> None:
     transfers.used[0] = first
 
 
-@inner
+@leaf
 def commit(
     tasks: TaskArrays,
     network: NetworkArrays,

@@ -11,7 +11,7 @@ import numpy as np
 
 from headrace.arrays import Int64s
 from headrace.arrays.calendar import Calendar, full
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, inner, leaf
 from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays
 from headrace.arrays.routes import NetworkArrays
 from headrace.planners.batch.arrivals import arrival_at, return_seconds, sort_inputs_by_time
@@ -82,7 +82,7 @@ def batch_schedule(
     return OK, -1
 
 
-@inner
+@leaf
 def _start_level(inputs: TaskInputs, ready: ReadyTasks, first: int, last: int) -> None:
     """Initialise rows for the tasks first .. last - 1 of `ready.task`."""
     for row in range(last - first):
@@ -189,7 +189,7 @@ def _place_contended_level(
     return (LINKS_FULL if full(links) else OK), -1
 
 
-@inner
+@leaf
 def _restart_readers(
     tasks: TaskArrays,
     network: NetworkArrays,
@@ -252,7 +252,7 @@ def _place_sweep(
     return OK, -1
 
 
-@inner
+@leaf
 def _update_arrivals(
     tasks: TaskArrays,
     network: NetworkArrays,
@@ -273,7 +273,7 @@ def _update_arrivals(
         )
 
 
-@inner
+@leaf
 def _affected_rows(
     tasks: TaskArrays,
     origin: int,
@@ -319,7 +319,7 @@ def _affected_rows(
     return here
 
 
-@inner
+@leaf
 def _mark_readers(tasks: TaskArrays, ready: ReadyTasks, transfers: Transfers, sent: int, value: int) -> None:
     """Mark the rows of tasks that read an item moved by transfers from `sent` on."""
     for transfer in range(sent, transfers.used[0]):
@@ -330,7 +330,7 @@ def _mark_readers(tasks: TaskArrays, ready: ReadyTasks, transfers: Transfers, se
                 ready.reads_moved[row] = value
 
 
-@inner
+@leaf
 def _next_row(tolerance: float, seed: int, ready: ReadyTasks, task_of: Int64s, count: int) -> int:
     """The row with the smallest key among the first `count` unplaced rows, or one drawn among those close to it."""
     rows, key, tie = ready.unplaced, ready.key, ready.tie
@@ -351,7 +351,7 @@ def _next_row(tolerance: float, seed: int, ready: ReadyTasks, task_of: Int64s, c
     return drawn
 
 
-@inner
+@leaf
 def _lot(seed: int, step: int, task: int) -> np.uint64:
     """A hash of seed, step and task (splitmix64); choosing the smallest of several is a uniform draw."""
     x = np.uint64(seed)
@@ -363,7 +363,7 @@ def _lot(seed: int, step: int, task: int) -> np.uint64:
     return x
 
 
-@inner
+@leaf
 def _remove_row(ready: ReadyTasks, task: int, row: int, left: int) -> None:
     """Remove the row of a placed task; the remaining rows stay in order."""
     low, high = 0, left
@@ -379,7 +379,7 @@ def _remove_row(ready: ReadyTasks, task: int, row: int, left: int) -> None:
     ready.row[task] = -1
 
 
-@inner
+@leaf
 def _best_host(
     tasks: TaskArrays,
     hosts: HostArrays,
@@ -401,7 +401,7 @@ def _best_host(
     return -1
 
 
-@inner
+@leaf
 def _place(
     tasks: TaskArrays,
     hosts: HostArrays,
@@ -442,7 +442,7 @@ def _place(
             inputs.released[reader] = max(inputs.released[reader], finish)
 
 
-@inner
+@leaf
 def _note_shared_copies(inputs: TaskInputs, transfers: Transfers, task: int, k: int, first: int) -> None:
     """STAR: record when the shared inputs just sent arrive at place k."""
     transfer = first

@@ -21,7 +21,7 @@ import numpy as np
 
 from headrace.arrays import Int64s
 from headrace.arrays.calendar import Calendar
-from headrace.arrays.compiling import inner
+from headrace.arrays.compiling import leaf
 from headrace.arrays.problem import TaskArrays
 from headrace.arrays.routes import NetworkArrays, links_between
 from headrace.model.graph import Floats
@@ -60,7 +60,7 @@ class LinkState(NamedTuple):
     transfers: Transfers
 
 
-@inner
+@leaf
 def restart_row(
     tasks: TaskArrays,
     network: NetworkArrays,
@@ -81,7 +81,7 @@ def restart_row(
     ready.best[row] = -np.inf
 
 
-@inner
+@leaf
 def _link_bits(links: Int64s, count: int) -> int:
     """The set of the first `count` links, as bits of their numbers modulo _MASK_BITS."""
     bits = 0
@@ -90,7 +90,7 @@ def _link_bits(links: Int64s, count: int) -> int:
     return bits
 
 
-@inner
+@leaf
 def new_bookings(network: NetworkArrays, transfers: Transfers, sent: int) -> tuple[int, float, float]:
     """The links of the transfers from number `sent` on as bits, their earliest start and latest finish."""
     bits, low, high = 0, np.inf, -np.inf
@@ -101,7 +101,7 @@ def new_bookings(network: NetworkArrays, transfers: Transfers, sent: int) -> tup
     return bits, low, high
 
 
-@inner
+@leaf
 def mark_stale_rows(
     ready: ReadyTasks, rows: ContendedRows, left: int, k: int, bits: int, low: float, high: float
 ) -> None:
@@ -119,7 +119,7 @@ def mark_stale_rows(
                 stale[row] |= rows.low[place, row] <= high and rows.high[place, row] >= low
 
 
-@inner
+@leaf
 def update_stale_rows(
     rule: int,
     tolerance: float,
@@ -145,7 +145,7 @@ def update_stale_rows(
         _update_next(tolerance, tasks, state, groups, inputs, available, ready, rows, first, left)
 
 
-@inner
+@leaf
 def _update_next(
     tolerance: float,
     tasks: TaskArrays,
@@ -174,7 +174,7 @@ def _update_next(
             most = min(most, ready.best[row] * share)
 
 
-@inner
+@leaf
 def update_row(
     rule: int,
     tasks: TaskArrays,
@@ -214,7 +214,7 @@ def update_row(
     _store(rule, groups, ready, rows, row)
 
 
-@inner
+@leaf
 def _set_times(
     rule: int,
     tasks: TaskArrays,
@@ -239,7 +239,7 @@ def _set_times(
     rows.time[k], rows.next_time[k] = best, second
 
 
-@inner
+@leaf
 def _next_place(rule: int, groups: HostGroups, rows: ContendedRows) -> int:
     """The place of the least completion time among those that are not exact and can decide about the key; -1: none."""
     time, exact, limit, cluster = rows.time, rows.exact, rows.limit, groups.cluster
@@ -263,7 +263,7 @@ def _next_place(rule: int, groups: HostGroups, rows: ContendedRows) -> int:
     return chosen
 
 
-@inner
+@leaf
 def _arrival(
     size: Floats,
     state: LinkState,
@@ -301,7 +301,7 @@ def _arrival(
     return latest, missing <= 1
 
 
-@inner
+@leaf
 def _booked_arrival(
     size: Floats,
     state: LinkState,
@@ -326,7 +326,7 @@ def _booked_arrival(
     return max(latest, inputs.released[task])
 
 
-@inner
+@leaf
 def _store(rule: int, groups: HostGroups, ready: ReadyTasks, rows: ContendedRows, row: int) -> None:
     """Store the times of a row, its key, and the places on which the key depends."""
     best, second, leader, time = np.inf, np.inf, rows.leader, rows.time
@@ -356,7 +356,7 @@ def _store(rule: int, groups: HostGroups, ready: ReadyTasks, rows: ContendedRows
     rows.stale[row] = False
 
 
-@inner
+@leaf
 def _note_two_best(rows: ContendedRows, row: int, k: int, best: float, second: float) -> float:
     """Let place k take part in the two best times of a row; returns the second best time."""
     leader, time, after = rows.leader, rows.time[k], rows.next_time[k]

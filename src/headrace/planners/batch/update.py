@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.compiling import inner
+from headrace.arrays.compiling import leaf
 from headrace.arrays.problem import TaskArrays
 from headrace.planners.batch.cluster_gap import SLACK
 from headrace.planners.batch.records import (
@@ -20,7 +20,7 @@ from headrace.planners.batch.records import (
 )
 
 
-@inner
+@leaf
 def update_rows(
     rule: int,
     tasks: TaskArrays,
@@ -69,7 +69,7 @@ def update_rows(
             key[row] = -best[row]
 
 
-@inner
+@leaf
 def _update_two_best(
     tasks: TaskArrays,
     groups: HostGroups,
