@@ -1,7 +1,7 @@
 """Batch-mode planning: from a problem and a rule to a plan.
 
 How completion times are estimated, for every rule:
-- A task is appended to the core that is free first; all ready tasks of one level of the graph are placed before
+- A task is appended to the core that is free first, or to as many as it holds; all ready tasks of one level of the graph are placed before
   the next level is considered.
 - Its inputs are booked in the first gaps of the links, items with more readers first. An item that is already at a
   place (shared storage of a site, or one host) is not sent again.
@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays, problem_arrays
+from headrace.arrays.problem import ProblemArrays, TaskArrays, problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Bools, Floats, Ints
 from headrace.model.plan import Plan
@@ -118,7 +118,8 @@ def _new_batch(
     clusters = int(groups.cluster.max()) + 1
     rule = SUFFERAGE if rule >= CLUSTER_SUFFERAGE and clusters == 1 else rule
     inputs = _task_inputs(problem, arrays, groups, by_usage)
-    as_sweep = problem.constraints is None and groups.network == STAR
+    alike = len(np.unique(arrays.tasks.cores)) <= 1
+    as_sweep = problem.constraints is None and groups.network == STAR and alike
     sweep = _sweep_matrix(arrays.tasks.level, groups, inputs, rule, as_sweep)
     return Batch(
         rule=rule,
@@ -126,7 +127,7 @@ def _new_batch(
         seed=problem.seed,
         groups=groups,
         inputs=inputs,
-        available=_availability(arrays.hosts, groups),
+        available=_availability(arrays, groups),
         ready=_ready_tasks(arrays.tasks, groups, levels, rule, len(sweep.task) > 0),
         contended=_contended_rows(groups, levels, rule),
         sweep=sweep,
@@ -158,6 +159,7 @@ def _task_inputs(problem: Problem, arrays: ProblemArrays, groups: HostGroups, by
         made=np.zeros(n_items),
         released=np.zeros(n) if problem.constraints is None else problem.graph.release.copy(),
         largest_result=_largest_results(arrays),
+        cores_class=np.unique(tasks.cores, return_inverse=True)[1].reshape(-1).astype(np.int64),
     )
 
 
@@ -195,13 +197,16 @@ def _shared_since(arrays: ProblemArrays, groups: HostGroups, column: Int64s) -> 
     return since
 
 
-def _availability(hosts: HostArrays, groups: HostGroups) -> Availability:
-    count = len(groups.group_ptr) - 1
+def _availability(arrays: ProblemArrays, groups: HostGroups) -> Availability:
+    hosts, needed = arrays.hosts, np.unique(arrays.tasks.cores).astype(np.int64)
+    shape = (len(needed), len(groups.group_ptr) - 1)
+    fits = np.diff(hosts.core_ptr) >= needed[:, None]
     available = Availability(
+        needed=needed,
         core=np.repeat(hosts.free_at, np.diff(hosts.core_ptr)),
-        host=hosts.free_at.copy(),
-        first=np.empty(count),
-        second=np.empty(count),
+        host=np.where(fits, hosts.free_at, np.inf),
+        first=np.empty(shape),
+        second=np.empty(shape),
     )
     for host in groups.group_hosts[groups.group_ptr[:-1]].tolist():
         update_availability(hosts, groups, available, host)

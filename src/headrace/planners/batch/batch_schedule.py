@@ -395,7 +395,7 @@ def _best_host(
         k = groups.host_place[host]
         if ready.time[k, row] == ready.best[row]:
             duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-            start = max(ready.arrival[k, row], available.host[host])
+            start = max(ready.arrival[k, row], available.host[inputs.cores_class[task], host])
             if start + duration + return_seconds(groups, inputs, task, k) == ready.best[row]:
                 return host
     return -1
@@ -423,16 +423,12 @@ def _place(
     arrival = book_inputs(network, links, copies, transfers, items, tasks.size, place)
     arrival = max(arrival, inputs.released[task])
     _note_shared_copies(inputs, transfers, task, k, first)
-    core = hosts.core_ptr[host]
-    for other in range(core + 1, hosts.core_ptr[host + 1]):
-        if max(arrival, available.core[other]) < max(arrival, available.core[core]):
-            core = other
-    start = max(arrival, available.core[core])
-    finish = start + tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
+    duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
+    core, start = _take_cores(hosts, available, host, tasks.cores[task], arrival, duration)
+    finish = start + duration
     placement.host[task], placement.core[task] = host, core - hosts.core_ptr[host]
     placement.start[task], placement.finish[task] = start, finish
     commit(tasks, network, copies, transfers, first, task, place, finish)
-    available.core[core] = finish
     update_availability(hosts, groups, available, host)
     for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
         item = tasks.writes[i]
@@ -440,6 +436,33 @@ def _place(
         for j in range(tasks.reader_ptr[item], tasks.reader_ptr[item + 1]):
             reader = tasks.readers[j]
             inputs.released[reader] = max(inputs.released[reader], finish)
+
+
+@leaf
+def _take_cores(
+    hosts: HostArrays, available: Availability, host: int, needed: int, arrival: float, duration: float
+) -> tuple[int, float]:
+    """Append a task to the cores of a host that are free first, ties by number; returns the first of them and the start.
+
+    O(cores * needed).
+    """
+    low, high = hosts.core_ptr[host], hosts.core_ptr[host + 1]
+    last, start = -1, -np.inf
+    for _ in range(needed):  # the next core by (time, number) after (start, last)
+        core, time = -1, np.inf
+        for other in range(low, high):
+            free = max(arrival, available.core[other])
+            if (free > start or (free == start and other > last)) and (core < 0 or free < time):
+                core, time = other, free
+        last, start = core, time
+    first, taken = -1, 0
+    for other in range(low, high):
+        free = max(arrival, available.core[other])
+        if free < start or (free == start and other <= last):
+            first = other if taken == 0 else first
+            taken += 1
+            available.core[other] = start + duration
+    return first, start
 
 
 @leaf
@@ -455,15 +478,34 @@ def _note_shared_copies(inputs: TaskInputs, transfers: Transfers, task: int, k: 
 
 @entry
 def update_availability(hosts: HostArrays, groups: HostGroups, available: Availability, host: int) -> None:
-    """Update the free times of a host and its group: O(cores + hosts of the group)."""
+    """Update the free times of a host and its group: O(cores + hosts of the group).
+
+    O(cores^2) for tasks that hold several cores.
+    """
+    group = groups.host_group[host]
+    for c in range(len(available.needed)):
+        available.host[c, host] = _free_from(hosts, available, host, available.needed[c])
+        first, second = np.inf, np.inf
+        for i in range(groups.group_ptr[group], groups.group_ptr[group + 1]):
+            time = available.host[c, groups.group_hosts[i]]
+            second = min(second, max(time, first))
+            first = min(first, time)
+        available.first[c, group], available.second[c, group] = first, second
+
+
+@leaf
+def _free_from(hosts: HostArrays, available: Availability, host: int, needed: int) -> float:
+    """When the first `needed` cores of a host are free; inf if it has fewer."""
     least = np.inf
     for core in range(hosts.core_ptr[host], hosts.core_ptr[host + 1]):
-        least = min(least, available.core[core])
-    available.host[host] = least
-    group = groups.host_group[host]
-    first, second = np.inf, np.inf
-    for i in range(groups.group_ptr[group], groups.group_ptr[group + 1]):
-        time = available.host[groups.group_hosts[i]]
-        second = min(second, max(time, first))
-        first = min(first, time)
-    available.first[group], available.second[group] = first, second
+        time = available.core[core]
+        if time >= least:
+            continue
+        free = 1
+        if needed > 1:
+            free = 0
+            for other in range(hosts.core_ptr[host], hosts.core_ptr[host + 1]):
+                free += 1 if available.core[other] <= time else 0
+        if free >= needed:
+            least = time
+    return least

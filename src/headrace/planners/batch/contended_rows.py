@@ -228,12 +228,12 @@ def _set_times(
 ) -> None:
     """Completion times on the best and the second best host of a place, given the arrival of all inputs."""
     back = return_seconds(groups, inputs, task, k)
-    best, second = np.inf, np.inf
+    best, second, c = np.inf, np.inf, inputs.cores_class[task]
     for g in range(groups.place_group[k], groups.place_group[k + 1]):
         duration = tasks.work[task] / groups.group_rate[tasks.speed_class[task], g]
-        time = max(arrival, available.first[g]) + duration + back
+        time = max(arrival, available.first[c, g]) + duration + back
         if rule == SUFFERAGE:
-            other = max(arrival, available.second[g]) + duration + back
+            other = max(arrival, available.second[c, g]) + duration + back
             second = min(second, other, max(time, best))
         best = min(best, time)
     rows.time[k], rows.next_time[k] = best, second

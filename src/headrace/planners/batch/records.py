@@ -59,18 +59,22 @@ class TaskInputs(NamedTuple):
     """When the last predecessor of each task has finished; under constraints, not before its release."""
     largest_result: Floats
     """Bytes of the largest result of each task that returns to the origin."""
+    cores_class: Int64s
+    """The row of `Availability.needed` for each task."""
 
 
 class Availability(NamedTuple):
-    """When processors can take the next task."""
+    """When processors can take the next task, for each number of cores that tasks hold."""
 
+    needed: Int64s
+    """These numbers of cores, ascending."""
     core: Floats
     host: Floats
-    """When the first core of each host is free."""
+    """[numbers, hosts] when the first so many cores of each host are free; inf if it has fewer."""
     first: Floats
-    """When the first host of each group is free."""
+    """[numbers, groups] when the first host of each group is free."""
     second: Floats
-    """When the second host of each group is free; inf for a group of one."""
+    """[numbers, groups] when the second host of each group is free; inf for a group of one."""
 
 
 class GapStatistics(NamedTuple):
