@@ -1,8 +1,8 @@
 """Batch-mode planning: from a problem and a rule to a plan.
 
 How completion times are estimated, for every rule:
-- A task is appended to the core that is free first, or to as many as it holds; all ready tasks of one level of the graph are placed before
-  the next level is considered.
+- A task is appended to the core that is free first, or to as many cores of a host as it holds; all ready tasks of one
+  level of the graph are placed before the next level is considered.
 - Its inputs are booked in the first gaps of the links, items with more readers first. An item that is already at a
   place (shared storage of a site, or one host) is not sent again.
 - Results are sent last: they return to the origin in the gaps that inputs leave, so that they never delay inputs.
@@ -20,7 +20,8 @@ from headrace.arrays.problem import ProblemArrays, TaskArrays, problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Bools, Floats, Ints
 from headrace.model.plan import Plan
-from headrace.planners.batch.batch_schedule import batch_schedule, update_availability
+from headrace.planners.batch.availability import update_availability
+from headrace.planners.batch.batch_schedule import batch_schedule
 from headrace.planners.batch.cluster_gap import TOGETHER
 from headrace.planners.batch.completion_matrix import TILE
 from headrace.planners.batch.host_groups import host_groups

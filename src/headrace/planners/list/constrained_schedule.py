@@ -22,13 +22,12 @@ from headrace.planners.constraint_state import (
     take,
     unit_seconds,
 )
+from headrace.planners.cores import book_cores, earliest_core
 from headrace.planners.list.list_scheduler import (
     HostConstraints,
     _best_on_free_links,
     _best_with_transfers,
-    _book_cores,
     _earliest_arrivals,
-    _earliest_core,
     _extra_cost,
     _hosts_with_all_inputs,
     _inputs_by_time,
@@ -121,7 +120,7 @@ def constrained_list_schedule(
         if full(links):
             undo(links, transfers, first)
             return LINKS_FULL, position
-        _book_cores(cores, hosts.core_ptr[host + 1], core, tasks.cores[task], start, duration)
+        book_cores(cores, hosts.core_ptr[host + 1], core, tasks.cores[task], start, duration)
         placement.host[task], placement.core[task] = host, core - hosts.core_ptr[host]
         placement.start[task], placement.finish[task] = start, start + duration
         commit(tasks, network, copies, transfers, first, task, place, start + duration)
@@ -178,12 +177,12 @@ def _start_on(
 ) -> tuple[int, float]:
     """The core with the earliest start that the limits on tasks at once permit, and that start."""
     needed = tasks.cores[task]
-    core, start = _earliest_core(hosts, cores, host, needed, ready, duration)
+    core, start = earliest_core(hosts, cores, host, needed, ready, duration)
     while state.timed[task] and start < np.inf:
         later = earliest_with_limits(state, task, host, start, duration)
         if later == start:
             break
-        core, start = _earliest_core(hosts, cores, host, needed, later, duration)
+        core, start = earliest_core(hosts, cores, host, needed, later, duration)
     return core, start
 
 

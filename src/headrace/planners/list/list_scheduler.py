@@ -14,14 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.calendar import Calendar, book, earliest, full
-from headrace.arrays.compiling import entry, inner, leaf
+from headrace.arrays.calendar import Calendar, full
+from headrace.arrays.compiling import entry, inner
 from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays, problem_arrays
 from headrace.arrays.routes import NetworkArrays, lower_arrivals, transfer_seconds
 from headrace.core.scheduler import Problem
 from headrace.model.graph import Bools, Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import DeadEnd, lateness, starting_state
+from headrace.planners.cores import book_cores, earliest_core, has_cores
 from headrace.planners.partial_schedule import (
     LINKS_FULL,
     NO_HOST,
@@ -292,12 +293,12 @@ def list_schedule(
         arrival = book_inputs(network, links, copies, transfers, inputs, tasks.size, place)
         duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
         needed = tasks.cores[task]
-        core, start = _earliest_core(hosts, cores, host, needed, max(arrival, work.arrival[place]), duration)
+        core, start = earliest_core(hosts, cores, host, needed, max(arrival, work.arrival[place]), duration)
         book_results(tasks, network, links, transfers, task, place, start + duration)
         if full(links):
             undo(links, transfers, first)
             return LINKS_FULL, position
-        _book_cores(cores, hosts.core_ptr[host + 1], core, needed, start, duration)
+        book_cores(cores, hosts.core_ptr[host + 1], core, needed, start, duration)
         placement.host[task], placement.core[task] = host, core - hosts.core_ptr[host]
         placement.start[task], placement.finish[task] = start, start + duration
         commit(tasks, network, copies, transfers, first, task, place, start + duration)
@@ -329,7 +330,7 @@ def _hosts_with_all_inputs(
             node = copies.next[node]
     count = 0
     for host in constraints.hosts:
-        if work.inputs_held[hosts.place[host]] == wanted and _has_cores(hosts, host, tasks.cores[task]):
+        if work.inputs_held[hosts.place[host]] == wanted and has_cores(hosts, host, tasks.cores[task]):
             work.hosts[count] = host
             work.places[count] = hosts.place[host]
             count += 1
@@ -433,69 +434,6 @@ def _sort_by_time(inputs: Int64s, ready: Floats, count: int) -> None:
         inputs[at], ready[at] = item, time
 
 
-@leaf
-def _has_cores(hosts: HostArrays, host: int, needed: int) -> bool:
-    return hosts.core_ptr[host + 1] - hosts.core_ptr[host] >= needed
-
-
-@leaf
-def _earliest_core(
-    hosts: HostArrays, cores: Calendar, host: int, needed: int, ready: float, duration: float
-) -> tuple[int, float]:
-    """The core of a host with the earliest possible start, and that start; inf if it has not as many as needed.
-
-    If several are needed, the first of those that are free at that start.
-    """
-    best_core, best_start = -1, np.inf
-    ready = max(ready, hosts.free_at[host])
-    if needed > 1:
-        return _earliest_cores(hosts, cores, host, needed, ready, duration)
-    for core in range(hosts.core_ptr[host], hosts.core_ptr[host + 1]):
-        start = earliest(cores, core, ready, duration)
-        if start < best_start:
-            best_core, best_start = core, start
-    return best_core, best_start
-
-
-@leaf
-def _earliest_cores(
-    hosts: HostArrays, cores: Calendar, host: int, needed: int, ready: float, duration: float
-) -> tuple[int, float]:
-    """The first time from `ready` on at which `needed` cores are free for `duration`, and the first of these cores.
-
-    No start is possible before as many cores have one, each by itself: O(rounds * cores^2 * (log blocks + gaps)).
-    """
-    if not _has_cores(hosts, host, needed):
-        return -1, np.inf
-    first, last = hosts.core_ptr[host], hosts.core_ptr[host + 1]
-    time = ready
-    while True:
-        free, chosen, later = 0, -1, np.inf
-        for core in range(first, last):
-            start = earliest(cores, core, time, duration)
-            if start == time:
-                chosen = core if free == 0 else chosen
-                free += 1
-            else:
-                later = min(later, start)
-        if free >= needed:
-            return chosen, time
-        time = later
-
-
-@leaf
-def _book_cores(cores: Calendar, last: int, core: int, needed: int, start: float, duration: float) -> None:
-    """Book a core, and if a task needs several, the next ones before core `last` that are free at that time."""
-    finish = start + duration
-    book(cores, core, start, finish)
-    for other in range(core + 1, last):
-        if needed <= 1:
-            return
-        if earliest(cores, other, start, duration) == start:
-            book(cores, other, start, finish)
-            needed -= 1
-
-
 @inner
 def _extra_cost(constraints: HostConstraints, task: int) -> Floats:
     """The extra cost of a task at each place."""
@@ -525,7 +463,7 @@ def _best_on_free_links(
         if work.arrival[place] == np.inf or work.return_seconds[place] == np.inf:
             continue
         duration = amount / rate[host]
-        _, start = _earliest_core(hosts, cores, host, tasks.cores[task], work.arrival[place], duration)
+        _, start = earliest_core(hosts, cores, host, tasks.cores[task], work.arrival[place], duration)
         end = start + duration + work.return_seconds[place]
         cost = (start if constraints.earliest_start else end) + extra[place]
         work.cost[host] = cost
@@ -568,7 +506,7 @@ def _best_with_transfers(
         if ready == np.inf:
             continue
         duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-        _, start = _earliest_core(
+        _, start = earliest_core(
             hosts, cores, host, tasks.cores[task], max(ready, work.arrival[place]), duration
         )
         end = start + duration + work.return_seconds[place]
