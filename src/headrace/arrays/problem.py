@@ -31,6 +31,8 @@ class TaskArrays(NamedTuple):
     """Seconds of each task on a host of speed 1."""
     speed_class: Ints
     """The row of `rate` for each task."""
+    cores: Ints
+    """How many cores of one host each task holds."""
     read_ptr: Ints
     reads: Ints
     """The items that each task reads."""
@@ -89,6 +91,7 @@ def problem_arrays(problem: Problem) -> ProblemArrays:
         level=graph.level,
         work=graph.work,
         speed_class=graph.speed_class,
+        cores=graph.cores,
         read_ptr=graph.read_ptr,
         reads=graph.reads,
         write_ptr=graph.write_ptr,

@@ -257,10 +257,12 @@ def _free_units(units: Units, limits: list[Limit]) -> Bools:
 
 @leaf
 def unit_seconds(state: ConstraintState, tasks: TaskArrays, hosts: HostArrays, unit: int, host: int) -> float:
-    """Run time of all tasks of a unit on a host."""
+    """Run time of all tasks of a unit on a host; inf if one of them needs more cores than it has."""
     total = 0.0
     for i in range(state.unit_ptr[unit], state.unit_ptr[unit + 1]):
         task = state.unit_tasks[i]
+        if tasks.cores[task] > hosts.core_ptr[host + 1] - hosts.core_ptr[host]:
+            return np.inf
         total += tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
     return total
 

@@ -29,6 +29,7 @@ from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.plan import Plan
 from headrace.model.units import plural
+from headrace.planners.cores import core_bookings, too_few_cores
 from headrace.planners.fair_times import as_executed
 
 OK, LINKS_FULL, NO_ROUTE, NO_HOST = 0, 1, 2, 3
@@ -116,7 +117,7 @@ def empty_schedule(problem: ProblemArrays, link_entries: int = 0) -> PartialSche
     most_writes = int(np.diff(tasks.write_ptr).max(initial=0))
     schedule = PartialSchedule(
         placement=Placement(np.zeros(n, np.int32), np.zeros(n, np.int32), np.zeros(n), np.zeros(n)),
-        cores=exclusive_calendar(n_cores, 4 * (n + n_cores) + 64),
+        cores=exclusive_calendar(n_cores, 4 * (core_bookings(problem) + n_cores) + 64),
         links=exclusive_calendar(n_links, max(link_entries, expected)),
         copies=_room_for_copies(problem, len(problem.initial.place) + len(tasks.size) + deliveries),
         transfers=_room_for_transfers(deliveries, (most_reads + most_writes) * longest, longest),
@@ -201,7 +202,7 @@ def _notes(problem: Problem) -> tuple[str, ...]:
 
 def no_route(problem: Problem, task: int) -> NoPlan:
     """The error for a task that cannot be placed."""
-    return NoPlan(
+    return too_few_cores(problem, task) or NoPlan(
         f"task {problem.graph.task_names[task]!r} cannot get its inputs at any host, or its results "
         "cannot return",
         where=problem.platform.name,

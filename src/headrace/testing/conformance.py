@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,11 +38,20 @@ from headrace.testing.generate import cases as generated_cases
 from headrace.testing.invariants import judge
 
 
-def check_planner(make: Callable[[], Planner], *, cases: int = 120, seed: int = 0, tasks: int = 20) -> None:
+def check_planner(
+    make: Callable[[], Planner],
+    *,
+    cases: int = 120,
+    seed: int = 0,
+    tasks: int = 20,
+    several_cores: bool = True,
+) -> None:
     """Plan generated programs on generated platforms of every kind; raise AssertionError at the first failure.
 
     Each plan must pass `check`, have a bound that does not exceed its makespan, be reproducible, and take
-    exactly as long when it is replayed. Half-finished programs that lost a host must be planned too.
+    exactly as long when it is replayed. Half-finished programs that lost a host must be planned too. With
+    `several_cores`, so must programs whose tasks hold several cores of a host at once, and a simulated run that carries
+    out these plans must keep within the cores of hosts.
     """
     for number, (program, platform) in enumerate(generated_cases(cases, seed, tasks)):
         where = f"{make().name}, case {number}: {program.name} on {platform.name}, {platform.contention}"
@@ -54,6 +64,33 @@ def check_planner(make: Callable[[], Planner], *, cases: int = 120, seed: int = 
             f"{where}: the planned makespan is {plan.makespan}, the replayed one {again.makespan}"
         )
         _check_loss(make, program, platform, where)
+        if several_cores and number % 3 == 0:
+            _check_cores(make, program, platform, seed + number, where)
+
+
+def _check_cores(
+    make: Callable[[], Planner], program: Program, platform: Platform, seed: int, where: str
+) -> None:
+    """Tasks hold one core or more, at most as many as the largest host has."""
+    rng = np.random.default_rng([seed, 3])
+    hosts = iter(rng.integers(1, 5, len(platform.hosts)).tolist())
+    sites = [
+        replace(site, hosts=tuple(replace(host, cores=next(hosts)) for host in site.hosts))
+        for site in platform.sites
+    ]
+    platform = replace(platform, sites=tuple(sites))
+    most = max(host.cores for host in platform.hosts)
+    graph = program.graph.with_fields(cores=rng.integers(1, most + 1, program.graph.n_tasks).astype(np.int32))
+    where = f"{where}, tasks of several cores"
+    plan = plan_with_bound(make(), Problem(graph, platform, seed=seed))
+    _require_valid(plan, where)
+    again = replay(plan)
+    assert np.isclose(again.makespan, plan.makespan, rtol=1e-9), (
+        f"{where}: the planned makespan is {plan.makespan}, the replayed one {again.makespan}"
+    )
+    run = simulate_scheduler(graph, platform, Replan(make()))
+    broken = judge(run, [])
+    assert not broken, f"{where}: {len(broken)} violations, first: {broken[0]}"
 
 
 def _check_loss(make: Callable[[], Planner], program: Program, platform: Platform, where: str) -> None:

@@ -132,7 +132,9 @@ class Reference:
             place = int(self.net.host_place[h])
             if place not in arrival:
                 arrival[place] = self.fetch(task, place)[0]
-            begin = max(arrival[place], min(self.free[h, c] for c in range(machine.cores)))
+            free = sorted(self.free[h, c] for c in range(machine.cores))
+            needed = int(self.graph.cores[task])
+            begin = max(arrival[place], free[needed - 1] if needed <= len(free) else math.inf)
             seconds = self.graph.work[task] / self.rates[self.graph.speed_class[task], h]
             back = self.way_back(task, place)
             if begin < math.inf and back < math.inf:
@@ -145,12 +147,15 @@ class Reference:
         for item, source, target, start, finish in moves:
             self._move(item, source, target, start, finish)
         cores = range(self.platform.hosts[host].cores)
-        core = min(cores, key=lambda c: (max(arrival, self.free[host, c]), c))
-        begin = max(arrival, self.free[host, core])
+        first = sorted(cores, key=lambda c: (max(arrival, self.free[host, c]), c))
+        held = first[: int(self.graph.cores[task])]
+        core = min(held)
+        begin = max(arrival, self.free[host, held[-1]])
         end = begin + self.graph.work[task] / self.rates[self.graph.speed_class[task], host]
         self.host[task], self.core[task] = host, core
         self.start[task], self.finish[task] = begin, end
-        self.free[host, core] = end
+        for c in held:
+            self.free[host, c] = end
         for item in self.graph.writes_of(task).tolist():
             self.copies[item].append((place, end))
 

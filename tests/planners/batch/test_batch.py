@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from headrace.core.scheduler import Planner, Problem
+from headrace.model.check import require_valid
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.planners.batch.maxmin import MaxMin
@@ -81,6 +83,27 @@ def grids(n: int, tasks: int = 9) -> Iterator[Problem]:
         yield in_the_middle(program, platform, rng, seed)
 
 
+def several_cores(n: int) -> Iterator[Problem]:
+    """Cases of every kind in which some tasks hold two or three cores, which the first host always has."""
+    for seed in range(n):
+        rng = np.random.default_rng([seed, 7])
+        plain = [*problems(3, seed=seed), *grids(1, tasks=7 + seed % 5)][seed % 4 :][:1]
+        for problem in plain:
+            sites = [
+                replace(
+                    site, hosts=tuple(replace(host, cores=int(rng.integers(1, 4))) for host in site.hosts)
+                )
+                for site in problem.platform.sites
+            ]
+            large = next(i for i, site in enumerate(sites) if site.hosts)
+            first, *others = sites[large].hosts
+            sites[large] = replace(sites[large], hosts=(replace(first, cores=3), *others))
+            graph = problem.graph.with_fields(
+                cores=rng.integers(1, 4, problem.graph.n_tasks).astype(np.int32)
+            )
+            yield replace(problem, graph=graph, platform=replace(problem.platform, sites=tuple(sites)))
+
+
 def in_the_middle(program: Program, platform: Platform, rng: np.random.Generator, seed: int) -> Problem:
     """Some inputs are at sites or on their way there already, hosts and links are busy."""
     graph, network = program.graph, platform.network
@@ -113,6 +136,16 @@ def require_same(planner: Planner, problem: Problem, plain: reference.Reference)
 def test_equals_the_reference(planner: Callable[[], Planner], rule: reference.Rule) -> None:
     for problem in problems(225, seed=3):
         require_same(planner(), problem, reference.run(problem, rule))
+
+
+@pytest.mark.parametrize(("planner", "rule"), EXACT)
+def test_equals_the_reference_with_tasks_of_several_cores(
+    planner: Callable[[], Planner], rule: reference.Rule
+) -> None:
+    for problem in several_cores(40):
+        require_same(planner(), problem, reference.run(problem, rule))
+        if not problem.holders and not problem.free_at:  # `check` starts from an idle grid
+            require_valid(problem.graph, problem.platform, planner().plan(problem))
 
 
 @pytest.mark.parametrize("small", [16, pytest.param(60, marks=pytest.mark.slow)])

@@ -6,14 +6,14 @@ import numpy as np
 
 from headrace.arrays import Int64s
 from headrace.arrays.calendar import Calendar, is_packed, last_end
-from headrace.arrays.compiling import inner
+from headrace.arrays.compiling import leaf
 from headrace.arrays.routes import NetworkArrays, transfer_seconds
 from headrace.model.graph import Floats
 from headrace.planners.batch.records import FREE_LINKS, STAR, HostGroups, TaskInputs
 from headrace.planners.partial_schedule import Copies, Transfers, book_inputs, held_since, undo
 
 
-@inner
+@leaf
 def sort_inputs_by_time(inputs: TaskInputs, task: int) -> None:
     """Sort a task's inputs by the time at which they are produced; stable, by binary insertion.
 
@@ -34,7 +34,7 @@ def sort_inputs_by_time(inputs: TaskInputs, task: int) -> None:
         inputs.item[low], inputs.column[low] = item, column
 
 
-@inner
+@leaf
 def arrival_at(
     size: Floats,
     network: NetworkArrays,
@@ -52,7 +52,7 @@ def arrival_at(
     """
     items = inputs.item[inputs.ptr[task] : inputs.ptr[task + 1]]
     if groups.network == FREE_LINKS:
-        return max(_on_free_links(size, network, copies, items, groups.places[k]), inputs.released[task])
+        return max(on_free_links(size, network, copies, items, groups.places[k]), inputs.released[task])
     if groups.network == STAR and inputs.from_origin[task]:
         link = groups.in_link[k]
         if link < 0 or is_packed(links, link):
@@ -63,8 +63,8 @@ def arrival_at(
     return max(latest, inputs.released[task])
 
 
-@inner
-def _on_free_links(size: Floats, network: NetworkArrays, copies: Copies, items: Int64s, place: int) -> float:
+@leaf
+def on_free_links(size: Floats, network: NetworkArrays, copies: Copies, items: Int64s, place: int) -> float:
     """O(inputs * copies); constant for items with many readers."""
     latest = 0.0
     for item in items:
@@ -83,13 +83,13 @@ def _on_free_links(size: Floats, network: NetworkArrays, copies: Copies, items: 
     return latest
 
 
-@inner
+@leaf
 def packed_until(links: Calendar, link: int) -> float:
     """When a transfer on this packed link would start; -1 at the origin, where nothing is sent."""
     return -1.0 if link < 0 else last_end(links, link)
 
 
-@inner
+@leaf
 def _appended(size: Floats, groups: HostGroups, inputs: TaskInputs, task: int, k: int, end: float) -> float:
     """Arrival over one packed link from the origin: missing inputs are sent after the bookings up to `end`."""
     latest = inputs.released[task]
@@ -106,7 +106,7 @@ def _appended(size: Floats, groups: HostGroups, inputs: TaskInputs, task: int, k
     return latest
 
 
-@inner
+@leaf
 def return_seconds(groups: HostGroups, inputs: TaskInputs, task: int, k: int) -> float:
     """Seconds to return the largest result to the origin over free links; inf: no route."""
     size = inputs.largest_result[task]

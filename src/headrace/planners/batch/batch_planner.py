@@ -1,8 +1,8 @@
 """Batch-mode planning: from a problem and a rule to a plan.
 
 How completion times are estimated, for every rule:
-- A task is appended to the core that is free first; all ready tasks of one level of the graph are placed before
-  the next level is considered.
+- A task is appended to the core that is free first, or to as many cores of a host as it holds; all ready tasks of one
+  level of the graph are placed before the next level is considered.
 - Its inputs are booked in the first gaps of the links, items with more readers first. An item that is already at a
   place (shared storage of a site, or one host) is not sent again.
 - Results are sent last: they return to the origin in the gaps that inputs leave, so that they never delay inputs.
@@ -16,11 +16,12 @@ import math
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays, problem_arrays
+from headrace.arrays.problem import ProblemArrays, TaskArrays, problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Bools, Floats, Ints
 from headrace.model.plan import Plan
-from headrace.planners.batch.batch_schedule import batch_schedule, update_availability
+from headrace.planners.batch.availability import update_availability
+from headrace.planners.batch.batch_schedule import batch_schedule
 from headrace.planners.batch.cluster_gap import TOGETHER
 from headrace.planners.batch.completion_matrix import TILE
 from headrace.planners.batch.host_groups import host_groups
@@ -30,6 +31,7 @@ from headrace.planners.batch.records import (
     SUFFERAGE,
     Availability,
     Batch,
+    ContendedRows,
     GapStatistics,
     HostGroups,
     ReadyTasks,
@@ -117,7 +119,8 @@ def _new_batch(
     clusters = int(groups.cluster.max()) + 1
     rule = SUFFERAGE if rule >= CLUSTER_SUFFERAGE and clusters == 1 else rule
     inputs = _task_inputs(problem, arrays, groups, by_usage)
-    as_sweep = problem.constraints is None and groups.network == STAR
+    alike = len(np.unique(arrays.tasks.cores)) <= 1
+    as_sweep = problem.constraints is None and groups.network == STAR and alike
     sweep = _sweep_matrix(arrays.tasks.level, groups, inputs, rule, as_sweep)
     return Batch(
         rule=rule,
@@ -125,8 +128,9 @@ def _new_batch(
         seed=problem.seed,
         groups=groups,
         inputs=inputs,
-        available=_availability(arrays.hosts, groups),
+        available=_availability(arrays, groups),
         ready=_ready_tasks(arrays.tasks, groups, levels, rule, len(sweep.task) > 0),
+        contended=_contended_rows(groups, levels, rule),
         sweep=sweep,
     )
 
@@ -156,6 +160,7 @@ def _task_inputs(problem: Problem, arrays: ProblemArrays, groups: HostGroups, by
         made=np.zeros(n_items),
         released=np.zeros(n) if problem.constraints is None else problem.graph.release.copy(),
         largest_result=_largest_results(arrays),
+        cores_class=np.unique(tasks.cores, return_inverse=True)[1].reshape(-1).astype(np.int64),
     )
 
 
@@ -193,13 +198,16 @@ def _shared_since(arrays: ProblemArrays, groups: HostGroups, column: Int64s) -> 
     return since
 
 
-def _availability(hosts: HostArrays, groups: HostGroups) -> Availability:
-    count = len(groups.group_ptr) - 1
+def _availability(arrays: ProblemArrays, groups: HostGroups) -> Availability:
+    hosts, needed = arrays.hosts, np.unique(arrays.tasks.cores).astype(np.int64)
+    shape = (len(needed), len(groups.group_ptr) - 1)
+    fits = np.diff(hosts.core_ptr) >= needed[:, None]
     available = Availability(
+        needed=needed,
         core=np.repeat(hosts.free_at, np.diff(hosts.core_ptr)),
-        host=hosts.free_at.copy(),
-        first=np.empty(count),
-        second=np.empty(count),
+        host=np.where(fits, hosts.free_at, np.inf),
+        first=np.empty(shape),
+        second=np.empty(shape),
     )
     for host in groups.group_hosts[groups.group_ptr[:-1]].tolist():
         update_availability(hosts, groups, available, host)
@@ -234,6 +242,25 @@ def _ready_tasks(tasks: TaskArrays, groups: HostGroups, levels: Int64s, rule: in
         steps=np.zeros(1, np.int64),
         ordered=np.empty((clusters, TOGETHER)),
         statistics=GapStatistics(*np.empty((len(GapStatistics._fields), TOGETHER))),
+    )
+
+
+def _contended_rows(groups: HostGroups, levels: Int64s, rule: int) -> ContendedRows:
+    """Allocate rows for the widest level, if links are shared."""
+    places, clusters = len(groups.places), int(groups.cluster.max()) + 1
+    widest = int(np.diff(levels).max(initial=0)) if groups.network >= STAR else 0
+    leaders = clusters if rule >= CLUSTER_SUFFERAGE else 2 if rule == SUFFERAGE else 1
+    return ContendedRows(
+        bound=np.empty((places, widest)),
+        low=np.empty((places, widest)),
+        high=np.empty((places, widest)),
+        links=np.zeros((places, widest), np.int64),
+        leader=np.full((leaders, widest), -1, np.int64),
+        stale=np.ones(widest, np.bool_),
+        time=np.empty(places),
+        next_time=np.full(places, np.inf),
+        exact=np.zeros(places, np.bool_),
+        limit=np.empty(clusters),
     )
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from headrace.arrays import Int64s
 from headrace.arrays.calendar import Calendar, full
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, inner, leaf
 from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays
 from headrace.arrays.routes import NetworkArrays
 from headrace.planners.batch.arrivals import arrival_at, return_seconds, sort_inputs_by_time
+from headrace.planners.batch.availability import take_cores, update_availability
 from headrace.planners.batch.cluster_gap import update_gap_keys
 from headrace.planners.batch.completion_matrix import (
     best_sweep_host,
@@ -23,6 +24,14 @@ from headrace.planners.batch.completion_matrix import (
     remove_placed_rows,
     update_column,
 )
+from headrace.planners.batch.contended_rows import (
+    LinkState,
+    mark_stale_rows,
+    new_bookings,
+    restart_row,
+    update_row,
+    update_stale_rows,
+)
 from headrace.planners.batch.records import (
     CLUSTER_SUFFERAGE,
     FREE_LINKS,
@@ -30,6 +39,7 @@ from headrace.planners.batch.records import (
     STAR,
     Availability,
     Batch,
+    ContendedRows,
     HostGroups,
     ReadyTasks,
     TaskInputs,
@@ -64,6 +74,8 @@ def batch_schedule(
         _start_level(batch.inputs, batch.ready, first, last)
         if level == 0 and len(batch.sweep.task) > 0:
             outcome, task = _place_sweep(problem, schedule, batch, last)
+        elif batch.groups.network >= STAR:
+            outcome, task = _place_contended_level(problem, schedule, batch, first, last)
         else:
             outcome, task = _place_level(problem, schedule, batch, first, last)
         if outcome != OK:
@@ -71,7 +83,7 @@ def batch_schedule(
     return OK, -1
 
 
-@inner
+@leaf
 def _start_level(inputs: TaskInputs, ready: ReadyTasks, first: int, last: int) -> None:
     """Initialise rows for the tasks first .. last - 1 of `ready.task`."""
     for row in range(last - first):
@@ -136,6 +148,71 @@ def _place_level(
 
 
 @inner
+def _place_contended_level(
+    problem: ProblemArrays, schedule: PartialSchedule, batch: Batch, first: int, last: int
+) -> tuple[int, int]:
+    """As `_place_level`, where transfers share links: rows are updated only where that can matter."""
+    tasks, hosts, network = problem.tasks, problem.hosts, problem.network
+    links, copies, transfers, placement = (
+        schedule.links,
+        schedule.copies,
+        schedule.transfers,
+        schedule.placement,
+    )
+    groups, inputs, available, ready, rows = (
+        batch.groups, batch.inputs, batch.available, batch.ready, batch.contended,
+    )  # fmt: skip
+    state = LinkState(network, links, copies, transfers)
+    for row in range(last - first):
+        restart_row(tasks, network, copies, groups, inputs, ready, rows, ready.task[first + row], row)
+    for left in range(last - first, 0, -1):
+        update_stale_rows(
+            batch.rule, batch.tolerance, tasks, state, groups, inputs, available, ready, rows, first, left
+        )
+        if full(links):
+            return LINKS_FULL, -1
+        if batch.rule >= CLUSTER_SUFFERAGE:
+            update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
+        row = _next_row(batch.tolerance, batch.seed, ready, ready.task[first:last], left)
+        task = ready.task[first + row]
+        if ready.best[row] == np.inf:
+            return NO_ROUTE, task
+        _remove_row(ready, task, row, left)
+        update_row(batch.rule, tasks, state, groups, inputs, available, ready, rows, first, row)  # for ties
+        host = _best_host(tasks, hosts, groups, inputs, available, ready, row, task)
+        sent = transfers.used[0]
+        _place(
+            tasks, hosts, network, links, copies, transfers, placement, groups, inputs, available, task, host
+        )
+        bits, low, high = new_bookings(network, transfers, sent)
+        mark_stale_rows(ready, rows, left - 1, groups.host_place[host], bits, low, high)
+        _restart_readers(tasks, network, copies, transfers, groups, inputs, ready, rows, sent)
+    return (LINKS_FULL if full(links) else OK), -1
+
+
+@leaf
+def _restart_readers(
+    tasks: TaskArrays,
+    network: NetworkArrays,
+    copies: Copies,
+    transfers: Transfers,
+    groups: HostGroups,
+    inputs: TaskInputs,
+    ready: ReadyTasks,
+    rows: ContendedRows,
+    sent: int,
+) -> None:
+    """Restart the rows of tasks that read an item moved by transfers from `sent` on: they have a new source for it."""
+    for transfer in range(sent, transfers.used[0]):
+        item = transfers.item[transfer]
+        for i in range(tasks.reader_ptr[item], tasks.reader_ptr[item + 1]):
+            reader = tasks.readers[i]
+            row = ready.row[reader]
+            if row >= 0 and ready.best[row] > -np.inf:
+                restart_row(tasks, network, copies, groups, inputs, ready, rows, reader, row)
+
+
+@inner
 def _place_sweep(
     problem: ProblemArrays, schedule: PartialSchedule, batch: Batch, count: int
 ) -> tuple[int, int]:
@@ -176,7 +253,7 @@ def _place_sweep(
     return OK, -1
 
 
-@inner
+@leaf
 def _update_arrivals(
     tasks: TaskArrays,
     network: NetworkArrays,
@@ -197,7 +274,7 @@ def _update_arrivals(
         )
 
 
-@inner
+@leaf
 def _affected_rows(
     tasks: TaskArrays,
     origin: int,
@@ -243,7 +320,7 @@ def _affected_rows(
     return here
 
 
-@inner
+@leaf
 def _mark_readers(tasks: TaskArrays, ready: ReadyTasks, transfers: Transfers, sent: int, value: int) -> None:
     """Mark the rows of tasks that read an item moved by transfers from `sent` on."""
     for transfer in range(sent, transfers.used[0]):
@@ -254,7 +331,7 @@ def _mark_readers(tasks: TaskArrays, ready: ReadyTasks, transfers: Transfers, se
                 ready.reads_moved[row] = value
 
 
-@inner
+@leaf
 def _next_row(tolerance: float, seed: int, ready: ReadyTasks, task_of: Int64s, count: int) -> int:
     """The row with the smallest key among the first `count` unplaced rows, or one drawn among those close to it."""
     rows, key, tie = ready.unplaced, ready.key, ready.tie
@@ -275,7 +352,7 @@ def _next_row(tolerance: float, seed: int, ready: ReadyTasks, task_of: Int64s, c
     return drawn
 
 
-@inner
+@leaf
 def _lot(seed: int, step: int, task: int) -> np.uint64:
     """A hash of seed, step and task (splitmix64); choosing the smallest of several is a uniform draw."""
     x = np.uint64(seed)
@@ -287,7 +364,7 @@ def _lot(seed: int, step: int, task: int) -> np.uint64:
     return x
 
 
-@inner
+@leaf
 def _remove_row(ready: ReadyTasks, task: int, row: int, left: int) -> None:
     """Remove the row of a placed task; the remaining rows stay in order."""
     low, high = 0, left
@@ -303,7 +380,7 @@ def _remove_row(ready: ReadyTasks, task: int, row: int, left: int) -> None:
     ready.row[task] = -1
 
 
-@inner
+@leaf
 def _best_host(
     tasks: TaskArrays,
     hosts: HostArrays,
@@ -319,13 +396,13 @@ def _best_host(
         k = groups.host_place[host]
         if ready.time[k, row] == ready.best[row]:
             duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-            start = max(ready.arrival[k, row], available.host[host])
+            start = max(ready.arrival[k, row], available.host[inputs.cores_class[task], host])
             if start + duration + return_seconds(groups, inputs, task, k) == ready.best[row]:
                 return host
     return -1
 
 
-@inner
+@leaf
 def _place(
     tasks: TaskArrays,
     hosts: HostArrays,
@@ -347,16 +424,12 @@ def _place(
     arrival = book_inputs(network, links, copies, transfers, items, tasks.size, place)
     arrival = max(arrival, inputs.released[task])
     _note_shared_copies(inputs, transfers, task, k, first)
-    core = hosts.core_ptr[host]
-    for other in range(core + 1, hosts.core_ptr[host + 1]):
-        if max(arrival, available.core[other]) < max(arrival, available.core[core]):
-            core = other
-    start = max(arrival, available.core[core])
-    finish = start + tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
+    duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
+    core, start = take_cores(hosts, available, host, tasks.cores[task], arrival, duration)
+    finish = start + duration
     placement.host[task], placement.core[task] = host, core - hosts.core_ptr[host]
     placement.start[task], placement.finish[task] = start, finish
     commit(tasks, network, copies, transfers, first, task, place, finish)
-    available.core[core] = finish
     update_availability(hosts, groups, available, host)
     for i in range(tasks.write_ptr[task], tasks.write_ptr[task + 1]):
         item = tasks.writes[i]
@@ -366,7 +439,7 @@ def _place(
             inputs.released[reader] = max(inputs.released[reader], finish)
 
 
-@inner
+@leaf
 def _note_shared_copies(inputs: TaskInputs, transfers: Transfers, task: int, k: int, first: int) -> None:
     """STAR: record when the shared inputs just sent arrive at place k."""
     transfer = first
@@ -375,19 +448,3 @@ def _note_shared_copies(inputs: TaskInputs, transfers: Transfers, task: int, k: 
             if inputs.column[i] >= 0:
                 inputs.since[k, inputs.column[i]] = transfers.finish[transfer]
             transfer += 1
-
-
-@entry
-def update_availability(hosts: HostArrays, groups: HostGroups, available: Availability, host: int) -> None:
-    """Update the free times of a host and its group: O(cores + hosts of the group)."""
-    least = np.inf
-    for core in range(hosts.core_ptr[host], hosts.core_ptr[host + 1]):
-        least = min(least, available.core[core])
-    available.host[host] = least
-    group = groups.host_group[host]
-    first, second = np.inf, np.inf
-    for i in range(groups.group_ptr[group], groups.group_ptr[group + 1]):
-        time = available.host[groups.group_hosts[i]]
-        second = min(second, max(time, first))
-        first = min(first, time)
-    available.first[group], available.second[group] = first, second

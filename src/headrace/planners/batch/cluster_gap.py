@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.compiling import inner
+from headrace.arrays.compiling import leaf
 from headrace.model.graph import Floats
 from headrace.planners.batch.records import FEWEST_CLUSTERS, GapStatistics, HostGroups, ReadyTasks
 
@@ -18,7 +18,7 @@ SLACK = 1e-9
 """A large gap must exceed mean plus deviation by more than this share, so that rounding does not make a gap large."""
 
 
-@inner
+@leaf
 def update_gap_keys(rule: int, tolerance: float, groups: HostGroups, ready: ReadyTasks, count: int) -> None:
     """Update the keys of all unplaced rows that can be next, or are within tolerance of it; other keys become inf.
 
@@ -51,7 +51,7 @@ def update_gap_keys(rule: int, tolerance: float, groups: HostGroups, ready: Read
         _set_key(ready, chosen[i], fewest)
 
 
-@inner
+@leaf
 def _likely_next(ready: ReadyTasks, count: int, fewest: bool) -> int:
     """The row that would be next if nothing had changed since rows were measured."""
     gap, before = ready.gap, ready.clusters_before
@@ -64,13 +64,13 @@ def _likely_next(ready: ReadyTasks, count: int, fewest: bool) -> int:
     return likely
 
 
-@inner
+@leaf
 def _set_key(ready: ReadyTasks, row: int, fewest: bool) -> None:
     ready.key[row] = ready.clusters_before[row] if fewest else -ready.gap[row]
     ready.tie[row] = -ready.gap[row] if fewest else 0.0
 
 
-@inner
+@leaf
 def _measure(groups: HostGroups, ready: ReadyTasks, count: int) -> None:
     """Find the first large gaps of the first `count` of `rows_anywhere`: O(places + clusters * log^2 clusters) per row.
 
@@ -85,7 +85,7 @@ def _measure(groups: HostGroups, ready: ReadyTasks, count: int) -> None:
         _store_gaps(ready, rows)
 
 
-@inner
+@leaf
 def _load_clusters(groups: HostGroups, ready: ReadyTasks, rows: Int64s) -> None:
     """Load the best completion time of each cluster, one column per row; columns without a row are inf."""
     times, measured, ordered, cluster = ready.time, ready.measured_time, ready.ordered, groups.cluster
@@ -100,7 +100,7 @@ def _load_clusters(groups: HostGroups, ready: ReadyTasks, rows: Int64s) -> None:
                 measured[k, rows[i]] = time
 
 
-@inner
+@leaf
 def _sort_columns(values: Floats) -> None:
     """Sort every column with Batcher's sorting network."""
     count = values.shape[0]
@@ -122,14 +122,14 @@ def _sort_columns(values: Floats) -> None:
         p //= 2
 
 
-@inner
+@leaf
 def _exchange(a: Floats, b: Floats) -> None:
     for i in range(len(a)):
         x, y = a[i], b[i]
         a[i], b[i] = min(x, y), max(x, y)
 
 
-@inner
+@leaf
 def _gap_statistics(statistics: GapStatistics, ordered: Floats) -> None:
     """Compute the number, mean and maximum of each column's gaps, and the threshold above which a gap is large."""
     number, mean, squares = statistics.number, statistics.mean, statistics.squares
@@ -156,7 +156,7 @@ def _gap_statistics(statistics: GapStatistics, ordered: Floats) -> None:
         threshold[i] = (mean[i] + np.sqrt(squares[i] / max(number[i], 1.0))) * (1.0 + SLACK)
 
 
-@inner
+@leaf
 def _first_large_gaps(statistics: GapStatistics, ordered: Floats) -> None:
     """Find the position (0: none) and height of each column's first large gap, and the largest gap before it."""
     threshold, before = statistics.threshold, statistics.clusters_before
@@ -174,7 +174,7 @@ def _first_large_gaps(statistics: GapStatistics, ordered: Floats) -> None:
             before[i] = float(c) if hit else before[i]
 
 
-@inner
+@leaf
 def _store_gaps(ready: ReadyTasks, rows: Int64s) -> None:
     """Store the result of each row, and how far times may move before it can change."""
     found, ordered = ready.statistics, ready.ordered

@@ -161,7 +161,11 @@ def _completion_times(
         new[i] = np.inf
         after[i] = np.inf
     for g in range(groups.place_group[k], groups.place_group[k + 1]):
-        seconds, soonest, next_host = sweep.run_seconds[g, low:high], available.first[g], available.second[g]
+        seconds, soonest, next_host = (
+            sweep.run_seconds[g, low:high],
+            available.first[0, g],
+            available.second[0, g],
+        )
         if rule == SUFFERAGE:
             for i in range(count):
                 time = max(arrival[i], soonest) + seconds[i] + back[i]
@@ -263,14 +267,14 @@ def best_sweep_host(
     best = np.inf
     for k in range(ready.time.shape[0]):
         best = min(best, ready.time[k, row])
-    for host in range(len(available.host) if best < np.inf else 0):
+    for host in range(available.host.shape[1] if best < np.inf else 0):
         k = groups.host_place[host]
         if ready.time[k, row] != best:
             continue
         arrival = packed_until(links, groups.in_link[k]) + sweep.send_seconds[0, k, row]
         for j in range(1, sweep.send_seconds.shape[0]):
             arrival += sweep.send_seconds[j, k, row]
-        start = max(max(arrival, sweep.held[k, row]), available.host[host])
+        start = max(max(arrival, sweep.held[k, row]), available.host[0, host])
         if start + sweep.run_seconds[groups.host_group[host], row] + sweep.return_seconds[k, row] == best:
             return host
     return -1

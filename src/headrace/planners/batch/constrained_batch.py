@@ -115,7 +115,7 @@ def _place_level(
             inputs.released[task] = _start(
                 tasks,
                 hosts,
-                groups,
+                inputs,
                 available,
                 state,
                 task,
@@ -144,7 +144,7 @@ def _any_fits(tasks: TaskArrays, hosts: HostArrays, state: ConstraintState, task
 def _start(
     tasks: TaskArrays,
     hosts: HostArrays,
-    groups: HostGroups,
+    inputs: TaskInputs,
     available: Availability,
     state: ConstraintState,
     task: int,
@@ -152,8 +152,8 @@ def _start(
     arrival: float,
 ) -> float:
     """When a task could start on a host if it were placed next."""
-    start = max(arrival, available.host[host])
-    if state.timed[task]:
+    start = max(arrival, available.host[inputs.cores_class[task], host])
+    if state.timed[task] and start < np.inf:
         duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
         start = earliest_with_limits(state, task, host, start, duration)
     return start
@@ -174,7 +174,7 @@ def _completion(
     """Completion time of a task on a host, and for the first task of a unit that of its other tasks after it."""
     unit = state.unit[task]
     duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-    start = _start(tasks, hosts, groups, available, state, task, host, arrival)
+    start = _start(tasks, hosts, inputs, available, state, task, host, arrival)
     end = start + duration + return_seconds(groups, inputs, task, groups.host_place[host])
     members = state.unit_ptr[unit + 1] - state.unit_ptr[unit]
     if members > 1 and state.host[unit] < 0:

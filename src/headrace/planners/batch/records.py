@@ -59,18 +59,22 @@ class TaskInputs(NamedTuple):
     """When the last predecessor of each task has finished; under constraints, not before its release."""
     largest_result: Floats
     """Bytes of the largest result of each task that returns to the origin."""
+    cores_class: Int64s
+    """The row of `Availability.needed` for each task."""
 
 
 class Availability(NamedTuple):
-    """When processors can take the next task."""
+    """When processors can take the next task, for each number of cores that tasks hold."""
 
+    needed: Int64s
+    """These numbers of cores, ascending."""
     core: Floats
     host: Floats
-    """When the first core of each host is free."""
+    """[numbers, hosts] when the first so many cores of each host are free; inf if it has fewer."""
     first: Floats
-    """When the first host of each group is free."""
+    """[numbers, groups] when the first host of each group is free."""
     second: Floats
-    """When the second host of each group is free; inf for a group of one."""
+    """[numbers, groups] when the second host of each group is free; inf for a group of one."""
 
 
 class GapStatistics(NamedTuple):
@@ -139,6 +143,29 @@ class ReadyTasks(NamedTuple):
     statistics: GapStatistics
 
 
+class ContendedRows(NamedTuple):
+    """Levels on links that transfers share: what is known about the arrivals of rows (see `contended_rows`)."""
+
+    bound: Floats
+    """[places, rows] lower bound of the arrival of all inputs."""
+    low: Floats
+    high: Floats
+    """[places, rows] earliest start and latest finish of the transfers that bring them, when last computed,"""
+    links: Int64s
+    """[places, rows] and the links of these, as bits."""
+    leader: Int64s
+    """[leaders, rows] the places on which the key of a row depends, or -1: that of its best time, for SUFFERAGE also
+    that of its second best, for rules over clusters the best of every cluster."""
+    stale: Bools
+    """Rows whose key has to be computed again."""
+    time: Floats
+    next_time: Floats
+    exact: Bools
+    """[places] of the row at hand: its completion times, and whether they are more than lower bounds."""
+    limit: Floats
+    """[clusters] scratch space."""
+
+
 class SweepMatrix(NamedTuple):
     """Sweeps on a STAR: the components of completion times (see `completion_matrix`); empty if not used."""
 
@@ -177,4 +204,5 @@ class Batch(NamedTuple):
     inputs: TaskInputs
     available: Availability
     ready: ReadyTasks
+    contended: ContendedRows
     sweep: SweepMatrix

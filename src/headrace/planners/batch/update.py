@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.compiling import inner
+from headrace.arrays.compiling import leaf
 from headrace.arrays.problem import TaskArrays
 from headrace.planners.batch.cluster_gap import SLACK
 from headrace.planners.batch.records import (
@@ -20,7 +20,7 @@ from headrace.planners.batch.records import (
 )
 
 
-@inner
+@leaf
 def update_rows(
     rule: int,
     tasks: TaskArrays,
@@ -47,9 +47,9 @@ def update_rows(
     for row in rows:
         task = task_of[first + row]
         back = latency + result[task] / bandwidth if result[task] > 0.0 else 0.0
-        new = np.inf
+        c, new = inputs.cores_class[task], np.inf
         for g in range(first_group, last_group):
-            new = min(new, max(arrival[k, row], free[g]) + work[task] / rate[speed_class[task], g] + back)
+            new = min(new, max(arrival[k, row], free[c, g]) + work[task] / rate[speed_class[task], g] + back)
         old = times[k, row]
         if new == old:
             continue
@@ -69,7 +69,7 @@ def update_rows(
             key[row] = -best[row]
 
 
-@inner
+@leaf
 def _update_two_best(
     tasks: TaskArrays,
     groups: HostGroups,
@@ -91,11 +91,11 @@ def _update_two_best(
         task = task_of[first + row]
         ready_at = arrival[k, row]
         back = latency + result[task] / bandwidth if result[task] > 0.0 else 0.0
-        new, new_next = np.inf, np.inf
+        c, new, new_next = inputs.cores_class[task], np.inf, np.inf
         for g in range(first_group, last_group):
             duration = work[task] / rate[speed_class[task], g]
-            time = max(ready_at, first_host[g]) + duration + back
-            other = max(ready_at, second_host[g]) + duration + back
+            time = max(ready_at, first_host[c, g]) + duration + back
+            other = max(ready_at, second_host[c, g]) + duration + back
             new_next = min(new_next, other, max(time, new))
             new = min(new, time)
         old = times[k, row]

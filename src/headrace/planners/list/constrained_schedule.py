@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.calendar import Calendar, book, full
+from headrace.arrays.calendar import Calendar, full
 from headrace.arrays.compiling import entry, inner
 from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays
 from headrace.arrays.routes import NetworkArrays
@@ -22,13 +22,13 @@ from headrace.planners.constraint_state import (
     take,
     unit_seconds,
 )
+from headrace.planners.cores import book_cores, earliest_core
 from headrace.planners.list.host_choice import HostConstraints
 from headrace.planners.list.list_scheduler import (
     Workspace,
     _best_on_free_links,
     _best_with_transfers,
     _earliest_arrivals,
-    _earliest_core,
     _hosts_with_all_inputs,
     _inputs_by_time,
     _return_seconds,
@@ -115,14 +115,12 @@ def constrained_list_schedule(
         arrival = book_inputs(network, links, copies, transfers, inputs, tasks.size, place)
         ready = max(arrival, work.arrival[place])
         duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-        core, start = _earliest_core(hosts, cores, host, ready, duration)
-        if timed[task]:
-            core, start = _start_on(hosts, cores, state, task, host, ready, duration)
+        core, start = _start_on(tasks, hosts, cores, state, task, host, ready, duration)
         book_results(tasks, network, links, transfers, task, place, start + duration)
         if full(links):
             undo(links, transfers, first)
             return LINKS_FULL, position
-        book(cores, core, start, start + duration)
+        book_cores(cores, hosts.core_ptr[host + 1], core, tasks.cores[task], start, duration)
         placement.host[task], placement.core[task] = host, core - hosts.core_ptr[host]
         placement.start[task], placement.finish[task] = start, start + duration
         commit(tasks, network, copies, transfers, first, task, place, start + duration)
@@ -168,6 +166,7 @@ def _candidates(
 
 @inner
 def _start_on(
+    tasks: TaskArrays,
     hosts: HostArrays,
     cores: Calendar,
     state: ConstraintState,
@@ -177,12 +176,13 @@ def _start_on(
     duration: float,
 ) -> tuple[int, float]:
     """The core with the earliest start that the limits on tasks at once permit, and that start."""
-    core, start = _earliest_core(hosts, cores, host, ready, duration)
-    while state.timed[task]:
+    needed = tasks.cores[task]
+    core, start = earliest_core(hosts, cores, host, needed, ready, duration)
+    while state.timed[task] and start < np.inf:
         later = earliest_with_limits(state, task, host, start, duration)
         if later == start:
             break
-        core, start = _earliest_core(hosts, cores, host, later, duration)
+        core, start = earliest_core(hosts, cores, host, needed, later, duration)
     return core, start
 
 
@@ -277,7 +277,7 @@ def _cost_on(
     """The cost of a task on a host where its inputs are ready at some time, and when its results have returned."""
     place = hosts.place[host]
     duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-    _, start = _start_on(hosts, cores, state, task, host, ready, duration)
+    _, start = _start_on(tasks, hosts, cores, state, task, host, ready, duration)
     end = start + duration + work.return_seconds[place]
     cost = (start if constraints.earliest_start else end) + extra_cost(constraints, task, place)
     if leads:

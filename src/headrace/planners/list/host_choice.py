@@ -46,7 +46,7 @@ def host_constraints(
     Args:
         problem: The problem's arrays.
         hosts: The hosts allowed; None: all.
-        fixed: The host of each task; -1: any.
+        fixed: The host of each task; -1: any, as for a task that needs more cores than its host has.
         stay: Tasks that go to a host with all their inputs, if there is one.
         extra: [tasks, places] added to the cost.
         link_price: [zones, zones] added to the cost for each second of a transfer, at least 0.
@@ -54,6 +54,8 @@ def host_constraints(
     """
     n, n_places = len(problem.tasks.work), len(problem.network.zone)
     allowed = np.arange(len(problem.hosts.place)) if hosts is None else np.sort(hosts).astype(np.int64)
+    if fixed is not None:
+        fixed = np.where(problem.tasks.cores <= np.diff(problem.hosts.core_ptr)[fixed], fixed, -1)
     return HostConstraints(
         hosts=allowed,
         places=np.unique(problem.hosts.place[allowed]),

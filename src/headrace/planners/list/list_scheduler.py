@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.calendar import Calendar, book, earliest, full
+from headrace.arrays.calendar import Calendar, full
 from headrace.arrays.compiling import entry, leaf
 from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays, problem_arrays
 from headrace.arrays.routes import NetworkArrays, lower_arrivals, transfer_seconds
@@ -21,6 +21,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import DeadEnd, lateness, starting_state
+from headrace.planners.cores import book_cores, earliest_core, has_cores
 from headrace.planners.list.host_choice import HostConstraints, host_constraints
 from headrace.planners.partial_schedule import (
     LINKS_FULL,
@@ -253,12 +254,13 @@ def place_task(
     first, place = transfers.used[0], hosts.place[host]
     arrival = book_inputs(network, links, copies, transfers, inputs, tasks.size, place)
     duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-    core, start = _earliest_core(hosts, cores, host, max(arrival, work.arrival[place]), duration)
+    needed = tasks.cores[task]
+    core, start = earliest_core(hosts, cores, host, needed, max(arrival, work.arrival[place]), duration)
     book_results(tasks, network, links, transfers, task, place, start + duration)
     if full(links):
         undo(links, transfers, first)
         return LINKS_FULL
-    book(cores, core, start, start + duration)
+    book_cores(cores, hosts.core_ptr[host + 1], core, needed, start, duration)
     placement.host[task], placement.core[task] = host, core - hosts.core_ptr[host]
     placement.start[task], placement.finish[task] = start, start + duration
     commit(tasks, network, copies, transfers, first, task, place, start + duration)
@@ -290,7 +292,7 @@ def _hosts_with_all_inputs(
             node = copies.next[node]
     count = 0
     for host in constraints.hosts:
-        if work.inputs_held[hosts.place[host]] == wanted:
+        if work.inputs_held[hosts.place[host]] == wanted and has_cores(hosts, host, tasks.cores[task]):
             work.hosts[count] = host
             work.places[count] = hosts.place[host]
             count += 1
@@ -415,20 +417,6 @@ def _sift_down(inputs: Int64s, ready: Floats, root: int, end: int) -> None:
 
 
 @leaf
-def _earliest_core(
-    hosts: HostArrays, cores: Calendar, host: int, ready: float, duration: float
-) -> tuple[int, float]:
-    """The core of a host with the earliest possible start, and that start."""
-    best_core, best_start = -1, np.inf
-    ready = max(ready, hosts.free_at[host])
-    for core in range(hosts.core_ptr[host], hosts.core_ptr[host + 1]):
-        start = earliest(cores, core, ready, duration)
-        if start < best_start:
-            best_core, best_start = core, start
-    return best_core, best_start
-
-
-@leaf
 def extra_cost(constraints: HostConstraints, task: int, place: int) -> float:
     """The extra cost of a task at a place."""
     return constraints.extra[min(task, constraints.extra.shape[0] - 1), place]
@@ -453,7 +441,7 @@ def _best_on_free_links(
         if work.arrival[place] == np.inf or work.return_seconds[place] == np.inf:
             continue
         duration = amount / rate[host]
-        _, start = _earliest_core(hosts, cores, host, work.arrival[place], duration)
+        _, start = earliest_core(hosts, cores, host, tasks.cores[task], work.arrival[place], duration)
         end = start + duration + work.return_seconds[place]
         cost = (start if constraints.earliest_start else end) + extra_cost(constraints, task, place)
         work.cost[host] = cost
@@ -497,7 +485,9 @@ def _best_with_transfers(
         if ready == np.inf:
             continue
         duration = tasks.work[task] / hosts.rate[tasks.speed_class[task], host]
-        _, start = _earliest_core(hosts, cores, host, max(ready, work.arrival[place]), duration)
+        _, start = earliest_core(
+            hosts, cores, host, tasks.cores[task], max(ready, work.arrival[place]), duration
+        )
         end = start + duration + work.return_seconds[place]
         cost = (start if constraints.earliest_start else end) + extra_cost(constraints, task, place) + price
         better = cost < chosen_cost or (cost == chosen_cost and end < chosen_end)

@@ -14,7 +14,8 @@ from headrace.planners.list.list_scheduler import list_plan
 class RoundRobin:
     """The i-th task in topological order goes to host i modulo the number of hosts. O(tasks).
 
-    Under constraints, a task that may not run there goes to the host where it finishes first.
+    A task that needs more cores than that host has, or may not run there under constraints, goes to the host where it
+    finishes first.
 
     >>> from headrace.testing import random_platform, random_program
     >>> RoundRobin().plan(Problem(random_program(1).graph, random_platform(1))).scheduler

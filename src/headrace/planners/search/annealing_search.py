@@ -38,8 +38,10 @@ _MOST_ENTRIES = 50_000_000
 def can_anneal(problem: Problem) -> bool:
     """Whether the search applies: transfers do not contend for links, and the tables are not too large.
 
-    It does not know limits on tasks at once.
+    It does not know limits on tasks at once, nor tasks that hold several cores.
     """
+    if (problem.graph.cores > 1).any():
+        return False
     limits = () if problem.constraints is None else problem.constraints.limits
     if any(np.isfinite(limit.at_once) for limit in limits):
         return False
