@@ -101,6 +101,12 @@ class GroupedCommand(TyperCommand):
     """A command whose help lists options in groups."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
+        for name, records in self.grouped_options(ctx):
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+    def grouped_options(self, ctx: Any) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Arguments and options in groups, in the order of the help; each with what it does and its default."""
         groups: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -108,9 +114,8 @@ class GroupedCommand(TyperCommand):
                 groups.setdefault(_group(parameter), []).append(record)
         first = [name for name in ("Arguments", OPTIONS) if groups.get(name)]
         last = [name for name in LAST if name in groups]
-        for name in [*first, *(n for n in groups if n not in (*first, *last, OPTIONS)), *last]:
-            with formatter.section(name):
-                formatter.write_dl(groups[name])
+        names = [*first, *(n for n in groups if n not in (*first, *last, OPTIONS)), *last]
+        return [(name, groups[name]) for name in names]
 
 
 def _group(parameter: Any) -> str:
