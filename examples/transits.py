@@ -80,10 +80,10 @@ def build(stars: int = STARS) -> Program:
     for star in range(stars):
         number = program.input(f"star {star}", value=star)
         raw = program.task(
-            observe, inputs=[number], outputs={f"raw {star}": "70 kB"}, work=0.005, name=f"observe {star}"
+            observe, inputs=[number], outputs={f"raw {star}": "70 kB"}, work=0.02, name=f"observe {star}"
         )
         flat = program.task(
-            detrend, inputs=[raw], outputs={f"flat {star}": "70 kB"}, work=0.05, name=f"detrend {star}"
+            detrend, inputs=[raw], outputs={f"flat {star}": "70 kB"}, work=0.3, name=f"detrend {star}"
         )
         found = [
             program.task(
@@ -91,13 +91,13 @@ def build(stars: int = STARS) -> Program:
                 inputs=[flat],
                 kwargs={"first": first, "last": last, "count": count},
                 outputs={f"peak {star} {band}": 60},
-                work=count * 100e-6,
+                work=count * 0.001,
                 name=f"search {star} {band}",
             )
             for band, (first, last, count) in enumerate(BANDS)
         ]
         peaks.append(
-            program.task(choose, inputs=found, outputs={f"peak {star}": 60}, work=0.001, name=f"choose {star}")
+            program.task(choose, inputs=found, outputs={f"peak {star}": 60}, work=0.005, name=f"choose {star}")
         )
     text = program.task(report, inputs=peaks, outputs={"planets": 500}, work=0.001, name="report")
     program.output(text, "planets.txt")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import headrace
 from headrace.cli import COMMANDS
 from headrace.planners.registry import ENTRIES, _by_name
 
@@ -25,9 +26,22 @@ EXECUTED = (
     ("docs/guide-rules.md",),
     ("docs/guide-page.md",),
     ("docs/guide-experiments.md",),
+    ("docs/tutorial.md",),
+    ("docs/formats.md",),
+    ("docs/from-dask.md",),
+    ("docs/from-snakemake.md",),
+    ("docs/from-saga.md",),
+    ("docs/from-simgrid.md",),
 )
 """The Python blocks of each group run, in order, as one program."""
-LONG = ("docs/guide-streams.md", "docs/guide-deploy.md", "docs/guide-experiments.md")
+LONG = (
+    "docs/guide-streams.md",
+    "docs/guide-deploy.md",
+    "docs/guide-experiments.md",
+    "docs/tutorial.md",
+    "docs/from-dask.md",
+    "docs/from-snakemake.md",
+)
 """Texts whose programs take long: README.md and docs/guide-run.md start workers in the quick suite."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -73,6 +87,7 @@ def test_relative_links_and_pictures_exist(path: Path) -> None:
 def test_python_blocks_run(texts: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("headrace.planners.registry._by_name", dict(_by_name))  # blocks may register
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "text.txt").write_text("one line\nof words\n")
     (tmp_path / "lab.toml").write_text((ROOT / "examples" / "lab.toml").read_text())
     names: dict[str, object] = {"__name__": "documentation"}
@@ -91,6 +106,31 @@ def test_commands_exist(path: Path) -> None:
 def test_every_command_is_described() -> None:
     used = {name for path in TEXTS for name in COMMAND.findall(path.read_text())}
     assert set(COMMANDS) <= used
+
+
+def test_every_python_block_runs() -> None:
+    """Texts with Python blocks are listed above; what only shows a shape is marked as text."""
+    having = {named(path) for path in TEXTS if re.search("^```python$", path.read_text(), re.MULTILINE)}
+    assert having == {text for group in EXECUTED for text in group}
+
+
+def test_names_of_the_package_are_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "reference" / "python.md").read_text()
+    named = set(re.findall(r"^::: headrace\.(\w+)$", reference, re.MULTILINE))
+    assert set(headrace.__all__) <= named
+    assert all(hasattr(headrace, name) for name in named)
+
+
+def test_site_has_every_text() -> None:
+    """The menu of the site names every text of docs/ once; the build fails on links that lead nowhere."""
+    menu = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text().split("\nnav:")[1], re.MULTILINE)
+    texts = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert sorted(menu) == sorted(texts | {"index.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"})
+
+
+def test_citation_has_the_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.+)$", text, re.MULTILINE) == [headrace.__version__]
 
 
 def test_schedulers_of_the_table_exist() -> None:

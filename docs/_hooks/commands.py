@@ -30,10 +30,16 @@ def _section(name: str, command: Any, root: Any) -> str:
     lines = [f"## {name}", "", COMMANDS[name], "", "```text", re.sub(r"\s+", " ", usage), "```", ""]
     for group, records in command.grouped_options(context):
         lines += [f"| {group} | |", "| --- | --- |"]
-        lines += [f"| `{_cell(option)}` | {_cell(text)} |" for option, text in records]
+        lines += [f"| `{_words(option)}` | {_escaped(text)} |" for option, text in records]
         lines.append("")
     return "\n".join(lines)
 
 
-def _cell(text: str) -> str:
-    return re.sub(r"\s+", " ", text).strip().replace("|", "\\|")
+def _words(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def _escaped(text: str) -> str:
+    """As text of a cell: only code in backticks is formatted."""
+    parts = _words(text).split("`")
+    return "`".join(part if odd % 2 else re.sub(r"([|<*])", r"\\\1", part) for odd, part in enumerate(parts))

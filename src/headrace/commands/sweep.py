@@ -103,7 +103,7 @@ class SweepOptions:
     most_failures: int = option(
         10,
         "--most-failures",
-        "After a failure, go on with what does not depend on it, until so many tasks have failed.",
+        "After a failure, continue with what does not depend on it, until this many tasks have failed.",
         min=1,
     )
     allow_commands: bool = option(
