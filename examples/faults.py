@@ -1,6 +1,6 @@
 """Programs in which something goes wrong, to see what a run does about it.
 
-    headrace run examples/faults.py:lens --workers 2
+headrace run examples/faults.py:lens --workers 2
 """
 
 from __future__ import annotations

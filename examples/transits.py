@@ -69,7 +69,10 @@ def choose(*peaks: Peak) -> Peak:
 def report(*peaks: Peak) -> str:
     """A line for each star, the surest planet first."""
     ranked = sorted(((*peak, star) for star, peak in enumerate(peaks)), reverse=True)
-    lines = [f"star {star}: {'planet?' if snr > 12 else '-':8} snr {snr:5.1f}  period {period:6.3f} d" for snr, period, star in ranked]
+    lines = [
+        f"star {star}: {'planet?' if snr > 12 else '-':8} snr {snr:5.1f}  period {period:6.3f} d"
+        for snr, period, star in ranked
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -97,7 +100,9 @@ def build(stars: int = STARS) -> Program:
             for band, (first, last, count) in enumerate(BANDS)
         ]
         peaks.append(
-            program.task(choose, inputs=found, outputs={f"peak {star}": 60}, work=0.005, name=f"choose {star}")
+            program.task(
+                choose, inputs=found, outputs={f"peak {star}": 60}, work=0.005, name=f"choose {star}"
+            )
         )
     text = program.task(report, inputs=peaks, outputs={"planets": 500}, work=0.001, name="report")
     program.output(text, "planets.txt")

@@ -25,5 +25,7 @@ def with_examples(text: str) -> str:
     if UNDERLINED.search(text):
         return DOCTEST.sub(lambda found: f"Examples\n--------\n{found.group()}", text, count=1)
     if COLON.search(text):
-        return DOCTEST.sub(lambda found: "Examples:\n" + re.sub(r"^(?=.)", "    ", found.group(), flags=re.M), text)
+        return DOCTEST.sub(
+            lambda found: "Examples:\n" + re.sub(r"^(?=.)", "    ", found.group(), flags=re.M), text
+        )
     return DOCTEST.sub(lambda found: f"```pycon\n{found.group().rstrip()}\n```\n\n", text)

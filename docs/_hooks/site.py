@@ -13,12 +13,24 @@ import latex2mathml.converter
 from mkdocs.structure.files import File, Files, InclusionLevel
 
 ROOT = Path(__file__).parents[2]
-TEXTS = {"README.md": "index.md", "CHANGELOG.md": "CHANGELOG.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "SECURITY.md": "SECURITY.md"}
+TEXTS = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "CHANGELOG.md",
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "SECURITY.md": "SECURITY.md",
+}
 """Texts of the root and the names of their pages."""
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s#]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
-LANGUAGES = {".py": "python", ".toml": "toml", ".ini": "ini", ".rules": "sql", ".json": "json", ".ipynb": "json"}
+LANGUAGES = {
+    ".py": "python",
+    ".toml": "toml",
+    ".ini": "ini",
+    ".rules": "sql",
+    ".json": "json",
+    ".ipynb": "json",
+}
 
 
 def on_files(files: Files, config: Any) -> Files:

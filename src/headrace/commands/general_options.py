@@ -102,7 +102,10 @@ class GroupedCommand(TyperCommand):
     """A command whose help lists options in groups, and arguments by their names alone."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return [re.sub(r"^\{(.*)\}", r"\1", piece).replace("......", "...") for piece in super().collect_usage_pieces(ctx)]
+        return [
+            re.sub(r"^\{(.*)\}", r"\1", piece).replace("......", "...")
+            for piece in super().collect_usage_pieces(ctx)
+        ]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         for name, records in self.grouped_options(ctx):

@@ -206,9 +206,21 @@ def lanes_of(platform: Platform, bars: Iterable[Bar]) -> tuple[Lane, ...]:
             cores.setdefault(name, set()).add(int(last))
     order = [name for site in platform.sites for name in (*(h.name for h in site.hosts), site.name)]
     order += sorted((cores.keys() | arrivals) - set(order))
+    labels = _with_speeds(platform)
     lanes: list[Lane] = []
     for name in order:
-        lanes += [Lane(core_lane(name, core), name) for core in sorted(cores.get(name, ()))]
+        label = labels.get(name, name)
+        lanes += [Lane(core_lane(name, core), name, label=label) for core in sorted(cores.get(name, ()))]
         if name in arrivals:
-            lanes.append(Lane(arrivals_lane(name), name, thin=True))
+            lanes.append(Lane(arrivals_lane(name), name, thin=True, label=label))
     return tuple(lanes)
+
+
+def _with_speeds(platform: Platform) -> dict[str, str]:
+    """The names of hosts with their speeds, if these differ and the names do not tell them."""
+    if len({host.speed for host in platform.hosts}) < 2:
+        return {}
+    return {
+        host.name: host.name if host.name.endswith(f"-{host.speed:g}x") else f"{host.name} ×{host.speed:g}"
+        for host in platform.hosts
+    }
