@@ -45,7 +45,7 @@ def detrend(curve: Curve) -> Curve:
 
 
 def search(curve: Curve, first: float, last: float, count: int) -> Peak:
-    """Box least squares over periods from `first` to `last`: the strongest dip of a fixed phase. O(periods x samples)."""
+    """Box least squares over periods from `first` to `last`: the strongest dip. O(periods x samples)."""
     days, light = curve
     residual = light - light.mean()
     noise = residual.std()

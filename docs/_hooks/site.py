@@ -1,5 +1,5 @@
-"""What the site has beyond the texts of docs/: the texts of the root, pages for the files that texts link to, and formulas
-as MathML, so that pages need neither scripts nor other machines."""
+"""What the site has beyond the texts of docs/: the texts of the root, pages for the files that texts link to, and
+formulas as MathML, so that pages need neither scripts nor other machines."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python tests/packaging/try_package.py dist [python3.12 ...]
 
-Each environment has nothing but pip, and the commands run in an empty folder, so that files missing from the package are
-noticed. Further arguments are other Python interpreters to try it with; compiled code is kept between them.
+Each environment has nothing but pip, and the commands run in an empty folder, so that files missing from the package
+are noticed. Further arguments are other Python interpreters to try it with; compiled code is kept between them.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from headrace.report.svg import chart_svg
 
 __all__ = ["Bar", "Chart", "Lane", "Mark", "chart_svg", "plan_chart", "run_chart"]
 
+TIMES = "\N{MULTIPLICATION SIGN}"
 _CLOCK_SLACK = 1e-4
 """Share of the makespan by which measured tasks of one core may appear to overlap."""
 
@@ -221,6 +222,7 @@ def _with_speeds(platform: Platform) -> dict[str, str]:
     if len({host.speed for host in platform.hosts}) < 2:
         return {}
     return {
-        host.name: host.name if host.name.endswith(f"-{host.speed:g}x") else f"{host.name} ×{host.speed:g}"
+        host.name: f"{host.name} {TIMES}{host.speed:g}"
         for host in platform.hosts
+        if not host.name.endswith(f"-{host.speed:g}x")
     }

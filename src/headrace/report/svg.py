@@ -19,7 +19,7 @@ from headrace.report.layout import (
     wrap,
 )
 from headrace.report.palette import colours, key_name
-from headrace.report.text import clean, markup, shorten, text_width
+from headrace.report.text import clean, markup, shorten, text_width, white_behind
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 _INK, _FAINT, _GRID = "#222", "#555", "#dcdfe3"
@@ -123,14 +123,13 @@ def _marks(chart: Chart, layout: Layout, end: float) -> Iterator[str]:
 
 
 def _mark_label(mark: Mark, x: float, y: float, layout: Layout) -> str:
-    """The label on the left of its line, or on the right near the edge; on white, so that lines do not cross it."""
+    """The label on the left of its line, or where it fits."""
     label = shorten(clean(mark.label), LABEL_SIZE, layout.width - 2 * MARGIN)
     wide = text_width(label, LABEL_SIZE)
-    left = x - 6 - wide >= MARGIN
-    start = x - 6 - wide if left else min(x + 6, layout.width - MARGIN - wide)
-    box = f'x="{start - 2:.1f}" y="{y - LABEL_SIZE:.1f}" width="{wide + 4:.1f}" height="{LABEL_SIZE + 3:g}"'
-    behind = f'<rect {box} fill="#fff"/>'
-    return behind + (_text(x - 6, y, label, ' text-anchor="end"') if left else _text(start, y, label))
+    if x - 6 - wide >= MARGIN:
+        return white_behind(label, LABEL_SIZE, x - 6, y, "end") + _text(x - 6, y, label, ' text-anchor="end"')
+    start = min(x + 6, layout.width - MARGIN - wide)
+    return white_behind(label, LABEL_SIZE, start, y) + _text(start, y, label)
 
 
 def _legend(chart: Chart, palette: Mapping[str, str], layout: Layout, top: float) -> tuple[list[str], float]:
