@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -149,3 +153,26 @@ def test_pictures_are_small_and_self_contained(path: Path) -> None:
     text = path.read_text()
     assert len(text) < 300_000
     assert not re.search(r"(?:href|src)=|url\(\s*['\"]?(?!#)|<script", text)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("mkdocs") is None, reason="make docs installs what the site needs")
+def test_site_builds_without_warnings(tmp_path: Path) -> None:
+    """Links, anchors, the menu and docstrings: a warning of any of them ends the build."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(Path(headrace.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    commands = (tmp_path / "site" / "reference" / "commands.html").read_text()
+    assert all(f'id="{name}"' in commands for name in COMMANDS)
+    python = (tmp_path / "site" / "reference" / "python.html").read_text()
+    assert all(f'id="headrace.{name}"' in python for name in headrace.__all__)
+    pages = sorted((tmp_path / "site").rglob("*.html"))
+    assert "<math" in (tmp_path / "site" / "model.html").read_text()
+    for page in pages:
+        loaded = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?:[^"]+)"', page.read_text())
+        assert not loaded, f"{page.name} loads {loaded[0]} from another machine"

@@ -27,6 +27,7 @@ NOT_RUN = {
     r"\b[A-Z]{3,}(\.toml)?\b(?!=)": "stands for a name that the reader chooses",
     r"tls://|--source w0|--adapt|--duration": "needs a cluster, or takes long",
     r"\b2026\d{4}-\d{6}-\d{3}\b|headrace resume last$": "names a run of the author",
+    r"headrace stream .*--deployment": "starts sixteen hosts: too many for a busy machine",
     r"headrace (ui|demo|warmup|reproduce|--install-completion)": "has tests of its own",
 }
 TEXTS = (
