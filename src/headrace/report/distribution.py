@@ -128,14 +128,16 @@ def _steps(values: Floats, span: float) -> tuple[Any, Floats]:
 
 
 def _times(low: float, high: float) -> list[tuple[float, str]]:
-    """Round times in the range, in the largest unit not exceeding a step; up to 10 h in seconds."""
+    """Round times in the range: in seconds or fractions of them up to 10 h, else in the largest unit within a step."""
     least = (high - low) / 8
-    units = _UNITS if high >= 36000 else _UNITS[3:]
-    size, unit = next(((size, unit) for size, unit in units if least >= size), _UNITS[-1])
+    units, enough = (_UNITS, least) if high >= 36000 else (_UNITS[3:], high)
+    size, unit = next(((size, unit) for size, unit in units if enough >= size), _UNITS[-1])
     step = _round_up(least / size) * size
+    places = max(0, -math.floor(math.log10(step / size) + 1e-9))
     first = math.ceil(low / step - 1e-9)
     return [
-        (k * step, f"{k * step / size:,.0f} {unit}") for k in range(first, math.floor(high / step + 1e-9) + 1)
+        (k * step, f"{k * step / size:,.{places}f} {unit}")
+        for k in range(first, math.floor(high / step + 1e-9) + 1)
     ]
 
 
