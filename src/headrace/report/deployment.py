@@ -176,9 +176,9 @@ def _flows(shown: Content, plan: _Plan, colours: dict[str, str]) -> Iterator[str
             f'fill="none"><title>{markup(text)}</title></path>'
         )
         if len(ordered) <= _LABELLED_BANDS:
-            x, y, shown = (x1 + x2) / 2, (y1 + y2) / 2 + 4, f"{band.rate:.3g}"
+            x, y, rate = (x1 + x2) / 2, (y1 + y2) / 2 + 4, f"{band.rate:.3g}"
             labels.append(
-                white_behind(shown, LABEL_SIZE, x, y, "middle") + _text(x, y, shown, ' text-anchor="middle"')
+                white_behind(rate, LABEL_SIZE, x, y, "middle") + _text(x, y, rate, ' text-anchor="middle"')
             )
     yield from labels
 
