@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # COVERAGE=1 measures which lines the tests reach; `make coverage` reports it.
 COVER = $(if $(COVERAGE),--cov --cov-report= --cov-fail-under=0)
 
-.PHONY: demo test test-slow test-all lint warmup coverage bench page page-test browser clean
+.PHONY: demo test test-slow test-all lint warmup coverage bench docs package package-test page page-test browser clean
 
 demo: warmup
 	$(BIN)/headrace demo
@@ -37,6 +37,19 @@ coverage: $(VENV)/dev
 
 bench: $(VENV)/dev warmup
 	$(BIN)/python -m bench
+
+# The documentation as a site in site/; a warning is an error. Once installed, it needs no network.
+docs: $(VENV)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The wheel and the source archive in dist/.
+package: $(VENV)/dev
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+
+# Installs each of them into an empty environment and tries it there.
+package-test: package
+	$(PYTHON) tests/packaging/try_package.py dist
 
 # Builds the page and the script of reports from page/ into the package; needs Node 20. Their results are committed.
 page: page/node_modules
@@ -68,5 +81,9 @@ $(VENV)/dev: $(VENV)/installed
 	$(PIP) --group dev
 	touch $@
 
+$(VENV)/docs: $(VENV)/dev
+	$(PIP) --group docs
+	touch $@
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf $(VENV) dist site .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+import headrace
 from headrace.cli import COMMANDS
 from headrace.planners.registry import ENTRIES, _by_name
 
@@ -25,9 +30,22 @@ EXECUTED = (
     ("docs/guide-rules.md",),
     ("docs/guide-page.md",),
     ("docs/guide-experiments.md",),
+    ("docs/tutorial.md",),
+    ("docs/formats.md",),
+    ("docs/from-dask.md",),
+    ("docs/from-snakemake.md",),
+    ("docs/from-saga.md",),
+    ("docs/from-simgrid.md",),
 )
 """The Python blocks of each group run, in order, as one program."""
-LONG = ("docs/guide-streams.md", "docs/guide-deploy.md", "docs/guide-experiments.md")
+LONG = (
+    "docs/guide-streams.md",
+    "docs/guide-deploy.md",
+    "docs/guide-experiments.md",
+    "docs/tutorial.md",
+    "docs/from-dask.md",
+    "docs/from-snakemake.md",
+)
 """Texts whose programs take long: README.md and docs/guide-run.md start workers in the quick suite."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -73,6 +91,7 @@ def test_relative_links_and_pictures_exist(path: Path) -> None:
 def test_python_blocks_run(texts: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("headrace.planners.registry._by_name", dict(_by_name))  # blocks may register
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "text.txt").write_text("one line\nof words\n")
     (tmp_path / "lab.toml").write_text((ROOT / "examples" / "lab.toml").read_text())
     names: dict[str, object] = {"__name__": "documentation"}
@@ -93,6 +112,31 @@ def test_every_command_is_described() -> None:
     assert set(COMMANDS) <= used
 
 
+def test_every_python_block_runs() -> None:
+    """Texts with Python blocks are listed above; what only shows a shape is marked as text."""
+    having = {named(path) for path in TEXTS if re.search("^```python$", path.read_text(), re.MULTILINE)}
+    assert having == {text for group in EXECUTED for text in group}
+
+
+def test_names_of_the_package_are_in_the_reference() -> None:
+    reference = (ROOT / "docs" / "reference" / "python.md").read_text()
+    named = set(re.findall(r"^::: headrace\.(\w+)$", reference, re.MULTILINE))
+    assert set(headrace.__all__) <= named
+    assert all(hasattr(headrace, name) for name in named)
+
+
+def test_site_has_every_text() -> None:
+    """The menu of the site names every text of docs/ once; the build fails on links that lead nowhere."""
+    menu = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text().split("\nnav:")[1], re.MULTILINE)
+    texts = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert sorted(menu) == sorted(texts | {"index.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"})
+
+
+def test_citation_has_the_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text()
+    assert re.findall(r"^version: (.+)$", text, re.MULTILINE) == [headrace.__version__]
+
+
 def test_schedulers_of_the_table_exist() -> None:
     text = (ROOT / "docs" / "schedulers.md").read_text()
     listed = re.findall(r"^\| `([\w-]+)` \| ([\w ]+) \| ([\w ]+) \| (.*) \| (.*) \|$", text, re.MULTILINE)
@@ -109,3 +153,26 @@ def test_pictures_are_small_and_self_contained(path: Path) -> None:
     text = path.read_text()
     assert len(text) < 300_000
     assert not re.search(r"(?:href|src)=|url\(\s*['\"]?(?!#)|<script", text)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("mkdocs") is None, reason="make docs installs what the site needs")
+def test_site_builds_without_warnings(tmp_path: Path) -> None:
+    """Links, anchors, the menu and docstrings: a warning of any of them ends the build."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT,
+        env=os.environ | {"NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(Path(headrace.__file__).parents[1])},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    commands = (tmp_path / "site" / "reference" / "commands.html").read_text()
+    assert all(f'id="{name}"' in commands for name in COMMANDS)
+    python = (tmp_path / "site" / "reference" / "python.html").read_text()
+    assert all(f'id="headrace.{name}"' in python for name in headrace.__all__)
+    pages = sorted((tmp_path / "site").rglob("*.html"))
+    assert "<math" in (tmp_path / "site" / "model.html").read_text()
+    for page in pages:
+        loaded = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?:[^"]+)"', page.read_text())
+        assert not loaded, f"{page.name} loads {loaded[0]} from another machine"

@@ -160,7 +160,7 @@ def sweep(
     progress
         Called with the experiment before it runs; returns what is called with each event.
     most_failures
-        After a failure, combinations that do not depend on the failed task go on, until so many tasks have failed.
+        After a failure, combinations that do not depend on the failed task continue, until this many tasks have failed.
     more
         Other parameters of `headrace.run`: `scheduler`, `rules`, `workers`, `speeds`, `platform`, `keep`, ...
 

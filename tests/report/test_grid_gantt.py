@@ -60,7 +60,7 @@ def test_a_label_as_wide_as_the_gutter_is_not_cut() -> None:
     chart = grid_chart(simulate_program(program, LAB, "minmin"))
     for name in ("cluster3", "abc", "host_1", "worker-17"):
         named = type(chart)(
-            "t", tuple(lane._replace(group=name) for lane in chart.lanes), chart.bars, chart.end
+            "t", tuple(lane._replace(group=name, label="") for lane in chart.lanes), chart.bars, chart.end
         )
         layout = arrange(named, 1100)
         assert layout.left - 8 - 14 >= text_width(name, 11.0) - 1e-6

@@ -43,7 +43,7 @@ class CalibrateOptions:
         default_text="not written",
     )
     traces: bool = option(
-        False, "--traces", "Put times longer than usual down to the load of hosts, as traces."
+        False, "--traces", "Attribute unusually long run times to the load of hosts, as traces."
     )
 
 

@@ -31,7 +31,7 @@ def cancel(
             if status != "running":
                 typer.echo(f"run {run}: {status}")
                 if status != "done":
-                    typer.echo(f"to go on from what is committed: headrace resume {run}", err=True)
+                    typer.echo(f"to continue from what is committed: headrace resume {run}", err=True)
                 return
             time.sleep(0.1)
     raise HeadraceError(

@@ -59,7 +59,7 @@ def _replaced(platform: Platform, old: Site, new: Site) -> Platform:
 
 
 def _with_cores(site: Site, change: Change) -> tuple[Host, ...]:
-    """Cores times a factor, rounded down but never to 0, or so many more, which the hosts get in turn."""
+    """Cores times a factor, rounded down but never to 0, or this many more, which the hosts get in turn."""
     if not site.hosts:
         raise UsageError(f"site {site.name!r} has no hosts", where="--what-if", hint="name a site with hosts")
     if change.operation == "multiply":

@@ -49,7 +49,7 @@ def check(
     on: Annotated[
         str | None,
         typer.Option(
-            "--on", metavar="PLATFORM", help="A platform file more, or `local`.", show_default="none"
+            "--on", metavar="PLATFORM", help="A further platform file, or `local`.", show_default="none"
         ),
     ] = None,
     run: Annotated[

@@ -130,7 +130,7 @@ def _warm_up(cluster: Cluster) -> None:
 
 def write_demo_page(demo: Demo, path: Path) -> None:
     """Write both Gantt charts to one self-contained page, with the plan as outlines and the causes of late bars."""
-    from headrace.report.interactive import STYLE, chart_script
+    from headrace.report.interactive import chart_script
     from headrace.report.page import Data, Heading, Paragraph, Table, write_page
     from headrace.report.schedule_data import FinishedRun, run_data
 
@@ -164,7 +164,6 @@ def write_demo_page(demo: Demo, path: Path) -> None:
             chart(demo.engine, None, demo.engine_bound, "Dask's own scheduling"),
         ],
         chart_script(),
-        STYLE,
     )
 
 

@@ -184,7 +184,7 @@ def _change_host(platform: Platform, change: Change) -> Platform:
 
 
 def _change_cores(platform: Platform, change: Change) -> Platform:
-    """Every host of the site has so many times its cores, rounded, or so many cores more."""
+    """Every host of the site has its cores times a factor, rounded, or a number of cores more."""
     _require_site(platform, change)
 
     def apply(site: Site, host: Host) -> tuple[Host, ...]:

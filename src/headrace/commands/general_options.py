@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -98,19 +99,32 @@ def with_general_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help lists options in groups."""
+    """A command whose help lists options in groups, and arguments by their names alone."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [
+            re.sub(r"^\{(.*)\}", r"\1", piece).replace("......", "...")
+            for piece in super().collect_usage_pieces(ctx)
+        ]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
+        for name, records in self.grouped_options(ctx):
+            with formatter.section(name):
+                formatter.write_dl(records)
+
+    def grouped_options(self, ctx: Any) -> list[tuple[str, list[tuple[str, str]]]]:
+        """Arguments and options in groups, in the order of the help; each with what it does and its default."""
         groups: dict[str, list[tuple[str, str]]] = {OPTIONS: []}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
+                if parameter.param_type_name == "argument":
+                    record = (re.sub(r" <.*>$", "", record[0]), record[1])
                 groups.setdefault(_group(parameter), []).append(record)
         first = [name for name in ("Arguments", OPTIONS) if groups.get(name)]
         last = [name for name in LAST if name in groups]
-        for name in [*first, *(n for n in groups if n not in (*first, *last, OPTIONS)), *last]:
-            with formatter.section(name):
-                formatter.write_dl(groups[name])
+        names = [*first, *(n for n in groups if n not in (*first, *last, OPTIONS)), *last]
+        return [(name, groups[name]) for name in names]
 
 
 def _group(parameter: Any) -> str:

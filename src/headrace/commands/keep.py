@@ -23,7 +23,7 @@ def keep(
     older_than: Annotated[
         str | None,
         typer.Option(
-            "--older-than", metavar="TIME", help="Delete what was not used for so long, such as 30d."
+            "--older-than", metavar="TIME", help="Delete what has not been used for this long, such as 30d."
         ),
     ] = None,
     size: Annotated[

@@ -212,7 +212,7 @@ def report(
         sys.stderr.write(f"error: {error}\n")
     if done.failure is not None:
         sys.stderr.write(f"error: {done.failure}\n")
-        sys.stderr.write(f"to go on from what is committed: headrace resume {done.id}\n")
+        sys.stderr.write(f"to continue from what is committed: headrace resume {done.id}\n")
         return done.failure.exit_code
     if judged is not None:
         judged.require_kept([e.rule for e in done.outcome.events if isinstance(e, RuleDropped)])

@@ -57,7 +57,12 @@ class SimulateOutput:
         default_text="one run",
     )
     plot: Path | None = option(None, "--plot", "With --runs: draw the makespans as SVG.", metavar="FILE")
-    log: Path | None = option(None, "--log", "Write what happened, one line per event.", metavar="FILE")
+    log: Path | None = option(
+        None,
+        "--log",
+        "Write what happened, one line per event; as JSON lines if FILE ends with .jsonl.",
+        metavar="FILE",
+    )
 
     def __post_init__(self) -> None:
         if self.runs is not None and self.log is not None:
@@ -131,6 +136,7 @@ def _simulate_once(case: SimulateCase, log: Path | None, pictures: Pictures) -> 
     from headrace.formats.files import write_file
     from headrace.formats.plan_json import plan_to_dict
     from headrace.model.usage import usage_of_plan
+    from headrace.report.run_log import log_text
     from headrace.report.usage import usage_rows
 
     if log is not None and case.source.plan is not None:
@@ -138,7 +144,7 @@ def _simulate_once(case: SimulateCase, log: Path | None, pictures: Pictures) -> 
     with computing(f"simulating {len(case.program.tasks):,} tasks", 60) as say:
         outcome = simulate_case(case, say)
     if log is not None and outcome.run is not None:
-        write_file(log, ("\n".join(outcome.run.log_lines()) + "\n").encode())
+        write_file(log, log_text(outcome.run, log).encode())
     outcome.draw(pictures)
     judged = case.judged(outcome.executed)
 
@@ -192,7 +198,12 @@ class Simulated:
         """Write the files that were asked for."""
         if pictures.gantt is not None:
             (self.executed if self.run is None else self.run).gantt(pictures.gantt)
-        draw_plan(self.executed, replace(pictures, gantt=None))
+        if self.run is None:
+            draw_plan(self.executed, replace(pictures, gantt=None))
+        elif pictures.trace is not None:
+            from headrace.report.chrome_trace import simulated_trace, write_trace
+
+            write_trace(simulated_trace(self.run), pictures.trace)
 
 
 def changes_by_itself(grid: Platform | GridScript) -> bool:
@@ -218,6 +229,7 @@ def _run(case: SimulateCase, say: Callable[[str], None]) -> Simulated:
     from headrace.core.replan import Replan
     from headrace.online.adapter import make_scheduler
     from headrace.report.explain_run import explain_simulated
+    from headrace.report.run_log import stopped_executions
     from headrace.simulator.events.simulate import simulate_program
 
     total = len(case.program.tasks)
@@ -245,7 +257,11 @@ def _run(case: SimulateCase, say: Callable[[str], None]) -> Simulated:
         executed = without_signals(executed, case.program.graph)
     explained = explain_simulated(run)
     rows = _rows(run, planner, [] if explained is None else explained.rows())
-    facts = _facts(run) | ({} if explained is None else {"explained": explained.facts()})
+    facts = (
+        _facts(run)
+        | {"stopped": stopped_executions(run)}
+        | ({} if explained is None else {"explained": explained.facts()})
+    )
     return Simulated(executed, facts, rows, run)
 
 

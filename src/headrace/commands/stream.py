@@ -46,7 +46,7 @@ class FlowOptions:
     duration: float | None = option(
         None,
         "--duration",
-        "Repeat the units of work for so long.",
+        "Repeat the units of work for this long.",
         metavar="SECONDS",
         default_text="each unit once",
     )
@@ -59,7 +59,7 @@ class FlowOptions:
     stall: float = option(
         60.0,
         "--stall",
-        "Without a sign of life for so long, a host, process or link is lost.",
+        "A host, process or link is lost after this long without a sign of life.",
         metavar="SECONDS",
     )
 

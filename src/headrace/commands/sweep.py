@@ -103,7 +103,7 @@ class SweepOptions:
     most_failures: int = option(
         10,
         "--most-failures",
-        "After a failure, go on with what does not depend on it, until so many tasks have failed.",
+        "After a failure, continue with what does not depend on it, until this many tasks have failed.",
         min=1,
     )
     allow_commands: bool = option(
@@ -228,7 +228,7 @@ def _run(experiment: Path, options: SweepOptions, as_json: bool) -> int:
         others = list(done.failed)[1:]
         if others:
             sys.stderr.write(f"also failed: {', '.join(others[:10])}\n")
-        sys.stderr.write(f"to go on from what is kept: headrace sweep {experiment}\n")
+        sys.stderr.write(f"to continue from what is kept: headrace sweep {experiment}\n")
         return done.failure.exit_code
     if judged is not None and done.run is not None:
         judged.require_kept([e.rule for e in done.run.outcome.events if isinstance(e, RuleDropped)])

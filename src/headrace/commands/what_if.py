@@ -41,7 +41,7 @@ class Change:
     """The host or site, or for a link its two ends as in `uw-ufmg`."""
     operation: Operation
     """add: one more host like this one. multiply: speed, bandwidth, disk space or cores times the amount.
-    more: so many bytes/s, bytes or cores more. remove: without it."""
+    more: this many bytes/s, bytes or cores more. remove: without it."""
     amount: float = 0.0
 
     def __str__(self) -> str:

@@ -122,7 +122,7 @@ class Launch:
         if self.source is None and "experiment" in self.settings:
             raise UsageError(
                 "the run belongs to an experiment",
-                hint=f"headrace sweep {self.settings['experiment']} goes on from what is kept",
+                hint=f"headrace sweep {self.settings['experiment']} continues from what is kept",
             )
         if self.source is None:
             raise UsageError(

@@ -14,7 +14,7 @@ from headrace.report.text import clean, markup, shorten, text_width
 MOST_SINGLE = 8_000
 """Up to this many bars get their own element and tooltip."""
 _MOST_IN_PATHS = 100_000
-_OUTLINE = 'fill="#00000010" stroke="#666" stroke-width="0.8"'
+_OUTLINE = 'fill="#000" fill-opacity="0.06" stroke="#666" stroke-width="0.8"'
 _LONGEST_NAME = 480.0
 
 

@@ -31,6 +31,8 @@ class Lane(NamedTuple):
     key: str
     group: str
     thin: bool = False
+    label: str = ""
+    """What is written beside the group; by default its name."""
 
 
 class Mark(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headrace.formats.files import write_file
 from headrace.model.events import DataMoved, Event, HostJoined, HostLeft, TaskErred, TaskFinished
@@ -13,6 +13,10 @@ from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.report.packing import pack
+from headrace.report.run_log import Entry, log_entries
+
+if TYPE_CHECKING:
+    from headrace.simulator.events.run import SimulatedRun
 
 _MICROSECONDS = 1e6
 _FIRST_ARRIVAL_ROW = 100_000
@@ -64,6 +68,38 @@ def run_trace(
             case HostJoined():
                 rows.instant(event.host, event.time, "host joined")
     return rows.trace({"platform": platform.name})
+
+
+def simulated_trace(run: SimulatedRun) -> dict[str, Any]:
+    """A simulated run with everything in its log: also executions that were stopped and transfers that were cut."""
+    graph = run.graph
+    rows = _Rows(run.platform)
+    kind = {name: graph.kinds[k] for name, k in zip(graph.task_names, graph.kind.tolist(), strict=True)}
+    size = dict(zip(graph.item_names, graph.size.tolist(), strict=True))
+    begun: dict[tuple[str, str], float] = {}
+    moves = []
+    for entry in log_entries(run):
+        time, event = entry["time"], entry["event"]
+        if event in ("start", "send"):
+            begun[_bar_of(entry)] = time
+        elif event in ("end", "stop"):
+            category = "stopped" if event == "stop" else kind[entry["task"]] or "task"
+            start = begun.pop(_bar_of(entry))
+            rows.add(entry["host"], entry["core"], entry["task"], category, start, time)
+        elif event in ("arrive", "cut"):
+            about = {"from": entry["from"], "bytes": size[entry["item"]]} | (
+                {"cut": True} if event == "cut" else {}
+            )
+            moves.append((entry["to"], begun.pop(_bar_of(entry)), time, entry["item"], about))
+        elif event in ("left", "joined"):
+            rows.instant(entry["host"], time, f"host {event}")
+    rows.add_moves(moves)
+    return rows.trace({"scheduler": run.scheduler, "makespan": run.makespan, "bound": run.bound})
+
+
+def _bar_of(entry: Entry) -> tuple[str, str]:
+    """What the start and the end of an execution or a transfer have in common."""
+    return (entry["task"], entry["host"]) if "task" in entry else (entry["item"], f"to {entry['to']}")
 
 
 def write_trace(trace: dict[str, Any], path: str | Path) -> None:

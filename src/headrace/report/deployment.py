@@ -12,7 +12,7 @@ from headrace.model.deployment import Deployment, Placement
 from headrace.report.deployment_cells import Band, Cell, Content, Row, content
 from headrace.report.layout import LABEL_SIZE, LINE, MARGIN, TITLE_SIZE, wrap
 from headrace.report.palette import PALETTE
-from headrace.report.text import clean, markup, shorten
+from headrace.report.text import clean, markup, shorten, white_behind
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 _INK, _FAINT, _ALARM = "#222", "#555", "#bb2200"
@@ -176,12 +176,11 @@ def _flows(shown: Content, plan: _Plan, colours: dict[str, str]) -> Iterator[str
             f'fill="none"><title>{markup(text)}</title></path>'
         )
         if len(ordered) <= _LABELLED_BANDS:
+            x, y, rate = (x1 + x2) / 2, (y1 + y2) / 2 + 4, f"{band.rate:.3g}"
             labels.append(
-                _text((x1 + x2) / 2, (y1 + y2) / 2 + 4, f"{band.rate:.3g}", ' text-anchor="middle"')
+                white_behind(rate, LABEL_SIZE, x, y, "middle") + _text(x, y, rate, ' text-anchor="middle"')
             )
-    yield '<g stroke="#fff" stroke-width="3" stroke-linejoin="round" paint-order="stroke">'
     yield from labels
-    yield "</g>"
 
 
 def _scale(bands: Sequence[Band]) -> float:

@@ -14,7 +14,7 @@ from headrace.formats.files import write_file
 from headrace.model.graph import Floats
 from headrace.model.units import show_time
 from headrace.report.palette import PALETTE
-from headrace.report.text import markup, text_width
+from headrace.report.text import markup, text_width, white_behind
 
 _WIDTH, _HEIGHT, _SIZE = 860, 400, 12
 _LEFT, _RIGHT, _BOTTOM, _TITLE, _LINE = 62, 24, 44, 36, 17
@@ -128,14 +128,16 @@ def _steps(values: Floats, span: float) -> tuple[Any, Floats]:
 
 
 def _times(low: float, high: float) -> list[tuple[float, str]]:
-    """Round times in the range, in the largest unit not exceeding a step; up to 10 h in seconds."""
+    """Round times in the range: in seconds or fractions of them up to 10 h, else in the largest unit within a step."""
     least = (high - low) / 8
-    units = _UNITS if high >= 36000 else _UNITS[3:]
-    size, unit = next(((size, unit) for size, unit in units if least >= size), _UNITS[-1])
+    units, enough = (_UNITS, least) if high >= 36000 else (_UNITS[3:], high)
+    size, unit = next(((size, unit) for size, unit in units if enough >= size), _UNITS[-1])
     step = _round_up(least / size) * size
+    places = max(0, -math.floor(math.log10(step / size) + 1e-9))
     first = math.ceil(low / step - 1e-9)
     return [
-        (k * step, f"{k * step / size:,.0f} {unit}") for k in range(first, math.floor(high / step + 1e-9) + 1)
+        (k * step, f"{k * step / size:,.{places}f} {unit}")
+        for k in range(first, math.floor(high / step + 1e-9) + 1)
     ]
 
 
@@ -192,9 +194,9 @@ def _marks(marks: Mapping[str, float], x: Callable[[float], float]) -> Iterator[
     for row, (name, value) in enumerate(sorted(marks.items(), key=lambda mark: (-mark[1], mark[0]))):
         at, height = x(value), _TITLE + _LINE * row
         side, anchor = (-5, "end") if at > _WIDTH / 2 else (5, "start")
+        label = f"{name}: {show_time(value)}"
         yield (
             f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{height}" y2="{_HEIGHT - _BOTTOM}" stroke="#222" '
-            f'stroke-dasharray="4 3"/><text x="{at + side:.1f}" y="{height + 11}" text-anchor="{anchor}" '
-            f'stroke="#fff" stroke-width="4" paint-order="stroke" fill="#222">'
-            f"{markup(name)}: {show_time(value)}</text>"
+            f'stroke-dasharray="4 3"/>{white_behind(label, _SIZE, at + side, height + 11, anchor)}'
+            f'<text x="{at + side:.1f}" y="{height + 11}" text-anchor="{anchor}" fill="#222">{markup(label)}</text>'
         )

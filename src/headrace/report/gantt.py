@@ -15,6 +15,7 @@ from headrace.report.svg import chart_svg
 
 __all__ = ["Bar", "Chart", "Lane", "Mark", "chart_svg", "plan_chart", "run_chart"]
 
+TIMES = "\N{MULTIPLICATION SIGN}"
 _CLOCK_SLACK = 1e-4
 """Share of the makespan by which measured tasks of one core may appear to overlap."""
 
@@ -206,9 +207,22 @@ def lanes_of(platform: Platform, bars: Iterable[Bar]) -> tuple[Lane, ...]:
             cores.setdefault(name, set()).add(int(last))
     order = [name for site in platform.sites for name in (*(h.name for h in site.hosts), site.name)]
     order += sorted((cores.keys() | arrivals) - set(order))
+    labels = _with_speeds(platform)
     lanes: list[Lane] = []
     for name in order:
-        lanes += [Lane(core_lane(name, core), name) for core in sorted(cores.get(name, ()))]
+        label = labels.get(name, name)
+        lanes += [Lane(core_lane(name, core), name, label=label) for core in sorted(cores.get(name, ()))]
         if name in arrivals:
-            lanes.append(Lane(arrivals_lane(name), name, thin=True))
+            lanes.append(Lane(arrivals_lane(name), name, thin=True, label=label))
     return tuple(lanes)
+
+
+def _with_speeds(platform: Platform) -> dict[str, str]:
+    """The names of hosts with their speeds, if these differ and the names do not tell them."""
+    if len({host.speed for host in platform.hosts}) < 2:
+        return {}
+    return {
+        host.name: f"{host.name} {TIMES}{host.speed:g}"
+        for host in platform.hosts
+        if not host.name.endswith(f"-{host.speed:g}x")
+    }

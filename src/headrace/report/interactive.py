@@ -16,15 +16,6 @@ from headrace.report.tables import summary
 Rules = tuple[Sequence[str], Sequence[Sequence[str]]]
 """Headers and rows, as `headrace.report.rules.rule_rows` makes them."""
 _MOST_LATE = 10
-STYLE = """
-:root { color-scheme: light dark }
-@media (prefers-color-scheme: dark) {
-  body { background: #12151a; color: #e6e9ee }
-  .wide { background: #1a1e24; border-color: #333a44 }
-  th { background: #232932 }
-  th, td { border-color: #333a44 }
-}
-"""
 
 
 def plan_report(plan: Plan, rules: Rules | None = None) -> str:
@@ -65,7 +56,7 @@ def _page(data: dict[str, Any], rows: list[list[str]], rules: Rules | None, more
     parts += [Paragraph(note) for note in data["notes"]]
     if rules is not None:
         parts += [Heading("Rules"), Table(*rules)]
-    return page_html(data["title"], [*parts, *more], chart_script(), STYLE)
+    return page_html(data["title"], [*parts, *more], chart_script())
 
 
 def _late(run: FinishedRun) -> list[Part]:

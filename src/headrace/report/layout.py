@@ -51,7 +51,7 @@ class Layout:
 def arrange(chart: Chart, width: float) -> Layout:
     """Lanes from top to bottom, as tall as their number allows: O(lanes)."""
     title = wrap(clean(chart.title), TITLE_SIZE, width - 2 * MARGIN)
-    names = {clean(lane.group) for lane in chart.lanes}
+    names = {clean(lane.label or lane.group) for lane in chart.lanes}
     widest = max((text_width(name, LABEL_SIZE) for name in names), default=0.0)
     left = MARGIN + min(max(widest, 30.0), _GUTTER_MOST, width / 3) + 8
     marks_top = MARGIN + len(title) * (TITLE_SIZE + 5)
@@ -67,7 +67,7 @@ def arrange(chart: Chart, width: float) -> Layout:
         if i and lane.group == chart.lanes[i - 1].group:
             groups[-1] = Group(groups[-1].name, groups[-1].top, y + height)
         else:
-            groups.append(Group(clean(lane.group), y, y + height))
+            groups.append(Group(clean(lane.label or lane.group), y, y + height))
         tops.append(y)
         heights.append(height)
         y += height

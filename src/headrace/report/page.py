@@ -50,7 +50,7 @@ Part: TypeAlias = Heading | Paragraph | Table | Chart | Data
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(e[-+]?[0-9]+)?( ?[%x]| [A-Za-zµ/]{1,6})?(?: [0-9]+ min)?\Z")
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
-:root { color-scheme: light }
+:root { color-scheme: light dark }
 * { box-sizing: border-box }
 body { margin: 0; background: #f6f7f9; color: #1d2126; line-height: 1.5;
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif }
@@ -67,11 +67,17 @@ tbody tr:last-child td { border-bottom: 0 }
 .n { text-align: right; white-space: nowrap }
 svg { display: block; width: 100%; min-width: 680px; height: auto; border-radius: 8px }
 @media (max-width: 600px) { th, td { padding: 6px 8px } table { font-size: .82rem } h1 { font-size: 1.4rem } }
+@media (prefers-color-scheme: dark) {
+  body { background: #12151a; color: #e6e9ee }
+  .wide { background: #1a1e24; border-color: #333a44 }
+  th { background: #232932 }
+  th, td { border-color: #333a44 }
+}
 @media print { body { background: #fff } .wide { break-inside: avoid } }
 """
 
 
-def page_html(title: str, parts: Iterable[Part], script: str = "", style: str = "") -> str:
+def page_html(title: str, parts: Iterable[Part], script: str = "") -> str:
     """The page as text; of scripts, it runs `script` only.
 
     >>> '<h1>a &lt; b</h1>' in page_html("a < b", [Paragraph("text")])
@@ -87,16 +93,14 @@ def page_html(title: str, parts: Iterable[Part], script: str = "", style: str = 
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{markup(title)}</title>\n<style>{_STYLE}{style}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{markup(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
         f"<h1>{markup(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
-def write_page(
-    path: str | Path, title: str, parts: Iterable[Part], script: str = "", style: str = ""
-) -> None:
+def write_page(path: str | Path, title: str, parts: Iterable[Part], script: str = "") -> None:
     """Write the page atomically."""
-    write_file(path, page_html(title, parts, script, style).encode())
+    write_file(path, page_html(title, parts, script).encode())
 
 
 def _part(part: Part) -> str:

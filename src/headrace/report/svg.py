@@ -19,7 +19,7 @@ from headrace.report.layout import (
     wrap,
 )
 from headrace.report.palette import colours, key_name
-from headrace.report.text import clean, markup, shorten, text_width
+from headrace.report.text import clean, markup, shorten, text_width, white_behind
 
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 _INK, _FAINT, _GRID = "#222", "#555", "#dcdfe3"
@@ -119,24 +119,24 @@ def _marks(chart: Chart, layout: Layout, end: float) -> Iterator[str]:
             f'stroke-width="1.2" fill="none"{dash}/>'
         )
         labels.append(_mark_label(mark, x, top + LINE - 5, layout))
-    yield '<g stroke="#fff" stroke-width="4" stroke-linejoin="round" paint-order="stroke">'
     yield from labels
-    yield "</g>"
 
 
 def _mark_label(mark: Mark, x: float, y: float, layout: Layout) -> str:
+    """The label on the left of its line, or where it fits."""
     label = shorten(clean(mark.label), LABEL_SIZE, layout.width - 2 * MARGIN)
-    if x - 6 - text_width(label, LABEL_SIZE) >= MARGIN:
-        return _text(x - 6, y, label, ' text-anchor="end"')
-    start = min(x + 6, layout.width - MARGIN - text_width(label, LABEL_SIZE))
-    return _text(start, y, label)
+    wide = text_width(label, LABEL_SIZE)
+    if x - 6 - wide >= MARGIN:
+        return white_behind(label, LABEL_SIZE, x - 6, y, "end") + _text(x - 6, y, label, ' text-anchor="end"')
+    start = min(x + 6, layout.width - MARGIN - wide)
+    return white_behind(label, LABEL_SIZE, start, y) + _text(start, y, label)
 
 
 def _legend(chart: Chart, palette: Mapping[str, str], layout: Layout, top: float) -> tuple[list[str], float]:
     """Swatches with names, wrapped into lines; empty if there is only one key."""
     entries = [(key_name(key), f'fill="{colour}"') for key, colour in palette.items()]
     if any(bar.outline for bar in chart.bars):
-        entries.append(("as planned", 'fill="#00000010" stroke="#666"'))
+        entries.append(("as planned", 'fill="#000" fill-opacity="0.06" stroke="#666"'))
     if len(entries) < 2 and set(palette) <= {""}:
         return [], top
     parts: list[str] = []

@@ -39,6 +39,18 @@ def text_width(text: str, size: float) -> float:
     return size * sum(_share(character) for character in text)
 
 
+def white_behind(text: str, size: float, x: float, y: float, anchor: str = "start") -> str:
+    """A white box for a label at this position, so that nothing behind it makes it unreadable.
+
+    >>> white_behind("x", 10.0, 50.0, 20.0, "end")
+    '<rect x="41.6" y="10.0" width="10.4" height="13" fill="#fff"/>'
+    """
+    wide = text_width(text, size)
+    left = x - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+    box = f'x="{left - 2:.1f}" y="{y - size:.1f}" width="{wide + 4:.1f}" height="{size + 3:g}"'
+    return f'<rect {box} fill="#fff"/>'
+
+
 def shorten(text: str, size: float, room: float) -> str:
     """The text, or its beginning and an ellipsis, to fit into `room` pixels; "" if nothing fits.
 
