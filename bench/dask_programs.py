@@ -14,7 +14,7 @@ import numpy as np
 from bench.dask_paced import spin, spin_list
 
 Program = Callable[[Any], Any]
-UNIT = 0.02
+UNIT = 0.01
 """CPU seconds of an ordinary task."""
 
 

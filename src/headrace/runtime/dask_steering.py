@@ -23,15 +23,17 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.metrics import time as engine_time
 from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 
-from headrace.runtime.steering_dispatch import AHEAD, Part, Ready, Slot, dispatch, ready_task
+from headrace.runtime.steering_dispatch import Part, Ready, Slot, dispatch, ready_task
 from headrace.runtime.steering_moves import worthwhile_moves
-from headrace.runtime.steering_times import GUESS, Times
+from headrace.runtime.steering_times import GUESS, Delays, Times
 
 _SHADOWED = ("_TRANSITIONS_TABLE", "stimulus_queue_slots_maybe_opened")
 _LEAST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.05
 """While tasks wait, decisions are reviewed at least so often: a task may last longer than expected."""
 
+_SMALL = 1e6
+"""Bytes of inputs up to which the time of a transfer is that of its beginning."""
 _RATE = 1e9
 """Bytes/s between workers of which nothing is known."""
 
@@ -83,6 +85,7 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.scheduler = scheduler
         self.times = Times(self.speeds)
         self.times.load(self.rows)
+        self.delays = Delays()
         self.usual_rate = sorted(self.rates.values())[len(self.rates) // 2] if self.rates else _RATE
         self.mine: set[Any] = set()
         self.queue: Any = SortedDict()
@@ -234,7 +237,7 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         now = engine_time()
         usable = self._usable()
         if self.queue and usable:
-            sent = dispatch(self.queue.values(), usable, now, self.times.seconds, self._rate)
+            sent = dispatch(self.queue.values(), usable, now, self.times.seconds, self._rate, self.delays)
             if sent:
                 self.chosen = {task.key: worker for task, worker in sent}
                 # The engine takes the last of them first.
@@ -258,7 +261,8 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Look again when a worker has little left to do, or tasks that wait for one should not wait any longer."""
         if self.timer is not None or not (self.queue or self._waiting()):
             return
-        pause = min((slot.busy(now) - AHEAD for slot in self.slots.values()), default=_LONGEST_PAUSE)
+        ahead = self.delays.ahead
+        pause = min((slot.busy(now) - ahead for slot in self.slots.values()), default=_LONGEST_PAUSE)
         pause = _LONGEST_PAUSE if pause <= 0 else min(max(pause, _LEAST_PAUSE), _LONGEST_PAUSE)
         self.timer = self.scheduler.loop.call_later(pause, self._woken)
 
@@ -322,16 +326,25 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     def _left(self, key: Any, finish: str, details: Mapping[str, Any]) -> None:
         now = engine_time()
+        had = None
         for slot in self.slots.values():
-            if slot.remove(key, now) is not None:
+            had = slot.remove(key, now)
+            if had is not None:
                 break
         if finish != "memory" or key not in self.mine:
             return
-        ts = self.scheduler.tasks[key]
+        ts, fetched = self.scheduler.tasks[key], 0.0
         for step in details.get("startstops") or ():
+            seconds = max(0.0, step["stop"] - step["start"])
             if step["action"] == "compute":
-                seconds = max(0.0, step["stop"] - step["start"])
                 self.times.observe(ts.prefix.name, key, details["worker"], seconds, float(ts.get_nbytes()))
+                self.delays.add(self.delays.report, now - step["stop"])
+                if had is not None and had.sent == had.started:  # it did not wait behind another task
+                    self.delays.add(self.delays.send, step["start"] - had.sent - fetched)
+            elif step["action"] == "transfer":
+                fetched += seconds
+                if ts.get_nbytes_deps() < _SMALL:
+                    self.delays.add(self.delays.transfer, seconds)
 
     @_guarded
     def _others(self, stimulus_id: str) -> None:

@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-AHEAD = 0.02
-"""A worker gets its next task when less than this, in seconds, is left of what it has: a round trip and some more."""
+from headrace.runtime.steering_times import Delays
+
 MOST = 64
 """Tasks that a thread may have waiting, however short they are."""
-LATENCY = 0.004
-"""Seconds that the engine takes to begin a transfer."""
 _LOOKED_AT = 16
 """Tasks per worker that one decision may look at."""
 _UNSURE = 0.05
@@ -35,6 +33,7 @@ class Assigned:
     priority: Any
     started: float | None = None
     """When a thread was free for it."""
+    sent: float = 0.0
 
     def left(self, now: float) -> float:
         """Seconds until it ends: one that lasts longer than expected is expected to last as long again.
@@ -64,7 +63,7 @@ class Slot:
 
     def add(self, key: Any, seconds: float, priority: Any, now: float) -> None:
         begun = self.running < self.threads
-        self.tasks[key] = Assigned(seconds, priority, now if begun else None)
+        self.tasks[key] = Assigned(seconds, priority, now if begun else None, now)
         self.running += begun
 
     def remove(self, key: Any, now: float) -> Assigned | None:
@@ -109,16 +108,16 @@ class Ready:
     """With many inputs: the bytes that each worker has."""
     total: float = 0.0
 
-    def transfer(self, worker: str, rate: Callable[[str, str], float]) -> float:
+    def transfer(self, worker: str, rate: Callable[[str, str], float], latency: float) -> float:
         """Seconds until all inputs are at a worker; O(inputs) for up to 16 of them, otherwise O(1)."""
         if self.held is not None:
             missing = self.total - self.held.get(worker, 0.0)
-            return LATENCY + missing / rate("", worker) if missing > 0 else 0.0
+            return latency + missing / rate("", worker) if missing > 0 else 0.0
         seconds = 0.0
         for size, holders in self.parts:
             if worker not in holders:
-                seconds += LATENCY / 4 + size / rate(holders[0] if holders else "", worker)
-        return seconds and seconds + LATENCY
+                seconds += size / rate(holders[0] if holders else "", worker)
+        return seconds and seconds + latency
 
 
 def ready_task(key: Any, priority: Any, prefix: str, work: float, parts: list[Part]) -> Ready:
@@ -152,9 +151,8 @@ class _Load:
         self.left += seconds
         self.busy = self._busy()
 
-    @property
-    def open(self) -> bool:
-        return self.busy < AHEAD and self.count < MOST * self.slot.threads
+    def open(self, ahead: float) -> bool:
+        return self.busy < ahead and self.count < MOST * self.slot.threads
 
 
 def dispatch(
@@ -163,14 +161,16 @@ def dispatch(
     now: float,
     seconds: Callable[[str, float, str], float],
     rate: Callable[[str, str], float],
+    delays: Delays,
 ) -> list[tuple[Ready, str]]:
     """The tasks to send now, each with its worker, in the order of the queue.
 
     `seconds(prefix, work, worker)` is the run time on a worker, `rate(source, target)` a bandwidth. O(workers) for each
     task that is looked at, and at most 16 tasks are looked at for each worker beyond those that are sent.
     """
+    ahead, latency = delays.ahead, delays.latency
     loads = {name: _Load(slot, now) for name, slot in slots.items()}
-    free = {name for name, load in loads.items() if load.open}
+    free = {name for name, load in loads.items() if load.open(ahead)}
     sent: list[tuple[Ready, str]] = []
     looks = _LOOKED_AT * len(slots)
     for task in queue:
@@ -180,7 +180,7 @@ def dispatch(
         for name, load in loads.items():
             if load.busy < finish:
                 lasts = seconds(task.prefix, task.work, name)
-                ends = max(load.busy, task.transfer(name, rate)) + lasts
+                ends = max(load.busy, task.transfer(name, rate, latency)) + lasts
                 if ends < finish:
                     best, finish, spent = name, ends, lasts
         if best in free:
@@ -188,6 +188,6 @@ def dispatch(
         else:
             looks -= 1
         loads[best].add(spent)
-        if not loads[best].open:
+        if not loads[best].open(ahead):
             free.discard(best)
     return sent

@@ -14,6 +14,10 @@ _OLD = 2.0
 """What is known of a prefix on all workers counts as much as so many executions on one of them."""
 _LEAST_WEIGHT = 0.1
 """Weight of the newest execution in the mean of many."""
+_LATENCY = 0.005
+"""Seconds of a small transfer until one was seen."""
+_LEAST_AHEAD = 0.01
+_LONGEST_DELAY = 0.25
 GUESS = 0.1
 """Work in seconds of a task of which nothing is known."""
 
@@ -48,6 +52,30 @@ class PrefixTimes:
     """Seconds by worker."""
     size: Mean = field(default_factory=Mean)
     """Bytes of results."""
+
+
+@dataclass(slots=True)
+class Delays:
+    """What the engine takes besides the work, in seconds: to tell a worker, to be told, to begin a transfer."""
+
+    send: Mean = field(default_factory=Mean)
+    report: Mean = field(default_factory=Mean)
+    transfer: Mean = field(default_factory=Mean)
+
+    def add(self, mean: Mean, seconds: float) -> None:
+        """Note a delay; clocks of two machines may differ, and a machine may have been asleep."""
+        mean.add(min(max(seconds, 0.0), _LONGEST_DELAY))
+
+    @property
+    def latency(self) -> float:
+        """Seconds that a small transfer takes."""
+        return self.transfer.value if self.transfer.count else _LATENCY
+
+    @property
+    def ahead(self) -> float:
+        """A worker should have its next task so many seconds before it ends the one before."""
+        round_trip = self.send.value + self.report.value
+        return min(max(2.0 * round_trip, _LEAST_AHEAD), _LONGEST_DELAY)
 
 
 class Times:
