@@ -19,12 +19,12 @@ UNIT = 0.01
 
 
 def diamond(client: Any) -> Any:
-    """Delayed: five forks of seven tasks and joins, one after another."""
+    """Delayed: three forks of seven tasks and joins, one after another."""
     from dask import delayed
 
     work = delayed(spin, pure=False)
     joined = work(UNIT)
-    for _ in range(5):
+    for _ in range(3):
         joined = work(UNIT, *[work(2 * UNIT, joined) for _ in range(7)])
     return joined.compute(scheduler=client)
 
@@ -90,9 +90,9 @@ def futures(client: Any) -> Any:
     """Futures: uneven tasks, mapped, then reduced in pairs."""
     rng = random.Random(5)
     sizes = [UNIT * rng.paretovariate(1.5) for _ in range(30)]
-    row = client.map(spin, sizes, pure=False)
+    row = client.map(spin, sizes)
     while len(row) > 1:
-        row = [client.submit(_join, *row[i : i + 2], pure=False) for i in range(0, len(row), 2)]
+        row = [client.submit(_join, *row[i : i + 2]) for i in range(0, len(row), 2)]
     return round(row[0].result(), 9)
 
 

@@ -26,7 +26,7 @@ from bench.tools import geometric_mean, print_rows
 from headrace.runtime.cluster import Cluster, open_local
 
 SPEEDS = (4.0, 2.0, 1.0, 1.0)
-STRETCH = 48.0
+STRETCH = 96.0
 TASKS = 1000
 
 

@@ -25,6 +25,7 @@ from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 
 from headrace.runtime.steering_dispatch import Part, Ready, Slot, dispatch, ready_task
 from headrace.runtime.steering_moves import worthwhile_moves
+from headrace.runtime.steering_ranks import fits, ranked, restore, upward_ranks
 from headrace.runtime.steering_times import GUESS, Delays, Times
 
 _SHADOWED = ("_TRANSITIONS_TABLE", "stimulus_queue_slots_maybe_opened")
@@ -86,12 +87,15 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         self.times = Times(self.speeds)
         self.times.load(self.rows)
         self.delays = Delays()
+        self.ended_at: dict[str, float] = {}
+        """When the last task of each worker ended."""
         self.usual_rate = sorted(self.rates.values())[len(self.rates) // 2] if self.rates else _RATE
         self.mine: set[Any] = set()
         self.queue: Any = SortedDict()
         self.place_of: dict[Any, Any] = {}
         """The queue's index of each waiting task."""
         self.chosen: dict[Any, str] = {}
+        self.original_priority: dict[Any, tuple[Any, ...]] = {}
         self.slots: dict[str, Slot] = {}
         self.moving: dict[Any, tuple[Any, str]] = {}
         self.stopped = self.is_due = False
@@ -162,8 +166,18 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     @_guarded
     def update_graph(self, scheduler: Any, *, client: str, tasks: list[Any], **_: Any) -> None:
-        if client == self.client and not self.stopped:
-            self.mine.update(key for key in tasks if key in scheduler.tasks)
+        if client != self.client or self.stopped:
+            return
+        states = [scheduler.tasks[key] for key in tasks if key in scheduler.tasks]
+        self.mine.update(ts.key for ts in states)
+        new = [ts for ts in states if ts.priority and ts.state == "released"]
+        memory = sum([worker.memory_limit or 0 for worker in scheduler.workers.values()])
+        if len(new) > 1 and not self.observe_only and fits(new, self.times, memory):
+            new.sort(key=lambda ts: ts.priority)  # the engine's order: a task comes after its inputs
+            ranks = upward_ranks(new, self.times, self.delays.latency, self.usual_rate)
+            for ts in new:
+                self.original_priority[ts.key] = ts.priority
+                ts.priority = ranked(ts.priority, ranks[ts.key])
 
     @_guarded
     def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
@@ -177,6 +191,7 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
             self._entered(key)
         elif finish == "forgotten":
             self.mine.discard(key)
+            self.original_priority.pop(key, None)
 
     @_guarded
     def add_worker(self, scheduler: Any, worker: str) -> None:
@@ -217,9 +232,8 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         prefix = ts.prefix.name
         parts = [Part(d.get_nbytes(), tuple([w.address for w in d.who_has or ()])) for d in ts.dependencies]
         place = (ts.priority, str(ts.key))
-        self.queue[place] = ready_task(
-            ts.key, ts.priority, prefix, self.times.work(prefix, ts.key), parts
-        )
+        work = self.times.work(prefix, ts.key)
+        self.queue[place] = ready_task(ts.key, ts.priority, prefix, work, parts, self.times.knows(prefix))
         self.place_of[ts.key] = place
         return True
 
@@ -322,7 +336,9 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
             return
         prefix = ts.prefix.name
         seconds = self.times.seconds(prefix, self.times.work(prefix, key), worker.address)
-        slot.add(key, seconds, ts.priority, engine_time())
+        seconds += self.delays.between.value
+        guessed = "" if self.times.knows(prefix) else prefix
+        slot.add(key, seconds, ts.priority, engine_time(), guessed)
 
     def _left(self, key: Any, finish: str, details: Mapping[str, Any]) -> None:
         now = engine_time()
@@ -337,7 +353,11 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         for step in details.get("startstops") or ():
             seconds = max(0.0, step["stop"] - step["start"])
             if step["action"] == "compute":
-                self.times.observe(ts.prefix.name, key, details["worker"], seconds, float(ts.get_nbytes()))
+                self._measured(ts, details["worker"], seconds)
+                before = self.ended_at.get(details["worker"])
+                self.ended_at[details["worker"]] = step["stop"]
+                if had is not None and before is not None and had.sent < before and not fetched:
+                    self.delays.add(self.delays.between, step["start"] - before)
                 self.delays.add(self.delays.report, now - step["stop"])
                 if had is not None and had.sent == had.started:  # it did not wait behind another task
                     self.delays.add(self.delays.send, step["start"] - had.sent - fetched)
@@ -345,6 +365,19 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
                 fetched += seconds
                 if ts.get_nbytes_deps() < _SMALL:
                     self.delays.add(self.delays.transfer, seconds)
+
+    def _measured(self, ts: Any, worker: str, seconds: float) -> None:
+        prefix = ts.prefix.name
+        known = self.times.knows(prefix)
+        self.times.observe(prefix, ts.key, worker, seconds, float(ts.get_nbytes()))
+        if known:
+            return
+        work = self.times.prefixes[prefix].work.value
+        for address, slot in self.slots.items():
+            slot.learn(prefix, self.times.seconds(prefix, work, address))
+        for task in self.queue.values():
+            if task.prefix == prefix:
+                task.work, task.known = self.times.work(prefix, task.key), True
 
     @_guarded
     def _others(self, stimulus_id: str) -> None:
@@ -393,6 +426,7 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     def _hand_back(self, waiting: list[Any]) -> None:
         scheduler = self.scheduler
+        restore(scheduler.tasks, self.original_priority)
         if self.stealing is not None:
             for worker in scheduler.workers.values():
                 for ts in worker.processing:

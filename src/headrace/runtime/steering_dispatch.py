@@ -17,6 +17,8 @@ from headrace.runtime.steering_times import Delays
 
 MOST = 64
 """Tasks that a thread may have waiting, however short they are."""
+_WORTH = 3.0
+"""A transfer must gain so many times what it takes to begin one, which also takes time of both workers."""
 _LOOKED_AT = 16
 """Tasks per worker that one decision may look at."""
 _UNSURE = 0.05
@@ -34,6 +36,8 @@ class Assigned:
     started: float | None = None
     """When a thread was free for it."""
     sent: float = 0.0
+    guessed: str = ""
+    """The prefix, if nothing was known of it."""
 
     def left(self, now: float) -> float:
         """Seconds until it ends: one that lasts longer than expected is expected to last as long again.
@@ -61,10 +65,16 @@ class Slot:
         self.tasks: dict[Any, Assigned] = {}
         self.running = 0
 
-    def add(self, key: Any, seconds: float, priority: Any, now: float) -> None:
+    def add(self, key: Any, seconds: float, priority: Any, now: float, guessed: str = "") -> None:
         begun = self.running < self.threads
-        self.tasks[key] = Assigned(seconds, priority, now if begun else None, now)
+        self.tasks[key] = Assigned(seconds, priority, now if begun else None, now, guessed)
         self.running += begun
+
+    def learn(self, prefix: str, seconds: float) -> None:
+        """The first task of a prefix has ended: the others are no longer guessed. O(tasks of the worker)."""
+        for task in self.tasks.values():
+            if task.guessed == prefix:
+                task.seconds, task.guessed = seconds, ""
 
     def remove(self, key: Any, now: float) -> Assigned | None:
         """Take a task away; if it ran, the next one begins. O(tasks of the worker)."""
@@ -104,6 +114,8 @@ class Ready:
     prefix: str
     work: float
     parts: list[Part] = field(default_factory=list)
+    known: bool = True
+    """Whether the work is more than a guess."""
     held: dict[str, float] | None = None
     """With many inputs: the bytes that each worker has."""
     total: float = 0.0
@@ -120,9 +132,11 @@ class Ready:
         return seconds and seconds + latency
 
 
-def ready_task(key: Any, priority: Any, prefix: str, work: float, parts: list[Part]) -> Ready:
+def ready_task(
+    key: Any, priority: Any, prefix: str, work: float, parts: list[Part], known: bool = True
+) -> Ready:
     """A task with its inputs. O(inputs and their copies)."""
-    task = Ready(key, priority, prefix, work, parts)
+    task = Ready(key, priority, prefix, work, parts, known)
     if len(parts) > _EXACT_PARTS:
         task.held = {}
         for size, holders in parts:
@@ -168,7 +182,7 @@ def dispatch(
     `seconds(prefix, work, worker)` is the run time on a worker, `rate(source, target)` a bandwidth. O(workers) for each
     task that is looked at, and at most 16 tasks are looked at for each worker beyond those that are sent.
     """
-    ahead, latency = delays.ahead, delays.latency
+    ahead, latency, between = delays.ahead, delays.latency, delays.between.value
     loads = {name: _Load(slot, now) for name, slot in slots.items()}
     free = {name for name, load in loads.items() if load.open(ahead)}
     sent: list[tuple[Ready, str]] = []
@@ -179,15 +193,17 @@ def dispatch(
         best, finish, spent = "", float("inf"), 0.0
         for name, load in loads.items():
             if load.busy < finish:
-                lasts = seconds(task.prefix, task.work, name)
-                ends = max(load.busy, task.transfer(name, rate, latency)) + lasts
+                lasts = seconds(task.prefix, task.work, name) + between
+                moves = task.transfer(name, rate, latency)
+                ends = max(load.busy, moves) + lasts + (_WORTH * latency if moves else 0.0)
                 if ends < finish:
                     best, finish, spent = name, ends, lasts
         if best in free:
             sent.append((task, best))
         else:
             looks -= 1
-        loads[best].add(spent)
+        # A worker gets one task of unknown length at a time.
+        loads[best].add(spent if task.known else max(spent, ahead * loads[best].slot.threads))
         if not loads[best].open(ahead):
             free.discard(best)
     return sent

@@ -6,6 +6,7 @@ name of the function or of the layer) and, in collections, the index of their bl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +19,9 @@ _LATENCY = 0.005
 """Seconds of a small transfer until one was seen."""
 _LEAST_AHEAD = 0.01
 _LONGEST_DELAY = 0.25
-GUESS = 0.1
-"""Work in seconds of a task of which nothing is known."""
+GUESS = 0.02
+"""Work in seconds of a task of which nothing is known: short, so that it runs where its inputs are."""
+_NUMBERED = re.compile(r"-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-([0-9]+)$")
 
 
 def index_of(key: Any) -> str:
@@ -27,8 +29,14 @@ def index_of(key: Any) -> str:
 
     >>> index_of(("sum-5f2c", 0, 3)), index_of("load-5f2c")
     ('0,3', 'load-5f2c')
+    >>> index_of("load-62a2a1c4-6c4f-4f0e-b7a8-d4c2e9f5a001-7")  # of a map of an impure function
+    '7'
     """
-    return ",".join(map(str, key[1:])) if isinstance(key, tuple) else str(key)
+    if isinstance(key, tuple):
+        return ",".join(map(str, key[1:]))
+    text = str(key)
+    numbered = _NUMBERED.search(text) if text[-1:].isdigit() else None
+    return numbered[1] if numbered else text
 
 
 @dataclass(slots=True)
@@ -56,11 +64,15 @@ class PrefixTimes:
 
 @dataclass(slots=True)
 class Delays:
-    """What the engine takes besides the work, in seconds: to tell a worker, to be told, to begin a transfer."""
+    """What the engine takes besides the work, in seconds.
+
+    To tell a worker, to be told, to begin a transfer, and between two tasks of a worker that has enough of them.
+    """
 
     send: Mean = field(default_factory=Mean)
     report: Mean = field(default_factory=Mean)
     transfer: Mean = field(default_factory=Mean)
+    between: Mean = field(default_factory=Mean)
 
     def add(self, mean: Mean, seconds: float) -> None:
         """Note a delay; clocks of two machines may differ, and a machine may have been asleep."""
