@@ -136,7 +136,9 @@ def words(client: Any) -> Any:
 
     rng = random.Random(17)
     parts = [[UNIT * rng.uniform(0.1, 0.4) for _ in range(rng.randint(1, 12))] for _ in range(24)]
-    return round(db.from_sequence(parts, npartitions=24).map(spin_list).flatten().sum().compute(scheduler=client), 9)
+    return round(
+        db.from_sequence(parts, npartitions=24).map(spin_list).flatten().sum().compute(scheduler=client), 9
+    )
 
 
 def completed(client: Any) -> Any:
@@ -159,7 +161,9 @@ def merged(client: Any) -> Any:
     import pandas as pd
 
     rng = np.random.default_rng(9)
-    left = dd.from_pandas(pd.DataFrame({"k": rng.integers(0, 5000, 60_000), "a": rng.random(60_000)}), npartitions=8)
+    left = dd.from_pandas(
+        pd.DataFrame({"k": rng.integers(0, 5000, 60_000), "a": rng.random(60_000)}), npartitions=8
+    )
     right = dd.from_pandas(pd.DataFrame({"k": np.arange(5000), "b": rng.random(5000)}), npartitions=4)
     joined = left.map_partitions(_costly).merge(right, on="k")
     return round(float((joined.a * joined.b).sum().compute(scheduler=client)), 6)

@@ -2,8 +2,8 @@
 
     python -m bench.dask_steering [--repeats 3] [--others] [--only NAME] [--no-ops]
 
-Speeds are emulated: a task that used c CPU seconds lasts c * stretch / speed, inside what Dask measures. Runs of both take
-turns. "first" is a block with an empty record, "again" the next one with what it measured. Needs dask[dataframe].
+Speeds are emulated: a task that used c CPU seconds lasts c * stretch / speed, inside what Dask measures. Runs of both
+take turns. "first" is a block with an empty record, "again" the next one with what it measured. Needs dask[dataframe].
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def compare(program: Program, client: Any, repeats: int) -> tuple[list[float], l
                 with headrace.dask.steering(client, record=folder):
                     seconds, value = timed(program, client)
                 times.append(seconds)
-                assert np.array_equal(value, expected) or np.allclose(value, expected, rtol=1e-12), (value, expected)
+                assert np.array_equal(value, expected) or np.allclose(value, expected, rtol=1e-12), (
+                    value,
+                    expected,
+                )
     return alone, first, again
 
 
@@ -74,7 +77,9 @@ def no_ops(cluster: Cluster, repeats: int) -> tuple[float, float]:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--others", action="store_true", help="the programs that were kept aside")
     parser.add_argument("--only", default="", help="programs whose name contains this")
@@ -97,7 +102,16 @@ def main(arguments: Sequence[str] = ()) -> None:
                 )  # fmt: skip
                 print(rows[-1], file=sys.stderr, flush=True)
             print_rows(
-                ("program", "Dask, s", "first, s", "again, s", "Dask / first", "Dask / again", "worst first", "worst again"),
+                (
+                    "program",
+                    "Dask, s",
+                    "first, s",
+                    "again, s",
+                    "Dask / first",
+                    "Dask / again",
+                    "worst first",
+                    "worst again",
+                ),
                 rows,
             )
             means = [geometric_mean([row[k] for row in rows]) for k in (4, 5)]  # type: ignore[misc]

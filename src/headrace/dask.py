@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,7 +40,6 @@ class Steered:
     """Tasks that were executed."""
     error: str = ""
     """Why Dask placed tasks by itself."""
-    notes: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -55,8 +53,8 @@ def steering(
 ) -> Iterator[Steered]:
     """Place the tasks that a Dask client submits inside the block by measured speeds, links and run times.
 
-    Everything that ends up at the client's cluster is meant: delayed, arrays, data frames, bags and futures. Results are
-    the same. After the block the cluster is as it was before; tasks that still wait are placed by Dask. If steering is not
+    Everything that the client submits is meant: delayed, arrays, data frames, bags and futures. Results are the same.
+    After the block the cluster is as it was before; tasks that still wait are placed by Dask. If steering is not
     possible, or fails, Dask places the tasks by itself, and there is one `SteeringWarning`.
 
     Parameters
@@ -97,7 +95,9 @@ def _check(client: Any, scheduler: str) -> None:
     if not isinstance(client, Client):
         raise UsageError(f"{client!r} is not a Dask client", hint="give a distributed.Client")
     if client.asynchronous:
-        raise UsageError("the client is asynchronous", where="steering", hint="use Client(..., asynchronous=False)")
+        raise UsageError(
+            "the client is asynchronous", where="steering", hint="use Client(..., asynchronous=False)"
+        )
     if scheduler not in ("auto", "dask"):
         raise UsageError(f"scheduler is {scheduler!r}", where="steering", hint="use auto or dask")
 
@@ -108,13 +108,15 @@ class _Session:
     name: str = ""
 
 
-def _enter(client: Any, platform: Platform | str | Path | None, scheduler: str, book: Record | None) -> _Session:
+def _enter(
+    client: Any, platform: Platform | str | Path | None, scheduler: str, book: Record | None
+) -> _Session:
     session = _Session(Steered(None), f"headrace-steering-{uuid.uuid4().hex[:12]}")
     if isinstance(platform, str | Path):
         platform = Platform.read(platform)
     try:
-        from headrace.runtime.dask_steering import SteeringPlugin
         from headrace.record.steering_rows import steered_rows
+        from headrace.runtime.dask_steering import SteeringPlugin
 
         workers = _workers(client)
         known = _platform(client, workers, platform, book)
@@ -209,7 +211,10 @@ def _rates(platform: Platform, at: Mapping[str, str]) -> dict[tuple[str, str], f
     for target, address in hosts:
         sources = [(number, a) for number, a in hosts if number != target][:_PAIRS_FOR]
         found = [
-            (source, min(network.bandwidth(int(network.host_place[n]), int(network.host_place[target])), 1e12))
+            (
+                source,
+                min(network.bandwidth(int(network.host_place[n]), int(network.host_place[target])), 1e12),
+            )
             for n, source in sources
         ]
         into = sorted(rate for _, rate in found if rate > 0)

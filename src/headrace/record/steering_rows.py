@@ -78,7 +78,9 @@ def saved_speeds(
     """The speeds of exactly these workers; None if others were measured, or all of them more than a day ago."""
     database = _with_tables(record)
     rows = database.rows("SELECT worker, speed, measured FROM worker_speeds WHERE cluster = ?", (cluster,))
-    kept = {str(worker): _amount(speed) for worker, speed, measured in rows if 0 <= clock() - measured <= OLDEST}
+    kept = {
+        str(worker): _amount(speed) for worker, speed, measured in rows if 0 <= clock() - measured <= OLDEST
+    }
     return kept if kept and set(kept) == set(workers) else None
 
 

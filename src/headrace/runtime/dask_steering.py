@@ -1,15 +1,15 @@
 """Steering: a plugin that places the tasks of a client's graphs on the workers of a Dask cluster that are not alike.
 
-It replaces, for tasks of steered graphs only, what the engine's scheduler does when a task becomes ready: the task is queued,
-and leaves the queue when `steering_dispatch` has a worker for it. No restriction, annotation or setting is changed: all
-it does is to shadow these attributes of the scheduler object, which `stop` deletes again:
+It replaces, for tasks of steered graphs only, what the engine's scheduler does when a task becomes ready: the task is
+queued, and leaves the queue when `steering_dispatch` has a worker for it. No restriction, annotation or setting is
+changed: all it does is to shadow these attributes of the scheduler object, which `stop` deletes again:
 
 - `_TRANSITIONS_TABLE`: waiting -> processing, waiting -> queued and queued -> processing;
 - `stimulus_queue_slots_maybe_opened`, which the engine calls whenever a thread may have become free;
 - `put_key_in_stealable` of its work stealing, so that it does not take steered tasks to slow workers.
 
-A task that the engine must treat in its own way (restrictions, resources, actors) is left to the engine. When anything in
-here raises an exception, `stop` hands all tasks back to the engine and the client is told, once.
+A task that the engine must treat in its own way (restrictions, resources, actors) is left to the engine. When anything
+in here raises an exception, `stop` hands all tasks back to the engine and the client is told, once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.metrics import time as engine_time
 from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 
-from headrace.runtime.steering_dispatch import Part, Ready, Slot, dispatch, ready_task
+from headrace.runtime.steering_dispatch import Part, Slot, dispatch, ready_task
 from headrace.runtime.steering_moves import worthwhile_moves
 from headrace.runtime.steering_ranks import fits, ranked, restore, upward_ranks
 from headrace.runtime.steering_times import GUESS, Delays, Times
@@ -306,7 +306,9 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Seconds of transfer and of the task on a worker."""
         ts = self.scheduler.tasks[key]
         prefix = ts.prefix.name
-        missing = sum([d.get_nbytes() for d in ts.dependencies if self.scheduler.workers[worker] not in d.who_has])
+        missing = sum(
+            [d.get_nbytes() for d in ts.dependencies if self.scheduler.workers[worker] not in d.who_has]
+        )
         work = self.times.work(prefix, key)
         return missing / self._rate("", worker), self.times.seconds(prefix, work, worker)
 

@@ -1,10 +1,10 @@
 """Which ready task of a Dask cluster goes to which worker, and when: earliest finish, decided as late as possible.
 
-Ready tasks wait in the order of their priorities. A task is for the worker on which it finishes first, counting what that
-worker still has to do, the transfer of the task's inputs and the task's own time there. If that worker has enough to do
-for the moment, the task waits, and counts as work of that worker when the tasks after it are looked at: a slow worker gets
-a task only if the task would finish there before it finishes behind all that waits for the fast ones. There is neither a
-clock nor I/O in here.
+Ready tasks wait in the order of their priorities. A task is for the worker on which it finishes first, counting what
+that worker still has to do, the transfer of the task's inputs and the task's own time there. If that worker has enough
+to do for the moment, the task waits, and counts as work of that worker when the tasks after it are looked at: a slow
+worker gets a task only if the task would finish there before it finishes behind all that waits for the fast ones. There
+is neither a clock nor I/O in here.
 """
 
 from __future__ import annotations

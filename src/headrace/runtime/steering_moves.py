@@ -24,7 +24,9 @@ def worthwhile_moves(
     crowded = [(slot.busy(now), name) for name, slot in slots.items() if len(slot.tasks) > slot.running]
     taken: set[Any] = set()
     for _, source in sorted(crowded, reverse=True):
-        waiting = [key for key, task in slots[source].tasks.items() if task.started is None and key not in taken]
+        waiting = [
+            key for key, task in slots[source].tasks.items() if task.started is None and key not in taken
+        ]
         for key in waiting:
             if not idle:
                 return

@@ -11,8 +11,8 @@ from headrace.runtime.steering_times import Times
 def upward_ranks(tasks: Iterable[Any], times: Times, latency: float, rate: float) -> dict[Any, float]:
     """Seconds of work and transfers from the begin of each task to the end of the graph; O(tasks + edges).
 
-    `tasks` are the engine's, in an order in which a task comes after its inputs. A transfer counts half: about every other
-    input is already there.
+    `tasks` are the engine's, in an order in which a task comes after its inputs. A transfer counts half: about every
+    other input is already there.
     """
     rank: dict[Any, float] = {}
     for ts in reversed(list(tasks)):

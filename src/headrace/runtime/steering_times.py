@@ -1,7 +1,7 @@
 """Run times of the tasks of a Dask cluster, as measured: by task, by key prefix and worker, by key prefix.
 
-A time is kept as work, in seconds of a worker of speed 1. Most keys of Dask are new in every session, but their prefix (the
-name of the function or of the layer) and, in collections, the index of their block are not.
+A time is kept as work, in seconds of a worker of speed 1. Most keys of Dask are new in every session, but their prefix
+(the name of the function or of the layer) and, in collections, the index of their block are not.
 """
 
 from __future__ import annotations
