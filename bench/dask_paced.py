@@ -1,7 +1,7 @@
 """Workers of unequal speeds for any Dask code: a task that used c CPU seconds lasts c * stretch / speed.
 
-The engine's own measurements see the whole time, as they would on a slow machine. Workers load this module: it imports as
-little as possible.
+The engine's own measurements see the whole time, as they would on a slow machine. Workers load this module: it
+imports as little as possible.
 """
 
 from __future__ import annotations

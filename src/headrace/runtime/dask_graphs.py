@@ -35,7 +35,8 @@ def program_from_dask(collection: Any, name: str = "dask") -> Program:
     graph, wanted = _graph_of(collection)
     reads = {key: tuple(sorted(node.dependencies, key=str)) for key, node in graph.items()}
     names = _names(graph)
-    program, items = Program(name), {}
+    program = Program(name)
+    items: dict[Any, Any] = {}
     for key in toposort({key: list(of) for key, of in reads.items()}):
         node = graph[key]
         if isinstance(node, Alias):
