@@ -1,8 +1,8 @@
 """`snakemake --scheduler headrace`: jobs go to the hosts of a platform where they finish first.
 
-Snakemake asks which of the ready jobs to start, whenever a job has ended. The answer is made from the run times of earlier
-jobs, the speeds and links of the hosts, and what runs now; see `placement`. Whatever goes wrong in here, Snakemake's own
-greedy scheduler decides instead, with one warning.
+Snakemake asks which of the ready jobs to start, whenever a job has ended. The answer is made from the run times of
+earlier jobs, the speeds and links of the hosts, and what runs now; see `placement`. Whatever goes wrong in here, the
+greedy scheduler of Snakemake decides instead, with one warning.
 """
 
 from __future__ import annotations
@@ -97,16 +97,22 @@ class Scheduler(SchedulerBase):
     def _ranks(self, remaining: Sequence[Any]) -> dict[Any, float]:
         jobs = {single for job in remaining for single in members(job)}
         work = {job: self.times.work(job) for job in jobs}
-        return upward_ranks(work, {job: [d for d in self.dag.job_dependencies(job) if d in jobs] for job in jobs})
+        return upward_ranks(
+            work, {job: [d for d in self.dag.job_dependencies(job) if d in jobs] for job in jobs}
+        )
 
     def _wish(self, job: Any, sizes: Mapping[Any, int], hosts: Sequence[HostState]) -> Wish:
         work = work_of(job, self.times)
-        parts = [(self.made_on[str(f)], float(sizes.get(f) or 0)) for f in job.input if str(f) in self.made_on]
+        parts = [
+            (self.made_on[str(f)], float(sizes.get(f) or 0)) for f in job.input if str(f) in self.made_on
+        ]
         lab = self.lab
         fixed = self.host_of.get(job)
 
         def seconds(host: HostState) -> float:
-            moves = 0.0 if lab is None else sum(lab.seconds(source, host.name, size) for source, size in parts)
+            moves = (
+                0.0 if lab is None else sum(lab.seconds(source, host.name, size) for source, size in parts)
+            )
             return work / host.speed + moves
 
         resources = {k: v for k, v in job.scheduler_resources.items() if isinstance(v, int)}
@@ -143,5 +149,3 @@ class Scheduler(SchedulerBase):
     def _speed(self, host: str) -> float:
         found = None if self.lab is None else self.lab.speed.get(host)
         return 1.0 if found is None else found
-
-

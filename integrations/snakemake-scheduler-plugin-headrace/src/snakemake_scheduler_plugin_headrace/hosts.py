@@ -59,5 +59,7 @@ def _host(text: str) -> Host:
     except ValueError:
         host = Host("", 1.0, 1)
     if not name or not host.name or not 0 < host.speed < 1e9 or host.cores < 1:
-        raise UsageError(f"{text!r} is not a host", where="hosts", hint="write name=speed, or name=speedxcores")
+        raise UsageError(
+            f"{text!r} is not a host", where="hosts", hint="write name=speed, or name=speedxcores"
+        )
     return host

@@ -1,7 +1,7 @@
 """Which jobs to start now and where: in the order of their ranks, each on the host where it finishes first.
 
-A job whose best host is busy waits for it; it then counts as work of that host for the jobs after it. So a slow host gets
-a job only if the job would finish there before it could on a faster one. There is neither a clock nor I/O in here.
+A job whose best host is busy waits for it; it then counts as work of that host for the jobs after it. So a slow host
+gets a job only if the job would finish there before it could on a faster one. There is neither a clock nor I/O in here.
 """
 
 from __future__ import annotations

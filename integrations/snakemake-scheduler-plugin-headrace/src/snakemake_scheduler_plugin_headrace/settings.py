@@ -19,7 +19,9 @@ class SchedulerSettings(SchedulerSettingsBase):
     )
     hosts: Optional[str] = field(  # noqa: UP045
         default=None,
-        metadata={"help": "Hosts with speeds, instead of a file: 'fast=4,slow=1', or 'fast=4x8' with 8 cores."},
+        metadata={
+            "help": "Hosts with speeds, instead of a file: 'fast=4,slow=1', or 'fast=4x8' with 8 cores."
+        },
     )
     host_resource: Optional[str] = field(  # noqa: UP045
         default="headrace_host",
@@ -27,7 +29,9 @@ class SchedulerSettings(SchedulerSettingsBase):
     )
     record: Optional[str] = field(  # noqa: UP045
         default=None,
-        metadata={"help": "Folder of Headrace's record of run times (default: $HEADRACE_HOME, or .headrace)."},
+        metadata={
+            "help": "Folder of Headrace's record of run times (default: $HEADRACE_HOME, or .headrace)."
+        },
     )
     time_limit: Optional[float] = field(  # noqa: UP045
         default=5.0,

@@ -1,7 +1,7 @@
 """A job on emulated hosts: work.py OUTPUT SECONDS RESOURCES [INPUT...].
 
-HOSTS in the environment has the hosts and speeds, LOCKS a folder. The job runs on the host that is among its resources, or
-else on the fastest that is free; it waits while the host has a job, and takes SECONDS / speed.
+HOSTS in the environment has the hosts and speeds, LOCKS a folder. The job runs on the host that is among its resources,
+or else on the fastest that is free; it waits while the host has a job, and takes SECONDS / speed.
 """
 
 import fcntl
@@ -38,4 +38,5 @@ def main(output, seconds, resources, *inputs):
     lock.close()
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
