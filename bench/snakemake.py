@@ -3,8 +3,8 @@
     python -m bench.snakemake [--unit 1.0] [--repeats 3]
 
 Needs `make snakemake`. The workflow is that of tests/integrations: 25 jobs of unequal length. `greedy` and `ilp` do not
-choose hosts: their jobs run on the fastest host that is free when they start. "headrace, first" knows no run times, "headrace,
-again" those of the run before. Seconds are from the first start of a job to the last end.
+choose hosts: their jobs run on the fastest host that is free when they start. "headrace, first" knows no run times, and
+"headrace, again" those of the run before. Seconds are from the first start of a job to the last end.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ EXECUTED = (
     ("docs/writing-a-scheduler.md",),
     ("docs/guide-plan.md", "docs/guide-simulate.md"),
     ("docs/guide-run.md",),
+    ("docs/guide-dask.md",),
     ("docs/guide-deploy.md",),
     ("docs/guide-streams.md",),
     ("docs/guide-coschedule.md",),
@@ -27,7 +28,7 @@ EXECUTED = (
     ("docs/guide-experiments.md",),
 )
 """The Python blocks of each group run, in order, as one program."""
-LONG = ("docs/guide-streams.md", "docs/guide-deploy.md", "docs/guide-experiments.md")
+LONG = ("docs/guide-dask.md", "docs/guide-streams.md", "docs/guide-deploy.md", "docs/guide-experiments.md")
 """Texts whose programs take long: README.md and docs/guide-run.md start workers in the quick suite."""
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")

@@ -38,6 +38,7 @@ _SMALL = 1e6
 _RATE = 1e9
 """Bytes/s between workers of which nothing is known."""
 
+_MOST_ENDED = 16
 _ENDED: dict[str, Any] = {}
 """Sessions that an error has ended, until their client asks."""
 
@@ -399,6 +400,8 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Hand everything back to the engine because of an error, and tell the client."""
         if not self.stopped:
             self.error = error
+            while len(_ENDED) >= _MOST_ENDED:
+                _ENDED.pop(next(iter(_ENDED)))
             _ENDED[self.name] = self
             self.stop()
 

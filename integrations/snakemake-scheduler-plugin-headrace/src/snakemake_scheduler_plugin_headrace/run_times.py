@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "snakemake:"
 _GUESS = 60.0
-"""Seconds of a job of which nothing is known."""
+"""Seconds of a job when nothing is known of any."""
 _LARGEST = 1_000_000
 """Bytes of a benchmark file that is read."""
 
@@ -75,7 +75,9 @@ class RunTimes:
         if others:
             return median(others)
         minutes = job.scheduler_resources.get("runtime")
-        return float(minutes) * 60.0 if isinstance(minutes, int | float) and minutes > 0 else _GUESS
+        if isinstance(minutes, int | float) and minutes > 0:
+            return float(minutes) * 60.0
+        return median(median(of) for of in self.of_rule.values()) if self.of_rule else _GUESS
 
     def _benchmark(self, job: Any) -> float | None:
         file = getattr(job, "benchmark", None)
