@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,7 +39,7 @@ class Steered:
     measured: int = 0
     """Tasks that were executed."""
     error: str = ""
-    """Why Dask placed tasks by itself."""
+    """Why Dask placed tasks by itself, or what else was missing."""
 
 
 @contextmanager
@@ -79,12 +79,19 @@ def steering(
     _check(client, scheduler)
     from headrace.record import Record
 
-    with Record.open(None if record is None else Path(record)) as book:
-        found = _enter(client, platform, scheduler, book if learn else None)
+    with ExitStack() as stack:
+        book, problem = None, ""
+        if learn:
+            try:
+                book = stack.enter_context(Record.open(None if record is None else Path(record)))
+            except (HeadraceError, OSError) as error:
+                problem = f"run times are neither used nor kept: {error}"
+        found = _enter(client, platform, scheduler, book)
         try:
             yield found.steered
         finally:
-            _leave(client, found, book if learn else None)
+            _leave(client, found, book)
+    found.steered.error = found.steered.error or problem
     if found.steered.error:
         warnings.warn(found.steered.error, SteeringWarning, stacklevel=3)
 
@@ -119,8 +126,7 @@ def _enter(
         from headrace.runtime.dask_steering import SteeringPlugin
 
         workers = _workers(client)
-        known = _platform(client, workers, platform, book)
-        session.steered.platform = known
+        known = session.steered.platform = _known(session, client, workers, platform, book)
         at = {worker.name: worker.address for worker in workers}
         plugin = SteeringPlugin(
             session.name,
@@ -138,6 +144,19 @@ def _enter(
     except Exception as error:  # the engine has many ways to fail, and none of them may stop the user's code
         _not_steered(session, f"{type(error).__name__}: {error}")
     return session
+
+
+def _known(
+    session: _Session, client: Any, workers: list[Worker], described: Platform | None, book: Record | None
+) -> Platform | None:
+    """The platform; without figures, all workers count as equal until their tasks have shown otherwise."""
+    try:
+        return _platform(client, workers, described, book)
+    except HeadraceError as error:
+        if described is not None:
+            raise
+        session.steered.error = f"speeds and links were not measured: {error}"
+        return None
 
 
 def _not_steered(session: _Session, why: str) -> None:

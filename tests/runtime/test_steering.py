@@ -142,6 +142,46 @@ def test_learn_off_leaves_no_trace(unequal, tmp_path):
         assert steered_rows(book) == []
 
 
+def test_a_record_that_cannot_be_used(unequal, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    told = pytest.warns(SteeringWarning, match="neither used nor kept")
+    with told, steering(unequal.client, record=tmp_path / "file"):
+        assert unequal.client.submit(double, 8).result() == 16
+
+
+def test_workers_that_cannot_be_measured_count_as_equal(unequal, tmp_path, monkeypatch):
+    from headrace.model.errors import HeadraceError
+
+    def fails(client: Any) -> Any:
+        raise HeadraceError("a worker cannot load headrace")
+
+    monkeypatch.setattr("headrace.runtime.probe.probe_speeds", fails)
+    told = pytest.warns(SteeringWarning, match="cannot load headrace")
+    with told, steering(unequal.client, record=tmp_path) as block:
+        assert block.platform is None
+        assert block.active
+        assert unequal.client.gather(unequal.client.map(nap, [0.01] * 9, pure=False)) == [0.01] * 9
+    assert block.measured == 9
+
+
+def test_a_seceded_task_does_not_keep_its_worker_busy(unequal, tmp_path):
+    def held(gate: str, number: int) -> int:
+        from distributed import secede
+
+        secede()
+        while not Path(gate).exists():
+            time.sleep(0.02)
+        return number
+
+    client, gate = unequal.client, tmp_path / "gate"
+    with steering(client, record=tmp_path):
+        waiting = client.map(held, [str(gate)] * 3, range(3), pure=False)
+        assert client.gather(client.map(nap, [0.001] * 6, pure=False)) == [0.001] * 6
+        assert not any(future.done() for future in waiting)
+        gate.touch()
+        assert client.gather(waiting) == [0, 1, 2]
+
+
 def test_only_observe(unequal, tmp_path):
     scheduler = scheduler_of(unequal)
     with steering(unequal.client, scheduler="dask", record=tmp_path):

@@ -250,6 +250,7 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.stopped:
             return
         now = engine_time()
+        self._without_seceded(now)
         usable = self._usable()
         if self.queue and usable:
             sent = dispatch(self.queue.values(), usable, now, self.times.seconds, self._rate, self.delays)
@@ -261,6 +262,14 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.moving or (not self.queue and self.stealing is not None):
             self._rebalance(now)
         self._wake_later(now)
+
+    def _without_seceded(self, now: float) -> None:
+        """Tasks that gave their thread back do not keep a worker busy."""
+        for address, slot in self.slots.items():
+            worker = self.scheduler.workers.get(address)
+            if worker is not None and worker.long_running:
+                for ts in worker.long_running:
+                    slot.remove(ts.key, now)
 
     def _usable(self) -> dict[str, Slot]:
         if len(self.scheduler.running) == len(self.slots):
@@ -274,7 +283,7 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
 
     def _wake_later(self, now: float) -> None:
         """Look again when a worker has little left to do, or tasks that wait for one should not wait any longer."""
-        if self.timer is not None or not (self.queue or self._waiting()):
+        if self.timer is not None or not (self.queue or self.moving or self._waiting()):
             return
         ahead = self.delays.ahead
         pause = min((slot.busy(now) - ahead for slot in self.slots.values()), default=_LONGEST_PAUSE)
@@ -307,9 +316,8 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Seconds of transfer and of the task on a worker."""
         ts = self.scheduler.tasks[key]
         prefix = ts.prefix.name
-        missing = sum(
-            [d.get_nbytes() for d in ts.dependencies if self.scheduler.workers[worker] not in d.who_has]
-        )
+        here = self.scheduler.workers[worker]
+        missing = sum([d.get_nbytes() for d in ts.dependencies if here not in (d.who_has or ())])
         work = self.times.work(prefix, key)
         return missing / self._rate("", worker), self.times.seconds(prefix, work, worker)
 
