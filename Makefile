@@ -2,12 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SNAKEMAKE := .venv-snakemake
+PLUGIN := integrations/snakemake-scheduler-plugin-headrace
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # COVERAGE=1 measures which lines the tests reach; `make coverage` reports it.
 COVER = $(if $(COVERAGE),--cov --cov-report= --cov-fail-under=0)
 
-.PHONY: demo test test-slow test-all lint warmup coverage bench docs package package-test page page-test browser clean
+.PHONY: demo test test-slow test-all lint warmup coverage bench docs package package-test page page-test browser snakemake clean
 
 demo: warmup
 	$(BIN)/headrace demo
@@ -66,6 +68,14 @@ browser: $(VENV)/dev
 	-command -v chromium >/dev/null || PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT=10000 $(BIN)/playwright install chromium
 	-command -v npm >/dev/null && $(MAKE) page/node_modules
 
+# Snakemake with Headrace's scheduler plugin, in an environment of its own; its tests are skipped without it.
+snakemake: $(SNAKEMAKE)/installed
+
+$(SNAKEMAKE)/installed: pyproject.toml $(PLUGIN)/pyproject.toml
+	$(PYTHON) -m venv $(SNAKEMAKE)
+	$(SNAKEMAKE)/bin/python -m pip install --quiet --disable-pip-version-check "snakemake>=9,<10" --editable . --editable $(PLUGIN)
+	touch $@
+
 page/node_modules: page/package-lock.json
 	cd page && npm install --no-save --no-audit --no-fund
 	touch $@
@@ -86,4 +96,4 @@ $(VENV)/docs: $(VENV)/dev
 	touch $@
 
 clean:
-	rm -rf $(VENV) dist site .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf $(VENV) $(SNAKEMAKE) dist site .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -23,6 +23,7 @@ EXECUTED = (
     ("docs/writing-a-scheduler.md",),
     ("docs/guide-plan.md", "docs/guide-simulate.md"),
     ("docs/guide-run.md",),
+    ("docs/guide-dask.md",),
     ("docs/guide-deploy.md",),
     ("docs/guide-streams.md",),
     ("docs/guide-coschedule.md",),
@@ -39,6 +40,7 @@ EXECUTED = (
 )
 """The Python blocks of each group run, in order, as one program."""
 LONG = (
+    "docs/guide-dask.md",
     "docs/guide-streams.md",
     "docs/guide-deploy.md",
     "docs/guide-experiments.md",

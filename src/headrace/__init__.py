@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from headrace import dask as dask
     from headrace import rules as rules
     from headrace.api import check as check
     from headrace.api import plan as plan
@@ -90,12 +91,12 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    if name == "rules":
-        return import_module("headrace.rules")
+    if name in ("rules", "dask"):
+        return import_module(f"headrace.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__", "rules"]
+    return [*__all__, "__version__", "dask", "rules"]

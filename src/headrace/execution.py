@@ -148,7 +148,7 @@ class Run:
 
 def run(
     program: Program | str | Path,
-    on: str | Cluster = "local",
+    on: str | Cluster | Any = "local",
     scheduler: str | Planner | Scheduler = DEFAULT,
     *,
     rules: Rules | None = None,
@@ -178,7 +178,7 @@ def run(
     program
         A program, or the name of its file, such as `file.py:name`, which is executed.
     on
-        `local`, `tls://host:port`, `tcp://127.0.0.1:port`, or an open `Cluster`, which stays open.
+        `local`, `tls://host:port`, `tcp://127.0.0.1:port`, or an open `Cluster` or Dask client, which stays open.
     scheduler
         A name listed by `headrace schedulers`, `file.py:Class`, or an object; `dask` leaves placement to the engine.
     rules

@@ -31,6 +31,8 @@ def as_program(given: Any) -> Program | Graph:
     hint = "give a Program, or the name of a file"
     if type(given).__module__.split(".")[0] == "networkx":
         hint = "use Program.from_networkx"
+    elif type(given).__module__.split(".")[0] == "dask":
+        hint = "use Program.from_dask"
     elif isinstance(given, Platform):
         hint = "the program comes first, then the platform"
     raise _wrong("program", given, hint)

@@ -86,7 +86,11 @@ def _rules(given: Rules | None) -> RuleSet | None:
 def opened_cluster(request: RunRequest) -> Iterator[Cluster]:
     """Workers for one run; a cluster passed in stays open."""
     on = request.on
-    if not isinstance(on, str):
+    if _is_client(on):
+        from headrace.runtime.cluster import over_client
+
+        yield over_client(on)
+    elif not isinstance(on, str):
         yield on
     elif on == "local":
         from headrace.runtime.local_workers import spawn_workers
@@ -108,6 +112,11 @@ def opened_cluster(request: RunRequest) -> Iterator[Cluster]:
         raise UsageError(
             f"cannot run on {on!r}", hint="use `local`, tls://host:port, or tcp://127.0.0.1:port"
         )
+
+
+def _is_client(on: Any) -> bool:
+    """Whether it is a client of the engine, which is not loaded for this question."""
+    return any(base.__module__ == "distributed.client" for base in type(on).__mro__)
 
 
 def _warm_up(scheduler: str | Planner | Scheduler) -> None:

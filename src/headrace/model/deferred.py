@@ -15,6 +15,8 @@ FUNCTIONS = {
     "load_platform": "headrace.formats.loading",
     "program_from_networkx": "headrace.formats.networkx_graph",
     "program_to_networkx": "headrace.formats.networkx_graph",
+    "program_from_dask": "headrace.runtime.dask_graphs",
+    "program_to_dask": "headrace.runtime.dask_graphs",
     "write_program_as": "headrace.formats.saving",
     "probe_platform": "headrace.runtime.measured",
     "draw_plan": "headrace.report.picture",

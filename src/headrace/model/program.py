@@ -14,6 +14,7 @@ from headrace.model.errors import BadProgram, HeadraceError
 from headrace.model.graph import Graph
 from headrace.model.keyword_call import with_keywords
 from headrace.model.program_graph import build_graph
+from headrace.model.task_checks import checked_attempts, checked_labels
 from headrace.model.units import plural, quantity
 
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ class Program:
             read += named
         task = Task(
             name, seconds, read, tuple(sizes), kind, command, _names(after, "after", where), cores, earliest, latest,
-            speeds, _checked_labels(labels or {}, where), *_checked_attempts(allowed, retries, where), needed,
+            speeds, checked_labels(labels or {}, where), *checked_attempts(allowed, retries, where), needed,
         )  # fmt: skip
         for item in made:
             self._add_data(item)
@@ -346,6 +347,17 @@ class Program:
     def to_networkx(self) -> Any:
         """The program as a `networkx.DiGraph`: the opposite of `from_networkx`."""
         return deferred("program_to_networkx")(self)
+
+    @staticmethod
+    def from_dask(collection: Any, name: str = "dask") -> Program:
+        """A program from a Dask collection (delayed, array, data frame, bag); its result is what `compute` returns."""
+        program: Program = deferred("program_from_dask")(collection, name)
+        return program
+
+    def to_dask(self) -> dict[str, Any]:
+        """The results as Dask's delayed objects, by name; for programs of functions that read and return values."""
+        results: dict[str, Any] = deferred("program_to_dask")(self)
+        return results
 
     def __repr__(self) -> str:
         return f"<Program {self.name!r}: {plural(len(self.tasks), 'task')}, {plural(len(self.data), 'item')}>"
@@ -471,25 +483,3 @@ def _checked_size(size: float | str | None, name: str) -> float | None:
         return quantity(size, "size")
     except HeadraceError as error:
         raise BadProgram(error.problem, where=f"item {name!r}", hint=error.hint) from None
-
-
-def _checked_labels(labels: Mapping[str, str | float], where: str) -> dict[str, str | float]:
-    for name, value in labels.items():
-        if not isinstance(name, str) or not name:
-            raise BadProgram(f"the name of a label is {name!r}", where=where, hint="give a text")
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not isinstance(value, str) and not (number and math.isfinite(value)):
-            raise BadProgram(
-                f"label {name!r} is {value!r}", where=where, hint="give a text or a finite number"
-            )
-    return dict(labels)
-
-
-def _checked_attempts(
-    timeout: float | None, retries: int | None, where: str
-) -> tuple[float | None, int | None]:
-    if timeout is not None and not timeout > 0:
-        raise BadProgram(f"timeout is {timeout}", where=where, hint="give a time above 0")
-    if retries is not None and not (isinstance(retries, int) and retries >= 0):
-        raise BadProgram(f"retries is {retries!r}", where=where, hint="give a whole number, 0 or more")
-    return timeout, retries

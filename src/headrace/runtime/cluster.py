@@ -260,6 +260,13 @@ def connect(
         raise
 
 
+def over_client(client: Any) -> Cluster:
+    """The cluster of a connected `distributed.Client`, which stays open; the speed of every worker is measured."""
+    if client.asynchronous:
+        raise UsageError("the client is asynchronous", hint="use Client(..., asynchronous=False)")
+    return Cluster(client, _measured_platform(client, client.scheduler.address, None), links_assumed=True)
+
+
 def _measured_platform(client: Any, url: str, bandwidth: float | None) -> Platform:
     """Speeds as measured; links with the given bandwidth, or assumed ones, which a run then measures."""
     workers = workers_of(client, url)

@@ -1,0 +1,101 @@
+"""Programs from Dask collections and back, and runs on a client that exists."""
+
+from __future__ import annotations
+
+import pytest
+
+import headrace as hr
+from headrace.model.errors import BadProgram, UsageError
+
+
+def inc(x: int) -> int:
+    return x + 1
+
+
+def total(*values: int) -> int:
+    return sum(values)
+
+
+def halves(x: int) -> tuple[int, int]:
+    return x // 2, x - x // 2
+
+
+def test_delayed_becomes_a_program(cluster, tmp_path):
+    from dask import delayed
+
+    parts = [delayed(inc)(k) for k in range(4)]
+    program = hr.Program.from_dask(delayed(total)(*parts), "sums")
+    assert sorted({task.kind for task in program.tasks.values()}) == ["inc", "total"]
+    plan = hr.plan(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6), scheduler="heft")
+    assert plan.bound <= plan.makespan
+    assert hr.check(program, hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6), plan) == []
+    done = hr.run(program, on=cluster.client, scheduler="heft", record=tmp_path, output=tmp_path)
+    assert done.failure is None
+    assert list(done.results.values()) == [10]
+    assert cluster.client.status == "running"
+
+
+def test_arrays_and_bags(cluster, tmp_path):
+    da, db = pytest.importorskip("dask.array"), pytest.importorskip("dask.bag")
+    x = da.arange(100, chunks=10)
+    for collection, expected in (
+        ((x * x).sum(), 328350),
+        (db.from_sequence(range(20), npartitions=4).map(inc).sum(), 210),
+    ):
+        done = hr.run(
+            hr.Program.from_dask(collection), on=cluster, scheduler="dask", record=tmp_path, output=tmp_path
+        )
+        assert [int(value) for value in done.results.values()] == [expected]
+
+
+def test_a_key_read_twice_under_two_names(cluster, tmp_path):
+    from dask import delayed
+
+    one = delayed(inc)(1)
+    done = hr.run(
+        hr.Program.from_dask(delayed(total)(one, one, 5)), on=cluster, record=tmp_path, output=tmp_path
+    )
+    assert list(done.results.values()) == [9]
+
+
+def test_what_is_no_collection():
+    with pytest.raises(UsageError, match="not a Dask collection"):
+        hr.Program.from_dask(5)
+    from dask import delayed
+
+    with pytest.raises(UsageError, match="from_dask"):
+        hr.plan(delayed(inc)(1), "local")
+
+
+def test_a_program_as_delayed_objects():
+    program = hr.Program("p")
+    x = program.input("x", value=7)
+    low, high = program.task(halves, inputs=[x], outputs=["low", "high"])
+    program.output(program.task(total, inputs=[low, high], outputs=["sum"]))
+    program.output(program.task(inc, inputs=[high], outputs=["more"]))
+    results = program.to_dask()
+    assert {name: one.compute(scheduler="sync") for name, one in results.items()} == {"sum": 7, "more": 5}
+
+
+def test_there_and_back(cluster, tmp_path):
+    from dask import delayed
+
+    program = hr.Program.from_dask(delayed(total)(delayed(inc)(1), delayed(inc)(2)))
+    (again,) = program.to_dask().values()
+    assert again.compute(scheduler="sync") == 5
+
+
+@pytest.mark.parametrize(("body", "says"), [(["echo", "{x}"], "is a command"), (None, "nothing to execute")])
+def test_what_cannot_become_a_graph(body, says):
+    program = hr.Program("p")
+    x = program.input("x", value=1)
+    program.task(body, inputs=[x], outputs=["y"], name="t")
+    with pytest.raises(BadProgram, match=says):
+        program.to_dask()
+
+
+def test_a_file_cannot_become_a_graph():
+    program = hr.Program("p")
+    program.output(program.task(inc, inputs=[program.input("x", "x.txt")], outputs=["y"]))
+    with pytest.raises(BadProgram, match="is a file"):
+        program.to_dask()
