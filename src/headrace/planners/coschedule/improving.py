@@ -167,10 +167,10 @@ class Improving:
             self._dispatch(FIRST_DISPATCHES)
 
     def _some_chunks(self) -> None:
-        """Plan the jobs in chunks of several sizes, for a part of the time."""
+        """Plan the jobs in chunks: of the first size in any case, of others while they take little of the time."""
         each, until = CHUNK_SECONDS * self.instance.n, self.left * (1 - CHUNKING)
-        for size in CHUNKS:
-            if self.optimal or self.overdue or self.left - each < until:
+        for k, size in enumerate(CHUNKS):
+            if self.optimal or self.overdue or self.left <= 0 or (k > 0 and self.left - each < until):
                 return
             if 2 * size <= self.instance.n:
                 self.chunks(size, each)
