@@ -20,11 +20,13 @@ from headrace.planners.coschedule.disks import disk_seconds
 from headrace.planners.coschedule.dispatching import Dispatcher
 from headrace.planners.coschedule.holding import holdings
 from headrace.planners.coschedule.instance import instance_of
+from headrace.planners.coschedule.lanes import Lane, together
 from headrace.planners.coschedule.large_search import LargeSearch, decisions_of
 from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler, undecided_paths
+from headrace.planners.coschedule.lp import Relaxer
 from headrace.planners.coschedule.neighbourhood import decide_anew
 from headrace.planners.coschedule.planner import Coschedule
-from headrace.planners.coschedule.relaxation import quick_bound
+from headrace.planners.coschedule.relaxation import quick_bound, weighted_bound
 from headrace.planners.registry import make
 from headrace.report.resources import disk_levels, level_of
 from headrace.testing.tiered_grid import tiered_grid
@@ -269,3 +271,71 @@ def test_idle_cores_at_the_beginning_count_in_the_bound() -> None:
 @pytest.mark.parametrize("seed", [*range(1, 4), *range(11, 16), 35, 50, 188, 265, *range(100, 130)])
 def test_many_rich_cases_are_optimal(seed: int) -> None:
     test_several_destinations_with_readers_and_all_else_are_optimal(seed)
+
+
+def bounds_of(program: Program, platform: Platform) -> tuple[float, float]:
+    """The bound of the relaxation, and the one that its prices of hosts, links and disks give on their own."""
+    relaxer = Relaxer(instance_of(Problem(program.graph, platform)))
+    relaxer.solve()
+    assert relaxer.inflows is not None
+    alone = weighted_bound(relaxer.instance, relaxer.price, relaxer.head, relaxer.tail)
+    return relaxer.bound, alone
+
+
+def shared_files(jobs: int, files: int) -> tuple[Program, Platform]:
+    """Short jobs that read one of some large files, and two sites behind a link each."""
+    program = Program("readers")
+    for k in range(files):
+        program.input(f"file{k}", size=4e9, sites=["store"])
+    for k in range(jobs):
+        program.task(None, inputs=[f"file{k % files}"], outputs={f"out{k}": 0.0}, work=1.0, name=f"job{k}")
+    sites = (Site("store"), *(Site(f"s{k}", (Host(f"h{k}", cores=4),)) for k in range(2)))
+    links = tuple(Link("store", f"s{k}", 1e9, shared=True) for k in range(2))
+    return program, Platform(sites, links, contention="fifo", routing="links", name="two")
+
+
+def test_a_file_counts_as_a_whole_at_each_place_in_the_bound() -> None:
+    # 5 files of 4 s: one of the links brings at least 2.5 of them, and the last job there runs for another second. If
+    # the prices of places were left out, each file would be divided among its readers, wherever they are.
+    program, platform = shared_files(15, 5)
+    bound, alone = bounds_of(program, platform)
+    assert bound == pytest.approx(11.0)
+    assert alone < 11.0 - 0.5
+    assert planned(program, platform, 2.0).makespan == pytest.approx(13.0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_with_shared_files_are_never_above_the_optimum(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    program = Program("shared")
+    for k in range(3):
+        program.input(f"file{k}", size=float(random.integers(1, 5)), sites=["a"])
+    for k in range(5):
+        inputs = [f"file{i}" for i in sorted(random.choice(3, int(random.integers(1, 3)), replace=False))]
+        program.task(
+            None, inputs=inputs, outputs={f"out{k}": 0.0}, work=float(random.integers(1, 4)), name=f"j{k}"
+        )
+    sites = tuple(Site(name, (Host(f"h{name}", cores=int(random.integers(1, 3))),)) for name in "abc")
+    links = (
+        Link("a", "b", 1.0, shared=True),
+        Link("b", "c", 1.0, shared=True),
+        Link("a", "c", 0.5, shared=True),
+    )
+    platform = Platform(sites, links, contention="fifo", routing="links", name="three")
+    best = least_makespan(program, platform, 40)
+    assert best is not None
+    assert Relaxer(instance_of(Problem(program.graph, platform))).bound <= best + 1e-6
+    assert bounds_of(program, platform)[0] <= best + 1e-6
+
+
+def test_lanes_give_the_same_on_one_core_and_on_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, platform = tiered_grid(40, 7)
+    instance = instance_of(Problem(program.graph, platform))
+    found = []
+    for cores in (1, 2):
+        monkeypatch.setattr("headrace.planners.coschedule.lanes.usable_cores", lambda cores=cores: cores)
+        lanes = [Lane(number, instance, 2) for number in range(2)]
+        values = [value for _ in range(3) for value, _ in together([lane.dispatcher.next for lane in lanes])]
+        found.append(values)
+    assert found[0] == found[1]
+    assert len(set(found[0])) > 1

@@ -143,9 +143,10 @@ class Improving:
 
     def _rounds(self) -> None:
         """Local search in turns with the others; one that finds nothing is left out for more and more rounds."""
+        steps: tuple[Callable[[], None], ...] = (self._searched, self._large, self._dispatch)
         waits, pauses = [0, 0, 0], [1, 1, 1]
         while not self.optimal and not self.overdue and self.left > 0 and self.value < FAILED:
-            for k, step in enumerate((self._searched, self._large, self._dispatch)):
+            for k, step in enumerate(steps):
                 waits[k] -= 1
                 if waits[k] >= 0:
                     continue
@@ -166,10 +167,10 @@ class Improving:
             self._dispatch(FIRST_DISPATCHES)
 
     def _some_chunks(self) -> None:
-        """Plan the jobs in chunks of several sizes, for a part of the time."""
+        """Plan the jobs in chunks: of the first size in any case, of others while they take little of the time."""
         each, until = CHUNK_SECONDS * self.instance.n, self.left * (1 - CHUNKING)
-        for size in CHUNKS:
-            if self.optimal or self.overdue or self.left - each < until:
+        for k, size in enumerate(CHUNKS):
+            if self.optimal or self.overdue or self.left <= 0 or (k > 0 and self.left - each < until):
                 return
             if 2 * size <= self.instance.n:
                 self.chunks(size, each)
@@ -308,7 +309,7 @@ class Improving:
 
 def solving(variables: int) -> float:
     """Seconds that a linear program takes to be solved again."""
-    return 0.01 + 3.3e-7 * variables**1.5
+    return 0.01 + 3.3e-7 * float(variables) ** 1.5
 
 
 def simple_starts(instance: Instance) -> Iterator[Decisions]:
