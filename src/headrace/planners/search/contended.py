@@ -69,26 +69,21 @@ class _Search:
         self.passes.accept(order, 0, self.best)
         self.moves = Moves(problem, self.passes, seed)
         self.moves.note_current()
-        self.tried = np.zeros((len(self.moves.kinds), 3), np.int64)
 
     def step(self, progress: float) -> None:
         """Make one move, and accept it if the plan is not much longer."""
         random, passes = self.moves.random, self.passes
-        kind = random.randrange(len(self.moves.kinds))
-        move = self.moves.kinds[kind]()
+        move = random.choice(self.moves.kinds)()
         if move is None:
             return
         warmth = _WARM * (1.0 - progress) ** 2
         limit = passes.makespan + warmth * self.best * random.expovariate(1.0)
         found = passes.trial(move.order, move.host, move.first, limit)
-        self.tried[kind, 0] += 1
         if found > limit:
             return
-        self.tried[kind, 1] += 1
         passes.accept(move.order, move.first, found)
         self.moves.note_current()
         if found < self.best * (1 - 1e-12):
-            self.tried[kind, 2] += 1
             self.best, self.decisions = found, (passes.order, passes.host)
             if found < self.given.makespan:
                 self.tell(found)
