@@ -48,7 +48,7 @@ def contended(
         plan, order = replace(restarted.plan, scheduler=plan.scheduler, notes=plan.notes), restarted.order
     seconds -= restarted.seconds
     search = _Search(problem, plan, order, seed, tell)
-    while search.passes.seconds < seconds:
+    while search.passes.seconds < seconds and np.isfinite(search.best):
         for _ in range(_LOOK):
             search.step(min(1.0, search.passes.seconds / seconds))
         if work_clock() > until or stop():
@@ -66,6 +66,8 @@ class _Search:
         found = [passes.trial(order, host, 0, np.inf) for passes in both]
         self.passes = both[int(np.argmin(found))]
         self.best, self.decisions = min(found), (order, host)
+        """The least makespan of all trials and its decisions; inf if the plan needs relays that passes do
+        not make."""
         self.passes.accept(order, 0, self.best)
         self.moves = Moves(problem, self.passes, seed)
         self.moves.note_current()
@@ -75,6 +77,7 @@ class _Search:
         random, passes = self.moves.random, self.passes
         move = random.choice(self.moves.kinds)()
         if move is None:
+            passes.skip()
             return
         warmth = _WARM * (1.0 - progress) ** 2
         limit = passes.makespan + warmth * self.best * random.expovariate(1.0)
