@@ -143,6 +143,16 @@ def test_plans_are_valid_shorter_and_reproducible(network: str) -> None:
     assert shorter >= 2
 
 
+def test_a_search_in_which_no_move_changes_anything_ends() -> None:
+    """A chain on one host."""
+    graph = random_program(1, tasks=5, shape="chain").graph
+    platform = random_platform(1, "ports", contention="fifo", hosts=1)
+    problem = Problem(graph, platform)
+    heft = Heft().plan(problem)
+    plan = contended(problem, heft, 0.01, 3, np.inf, lambda makespan: None, lambda: False)
+    assert plan.makespan == pytest.approx(heft.makespan)
+
+
 def test_close_to_the_optimum_of_small_cases() -> None:
     hits = 0
     for seed in range(6):

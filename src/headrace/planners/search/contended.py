@@ -48,7 +48,7 @@ def contended(
         plan, order = replace(restarted.plan, scheduler=plan.scheduler, notes=plan.notes), restarted.order
     seconds -= restarted.seconds
     search = _Search(problem, plan, order, seed, tell)
-    while search.passes.seconds < seconds:
+    while search.passes.seconds < seconds and np.isfinite(search.best):
         for _ in range(_LOOK):
             search.step(min(1.0, search.passes.seconds / seconds))
         if work_clock() > until or stop():
@@ -66,29 +66,27 @@ class _Search:
         found = [passes.trial(order, host, 0, np.inf) for passes in both]
         self.passes = both[int(np.argmin(found))]
         self.best, self.decisions = min(found), (order, host)
+        """The least makespan of all trials and its decisions; inf if the plan needs relays that passes do
+        not make."""
         self.passes.accept(order, 0, self.best)
         self.moves = Moves(problem, self.passes, seed)
         self.moves.note_current()
-        self.tried = np.zeros((len(self.moves.kinds), 3), np.int64)
 
     def step(self, progress: float) -> None:
         """Make one move, and accept it if the plan is not much longer."""
         random, passes = self.moves.random, self.passes
-        kind = random.randrange(len(self.moves.kinds))
-        move = self.moves.kinds[kind]()
+        move = random.choice(self.moves.kinds)()
         if move is None:
+            passes.skip()
             return
         warmth = _WARM * (1.0 - progress) ** 2
         limit = passes.makespan + warmth * self.best * random.expovariate(1.0)
         found = passes.trial(move.order, move.host, move.first, limit)
-        self.tried[kind, 0] += 1
         if found > limit:
             return
-        self.tried[kind, 1] += 1
         passes.accept(move.order, move.first, found)
         self.moves.note_current()
         if found < self.best * (1 - 1e-12):
-            self.tried[kind, 2] += 1
             self.best, self.decisions = found, (passes.order, passes.host)
             if found < self.given.makespan:
                 self.tell(found)

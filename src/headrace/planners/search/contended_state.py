@@ -101,6 +101,10 @@ class Passes:
         found = self._ends()
         return found if found <= limit else np.inf
 
+    def skip(self) -> None:
+        """Count a move that changes nothing."""
+        self.counted[0] += CALL
+
     def _ends(self) -> float:
         moves = self.schedule.transfers.finish[: self.schedule.transfers.used[0]]
         return max(float(self.schedule.placement.finish.max()), float(moves.max(initial=0.0)))

@@ -28,7 +28,9 @@ from headrace.planners.search.subset import host_subsets
 from headrace.planners.work_prices import kinds_of, priced_rates
 
 SECONDS = 0.25
-"""Counted time of all passes of the planner."""
+"""Counted time of all passes of the planner,"""
+PASSES = 64
+"""and their maximum number: small problems need few."""
 LINKS, CORES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0), (0.0, 0.5, 1.0, 2.0)
 """Factors of the prices that are drawn,"""
 NOISE, GROUPS = (0.0, 0.02, 0.05, 0.1, 0.3), (0.0, 0.1, 0.3, 1.0)
@@ -52,7 +54,7 @@ class Style:
 
 
 class Restarts:
-    """HEFT with perturbed ranks, prices and subsets of hosts, as often as fits into a quarter of a second.
+    """HEFT with perturbed ranks, prices and subsets of hosts, 64 times if that fits into a quarter of a second.
 
     The time is counted, not measured, so that the same problem has the same plan.
 
@@ -70,7 +72,7 @@ class Restarts:
         if can_restart(problem):
             judged = taking_turns(problem)
             restarted = Restarted(judged, Heft().plan(judged), problem.seed)
-            restarted.run(SECONDS)
+            restarted.run(SECONDS, lambda: restarted.count >= PASSES)
             found = carried_out_in_turn(restarted.plan, problem)
             plan = found if found.makespan < plan.makespan else plan
         return replace(plan, scheduler=self.name)
@@ -116,6 +118,8 @@ class Restarted:
         self.order: Int64s | None = None
         """The order of the pass that gave the plan; None while it is the given one."""
         self.waits = 0
+        self.count = 0
+        """Passes so far."""
 
     @property
     def seconds(self) -> float:
@@ -171,6 +175,7 @@ class Restarted:
         """Make a pass of this style; keep it if its plan is shorter."""
         if self.random.random() < 0.3:
             self.waits = 1 - self.waits
+        self.count += 1
         passes = self.passes[self.waits]
         order = ready_queue_order(self.arrays.tasks, style.key).astype(np.int64)
         anywhere = np.full(passes.n, -1, np.int32)
