@@ -32,7 +32,7 @@ def too_few_cores(problem: Problem, task: int) -> NoPlan | None:
 @leaf
 def has_cores(hosts: HostArrays, host: int, needed: int) -> bool:
     """Whether a host has as many cores."""
-    return hosts.core_ptr[host + 1] - hosts.core_ptr[host] >= needed
+    return bool(hosts.core_ptr[host + 1] - hosts.core_ptr[host] >= needed)
 
 
 @leaf
