@@ -1,4 +1,4 @@
-"""Tasks that hold several cores of one host at once: cases computed by hand, and the error for tasks that fit nowhere."""
+"""Tasks that hold several cores of one host at once: cases computed by hand, and tasks that fit on no host."""
 
 from __future__ import annotations
 
