@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from .snakemake_runs import PLUGIN
@@ -20,6 +20,7 @@ placement: Any = importlib.util.module_from_spec(SPEC)
 sys.modules[SPEC.name] = placement
 SPEC.loader.exec_module(placement)
 
+QUIET = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 shapes = st.lists(st.tuples(st.sampled_from([0.5, 1.0, 2.0, 4.0]), st.integers(1, 4)), min_size=1, max_size=4)
 jobs_given = st.lists(st.tuples(st.floats(0.1, 50.0), st.integers(1, 4)), min_size=1, max_size=10)
 
@@ -64,13 +65,14 @@ def simulate(jobs: list[tuple[float, int]], shapes: list[tuple[float, int]]) -> 
     return now
 
 
+@QUIET
 @given(jobs_given, shapes)
 def test_all_jobs_run_within_cores(jobs, shapes):
     most = max(cores for _, cores in shapes)
     simulate([(work, min(cores, most)) for work, cores in jobs], shapes)
 
 
-@settings(deadline=None, max_examples=60)
+@QUIET
 @given(
     st.lists(st.floats(0.5, 5.0), min_size=1, max_size=6),
     st.lists(st.sampled_from([1.0, 2.0, 4.0]), min_size=1, max_size=3),
@@ -118,6 +120,7 @@ def test_a_late_job_is_expected_to_go_on():
     assert placing.expected_end(14.0) == pytest.approx(18.0)
 
 
+@QUIET
 @given(st.integers(2, 8), st.data())
 def test_ranks_are_longest_ways(n, data):
     work = {k: data.draw(st.floats(0.0, 10.0)) for k in range(n)}

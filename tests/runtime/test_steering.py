@@ -102,7 +102,7 @@ def test_data_frames(unequal, tmp_path):
     assert table.sort_index().to_list() == frame.groupby("key").x.sum().to_list()
 
 
-def test_more_tasks_go_to_faster_workers(unequal, tmp_path):
+def test_an_idle_cluster_uses_its_fastest_worker(unequal, tmp_path):
     """Sleeping takes the same time everywhere: it is the described speeds that decide."""
     platform = Platform.pairwise([8.0, 1.0, 1.0], bandwidth=1e9)
     names = ["w0-4x", "w1-2x", "w2-1x"]
@@ -113,11 +113,13 @@ def test_more_tasks_go_to_faster_workers(unequal, tmp_path):
         for s in platform.sites
     )
     with steering(unequal.client, replace(platform, sites=sites), record=tmp_path):
-        futures = unequal.client.map(nap, [0.05] * 2, pure=False)
-        unequal.client.gather(futures)
+        futures = []
+        for _ in range(6):  # one after the other: all workers are idle, and Dask would take turns
+            futures.append(unequal.client.submit(nap, 0.01, pure=False))
+            futures[-1].result()
         where = unequal.client.who_has(futures)
     fast = next(a for a, w in scheduler_of(unequal).workers.items() if w.name == "w0-4x")
-    assert set(where.values()) == {(fast,)}  # the second one waits for it, while two workers are idle
+    assert set(where.values()) == {(fast,)}
 
 
 def test_run_times_and_speeds_are_kept(unequal, tmp_path):
@@ -242,7 +244,7 @@ def test_an_error_inside_hands_everything_back_with_one_warning(unequal, tmp_pat
 
     def fails_later(*args: Any) -> Any:
         calls.append(1)
-        if len(calls) > 3:
+        if len(calls) > 1:
             raise ZeroDivisionError("a defect")
         return dispatch(*args)
 
@@ -257,7 +259,7 @@ def test_an_error_inside_hands_everything_back_with_one_warning(unequal, tmp_pat
     told = [w for w in caught if issubclass(w.category, SteeringWarning)]
     assert len(told) == 1
     assert "ZeroDivisionError: a defect" in str(told[0].message)
-    assert len(calls) == 4
+    assert len(calls) == 2
     assert block.error
     assert settled(scheduler) == before
 

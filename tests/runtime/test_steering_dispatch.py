@@ -6,7 +6,7 @@ import heapq
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headrace.runtime.steering_dispatch import MOST, Part, Ready, Slot, dispatch, ready_task
@@ -14,6 +14,7 @@ from headrace.runtime.steering_moves import COST, worthwhile_moves
 from headrace.runtime.steering_ranks import upward_ranks
 from headrace.runtime.steering_times import Delays, Times, index_of
 
+QUIET = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 works = st.lists(st.floats(0.001, 10.0), min_size=1, max_size=12)
 speeds = st.lists(st.sampled_from([0.5, 1.0, 2.0, 4.0]), min_size=1, max_size=4)
 
@@ -48,12 +49,13 @@ def run_all(work: list[float], speed: list[float]) -> float:
     return now
 
 
+@QUIET
 @given(works, speeds)
 def test_every_task_runs_and_never_later_than_all_on_the_fastest(work, speed):
     assert run_all(work, speed) <= sum(work) / max(speed) * (1 + 1e-9) + 1e-9
 
 
-@settings(deadline=None, max_examples=60)
+@QUIET
 @given(
     st.lists(st.floats(0.1, 5.0), min_size=1, max_size=6),
     st.lists(st.sampled_from([1.0, 2.0, 4.0]), min_size=1, max_size=3),
@@ -78,6 +80,7 @@ def plain_rule(work, speed, busy, ahead):
     return sent
 
 
+@QUIET
 @given(works, st.data())
 def test_as_the_rule_says(work, data):
     speed = data.draw(speeds)
@@ -194,6 +197,7 @@ def test_times_of_the_same_task_of_its_prefix_and_of_its_worker():
     assert times.seconds("f", times.prefixes["f"].work.value, "slow") == pytest.approx(12.0, rel=0.1)
 
 
+@QUIET
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0.0, 1e6)), max_size=30), st.sampled_from("abcd"))
 def test_times_stay_finite_and_positive(seen, worker):
     times = Times({"a": 1.0, "b": 2.0})
