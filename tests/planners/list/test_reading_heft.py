@@ -16,6 +16,7 @@ FILES = [
     "arrays/problem.py",
     "arrays/routes.py",
     "core/scheduler.py",
+    "planners/cores.py",
     "planners/list/heft.py",
     "planners/list/host_choice.py",
     "planners/list/list_scheduler.py",
@@ -45,7 +46,7 @@ print(json.dumps({"files": sorted(called), "host": plan.host.tolist(), "start": 
 """
 
 
-def test_heft_is_read_in_nine_files_and_compiling_changes_nothing() -> None:
+def test_heft_is_read_in_ten_files_and_compiling_changes_nothing() -> None:
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SCRIPT],
