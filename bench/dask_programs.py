@@ -145,7 +145,8 @@ def completed(client: Any) -> Any:
     """Futures: each result that arrives starts another task."""
     from distributed import as_completed
 
-    arriving = as_completed(client.map(spin, [UNIT * (1 + k % 3) for k in range(12)], pure=False))
+    first = client.map(spin, [UNIT * (1 + k % 3) for k in range(12)], pure=False)
+    arriving = as_completed(first, loop=client.loop)
     seen, more = 0.0, 24
     for future in arriving:
         seen += future.result()
