@@ -309,7 +309,7 @@ class Improving:
 
 def solving(variables: int) -> float:
     """Seconds that a linear program takes to be solved again."""
-    return 0.01 + 3.3e-7 * float(variables) ** 1.5
+    return float(0.01 + 3.3e-7 * variables**1.5)
 
 
 def simple_starts(instance: Instance) -> Iterator[Decisions]:
