@@ -17,7 +17,7 @@ from headrace.planners.obeying import plan_obeying
 def plan_with_bound(planner: Planner, problem: Problem, effort: Effort = "quick") -> Plan:
     """Plan, and add the planning time and a proven lower bound.
 
-    A bound that the planner itself proves, as `coschedule` does, is kept, unless a full one is better. The plan
+    A bound that the planner itself proves, as `coschedule` does, is kept, unless this one is better. The plan
     satisfies the problem's constraints and keeps the requirements of its rules, whatever planner it is, or NoPlan is
     raised.
 
@@ -54,6 +54,6 @@ def plan_with_bound(planner: Planner, problem: Problem, effort: Effort = "quick"
             raise TypeError(f"plan() returned {plan!r:.80}, not a Plan")
     seconds = work_clock() - began
     bound = plan.bound
-    if bound <= 0 or (effort != "quick" and bound < plan.makespan):
+    if bound < plan.makespan:
         bound = max(bound, bound_of(problem, effort, plan.makespan))
     return replace(plan, bound=bound, seconds=seconds)

@@ -110,7 +110,7 @@ class InflowRows:
                 np.array([c for c, _ in entering], np.int64),
                 np.array([size / self._unit for _, size in entering]),
             )
-            group, share = columns[p]
+            group, share = columns.get(p, (np.zeros(0, np.int64), np.zeros(0, np.int64)))
             rows.put(np.full(len(share), row), share, -self._entries.single[group, p] / self._unit)
             self._add_readers(p, row, group, share)
         self._row_of_place = np.array(numbers, np.int32)

@@ -54,10 +54,14 @@ def candidates(problem: Problem) -> tuple[str, ...]:
 
 
 def best_of_candidates(problem: Problem) -> Plan:
-    """The plan with the smallest makespan under the platform's contention model; ties: the first."""
+    """The plan with the smallest makespan under the platform's contention model; ties: the first.
+
+    One that breaks requirements of the program or the platform is taken only if all do.
+    """
     from headrace.planners.registry import make
 
     best: Plan | None = None
+    least: tuple[bool, float] = (True, np.inf)
     refused: NoPlan | None = None
     for name in candidates(problem):
         try:
@@ -65,8 +69,9 @@ def best_of_candidates(problem: Problem) -> Plan:
         except NoPlan as error:
             refused = error
             continue
-        if best is None or plan.makespan < best.makespan * (1 - 1e-12):
-            best = plan
+        key = breaks_requirements(problem, plan), plan.makespan
+        if best is None or key < least:
+            best, least = plan, (key[0], plan.makespan * (1 - 1e-12))
     if best is None:
         assert refused is not None
         raise refused
@@ -95,11 +100,7 @@ class Auto:
     @obeys
     def _chosen(self, problem: Problem) -> Plan:
         best = best_of_candidates(problem)
-        if (
-            problem.constraints is None
-            and _needs_care(problem)
-            and check(problem.graph, problem.platform, best, limit=1)
-        ):
+        if breaks_requirements(problem, best):
             best = _with_care(problem) or best
         note = f"auto chose {best.scheduler}"
         return replace(best, scheduler=self.name, notes=(*best.notes, note))
@@ -127,6 +128,13 @@ def _needs_care(problem: Problem) -> bool:
         or np.isfinite(graph.deadline).any()
         or np.isfinite(problem.platform.network.storage).any()
     )
+
+
+def breaks_requirements(problem: Problem, plan: Plan) -> bool:
+    """Whether a plan breaks requirements that most planners do not look at; constraints are another matter."""
+    if problem.constraints is not None or not _needs_care(problem):
+        return False
+    return bool(check(problem.graph, problem.platform, plan, limit=1))
 
 
 def _with_care(problem: Problem) -> Plan | None:

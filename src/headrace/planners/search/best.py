@@ -20,7 +20,14 @@ from headrace.planners.list.host_choice import host_constraints
 from headrace.planners.list.list_scheduler import ListScheduler
 from headrace.planners.ruled import Judge, Key, better
 from headrace.planners.search.annealing_search import annealed, can_anneal, order_of
-from headrace.planners.search.auto import IMPROVE, REPAIR, best_of_candidates, candidates, short_search
+from headrace.planners.search.auto import (
+    IMPROVE,
+    REPAIR,
+    best_of_candidates,
+    breaks_requirements,
+    candidates,
+    short_search,
+)
 from headrace.planners.search.contended import contended
 from headrace.planners.search.critical_chain import critical_tasks
 from headrace.planners.search.restarts import can_restart, carried_out_in_turn, taking_turns
@@ -118,7 +125,8 @@ class Best:
         raise_bound(min(FULL_SECONDS, _BOUND_FIRST * self.time))
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
             until = began + 1.25 * self.time + 2
-            plan = _improve(problem, plan, self.time * _SHARE, until, tell, self.stop)
+            found = _improve(problem, plan, self.time * _SHARE, until, tell, self.stop)
+            plan = plan if breaks_requirements(problem, found) else found
             if not self.stop():
                 raise_bound(_BOUND_LAST * self.time)
         note = f"improved from the plan of {first}"
