@@ -33,7 +33,7 @@ class RunPolicy:
             "option": "--suspect",
             "metavar": "TIME",
             "parse": partial(quantity, what="time", where="--suspect"),
-            "help": "A worker that is silent for so long is suspected: its tasks run elsewhere too.",
+            "help": "A worker that is silent for this long is suspected: its tasks run elsewhere too.",
         },
     )
     stall: float = field(
@@ -42,7 +42,7 @@ class RunPolicy:
             "option": "--stall",
             "metavar": "TIME",
             "parse": partial(quantity, what="time", where="--stall"),
-            "help": "End the run with a diagnosis when nothing has moved for so long and nothing runs.",
+            "help": "End the run with a diagnosis when nothing has moved for this long and nothing runs.",
         },
     )
     replicate: Replication = field(
@@ -58,7 +58,7 @@ class RunPolicy:
         metadata={
             "option": "--retries",
             "metavar": "N",
-            "help": "Try a task again after a failure, at most so often, on another host if there is one.",
+            "help": "How often to retry a task that fails, on another host if there is one.",
             "min": 0,
         },
     )
@@ -67,7 +67,7 @@ class RunPolicy:
         metadata={
             "option": "--backoff",
             "metavar": "SECONDS",
-            "help": "Wait so long before the first retry of a task, and twice as long before each further one.",
+            "help": "Seconds to wait before the first retry of a task; the wait doubles with each further one.",
         },
     )
     timeout: float | None = field(
@@ -112,7 +112,7 @@ class RunPolicy:
         metadata={
             "option": "--shared",
             "metavar": "FOLDER",
-            "help": "A folder that you and all workers see alike: inputs there are read in place. May be repeated.",
+            "help": "A folder that you and all workers share, under the same path: inputs there are read in place. May be repeated.",
             "default_text": "none",
         },
     )

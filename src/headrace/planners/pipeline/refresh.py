@@ -72,7 +72,7 @@ def refresh(
         raise UsageError(
             "a deployment in which filters share hosts cannot be refreshed",
             where="--refresh",
-            hint="leave out --several-per-host, or deploy anew",
+            hint="leave out --several-per-host, or plan a new deployment",
         )
     if not 0 <= loss < 1:
         raise UsageError(f"the loss is {loss}", where="--refresh-loss", hint="give a share from 0 to 1")
