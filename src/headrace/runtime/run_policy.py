@@ -112,7 +112,7 @@ class RunPolicy:
         metadata={
             "option": "--shared",
             "metavar": "FOLDER",
-            "help": "A folder that you and all workers share, under the same path: inputs there are read in place. May be repeated.",
+            "help": "A folder at the same path for you and all workers: inputs there are read in place. May be repeated.",
             "default_text": "none",
         },
     )
