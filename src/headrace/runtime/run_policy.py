@@ -112,7 +112,7 @@ class RunPolicy:
         metadata={
             "option": "--shared",
             "metavar": "FOLDER",
-            "help": "A folder at the same path for you and all workers: inputs there are read in place. May be repeated.",
+            "help": "A folder at the same path everywhere: inputs there are read in place. May be repeated.",
             "default_text": "none",
         },
     )
