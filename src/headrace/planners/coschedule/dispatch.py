@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.arrays.calendar import Calendar, low_from, occupy
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, leaf
 from headrace.model.graph import Floats, Ints
 from headrace.planners.coschedule.job_placement import (
     MOST_TRIES,
@@ -32,7 +32,7 @@ from headrace.planners.coschedule.records import (
 from headrace.planners.coschedule.schedule_jobs import FAILED
 
 
-@inner
+@leaf
 def _probe(
     arrays: InstanceArrays,
     decisions: DecisionArrays,
@@ -67,7 +67,7 @@ def _probe(
     return np.inf, np.inf
 
 
-@inner
+@leaf
 def _free_storage(arrays: InstanceArrays, usage: Calendar, work: Workspace) -> None:
     """Undo the reservations of an attempt."""
     hosts, places = len(arrays.host_place), len(arrays.site)
@@ -78,7 +78,7 @@ def _free_storage(arrays: InstanceArrays, usage: Calendar, work: Workspace) -> N
             occupy(usage, hosts + site, work.claim_start[c], work.claim_end[c], -size)
 
 
-@inner
+@leaf
 def _next_host(
     arrays: InstanceArrays, usage: Calendar, closed: Ints, soonest: Floats
 ) -> tuple[int, float, float]:
@@ -99,7 +99,7 @@ def _next_host(
     return best, free, other
 
 
-@inner
+@leaf
 def _best_job(
     arrays: InstanceArrays,
     decisions: DecisionArrays,
@@ -134,7 +134,7 @@ def _best_job(
     return best, best_start
 
 
-@inner
+@leaf
 def _soonest_host(
     arrays: InstanceArrays,
     decisions: DecisionArrays,
@@ -156,7 +156,7 @@ def _soonest_host(
     return best
 
 
-@inner
+@leaf
 def _first_ready(arrays: InstanceArrays, order: Ints, schedule: JobSchedule) -> int:
     for job in order:
         if schedule.finish[job] < 0.0 and can_follow(arrays, job, schedule):

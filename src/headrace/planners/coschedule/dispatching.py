@@ -34,6 +34,8 @@ HOSTS_UNUSED, LINKS_UNUSED, DISKS_UNUSED = (0.02, 0.02), (0.0, 0.3), (0.25, 0.6)
 """Shares of the time (of the byte-seconds) that the relaxation leaves hosts, links and disks unused: least and most."""
 UNUSED_SPREAD, UNUSED_CHANGED, MOST_UNUSED = 0.15, 0.5, 0.9
 """Changes of these shares: the deviation of their logarithms, how many of them change, the largest."""
+SAME_PRICES = 0.6
+"""Share of these changes that leave the prices as they are, since solving the relaxation takes longer than the rest."""
 LEAST_WAITING = 0.05
 """The least price of a waiting core."""
 
@@ -118,6 +120,8 @@ class Dispatcher:
         self._first = len(first)
         self._tastes = tastes(self._random, first)
         self._made = 0
+        self.solved = 0
+        """Variables of the linear program that the latest list schedule needed; 0 if none."""
         self._value = np.inf
         self._best: _Choice | None = None
         n = scheduler.instance.n
@@ -132,14 +136,10 @@ class Dispatcher:
     def informed(self) -> bool:
         return self._relaxer is not None
 
-    @property
-    def solves(self) -> int:
-        """Variables of the linear program that the next list schedule needs; 0 if none."""
-        return self._relaxer.size if self._relaxer is not None and self._made >= self._first else 0
-
     def next(self) -> tuple[float, Decisions]:
         """The value and the decisions of one more list schedule."""
         self._made += 1
+        self.solved = 0
         choice = self._choice()
         few = self._made == 1 and self._scheduler.instance.n > MANY
         width = FIRST_WIDTH if few else self.width
@@ -177,6 +177,7 @@ class Dispatcher:
         assert self._relaxer is not None
         relaxer, cores = self._relaxer, float(self._scheduler.instance.host_cores.sum())
         relaxer.solve_with_unused(unused)
+        self.solved = relaxer.size
         total = float(relaxer.price.sum())
         if not total > 0:
             return _Choice(taste, self._prices(taste))
@@ -194,6 +195,8 @@ class Dispatcher:
                 whole=float(np.clip(taste.whole + 0.1 * random.normal(), 0.0, 1.0)),
                 long=float(np.clip(taste.long + 0.02 * random.normal(), -0.1, 0.3)),
             )
+            if random.random() < SAME_PRICES:
+                return replace(best, taste=taste)
             factor = np.exp(UNUSED_SPREAD * random.normal(size=count))
             some = random.random(count) < UNUSED_CHANGED
             return self._solved(taste, np.minimum(MOST_UNUSED, best.unused * np.where(some, factor, 1.0)))

@@ -28,10 +28,12 @@ ROUNDS = 6
 """Number of rounds in which the relaxation learns from the idle times of the best list schedule."""
 FIRST_DISPATCHES = 8
 """Number of list schedules that decide hosts as they go, in each lane, after the relaxation is solved."""
-MOST_DISPATCHES, DISPATCHING = 200, 0.35
+MOST_DISPATCHES, DISPATCHING = 1000, 0.35
 """Most further ones, and the share of the time for them."""
-DISPATCH, LONG_CALENDAR = 3e-5, 700
+DISPATCH, LONG_CALENDAR = 3.5e-6, 700
 """Seconds for each job that a host looks at in such a list schedule; twice as many with this many jobs, and so on."""
+LONG_SEARCH = 2500
+"""A list schedule of this many jobs takes twice as long for each job."""
 SMALL = 40
 """Number of jobs below which only a part of these list schedules is made: the exact model and search do better."""
 FIRST_SEARCH = 0.3
@@ -76,9 +78,9 @@ class Improving:
     def cost(self, count: int = 1) -> float:
         """Seconds that `count` list schedules take."""
         instance = self.instance
-        files = len(instance.reads) + len(instance.writes)
+        entries = instance.n + len(instance.reads) + len(instance.writes)
         more = 2.0 if self.scheduler.arrays.limited_storage and instance.n >= SMALL else 1.0
-        return count * (2.5e-4 + more * (2.0e-6 * instance.n + 1.2e-6 * files))
+        return count * (1.5e-4 + more * 4.8e-7 * entries * (1 + instance.n / LONG_SEARCH))
 
     @property
     def overdue(self) -> bool:
@@ -206,9 +208,10 @@ class Improving:
                 return
             dispatcher = self._lanes[0].dispatcher
             each = self.cost() + DISPATCH * (1 + n / LONG_CALENDAR) * n * min(n, dispatcher.width)
-            self.left -= self._turns * (each + solving(dispatcher.solves))
             for value, decisions in together([lane.dispatcher.next for lane in self._lanes]):
                 self.offer(value, decisions)
+            most = max(lane.dispatcher.solved for lane in self._lanes)
+            self.left -= self._turns * (each + solving(most))
 
     def _relaxed(self) -> None:
         """Make list schedules of the relaxation, which learns from them: first with queues, then only idle times."""
@@ -308,8 +311,8 @@ class Improving:
 
 
 def solving(variables: int) -> float:
-    """Seconds that a linear program takes to be solved again."""
-    return float(0.01 + 3.3e-7 * variables**1.5)
+    """Seconds that a linear program takes to be solved again; 0 without variables."""
+    return float(0.01 + 3.3e-7 * variables**1.5) if variables else 0.0
 
 
 def simple_starts(instance: Instance) -> Iterator[Decisions]:

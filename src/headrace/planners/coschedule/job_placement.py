@@ -19,7 +19,7 @@ from headrace.arrays.calendar import (
     first_fit,
     occupy,
 )
-from headrace.arrays.compiling import inner
+from headrace.arrays.compiling import leaf
 from headrace.planners.coschedule.records import (
     DecisionArrays,
     InstanceArrays,
@@ -34,7 +34,7 @@ MOST_TRIES = 400
 EXCESS = 5e-10
 
 
-@inner
+@leaf
 def _earliest_slot(arrays: InstanceArrays, links: Calendar, arc: int, ready: float, seconds: float) -> float:
     """The earliest time from `ready` on at which all links of an arc are free."""
     time = ready
@@ -50,12 +50,12 @@ def _earliest_slot(arrays: InstanceArrays, links: Calendar, arc: int, ready: flo
     return time
 
 
-@inner
+@leaf
 def _node(arrays: InstanceArrays, path: int, k: int) -> int:
     return arrays.path_start[path] if k == 0 else arrays.head[arrays.path_arcs[arrays.path_ptr[path] + k - 1]]
 
 
-@inner
+@leaf
 def _steps_done(arrays: InstanceArrays, copies: ItemCopies, item: int, path: int) -> int:
     """Number of hops of a path that the item has already made."""
     places = len(arrays.site)
@@ -65,7 +65,7 @@ def _steps_done(arrays: InstanceArrays, copies: ItemCopies, item: int, path: int
     return k
 
 
-@inner
+@leaf
 def _arrival(
     arrays: InstanceArrays, links: Calendar, copies: ItemCopies, item: int, path: int, hold: float
 ) -> float:
@@ -79,7 +79,7 @@ def _arrival(
     return time
 
 
-@inner
+@leaf
 def _choose_path(
     arrays: InstanceArrays,
     links: Calendar,
@@ -108,7 +108,7 @@ def _choose_path(
     return best
 
 
-@inner
+@leaf
 def _send(
     arrays: InstanceArrays,
     links: Calendar,
@@ -151,7 +151,7 @@ def _send(
     return time
 
 
-@inner
+@leaf
 def _source_of(arrays: InstanceArrays, schedule: JobSchedule, item: int) -> int:
     return (
         arrays.source[item]
@@ -160,13 +160,13 @@ def _source_of(arrays: InstanceArrays, schedule: JobSchedule, item: int) -> int:
     )
 
 
-@inner
+@leaf
 def _held_until(start: float, finish: float) -> float:
     """End of a job's booking; a zero-duration job still blocks bookings across it."""
     return finish if finish > start else np.nextafter(start, np.inf)
 
 
-@inner
+@leaf
 def attempt(
     arrays: InstanceArrays,
     decisions: DecisionArrays,
@@ -221,7 +221,7 @@ def attempt(
     return True
 
 
-@inner
+@leaf
 def undo(
     arrays: InstanceArrays,
     decisions: DecisionArrays,
@@ -251,7 +251,7 @@ def undo(
     )
 
 
-@inner
+@leaf
 def _add_claim(work: Workspace, key: int, op: int, start: float, end: float) -> None:
     c = work.used[1]
     work.claim_key[c] = key
@@ -261,7 +261,7 @@ def _add_claim(work: Workspace, key: int, op: int, start: float, end: float) -> 
     work.used[1] += 1
 
 
-@inner
+@leaf
 def _in_set(arrays: InstanceArrays, place: int, which: int) -> bool:
     for i in range(arrays.set_ptr[which], arrays.set_ptr[which + 1]):  # noqa: SIM110 - compiled
         if arrays.sets[i] == place:
@@ -269,7 +269,7 @@ def _in_set(arrays: InstanceArrays, place: int, which: int) -> bool:
     return False
 
 
-@inner
+@leaf
 def claim_storage(
     arrays: InstanceArrays,
     job: int,
@@ -320,7 +320,7 @@ def claim_storage(
             _add_claim(work, tail, -1, copies.until[tail], schedule.transfer_finish[m])
 
 
-@inner
+@leaf
 def reserve_storage(arrays: InstanceArrays, usage: Calendar, work: Workspace) -> tuple[int, float]:
     """Reserve the claimed storage; if a claim does not fit, undo all and return (claim, when there is room)."""
     hosts, places = len(arrays.host_place), len(arrays.site)
@@ -346,7 +346,7 @@ def reserve_storage(arrays: InstanceArrays, usage: Calendar, work: Workspace) ->
     return -1, 0.0
 
 
-@inner
+@leaf
 def _release_copy(arrays: InstanceArrays, usage: Calendar, copies: ItemCopies, key: int) -> None:
     """Decrement the user count of a copy; the last user ends its reservation."""
     copies.users[key] -= 1
@@ -359,7 +359,7 @@ def _release_copy(arrays: InstanceArrays, usage: Calendar, copies: ItemCopies, k
             occupy(usage, hosts + site, end, np.inf, -arrays.size[key // places])
 
 
-@inner
+@leaf
 def _note_uses(
     arrays: InstanceArrays,
     job: int,
@@ -409,7 +409,7 @@ def _note_uses(
             _release_copy(arrays, usage, copies, here)
 
 
-@inner
+@leaf
 def can_follow(arrays: InstanceArrays, job: int, schedule: JobSchedule) -> bool:
     """Whether all predecessors of a job have been placed."""
     for e in range(arrays.wait_ptr[job], arrays.wait_ptr[job + 1]):
@@ -422,7 +422,7 @@ def can_follow(arrays: InstanceArrays, job: int, schedule: JobSchedule) -> bool:
     return True
 
 
-@inner
+@leaf
 def place_job(
     arrays: InstanceArrays,
     decisions: DecisionArrays,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.arrays.calendar import Calendar, book, clear, last_end, low_from, occupy
-from headrace.arrays.compiling import entry, inner
+from headrace.arrays.compiling import entry, leaf
 from headrace.planners.coschedule.job_placement import place_job
 from headrace.planners.coschedule.records import (
     DecisionArrays,
@@ -59,7 +59,7 @@ def clear_schedule(
                         occupy(usage, hosts + site, 0.0, np.inf, arrays.size[item])
 
 
-@inner
+@leaf
 def _count_users(arrays: InstanceArrays, decisions: DecisionArrays, copies: ItemCopies) -> None:
     """Count the jobs that will read each item at each place; at sources and at the producer's place, all readers."""
     places = len(arrays.site)
@@ -80,7 +80,7 @@ def _count_users(arrays: InstanceArrays, decisions: DecisionArrays, copies: Item
                 copies.users[item * places + here] += 1
 
 
-@inner
+@leaf
 def _first_idle_host(arrays: InstanceArrays, usage: Calendar, job: int) -> tuple[int, float]:
     """The first host to become idle that can run the job, and when; ties: the lowest number."""
     best, best_time = -1, np.inf
