@@ -15,7 +15,8 @@ CHANGES: frozenset[str] = frozenset(
         "run/montage-fair/heft",
         # Replication every n-th level copies what crosses that level, not only what it makes: one more copy here.
         "run/49-random-uplinks-fifo-none/3.6-lheft",
-        # Co-schedules are searched in other steps: the first plan is shorter, the second as long as it was.
+        # Co-schedules are searched in other and more steps: two plans are shorter, the last is as long as it was.
+        "plan/jobs-0/coschedule",
         "plan/jobs-1/coschedule",
         "plan/jobs-2/coschedule",
         # There was no plan, since tasks need several cores: `auto` now asks coschedule, within a time limit.

@@ -67,7 +67,7 @@ class InflowRows:
     def __init__(self, instance: Instance, rows: Rows, groups: Groups, scale: float) -> None:
         self._instance, self._rows, self._groups, self._scale = instance, rows, groups, scale
         self._entries = _Readers(instance, groups)
-        self._unit = float(instance.size[instance.reads].mean()) or 1.0
+        self._unit = float(instance.size.max(initial=0.0)) or 1.0
         self._places = np.unique(instance.host_place)
         self._row_of_place: Ints = np.zeros(0, np.int32)
         self._reader_rows: list[int] = []
