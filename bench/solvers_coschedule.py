@@ -1,13 +1,15 @@
 """Co-schedules against models of another kind, on grids with small disks, and under changed questions.
 
-python -m bench.solvers_coschedule exact [CASES]       the time-slot model of the tests; about 1 s for each case
+python -m bench.solvers_coschedule exact [CASES [FIRST]]  the time-slot model of the tests; about 1 s for each case
 python -m bench.solvers_coschedule grids [JOBS ...] [--seeds FIRST LAST]   200, 1000 and 5000 jobs, grids 0 to 2:
                                                        25 minutes in all
 python -m bench.solvers_coschedule chunks              200 jobs, also in chunks; 15 minutes
 python -m bench.solvers_coschedule cpsat [SECONDS]     40 jobs: plain CP-SAT on two threads for 600 s; 32 minutes
-python -m bench.solvers_coschedule more [CASES]        more disk, bandwidth, cores, time; about 1 s for each case
+python -m bench.solvers_coschedule more [CASES [FIRST]]   more disk, bandwidth, cores, time; about 4 s for each case
 python -m bench.solvers_coschedule figure3             slowdowns up to 300; 10 minutes
 python -m bench.solvers_coschedule whatif [CASES]      about 1 s for each case
+
+Cases are numbered; FIRST (default 0) is the first of them.
 """
 
 from __future__ import annotations
@@ -27,9 +29,11 @@ from headrace.commands.what_if import Change, parse_change
 from headrace.core.scheduler import Problem
 from headrace.model.check import require_valid
 from headrace.model.errors import NoPlan
+from headrace.model.graph import Graph
 from headrace.model.plan import Plan
-from headrace.model.platform import Platform
+from headrace.model.platform import Host, Link, Platform
 from headrace.model.program import Program
+from headrace.model.sited import SiteLists
 from headrace.planners.coschedule.cp import solve_plainly
 from headrace.planners.coschedule.instance import instance_of
 from headrace.planners.coschedule.planner import Coschedule
@@ -45,20 +49,23 @@ LATEST = 40
 """Time slots in which a case without a plan is searched for one."""
 
 
-def planned(program: Program, platform: Platform, seconds: float, chunk: int | None = None) -> Plan | None:
+def planned(
+    program: Program | Graph, platform: Platform, seconds: float, chunk: int | None = None
+) -> Plan | None:
     """A checked plan; None if there is none."""
+    graph = program.graph if isinstance(program, Program) else program
     try:
-        plan = Coschedule(time=seconds, chunk=chunk).plan(Problem(program.graph, platform))
+        plan = Coschedule(time=seconds, chunk=chunk).plan(Problem(graph, platform))
     except NoPlan:
         return None
-    require_valid(program, platform, plan)
+    require_valid(graph, platform, plan)
     return plan
 
 
-def exact(cases: int = 500) -> None:
+def exact(cases: int = 500, first: int = 0) -> None:
     """Several destinations with readers, shared files, several cores, releases, deadlines, tight disks."""
     equal = false = without = undecided = 0
-    for seed in range(cases):
+    for seed in range(first, first + cases):
         program, platform = rich_case(seed)
         plan = planned(program, platform, 10.0)
         try:
@@ -119,34 +126,66 @@ def cpsat(seconds: float = 600.0) -> None:
     print_rows(("grid", "coschedule, 20 s", f"CP-SAT, {seconds:g} s"), rows)
 
 
-def more(cases: int = 1000) -> None:
-    """A richer question never has a worse answer: disks, links, cores, time."""
-    worse = dict.fromkeys(("disk", "link", "cores", "time"), 0)
-    for seed in range(cases):
+def more(cases: int = 1000, first: int = 0) -> None:
+    """A richer question never has a worse answer: a source, a host, a link, cores, bandwidth, disk, time more."""
+    worse: dict[str, int] = {}
+    tried = 0
+    for seed in range(first, first + cases):
         program, platform = rich_case(seed)
         plan = planned(program, platform, 10.0)
+        if plan is None:
+            continue
+        tried += 1
         random = np.random.default_rng(seed)
-        site = int(random.integers(len(platform.sites)))
-        sites = [
-            replace(s, storage=s.storage * 1.5) if k == site else s for k, s in enumerate(platform.sites)
-        ]
-        link = int(random.integers(len(platform.links)))
-        links = [
-            replace(x, bandwidth=2 * x.bandwidth) if k == link else x for k, x in enumerate(platform.links)
-        ]
-        wide = [
-            replace(s, hosts=tuple(replace(h, cores=h.cores + 1) for h in s.hosts)) for s in platform.sites
-        ]
-        richer = {
-            "disk": planned(program, replace(platform, sites=tuple(sites)), 10.0),
-            "link": planned(program, replace(platform, links=tuple(links)), 10.0),
-            "cores": planned(program, replace(platform, sites=tuple(wide)), 10.0),
-            "time": planned(program, platform, 20.0),
-        }
-        for name, other in richer.items():
-            length = math.inf if other is None else other.makespan
-            worse[name] += plan is not None and length > plan.makespan * (1 + 1e-9)
-    print(f"{cases} cases; worse with more of: {worse}")
+        for name, (richer, where, seconds) in richer_questions(program.graph, platform, random).items():
+            other = planned(richer, where, seconds)
+            longer = other is None or other.makespan > plan.makespan * (1 + 1e-9)
+            worse[name] = worse.get(name, 0) + longer
+            if longer:
+                print(
+                    f"case {seed}, more {name}: {None if other is None else other.makespan}, {plan.makespan}"
+                )
+    print(f"{tried} of {cases} cases have a plan; worse with more of: {worse}", flush=True)
+
+
+def richer_questions(
+    graph: Graph, platform: Platform, random: np.random.Generator
+) -> dict[str, tuple[Graph, Platform, float]]:
+    """The same question with one thing more, by the name of that thing, and the seconds to answer it."""
+    site = int(random.integers(len(platform.sites)))
+    link = int(random.integers(len(platform.links)))
+    a, b = random.permutation(len(platform.sites))[:2].tolist()
+    ends = platform.sites[a].name, platform.sites[b].name
+    disks = [replace(s, storage=s.storage * 1.5) if k == site else s for k, s in enumerate(platform.sites)]
+    wide = [replace(s, hosts=tuple(replace(h, cores=h.cores + 1) for h in s.hosts)) for s in platform.sites]
+    hosts = [
+        replace(s, hosts=(*s.hosts, Host("new"))) if k == site else s for k, s in enumerate(platform.sites)
+    ]
+    links = [replace(x, bandwidth=2 * x.bandwidth) if k == link else x for k, x in enumerate(platform.links)]
+    return {
+        "sources": _with_source(graph, platform, random),
+        "hosts": (graph, replace(platform, sites=tuple(hosts)), 10.0),
+        "links": (graph, replace(platform, links=(*platform.links, Link(*ends, 1.0, oneway=True))), 10.0),
+        "cores": (graph, replace(platform, sites=tuple(wide)), 10.0),
+        "bandwidth": (graph, replace(platform, links=tuple(links)), 10.0),
+        "disk": (graph, replace(platform, sites=tuple(disks)), 10.0),
+        "time": (graph, platform, 20.0),
+    }
+
+
+def _with_source(
+    graph: Graph, platform: Platform, random: np.random.Generator
+) -> tuple[Graph, Platform, float]:
+    """One input file is stored at one more site, which has more room by its size."""
+    at = {i: graph.initial_locations.of(i) for i in np.flatnonzero(graph.initial_locations.given).tolist()}
+    item, site = int(random.choice(list(at))), int(random.integers(len(platform.sites)))
+    name = platform.sites[site].name
+    roomier = [
+        replace(s, storage=s.storage + float(graph.size[item])) if k == site else s
+        for k, s in enumerate(platform.sites)
+    ]
+    lists = SiteLists.of_items(at | {item: (*at[item], name)}, graph.n_items)
+    return replace(graph, initial_locations=lists), replace(platform, sites=tuple(roomier)), 10.0
 
 
 def figure3() -> None:

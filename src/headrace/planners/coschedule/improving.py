@@ -36,8 +36,8 @@ LONG_SEARCH = 2500
 """A list schedule of this many jobs takes twice as long for each job."""
 SMALL = 40
 """Number of jobs below which only a part of these list schedules is made: the exact model and search do better."""
-FIRST_SEARCH = 0.3
-"""Seconds of search before the exact model is tried."""
+FIRST_SEARCH, FIRST_SEARCH_OF_JOB = 0.3, 5e-3
+"""Most seconds of search before the exact model is tried, in all and for each job."""
 MOST_SOLVING = 60.0
 """Seconds of work for the exact model; the search continues after it."""
 SEARCH, LARGE_SEARCH = 3.0, 1.5
@@ -137,7 +137,7 @@ class Improving:
             self._dispatch(MOST_DISPATCHES, DISPATCHING * self.left)
         if self.optimal or self.left <= 0 or self.overdue:
             return
-        self._searched(FIRST_SEARCH)
+        self._searched(min(FIRST_SEARCH, FIRST_SEARCH_OF_JOB * self.instance.n))
         if not self.optimal and self.left > 0:
             self._solved()
         self._some_chunks()
