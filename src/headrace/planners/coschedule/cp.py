@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ _UNITS = (1.0, 0.5, 0.1, 0.01, 0.001)
 _TICKS = 1 << 24
 """Number of ticks in the horizon if no unit is exact."""
 _MOST_TICKS = 1 << 40
+FIRST_SHARE = 0.6
+"""Share of the time for the first of two ways to search."""
 _PACE = 0.4
 """Units of the solver's deterministic time per second on an ordinary machine."""
 
@@ -44,16 +46,37 @@ def fits(instance: Instance) -> bool:
 
 
 def solve(instance: Instance, start: Plan | None, bound: float, limit: float) -> Answer:
-    """Improve a plan for `limit` units of deterministic time; uses one thread, so the answer is reproducible."""
-    answer = _solve(instance, start, bound, limit, strict=False)
+    """Improve a plan for `limit` units of deterministic time; uses one thread, so the answer is reproducible.
+
+    Without a plan to start from, the lower bound is raised first until a plan meets it: where disks are so full that
+    plans are rare, that finds one long before a search for better and better plans does.
+    """
+    first, then = (False, True) if start is not None else (True, False)
+    answer = _valid_answer(instance, start, bound, FIRST_SHARE * limit, from_below=first)
+    best = start if answer.plan is None else answer.plan
+    if answer.impossible or answer.work >= limit or (best and best.makespan <= answer.bound * (1 + 1e-9)):
+        return answer
+    again = _valid_answer(instance, best, max(bound, answer.bound), limit - answer.work, from_below=then)
+    return Answer(
+        again.plan or answer.plan,
+        max(answer.bound, again.bound),
+        answer.work + again.work,
+        best is None and again.impossible,
+    )
+
+
+def _valid_answer(
+    instance: Instance, start: Plan | None, bound: float, limit: float, *, from_below: bool
+) -> Answer:
+    answer = _solve(instance, start, bound, limit, strict=False, from_below=from_below)
     if answer.plan is None or is_valid(answer.plan, instance.problem):
         return answer
     # Copies that arrive at two destinations at the same time: solve again with the tie decided as `check` does.
-    again = _solve(instance, start, bound, limit - answer.work, strict=True) if limit > answer.work else None
-    plan = None if again is None else again.plan
-    if plan is not None and not is_valid(plan, instance.problem):
-        plan = None
-    return Answer(plan, answer.bound, answer.work + (0.0 if again is None else again.work))
+    if limit <= answer.work:
+        return replace(answer, plan=None)
+    again = _solve(instance, start, bound, limit - answer.work, strict=True, from_below=from_below)
+    plan = again.plan if again.plan is not None and is_valid(again.plan, instance.problem) else None
+    return Answer(plan, answer.bound, answer.work + again.work)
 
 
 def solve_plainly(instance: Instance, seconds: float, threads: int) -> Plan | None:
@@ -69,13 +92,16 @@ def solve_plainly(instance: Instance, seconds: float, threads: int) -> Plan | No
     return _with_cores_free(model.plan(solver), instance) if found else None
 
 
-def _solve(instance: Instance, start: Plan | None, bound: float, limit: float, strict: bool) -> Answer:
+def _solve(
+    instance: Instance, start: Plan | None, bound: float, limit: float, *, strict: bool, from_below: bool
+) -> Answer:
     from ortools.sat.python import cp_model
 
     ticks = ticks_of(instance, start)
     model = _Model(instance, ticks, start, bound, strict)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
+    solver.parameters.use_objective_lb_search = from_below
     solver.parameters.random_seed = instance.problem.seed % 2**31
     solver.parameters.max_deterministic_time = limit * _PACE
     # On most machines the limit of deterministic work ends the search; on a slow one, the clock.
