@@ -166,17 +166,19 @@ def test_unused_folders_are_removed(tmp_path, monkeypatch):
     assert [folder.name for folder in tmp_path.iterdir()] == ["new"]
 
 
-def test_the_work_clock_stops_while_code_is_compiled():
+def test_the_work_clock_stops_while_code_is_compiled(monkeypatch):
+    now = [time.perf_counter()]
+    monkeypatch.setattr(clock.time, "perf_counter", lambda: now[0])
     began, compiled = clock.work_clock(), clock.compile_seconds()
     clock.compile_begins()
     clock.compile_begins()
-    time.sleep(0.05)
+    now[0] += 5.0
     clock.compile_ends()
-    assert clock.compile_seconds() - compiled >= 0.05
+    assert clock.compile_seconds() - compiled == pytest.approx(5.0)
     clock.compile_ends()
-    time.sleep(0.01)
-    assert 0.05 <= clock.compile_seconds() - compiled < 0.06
-    assert 0.01 <= clock.work_clock() - began < 0.05
+    now[0] += 1.0
+    assert clock.compile_seconds() - compiled == pytest.approx(5.0)
+    assert clock.work_clock() - began == pytest.approx(1.0)
 
 
 def test_compiling_is_said_once(monkeypatch):

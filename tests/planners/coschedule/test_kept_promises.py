@@ -73,6 +73,14 @@ def test_more_disk_bandwidth_or_time_is_never_worse(seed: int) -> None:
     assert planned(program, platform, 20.0).makespan <= makespan * (1 + 1e-9)
 
 
+def test_a_plan_is_found_where_disks_are_so_full_that_list_schedules_find_none() -> None:
+    program, platform = rich_case(51)
+    assert planned(program, platform).makespan == pytest.approx(41)
+    faster = replace(platform.links[1], bandwidth=2 * platform.links[1].bandwidth)
+    richer = replace(platform, links=(platform.links[0], faster))
+    assert planned(program, richer).makespan == pytest.approx(36)
+
+
 def test_a_file_does_not_pass_a_site_whose_disk_is_too_small() -> None:
     program = Program("large file")
     program.input("in", size=10.0, sites=["a"])
@@ -191,6 +199,20 @@ def test_a_neighbourhood_moves_jobs_from_a_full_host_to_idle_ones() -> None:
     assert len(set(better.host.tolist())) > 1
     assert set(better.host[8:].tolist()) == {0}
     assert better.finish[:8].mean() < plan.finish[:8].mean()
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_plan_is_a_solution_of_its_neighbourhoods_whatever_the_rounding(seed: int) -> None:
+    """Bandwidths of grids of 40 jobs are irrational, so that times are no multiples of a unit."""
+    program, platform = tiered_grid(40, seed)
+    problem = Problem(program.graph, platform)
+    instance = instance_of(problem)
+    plan = make("equal-load").plan(problem)
+    ticks = ticks_of(instance, plan)
+    assert not ticks.exact
+    for first in (0, 11, 23):
+        found = decide_anew(instance, plan, list(range(first, first + 5)), ticks, 0.3)
+        assert found.plan is not None
 
 
 def test_search_in_neighbourhoods_only_gets_better_and_stays_valid() -> None:

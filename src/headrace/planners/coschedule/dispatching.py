@@ -136,6 +136,14 @@ class Dispatcher:
     def informed(self) -> bool:
         return self._relaxer is not None
 
+    @property
+    def costs(self) -> Floats | None:
+        """[jobs, hosts] costs at the prices of the best list schedule so far; None before the first."""
+        best = self._best
+        if best is None:
+            return None
+        return job_costs(self._scheduler.instance, best.price, best.taste.whole, best.inflows)
+
     def next(self) -> tuple[float, Decisions]:
         """The value and the decisions of one more list schedule."""
         self._made += 1

@@ -28,12 +28,14 @@ ROUNDS = 6
 """Number of rounds in which the relaxation learns from the idle times of the best list schedule."""
 FIRST_DISPATCHES = 8
 """Number of list schedules that decide hosts as they go, in each lane, after the relaxation is solved."""
-MOST_DISPATCHES, DISPATCHING = 1000, 0.35
+MOST_DISPATCHES, DISPATCHING = 1000, 0.25
 """Most further ones, and the share of the time for them."""
-DISPATCH, LONG_CALENDAR = 3.5e-6, 700
+DISPATCH, LONG_CALENDAR = 1.8e-6, 700
 """Seconds for each job that a host looks at in such a list schedule; twice as many with this many jobs, and so on."""
 LONG_SEARCH = 2500
 """A list schedule of this many jobs takes twice as long for each job."""
+SMALL_DISKS = 3.0
+"""How many times as long list schedules take where disks are limited."""
 SMALL = 40
 """Number of jobs below which only a part of these list schedules is made: the exact model and search do better."""
 FIRST_SEARCH, FIRST_SEARCH_OF_JOB = 0.3, 5e-3
@@ -79,8 +81,12 @@ class Improving:
         """Seconds that `count` list schedules take."""
         instance = self.instance
         entries = instance.n + len(instance.reads) + len(instance.writes)
-        more = 2.0 if self.scheduler.arrays.limited_storage and instance.n >= SMALL else 1.0
-        return count * (1.5e-4 + more * 4.8e-7 * entries * (1 + instance.n / LONG_SEARCH))
+        return count * (1.5e-4 + self._slower * 4.8e-7 * entries * (1 + instance.n / LONG_SEARCH))
+
+    @property
+    def _slower(self) -> float:
+        limited = self.scheduler.arrays.limited_storage and self.instance.n >= SMALL
+        return SMALL_DISKS if limited else 1.0
 
     @property
     def overdue(self) -> bool:
@@ -207,7 +213,8 @@ class Improving:
             if self.left < until or self.optimal or self.overdue:
                 return
             dispatcher = self._lanes[0].dispatcher
-            each = self.cost() + DISPATCH * (1 + n / LONG_CALENDAR) * n * min(n, dispatcher.width)
+            looks = n * min(n, dispatcher.width)
+            each = self.cost() + DISPATCH * self._slower * (1 + n / LONG_CALENDAR) * looks
             for value, decisions in together([lane.dispatcher.next for lane in self._lanes]):
                 self.offer(value, decisions)
             most = max(lane.dispatcher.solved for lane in self._lanes)

@@ -45,7 +45,7 @@ class Lane:
         slack = BEHIND if self.number else 1e-12
         if decisions is not None and (self.search is None or value < self.search.value * (1 - slack)):
             seed = self.scheduler.instance.problem.seed + self.number
-            self.search = Search(self.scheduler, decisions, seed)
+            self.search = Search(self.scheduler, decisions, seed, costs=self.dispatcher.costs)
 
 
 def usable_cores() -> int:

@@ -22,7 +22,7 @@ from headrace.simulator.replay.replay import replay
 
 LEAST_JOBS, MOST_JOBS = 4, 24
 """Size of a neighbourhood; it grows while the solver finishes early and shrinks while it does not."""
-SOLVING = 0.8
+SOLVING = 1.2
 """Seconds of deterministic work for one neighbourhood."""
 _MEAN_WEIGHT = 0.1
 """Weight of the mean delivery of all jobs, relative to the makespan: later neighbourhoods gain from it."""
@@ -72,11 +72,7 @@ class LargeSearch:
         decisions = decisions_of(self.instance, plan)
         if self._scheduler.value(decisions) < FAILED:
             forms.append((self._scheduler.plan(decisions, plan.scheduler), decisions))
-        if (
-            exact
-            and self.instance.problem.platform.contention == "fifo"
-            and not self.instance.problem.free_at
-        ):
+        if self.instance.problem.platform.contention == "fifo" and not self.instance.problem.free_at:
             with contextlib.suppress(BadPlan):  # orders of jobs and transfers that wait for each other
                 forms.append((replay(plan, holders=self.instance.problem.holders), None))
         return forms

@@ -297,11 +297,13 @@ def _path_room(instance: Instance) -> Floats:
     return room * (1.0 + EXCESS)
 
 
-def first_cores(graph: Graph, host_cores: Ints, host: Ints, start: Floats, finish: Floats) -> Ints:
+def first_cores(
+    graph: Graph, host_cores: Ints, host: Ints, start: Floats, finish: Floats, rounding: float = 0.0
+) -> Ints:
     """The lowest core of each job: jobs take the lowest-numbered free cores, in the order of their starts.
 
-    A zero-duration job that finds no free core gets the one that is free soonest and has to wait for it.
-    O(n log n + n * cores held).
+    A zero-duration job that finds no free core gets the one that is free soonest and has to wait for it. Jobs may
+    overlap by `rounding` seconds. O(n log n + n * cores held).
     """
     core = np.zeros(len(host), np.int32)
     order = np.lexsort((np.arange(len(host)), finish, start, host))
@@ -310,7 +312,7 @@ def first_cores(graph: Graph, host_cores: Ints, host: Ints, start: Floats, finis
         if host[t] != last:
             last = int(host[t])
             busy, free = [], list(range(int(host_cores[last])))
-        slack = 1e-9 + 1e-12 * float(start[t])
+        slack = rounding + 1e-9 + 1e-12 * float(start[t])
         while busy and busy[0][0] <= start[t] + slack:
             for c in heapq.heappop(busy)[1]:
                 heapq.heappush(free, c)

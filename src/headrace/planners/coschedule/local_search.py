@@ -22,6 +22,10 @@ PATIENCE = 60, 60
 MOST_BYTES = 2e8
 """Maximum bytes of all snapshots."""
 _NEAR = 16
+_LUCK = 0.2
+"""Scale of the random part in the choice of a host by costs, relative to the mean run time."""
+_CANDIDATES = 4
+"""Number of exchanges of hosts of which the one with the least costs is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,17 @@ class Search:
     or a whole one if disks are finite and a job that shares files moves to another host.
     """
 
-    def __init__(self, scheduler: ListScheduler, start: Decisions, seed: int, first: int = 0) -> None:
+    def __init__(
+        self,
+        scheduler: ListScheduler,
+        start: Decisions,
+        seed: int,
+        first: int = 0,
+        costs: Floats | None = None,
+    ) -> None:
+        """With `costs` [jobs, hosts], changes of hosts that save costs are more likely."""
         self.scheduler = scheduler
+        self._costs = costs
         self.best = start.copy()
         self._now = start.copy()
         self._first = first
@@ -50,6 +63,7 @@ class Search:
         self._in_vain = 0
         self._snapshots: list[_Snapshot] = []
         self._alone = _shares_nothing(scheduler)
+        self._luck = _LUCK * float(scheduler.instance.seconds.min(axis=1).mean())
         self._make_room()
         self.value = self._value_now = self._value(0)
         self._score = self.value + LAST_USE_WEIGHT * scheduler.mean_last_use()
@@ -165,15 +179,36 @@ class Search:
                 now.order[low:high] = np.roll(now.order[low:high], -1 if i < k else 1)
             return low, undo
         if kind <= 6:
-            able = np.flatnonzero(self.scheduler.instance.can_run[a])
-            return self._from(i, a), self._move(a, int(random.choice(able)))
+            return self._from(i, a), self._move(a, self._other_host(a))
         if kind <= 8:
+            k = self._partner(a, k)
+            b = int(now.order[k])
             to_a, to_b = int(now.host[b]), int(now.host[a])
             seconds = self.scheduler.instance.seconds
             if not (np.isfinite(seconds[a, to_a]) and np.isfinite(seconds[b, to_b])):
                 return max(i, k), []
             return min(self._from(i, a), self._from(k, b)), self._move(a, to_a) + self._move(b, to_b)
         return i, self._reroute(a, draw=True)
+
+    def _other_host(self, job: int) -> int:
+        """A random host for a job; with costs, one with low costs."""
+        able = np.flatnonzero(self.scheduler.instance.can_run[job])
+        if self._costs is None or len(able) < 2:
+            return int(self._random.choice(able))
+        able = able[able != self._now.host[job]]
+        luck = self._luck * self._random.gumbel(size=len(able))
+        return int(able[np.argmin(self._costs[job, able] - luck)])
+
+    def _partner(self, job: int, position: int) -> int:
+        """The position of a job to exchange hosts with: with costs, of some random ones that with the least."""
+        if self._costs is None:
+            return position
+        now, costs, here = self._now, self._costs, int(self._now.host[job])
+        positions = [position, *(self._position() for _ in range(_CANDIDATES - 1))]
+        others = now.order[positions]
+        there = now.host[others]
+        change = costs[job, there] + costs[others, here] - costs[others, there]
+        return positions[int(np.argmin(np.where(there == here, np.inf, change)))]
 
     def _from(self, position: int, job: int) -> int:
         """From which position on the schedule changes if a job moves to another host; -1: all of it.

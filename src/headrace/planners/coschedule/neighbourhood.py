@@ -23,7 +23,7 @@ _PATHS = 3
 """Number of paths that a file may take between two places."""
 _HOSTS = 8
 """Number of hosts that a job may move to."""
-_PACE = 0.4
+_PACE = 0.15
 """Units of the solver's deterministic time per second on an ordinary machine."""
 
 
@@ -96,8 +96,12 @@ class _Part:
         return round(seconds / self.ticks.unit)
 
     def _length(self, seconds: float) -> int:
-        """At least one tick, so that a file cannot travel in a circle in no time."""
-        return max(1, self.ticks.up(seconds) if self.ticks.exact else self._tick(seconds))
+        """At least one tick, so that a file cannot travel in a circle in no time.
+
+        If ticks are not exact, lengths are rounded down and so is what the rest occupies: the plan as it is remains a
+        solution, and orders are all that is taken from another one.
+        """
+        return max(1, self.ticks.up(seconds) if self.ticks.exact else math.floor(seconds / self.ticks.unit))
 
     def _add_job(self, job: int) -> None:
         model, instance, horizon = self.model, self.instance, self.ticks.horizon
@@ -275,7 +279,7 @@ class _Part:
         cores = instance.problem.graph.cores
         for h, runs in self._pool.items():
             here = np.flatnonzero(stays & (old.host == h))
-            fixed = _profile(old.start[here], old.finish[here], cores[here].astype(float), self.ticks.unit)
+            fixed = _profile(old.start[here], old.finish[here], cores[here].astype(float), self.ticks)
             limit = int(instance.host_cores[h])
             more = [
                 (model.new_fixed_size_interval_var(s, e - s, ""), min(limit, round(x))) for s, e, x in fixed
@@ -288,7 +292,7 @@ class _Part:
                 np.append(old.move_start[here], 0.0),
                 np.append(old.move_finish[here], instance.link_free[link]),
             )
-            fixed = _profile(begin, end, np.ones(len(begin)), self.ticks.unit)
+            fixed = _profile(begin, end, np.ones(len(begin)), self.ticks)
             model.add_no_overlap(
                 moves + [model.new_fixed_size_interval_var(s, e - s, "") for s, e, _ in fixed]
             )
@@ -302,7 +306,7 @@ class _Part:
             )
             size = np.ceil(instance.size[held.item[mine]] / self._grain - 1e-6)
             room = math.floor(float(instance.storage[site]) / self._grain + 1e-6)
-            fixed = _profile(held.since[mine], until, size, self.ticks.unit)
+            fixed = _profile(held.since[mine], until, size, self.ticks)
             more = [
                 (model.new_fixed_size_interval_var(s, e - s, ""), min(room, round(x))) for s, e, x in fixed
             ]
@@ -325,12 +329,11 @@ class _Part:
         begin = np.array([s for _, _, s in used], np.float64)
         arcs = instance.paths.arcs
         length = arcs.latency[arc] + instance.size[item] / arcs.bandwidth[arc]
+        rounding = 0.0 if self.ticks.exact else 3 * unit
         return replace(
             old,
             host=host,
-            core=first_cores(old.graph, instance.host_cores, host, start, finish)
-            if self.ticks.exact
-            else old.core,
+            core=first_cores(old.graph, instance.host_cores, host, start, finish, rounding),
             start=start,
             finish=finish,
             move_item=np.concatenate((old.move_item[keep], item)),
@@ -351,11 +354,16 @@ class _Copy:
     has: Any
 
 
-def _profile(start: Floats, end: Floats, amount: Floats, unit: float) -> list[tuple[int, int, float]]:
+def _profile(start: Floats, end: Floats, amount: Floats, ticks: Ticks) -> list[tuple[int, int, float]]:
     """Stretches of constant use, in ticks: (from, to, amount), without those of nothing."""
     if not len(start):
         return []
-    times = np.concatenate((np.rint(start / unit), np.rint(end / unit))).astype(np.int64)
+    if ticks.exact:
+        first, last = np.rint(start / ticks.unit), np.rint(end / ticks.unit)
+    else:
+        first = np.ceil(start / ticks.unit)
+        last = np.maximum(first, np.floor(end / ticks.unit))
+    times = np.concatenate((first, last)).astype(np.int64)
     moments, at = np.unique(times, return_inverse=True)
     level = np.cumsum(np.bincount(at, np.concatenate((amount, -amount))))
     used = np.flatnonzero(level[:-1] > 1e-9)
