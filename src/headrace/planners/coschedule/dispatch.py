@@ -164,6 +164,40 @@ def _first_ready(arrays: InstanceArrays, order: Ints, schedule: JobSchedule) -> 
     return -1
 
 
+@leaf
+def _prefer_readers(
+    arrays: InstanceArrays, preferences: Preferences, job: int, host: int, schedule: JobSchedule
+) -> None:
+    """Lower the penalties of jobs that read a file which this job has brought: O(readers * jobs) for a new file."""
+    place = arrays.host_place[host]
+    for e in range(arrays.read_ptr[job], arrays.read_ptr[job + 1]):
+        row = preferences.shared_row[arrays.reads[e]]
+        if row < 0 or preferences.brought[row, place]:
+            continue
+        preferences.brought[row, place] = True
+        for h in range(len(arrays.host_place)):
+            if arrays.host_place[h] != place or not preferences.saved[row, h] > 0.0:
+                continue
+            for i in range(preferences.reader_ptr[row], preferences.reader_ptr[row + 1]):
+                reader = preferences.readers[i]
+                if schedule.finish[reader] < 0.0 and preferences.penalty[reader, h] < np.inf:
+                    preferences.penalty[reader, h] -= preferences.saved[row, h]
+                    _move_up(preferences, reader, h)
+
+
+@leaf
+def _move_up(preferences: Preferences, job: int, host: int) -> None:
+    """Restore the order of a host's preferences after the penalty of a job has fallen."""
+    order, at = preferences.order, 0
+    while order[host, at] != job:
+        at += 1
+    penalty = preferences.penalty[job, host]
+    while at > 0 and preferences.penalty[order[host, at - 1], host] > penalty:
+        order[host, at] = order[host, at - 1]
+        at -= 1
+    order[host, at] = job
+
+
 @entry(nogil=True)
 def dispatch_jobs(
     arrays: InstanceArrays,
@@ -217,5 +251,6 @@ def dispatch_jobs(
             schedule.state[1] = job
             return FAILED * (1.0 + (n - placed) / n)
         placed_order[placed] = job
+        _prefer_readers(arrays, preferences, job, host, schedule)
         end = max(end, schedule.delivered[job])
     return end

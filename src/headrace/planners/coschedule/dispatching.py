@@ -13,7 +13,7 @@ from headrace.planners.coschedule.inflows import Inflows
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.list_scheduler import Decisions, ListScheduler
 from headrace.planners.coschedule.orders import topological
-from headrace.planners.coschedule.relaxation import job_costs
+from headrace.planners.coschedule.relaxation import job_costs, shared_input_costs
 
 if TYPE_CHECKING:
     from headrace.planners.coschedule.lp import Relaxer
@@ -242,8 +242,9 @@ class Dispatcher:
         if taste.priced:
             waiting = np.maximum(LEAST_WAITING, choice.price[: len(waiting)] / instance.host_cores)
         last = max(1, round(taste.last * int(instance.host_cores.sum())))
+        shared = shared_input_costs(instance, choice.price, taste.whole)
         return self._scheduler.dispatched(
-            topological(instance, -shortest), penalty, waiting, width, most, last
+            topological(instance, -shortest), penalty, waiting, width, most, last, shared
         )
 
 

@@ -134,14 +134,23 @@ class ListScheduler:
             self.grow()
 
     def dispatched(
-        self, order: Ints, penalty: Floats, waiting: Floats, width: int, most: int, last: int
+        self,
+        order: Ints,
+        penalty: Floats,
+        waiting: Floats,
+        width: int,
+        most: int,
+        last: int,
+        shared: tuple[Ints, Floats],
     ) -> tuple[float, Decisions]:
         """The value and decisions if hosts take the jobs that suit them best as they go (see `Preferences`).
 
-        `order` is that of the `last` jobs.
+        `order` is that of the `last` jobs; `shared` are files with several readers and what a reader saves on a host
+        to which another has brought the file.
         """
-        preferred = np.argsort(penalty, axis=0, kind="stable").T.astype(np.int32).copy()
-        preferences = Preferences(preferred, penalty, waiting, width, most, last)
+        preferred = np.argsort(penalty, axis=0, kind="stable").T.astype(np.int32)
+        items, saved = shared
+        row, ptr, readers = _readers_of(self.instance, items)
         start = Decisions(
             order, self.instance.seconds.argmin(axis=1).astype(np.int32), **undecided_paths(self.instance)
         )
@@ -149,6 +158,20 @@ class ListScheduler:
             decisions, placed = start.copy(), order.copy()
             # Nothing is known of later readers: a copy is held until its last use so far, and longer if there is room.
             chosen = decisions.arrays()._replace(open_ended=True)
+            brought = np.zeros((len(items), self.instance.places), np.bool_)
+            preferences = Preferences(
+                preferred.copy(),
+                penalty.copy(),
+                waiting,
+                width,
+                most,
+                last,
+                row,
+                ptr,
+                readers,
+                saved,
+                brought,
+            )
             self.clear(chosen)
             end = dispatch_jobs(self.arrays, chosen, preferences, *self.state, self.workspace, placed)
             if not self.full:
@@ -295,6 +318,19 @@ def _path_room(instance: Instance) -> Floats:
     path = np.repeat(np.arange(len(room)), np.diff(paths.path_ptr))
     np.minimum.at(room, path, instance.storage[instance.site[paths.arcs.head[paths.path_arcs]]])
     return room * (1.0 + EXCESS)
+
+
+def _readers_of(instance: Instance, items: Ints) -> tuple[Ints, Ints, Ints]:
+    """The number of each of these items in the list (-1: not in it), and the jobs that read each, as ptr and jobs."""
+    row = np.full(len(instance.size), -1, np.int32)
+    row[items] = np.arange(len(items))
+    job = np.repeat(np.arange(instance.n, dtype=np.int32), np.diff(instance.read_ptr))
+    of = row[instance.reads]
+    listed = np.flatnonzero(of >= 0)
+    listed = listed[np.argsort(of[listed], kind="stable")]
+    ptr = np.zeros(len(items) + 1, np.int32)
+    np.cumsum(np.bincount(of[listed], minlength=len(items)), out=ptr[1:])
+    return row, ptr, job[listed]
 
 
 def first_cores(

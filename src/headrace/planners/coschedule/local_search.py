@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from headrace.arrays import Int64s
 from headrace.model.graph import Bools, Floats
+from headrace.planners.coschedule.instance import NONE, Instance
 from headrace.planners.coschedule.list_scheduler import ANY, Decisions, ListScheduler
 from headrace.planners.coschedule.schedule_jobs import FAILED, LATE
 
@@ -24,6 +26,8 @@ MOST_BYTES = 2e8
 _NEAR = 16
 _LUCK = 0.2
 """Scale of the random part in the choice of a host by costs, relative to the mean run time."""
+_TOGETHER = 0.5
+"""Share of the changes of a host that bring a job to another one with which it shares a file."""
 _CANDIDATES = 4
 """Number of exchanges of hosts of which the one with the least costs is tried."""
 
@@ -63,6 +67,7 @@ class Search:
         self._in_vain = 0
         self._snapshots: list[_Snapshot] = []
         self._alone = _shares_nothing(scheduler)
+        self._sharing = _jobs_sharing(scheduler.instance)
         self._luck = _LUCK * float(scheduler.instance.seconds.min(axis=1).mean())
         self._make_room()
         self.value = self._value_now = self._value(0)
@@ -191,8 +196,13 @@ class Search:
         return i, self._reroute(a, draw=True)
 
     def _other_host(self, job: int) -> int:
-        """A random host for a job; with costs, one with low costs."""
+        """A random host for a job, often that of a job with which it shares a file; with costs, one with low costs."""
         able = np.flatnonzero(self.scheduler.instance.can_run[job])
+        first, last = self._sharing[0][job : job + 2].tolist()
+        if first < last and self._random.random() < _TOGETHER:
+            host = int(self._now.host[self._sharing[1][self._random.integers(first, last)]])
+            if host in able:
+                return host
         if self._costs is None or len(able) < 2:
             return int(self._random.choice(able))
         able = able[able != self._now.host[job]]
@@ -234,6 +244,22 @@ class Search:
             undo.append((paths, at, paths[at].copy()))
             paths[at] = self._random.integers(ANY, 8, at.stop - at.start) if draw else ANY
         return undo
+
+
+def _jobs_sharing(instance: Instance) -> tuple[Int64s, Int64s]:
+    """For each job, others that read the same file from outside, as ptr and jobs; at most some for each file."""
+    job = np.repeat(np.arange(instance.n), np.diff(instance.read_ptr))
+    outside = instance.source[instance.reads] != NONE
+    readers: dict[int, list[int]] = {}
+    for item, reader in zip(instance.reads[outside].tolist(), job[outside].tolist(), strict=True):
+        readers.setdefault(item, []).append(reader)
+    others: list[list[int]] = [[] for _ in range(instance.n)]
+    for jobs in readers.values():
+        for k, reader in enumerate(jobs if len(jobs) > 1 else ()):
+            others[reader] += [x for x in jobs[max(0, k - _NEAR) : k + _NEAR] if x != reader]
+    ptr = np.zeros(instance.n + 1, np.int64)
+    np.cumsum([len(listed) for listed in others], out=ptr[1:])
+    return ptr, np.array([x for listed in others for x in listed], np.int64)
 
 
 def _shares_nothing(scheduler: ListScheduler) -> Bools:

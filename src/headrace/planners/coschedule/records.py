@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.model.graph import Floats, Ints
+from headrace.model.graph import Bools, Floats, Ints
 
 
 class InstanceArrays(NamedTuple):
@@ -87,6 +87,15 @@ class Preferences(NamedTuple):
     """and if it would have to wait."""
     last: int
     """Number of jobs that are not taken by hosts but go where they deliver first."""
+    shared_row: Ints
+    """[items] the number of a file with several readers, else -1."""
+    reader_ptr: Ints
+    readers: Ints
+    """The readers of such files, by number."""
+    saved: Floats
+    """[such files, hosts] how much the penalty of a reader falls once another has brought the file there."""
+    brought: Bools
+    """[such files, places] whether a reader has been placed there."""
 
 
 class ItemCopies(NamedTuple):

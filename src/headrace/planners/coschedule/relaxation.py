@@ -194,6 +194,27 @@ def job_costs(
     return cost
 
 
+def shared_input_costs(instance: Instance, price: Floats, whole: float = 0.0) -> tuple[Ints, Floats]:
+    """Files from outside with several readers, and what one reader pays for each on a host: [files, hosts].
+
+    Costs are those of `job_costs` without inflows: what a reader saves where another has brought the file already.
+    O(files * hosts + places^3).
+    """
+    readers = np.bincount(instance.reads, minlength=len(instance.size))
+    items = np.flatnonzero((readers > 1) & (instance.source != NONE)).astype(np.int32)
+    cost: Floats = np.zeros((len(items), len(instance.host_place)))
+    if len(items) and instance.exclusive_links and instance.places <= _MOST_PLACES:
+        arc, link, seconds = arc_loads(instance)
+        weight: Floats = np.zeros(len(instance.paths.arcs.tail))
+        np.add.at(weight, arc, price[len(instance.host_place) + link] * seconds)
+        size = instance.size[items]
+        part = (1.0 - whole) * size / readers[items] + whole * size
+        entries = Entries(items, instance.source[items], size, part, True)
+        far = _between(instance, shortest(instance, weight), entries)
+        cost = part[:, None] * np.where(far < FAR, far, 0.0)
+    return items, cost
+
+
 def weighted_bound(
     instance: Instance,
     price: Floats,
