@@ -48,7 +48,8 @@ class RunOptions:
     on: str = option(
         "local",
         "--on",
-        "Where to run: `local`, tls://host:port, or tcp://127.0.0.1:port on this machine.",
+        "Where to run: `local`, a Dask cluster (tls://host:port, or tcp://127.0.0.1:port on this machine), or "
+        "ssh://FILE, the path of a file that lists hosts to start workers on.",
         metavar="WHERE",
     )
     scheduler: str = option(

@@ -1,4 +1,4 @@
-"""TLS certificates: made in memory for one local cluster, or as files for a cluster of one's own.
+"""TLS certificates: made in memory for one local cluster, or as files for a cluster that you start yourself.
 
 Keys are on the curve P-256, which takes about a millisecond; RSA keys take up to a second.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,6 +114,39 @@ def local_material() -> dict[str, str]:
     for role in ROLES:
         material |= {f"tls_{role}_cert": pair.certificate, f"tls_{role}_key": pair.key}
     return material
+
+
+def role_material() -> dict[str, str]:
+    """As `local_material`, with a certificate for each role: workers on other machines get theirs alone."""
+    authority = Authority("headrace ssh")
+    material = {"tls_ca_file": authority.pair.certificate}
+    for role in ROLES:
+        pair = authority.issue(role)
+        material |= {f"tls_{role}_cert": pair.certificate, f"tls_{role}_key": pair.key}
+    return material
+
+
+def read_material(folder: Path) -> dict[str, str]:
+    """As `role_material`, from the files that `write_certificates` wrote."""
+    files = {"tls_ca_file": "ca.pem"}
+    for role in ROLES:
+        files |= {f"tls_{role}_cert": f"{role}.pem", f"tls_{role}_key": f"{role}-key.pem"}
+    material = {}
+    for name, file in files.items():
+        try:
+            material[name] = (folder / file).read_text("ascii")
+        except (OSError, UnicodeDecodeError) as error:
+            problem = error.strerror if isinstance(error, OSError) else "it is not PEM text"
+            hint = "name a folder that `headrace certificates FOLDER` made"
+            raise UsageError(
+                f"certificate {file} cannot be read: {problem}", where=str(folder), hint=hint
+            ) from None
+    return material
+
+
+def material_of(role: str, material: Mapping[str, str]) -> dict[str, str]:
+    """What a process of one role needs."""
+    return {name: material[name] for name in ("tls_ca_file", f"tls_{role}_cert", f"tls_{role}_key")}
 
 
 def write_certificates(folder: str | Path, *, days: int = 365, name: str = "headrace") -> list[Path]:
