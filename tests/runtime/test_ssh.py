@@ -177,9 +177,7 @@ def test_no_python_there(server: SshServer) -> None:
 
 def test_another_version_there(server: SshServer, tmp_path: Path) -> None:
     script = "import headrace; headrace.__version__ = '0.0.1'; from headrace.runtime.ssh_worker import main; main()"
-    other = write_python(
-        tmp_path / "old", f'PYTHONPATH="{HEADRACE}" exec "{sys.executable}" -c "{script}"'
-    )
+    other = write_python(tmp_path / "old", f'PYTHONPATH="{HEADRACE}" exec "{sys.executable}" -c "{script}"')
     text = refused(server, f'name = "a"\npython = "{other}"')
     assert f"headrace 0.0.1 is installed there, and {hr.__version__} here" in text
 

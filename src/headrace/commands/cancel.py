@@ -16,8 +16,8 @@ RunArg = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or `la
 def cancel(
     run_id: RunArg = "last",
     wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for its end.", min=0.0)
-    ] = 60.0,
+        float, typer.Option("--wait", metavar="SECONDS", help="How long to wait until it has ended.", min=0)
+    ] = 60,
 ) -> None:
     """Ask the process of a run to end it, and wait until it has."""
     with Record.open() as record:

@@ -80,7 +80,7 @@ class SweepOptions:
     when_impossible: WhenImpossible = option(
         "stop",
         "--when-impossible",
-        "When a loss makes it impossible to keep a rule: stop the run, or drop the rule and go on.",
+        "When a loss makes it impossible to keep a rule: stop the run, or drop the rule and continue.",
     )
     workers: int | None = option(
         None, "--workers", "Number of local workers.", min=1, default_text="one per core"

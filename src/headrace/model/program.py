@@ -15,7 +15,7 @@ from headrace.model.graph import Graph
 from headrace.model.keyword_call import with_keywords
 from headrace.model.program_graph import build_graph
 from headrace.model.task_checks import checked_attempts, checked_labels
-from headrace.model.units import plural, quantity
+from headrace.model.units import plural, quantity, show_size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +59,11 @@ class Data:
     """Sites or hosts that hold an input when the run starts; empty: the platform's origin."""
     destinations: tuple[str, ...] = ()
     """Sites or hosts, one of which must receive the result; empty: the platform's origin."""
+
+    def __repr__(self) -> str:
+        size = "of unknown size" if self.size is None else f"of {show_size(self.size)}"
+        path = "" if self.path is None else f" at {self.path!r}"
+        return f"<Data {self.name!r}{'' if self.size == 0 else f' {size}'}{path}>"
 
 
 @dataclass(frozen=True, slots=True)

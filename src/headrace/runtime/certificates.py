@@ -126,22 +126,29 @@ def role_material() -> dict[str, str]:
     return material
 
 
-def read_material(folder: Path) -> dict[str, str]:
-    """As `role_material`, from the files that `write_certificates` wrote."""
-    files = {"tls_ca_file": "ca.pem"}
+def material_files(folder: Path) -> dict[str, Path]:
+    """As `role_material`, the files that `write_certificates` wrote; an error if one is missing."""
+    files = {"tls_ca_file": folder / "ca.pem"}
     for role in ROLES:
-        files |= {f"tls_{role}_cert": f"{role}.pem", f"tls_{role}_key": f"{role}-key.pem"}
-    material = {}
-    for name, file in files.items():
-        try:
-            material[name] = (folder / file).read_text("ascii")
-        except (OSError, UnicodeDecodeError) as error:
-            problem = error.strerror if isinstance(error, OSError) else "it is not PEM text"
-            hint = "name a folder that `headrace certificates FOLDER` made"
+        files |= {f"tls_{role}_cert": folder / f"{role}.pem", f"tls_{role}_key": folder / f"{role}-key.pem"}
+    for path in files.values():
+        if not path.is_file():
             raise UsageError(
-                f"certificate {file} cannot be read: {problem}", where=str(folder), hint=hint
-            ) from None
-    return material
+                f"there is no file {path.name!r}",
+                where=str(folder),
+                hint="name a folder that `headrace certificates FOLDER` made",
+            )
+    return {name: path.absolute() for name, path in files.items()}
+
+
+def read_material(folder: Path) -> dict[str, str]:
+    """As `role_material`, from files."""
+    try:
+        return {name: path.read_text("ascii") for name, path in material_files(folder).items()}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"certificates cannot be read: {error}", where=str(folder), hint="make new ones"
+        ) from None
 
 
 def material_of(role: str, material: Mapping[str, str]) -> dict[str, str]:
