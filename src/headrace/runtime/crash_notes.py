@@ -126,7 +126,7 @@ class CrashNotes:
         own = [death for death in deaths if death.own_doing]
         if len(own) < _OWN_DEATHS and len(deaths) < _KILLED:
             return
-        hint = "run the function by itself, in a process of its own"
+        hint = "run the function by itself, in a separate process"
         if any(death.out_of_memory for death in deaths):
             hint = "use less memory, or fewer workers"
         trace = next((death.trace for death in reversed(deaths) if death.trace), "")
