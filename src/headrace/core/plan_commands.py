@@ -138,17 +138,18 @@ def disk_order(view: RunView, plan: Plan, order: Ints, moves: NDArray[np.int64])
     if any(v.rule == "storage" for v in found):
         return []
     hosts = np.array([view.host_number[host.name] for host in plan.platform.hosts], np.int32)
-    tasks = np.array([view.task_number[name] for name in plan.graph.task_names], np.int32)
+    tasks = np.array([view.task_number[plan.graph.task_names[t]] for t in order.tolist()], np.int32)
     items = np.array([view.item_number[name] for name in plan.graph.item_names], np.int32)[plan.move_item]
     sent = moves[~view.static.no_transfer[items[moves]]]
     names = plan.platform.network.place_names
     targets = [view.place_number[names[place]] for place in plan.move_target[sent].tolist()]
-    place = np.concatenate((view.static.host_place[hosts[plan.host]], np.array(targets, np.int32)))
+    place = np.concatenate((view.static.host_place[hosts[plan.host[order]]], np.array(targets, np.int32)))
     task = np.concatenate((tasks, np.full(len(sent), -1, np.int32)))
     item = np.concatenate((np.full(len(tasks), -1, np.int32), items[sent]))
-    start = np.concatenate((plan.start, plan.move_start[sent]))
-    finish = np.concatenate((plan.finish, plan.move_finish[sent]))
-    by_time = np.lexsort((np.arange(len(task)), finish, start))
+    start = np.concatenate((plan.start[order], plan.move_start[sent]))
+    # At the same moment as in the queues of hosts and links: another order than theirs would stop the run.
+    later = np.concatenate((2 * (plan.finish > plan.start)[order], np.ones(len(sent), np.int64)))
+    by_time = np.lexsort((np.arange(len(task)), later, start))
     by_time = by_time[limited[view.static.place_site[place[by_time]]]]
     return [DiskOrder(task[by_time], item[by_time], place[by_time])]
 
