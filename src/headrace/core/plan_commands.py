@@ -128,9 +128,11 @@ def deliveries(view: RunView, plan: Plan) -> list[Deliver]:
 
 
 def disk_order(view: RunView, plan: Plan, order: Ints, moves: NDArray[np.int64]) -> list[DiskOrder]:
-    """The planned order in which tasks and transfers take up limited storage, if all tasks of the run are planned and
-    the plan keeps the limits. O(n log n) in tasks and transfers, and a check of the plan."""
-    limited = np.isfinite(view.static.storage)
+    """The planned order in which tasks and transfers take up storage that could fill up, if all tasks of the run are
+    planned and the plan keeps the limits. O(n log n) in tasks and transfers, and a check of the plan."""
+    # A site that has room for a copy of every item at each of its places cannot fill up.
+    copies = np.bincount(view.static.place_site, minlength=len(view.static.storage))
+    limited = view.static.storage < copies * float(plan.graph.size.sum())
     whole = len(order) == plan.graph.n_tasks == view.graph.n_tasks and view.policy.task_order == "planned"
     if not limited.any() or not whole:
         return []

@@ -14,7 +14,7 @@ from headrace.model.errors import BadProgram, HeadraceError
 from headrace.model.graph import Graph
 from headrace.model.keyword_call import with_keywords
 from headrace.model.program_graph import build_graph
-from headrace.model.task_checks import checked_attempts, checked_labels
+from headrace.model.task_checks import checked_attempts, checked_cores, checked_labels
 from headrace.model.units import plural, quantity, show_size
 
 if TYPE_CHECKING:
@@ -243,7 +243,8 @@ class Program:
             command, named = _with_kwargs(command, kwargs, len(read), where)
             read += named
         task = Task(
-            name, seconds, read, tuple(sizes), kind, command, _names(after, "after", where), cores, earliest, latest,
+            name, seconds, read, tuple(sizes), kind, command, _names(after, "after", where),
+            checked_cores(cores, where), earliest, latest,
             speeds, checked_labels(labels or {}, where), *checked_attempts(allowed, retries, where), needed,
         )  # fmt: skip
         for item in made:
