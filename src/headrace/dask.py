@@ -211,11 +211,13 @@ def _platform(
 def _speeds(client: Any, workers: list[Worker], cluster: str, book: Record | None) -> dict[str, float]:
     """Speeds by address."""
     from headrace.record.steering_rows import save_speeds, saved_speeds
+    from headrace.runtime.installed import require_headrace
     from headrace.runtime.probe import probe_speeds
 
     kept = None if book is None else saved_speeds(book, cluster, [worker.name for worker in workers])
     if kept is not None:
         return {worker.address: kept[worker.name] for worker in workers}
+    require_headrace(client, cluster)
     speeds = probe_speeds(client)
     if book is not None:
         save_speeds(book, cluster, {w.name: speeds[w.address] for w in workers if w.address in speeds})

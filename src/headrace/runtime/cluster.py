@@ -18,6 +18,7 @@ from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
+from headrace.runtime.installed import require_headrace
 from headrace.runtime.local_workers import LocalWorkers, spawn_workers
 from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
@@ -275,6 +276,7 @@ def over_client(client: Any) -> Cluster:
 def _measured_platform(client: Any, url: str, bandwidth: float | None) -> Platform:
     """Speeds as measured; links with the given bandwidth, or assumed ones, which a run then measures."""
     workers = workers_of(client, url)
+    require_headrace(client, url)
     speeds = probe_speeds(client)
     if bandwidth is None:
         return measured_platform(workers, speeds, (), url)

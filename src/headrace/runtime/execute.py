@@ -493,7 +493,7 @@ class _Installed:
             raise
         except (ImportError, AttributeError) as error:
             raise HeadraceError(
-                f"the cluster's scheduler cannot load the policy: {error}",
+                f"the cluster's scheduler cannot load this scheduler: {error}",
                 where="cluster",
                 hint="install the same version of headrace for the scheduler and the workers",
             ) from error

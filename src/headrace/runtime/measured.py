@@ -10,6 +10,7 @@ from typing import Any
 from headrace.model.errors import UsageError
 from headrace.model.machines import MachineLinks, platform_of_machines
 from headrace.model.platform import Host, Platform
+from headrace.runtime.installed import require_headrace
 from headrace.runtime.matching import Worker
 from headrace.runtime.network_probe import BUDGET, group_by_machine, probe_links
 from headrace.runtime.probe import probe_speeds
@@ -33,6 +34,7 @@ def probe_platform(
 ) -> Platform:
     """Measure the speeds and links of a cluster's workers; see `Platform.probe`."""
     workers = workers_of(client, name)
+    require_headrace(client, name)
     names = {worker.address: worker.name for worker in workers}
     links = probe_links(client, names, budget, say or _show)
     return measured_platform(workers, probe_speeds(client), links, name)
