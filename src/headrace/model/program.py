@@ -472,7 +472,8 @@ def _kind_of(body: Callable[..., Any] | Command | None) -> str:
         return ""
     if isinstance(body, Command):
         return body.argv[0] if body.argv else "command"
-    return getattr(body, "__qualname__", type(body).__name__).replace("<lambda>", "lambda")
+    name = getattr(body, "__qualname__", type(body).__name__)
+    return str(name).rpartition("<locals>.")[2].replace("<lambda>", "lambda")
 
 
 def _work_and_speeds(work: float | str | Sequence[float | str]) -> tuple[float, tuple[float, ...]]:

@@ -83,7 +83,7 @@ class Outcome:
             return None
         first = self.errors[0]
         error = first.error.removeprefix(f"task {first.task!r}: ")
-        return TaskFailed(error, where=f"task {first.task!r} on {first.host or 'a lost worker'}")
+        return TaskFailed(error, where=f"task {first.task!r}" + (f" on {first.host}" if first.host else ""))
 
 
 def execute(
