@@ -161,7 +161,8 @@ def _print(
     for row in rows:
         told = dict(zip(headers, row, strict=True))
         if told.get("error"):
-            typer.echo(f"task {told['task']!r} failed on {told['host']}: {told['error']}")
+            place = f" on {told['host']}" if told["host"] else ""
+            typer.echo(f"task {told['task']!r} failed{place}: {told['error']}")
     if facts:
         _print_facts(facts)
     if report:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-import headrace
 from headrace.model.errors import HeadraceError
 from headrace.runtime.asking import ask_workers
 
 _VERSION = "__import__('importlib.util').util.find_spec('headrace') and __import__('headrace').__version__"
 """Evaluated there, since a function of this package cannot be loaded where it is missing; None if it is."""
+
+
+def own_version() -> str:
+    """The version of the package that this module belongs to."""
+    return str(sys.modules[__name__.partition(".")[0]].__version__)
 
 
 def require_headrace(client: Any, where: str = "cluster") -> None:
@@ -22,11 +27,11 @@ def require_headrace(client: Any, where: str = "cluster") -> None:
     for address, version in ask_workers(client, eval, dict.fromkeys(workers, (_VERSION,))).items():
         found[f"worker {workers[address]['name']}"] = version
     for name, version in found.items():
-        if version != headrace.__version__:
+        if version != own_version():
             raise HeadraceError(
                 f"headrace is not installed for {name}"
                 if version is None
-                else f"{name} has headrace {version}, and here it is {headrace.__version__}",
+                else f"{name} has headrace {version}, and here it is {own_version()}",
                 where=where,
                 hint="install the same version of headrace for the scheduler and the workers",
             )

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, Any
 
-import headrace
 from headrace.formats.hosts_toml import SshHost
 from headrace.model.errors import UsageError, WorkerStartFailed
+from headrace.runtime.installed import own_version
 from headrace.runtime.ssh_worker import MARK
 
 CONNECT_SECONDS = 10
@@ -60,7 +60,7 @@ class SshConnection:
         found = self._answer(seconds)
         if found is None:
             raise self._failure()
-        here = {"headrace": headrace.__version__, "python": list(sys.version_info[:2])}
+        here = {"headrace": own_version(), "python": list(sys.version_info[:2])}
         if found["headrace"] != here["headrace"]:
             raise self.error(
                 f"headrace {found['headrace']} is installed there, and {here['headrace']} here",

@@ -22,10 +22,10 @@ _CONNECT = "10s"
 
 def main() -> None:
     """Start the workers of this host, and end them when the connection ends."""
-    import headrace
+    from headrace.runtime.installed import own_version
     from headrace.runtime.worker_process import read_settings
 
-    answer(headrace=headrace.__version__, python=list(sys.version_info[:2]))
+    answer(headrace=own_version(), python=list(sys.version_info[:2]))
     settings = json.loads(read_settings())
     try:
         address = address_towards(settings["scheduler"])
