@@ -59,7 +59,7 @@ class SweepOptions:
     on: str = option(
         "local",
         "--on",
-        "Where to run: `local`, tls://host:port, or tcp://127.0.0.1:port on this machine.",
+        "Where to run: `local`, tls://host:port, tcp://127.0.0.1:port on this machine, or ssh://hosts.toml.",
         metavar="WHERE",
     )
     scheduler: str = option(
