@@ -403,7 +403,7 @@ def result_files(
 
 
 def finish_run(done: Run, entry: RunRecord, book: Record, policy: RunPolicy) -> None:
-    """Close the record of a run, and remove kept files that nobody needs any more."""
+    """Close the record of a run, and remove kept files that are no longer needed."""
     failed = done.failure is not None
     bound = None if done.bound is None else entry.session.offset + done.bound
     entry.finish("failed" if failed else "done", done.makespan, bound, patience=policy.disk_wait)

@@ -25,7 +25,7 @@ def cancel(
         record.cancel(run)
         deadline = time.monotonic() + wait
         while time.monotonic() < deadline:
-            # Opened anew: this is how the end of a process that was killed is noticed.
+            # Opened again: this is how the end of a process that was killed is noticed.
             with Record.open(record.folder) as fresh:
                 status = fresh.run(run).status
             if status != "running":

@@ -31,9 +31,9 @@ _SLOTS = 1024
 _ANY_DEATH = "deaths"
 """A file of one byte: whether any worker has died."""
 _OWN_DEATHS = 2
-"""So many workers may a task kill by its own doing: a crash, an exit, memory."""
+"""How many workers a task may kill by itself: by a crash, an exit, or memory."""
 _KILLED = 10
-"""So many times may its worker be killed from outside, which need not be the task's fault."""
+"""How often its worker may be killed from outside, which need not be the task's fault."""
 _SETTLING = 0.3
 """Seconds until the death of a worker is surely noted."""
 _SHOWN = 2000

@@ -17,7 +17,7 @@ from headrace.runtime.probe import probe_speeds
 
 
 def workers_of(client: Any, where: str = "cluster", patience: float = 0.0) -> list[Worker]:
-    """The workers of a cluster, in order of their names; if there is none, wait so many seconds for one."""
+    """The workers of a cluster, in order of their names; if there is none, wait this many seconds for one."""
     end = time.monotonic() + patience
     while not (info := client.scheduler_info(n_workers=-1)["workers"]) and time.monotonic() < end:
         time.sleep(0.1)
