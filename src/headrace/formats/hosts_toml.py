@@ -132,5 +132,5 @@ def _require_distinct(top: Table, hosts: tuple[SshHost, ...]) -> None:
     seen: set[str] = set()
     for name in (name for host in hosts for name in host.worker_names):
         if name in seen:
-            raise top.wrong(f"two workers are called {name!r}", "give every host a name of its own")
+            raise top.wrong(f"two workers are called {name!r}", "give each host its own name")
         seen.add(name)
