@@ -233,6 +233,12 @@ def test_what_shells_print_is_skipped(server: SshServer) -> None:
         ('[[host]]\nname = "a"\nadress = "b"\n', "unknown key 'adress' (try: address)"),
         ('[[host]]\nname = "a"\nport = 70000\n', "port is 70000"),
         ('[[host]]\nname = "a"\nmemory = "8 apples"\n', "memory"),
+        ('[[host]]\nname = "a"\nport = true\n', "port is True"),
+        ("[[host]]\nname = 5\n", "name is 5"),
+        ('[[host]]\nname = "a\\u0000"\n', "without control characters"),
+        ('python = "p\\n"\n[[host]]\nname = "a"\n', "without control characters"),
+        ("host = 3\n", "host is 3"),
+        ('listen_port = -1\n[[host]]\nname = "a"\n', "listen_port is -1"),
     ],
 )
 def test_hosts_files_that_are_wrong(tmp_path: Path, text: str, message: str) -> None:

@@ -5,6 +5,7 @@ The file belongs to the user, like the configuration of ssh: it names a program 
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,7 @@ def read_hosts(path: str | Path) -> SshHosts:
     values = parse_toml(read_file(path, limit=MAX_BYTES), where)
     top = Table(values, where)
     top.require_known(("listen", "listen_port", "certificates", "host", *_SHARED_KEYS))
+    _require_printable(top)
     entries = top.tables("host", "host", _label)
     if not 1 <= len(entries) <= MAX_HOSTS:
         raise top.wrong(f"it has {len(entries)} hosts", f"write 1 to {MAX_HOSTS} entries [[host]]")
@@ -103,6 +105,7 @@ def _label(entry: dict[str, Any]) -> str:
 
 def _host(entry: Table, shared: dict[str, Any], base: Path) -> SshHost:
     entry.require_known(("name", "address", *_SHARED_KEYS))
+    _require_printable(entry)
     name = entry.with_values({"name": entry.required("name")}).text("name", "")
     table = entry.with_values(shared | dict(entry.values))
     address = table.text("address", name)
@@ -125,7 +128,14 @@ def _host(entry: Table, shared: dict[str, Any], base: Path) -> SshHost:
 
 def _path(text: str | None, base: Path) -> Path | None:
     """A path on this machine, relative to the folder of the hosts file."""
-    return None if text is None else base / Path(text).expanduser()
+    # Not Path.expanduser, which fails for users that do not exist.
+    return None if text is None else base / os.path.expanduser(text)  # noqa: PTH111
+
+
+def _require_printable(table: Table) -> None:
+    for key, value in table.values.items():
+        if isinstance(value, str) and not value.isprintable():
+            raise table.bad_value(key, value, "write it without control characters")
 
 
 def _require_distinct(top: Table, hosts: tuple[SshHost, ...]) -> None:
