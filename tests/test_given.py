@@ -245,3 +245,11 @@ def test_items_are_shown_briefly() -> None:
     program = hr.Program()
     assert repr(program.input("x", value=list(range(10**6)))) == "<Data 'x'>"
     assert repr(program.input("y", "y.png", size="3 MB")) == "<Data 'y' of 3 MB at 'y.png'>"
+
+
+def test_two_results_with_one_path_are_refused(tmp_path: Path) -> None:
+    program = hr.Program("p")
+    for name, path in (("a", "same.txt"), ("b", "./same.txt")):
+        program.output(program.task(lambda: 1, outputs=[name]), path)
+    with pytest.raises(UsageError, match=r"'./same.txt' is also the path of result 'a'"):
+        hr.run(program, workers=1, record=tmp_path, output=tmp_path)
