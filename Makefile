@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 # COVERAGE=1 measures which lines the tests reach; `make coverage` reports it.
 COVER = $(if $(COVERAGE),--cov --cov-report= --cov-fail-under=0)
 
-.PHONY: demo test test-slow test-all lint warmup coverage bench docs package package-test page page-test browser snakemake clean
+.PHONY: demo test test-slow test-all lint warmup coverage bench docs package package-test page page-test browser ssh snakemake clean
 
 demo: warmup
 	$(BIN)/headrace demo
@@ -67,6 +67,10 @@ browser: $(VENV)/dev
 	-command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y chromium; }
 	-command -v chromium >/dev/null || PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT=10000 $(BIN)/playwright install chromium
 	-command -v npm >/dev/null && $(MAKE) page/node_modules
+
+# What tests of workers on other machines need: an OpenSSH server (root only); they are skipped without it.
+ssh:
+	-command -v /usr/sbin/sshd >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y openssh-server openssh-client; }
 
 # Snakemake with Headrace's scheduler plugin, in an environment of its own; its tests are skipped without it.
 snakemake: $(SNAKEMAKE)/installed

@@ -25,7 +25,7 @@ WRITES_FILES = ("docs/guide-campaign.md", "docs/from-simgrid.md")
 """Texts whose Python blocks write files that their commands read."""
 NOT_RUN = {
     r"\b[A-Z]{3,}(\.toml)?\b(?!=)": "stands for a name that the reader chooses",
-    r"tls://|--source w0|--adapt|--duration": "needs a cluster, or takes long",
+    r"(tls|ssh)://|--source w0|--adapt|--duration": "needs a cluster, or takes long",
     r"\b2026\d{4}-\d{6}-\d{3}\b|headrace resume last$": "names a run of the author",
     r"headrace stream .*--deployment": "starts sixteen hosts: too many for a busy machine",
     r"headrace (ui|demo|warmup|reproduce|--install-completion)": "has tests of its own",
@@ -39,6 +39,7 @@ TEXTS = (
             "guide-plan",
             "guide-simulate",
             "guide-run",
+            "guide-clusters",
             "guide-rules",
             "guide-page",
             "guide-deploy",

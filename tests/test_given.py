@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,9 @@ def test_wrong_arguments_are_named(call: Any, said: str, files: Path) -> None:
         (lambda p: p.task(["ls"], kwargs={"a": 1}), "keyword arguments of a function"),
         (lambda p: p.task(abs, work="3 apples"), "unknown unit 'apples'"),
         (lambda p: p.task(abs, outputs={"x": "3 s"}), "unknown unit 's'"),
+        (lambda p: p.task(abs, cores="2"), "cores is '2'"),
+        (lambda p: p.task(abs, cores=0), "cores is 0"),
+        (lambda p: p.task(abs, cores=1.5), "cores is 1.5"),
         (lambda p: p.input("x", size="big"), "is not a size"),
         (lambda p: p.input("x", sites="s"), "write sites=['s']"),
     ],
@@ -83,6 +87,9 @@ def test_tasks_that_cannot_be_meant_are_refused_with_what_to_write(make: Any, sa
 @pytest.mark.parametrize(
     ("make", "said"),
     [
+        (lambda: hr.Site("s", storage=None), "storage is None"),
+        (lambda: hr.Link("a", "b", None), "bandwidth is None"),  # type: ignore[arg-type]
+        (lambda: hr.Platform((hr.Site("s", (hr.Host("h", cores=math.nan),)),)), "cores is nan"),
         (lambda: hr.Site("s", bandwidth="fast"), "bandwidth: 'fast' is not a rate"),
         (lambda: hr.Site("s", latency="3 MB"), "unknown unit 'MB'"),
         (lambda: hr.Site("s", hosts=hr.Host("h")), "expected a list of Host"),
@@ -209,3 +216,40 @@ def test_parquet_needs_pyarrow(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_conveniences_are_where_the_model_looks_for_them(name: str) -> None:
     assert callable(deferred(name))
+
+
+def test_programs_of_files_with_commands(tmp_path: Path) -> None:
+    words = Path(__file__).parents[1] / "examples" / "words" / "words.json"
+    with pytest.raises(UsageError, match="add allow_commands=True if you trust the file"):
+        hr.run(words, record=tmp_path)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UsageError, match="nothing to execute"):
+        hr.run(_dot(tmp_path), record=tmp_path / "record")
+    done = hr.run(words, workers=1, record=tmp_path / "record", output=tmp_path, allow_commands=True)
+    assert done.failure is None
+    assert sorted(done.files) == ["counts.txt", "long.txt"]
+
+
+def _dot(folder: Path) -> Path:
+    file = folder / "one.dot"
+    file.write_text("digraph one { a [work=2] }")
+    return file
+
+
+def test_the_platform_is_this_machine_by_default(files: Path) -> None:
+    assert hr.plan(files / "two.dot").platform.name == "local"
+    assert hr.simulate(files / "two.dot").makespan == 3.0
+
+
+def test_items_are_shown_briefly() -> None:
+    program = hr.Program()
+    assert repr(program.input("x", value=list(range(10**6)))) == "<Data 'x'>"
+    assert repr(program.input("y", "y.png", size="3 MB")) == "<Data 'y' of 3 MB at 'y.png'>"
+
+
+def test_two_results_with_one_path_are_refused(tmp_path: Path) -> None:
+    program = hr.Program("p")
+    for name, path in (("a", "same.txt"), ("b", "./same.txt")):
+        program.output(program.task(lambda: 1, outputs=[name]), path)
+    with pytest.raises(UsageError, match=r"'./same.txt' is also the path of result 'a'"):
+        hr.run(program, workers=1, record=tmp_path, output=tmp_path)

@@ -33,7 +33,7 @@ also be shorter than the lower bound, which takes them into account."""
 
 def plan(
     program: Program | Graph | str | Path,
-    platform: Platform | str | Path,
+    platform: Platform | str | Path = "local",
     scheduler: str | Planner | Scheduler = DEFAULT,
     *,
     rules: Rules | None = None,
@@ -46,7 +46,8 @@ def plan(
     Parameters
     ----------
     program, platform
-        Objects, or the names of files, as for `headrace plan`. `file.py:name` is executed.
+        Objects, or the names of files, as for `headrace plan`. `file.py:name` is executed. The default platform is this
+        machine.
     scheduler
         A name listed by `headrace schedulers`, `file.py:Class`, or an object. For an online scheduler, the plan
         is the schedule it produces on this platform when nothing changes.
@@ -132,7 +133,7 @@ def _require_plan(graph: Graph, platform: Platform, made: Plan, name: str) -> No
 
 def simulate(
     program: Program | Graph | str | Path,
-    grid: Platform | GridScript | str | Path,
+    grid: Platform | GridScript | str | Path = "local",
     scheduler: str | Planner | Scheduler = DEFAULT,
     config: SimulationConfig | None = None,
     *,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from headrace.record import Record
     from headrace.runtime.matching import Worker
 
-__all__ = ["Steered", "SteeringWarning", "steering"]
+__all__ = ["Steered", "SteeringWarning", "security", "steering"]
 
 _PAIRS_FOR = 64
 """With more workers than that, only the usual bandwidth into each of them is used."""
@@ -211,11 +211,13 @@ def _platform(
 def _speeds(client: Any, workers: list[Worker], cluster: str, book: Record | None) -> dict[str, float]:
     """Speeds by address."""
     from headrace.record.steering_rows import save_speeds, saved_speeds
+    from headrace.runtime.installed import require_headrace
     from headrace.runtime.probe import probe_speeds
 
     kept = None if book is None else saved_speeds(book, cluster, [worker.name for worker in workers])
     if kept is not None:
         return {worker.address: kept[worker.name] for worker in workers}
+    require_headrace(client, cluster)
     speeds = probe_speeds(client)
     if book is not None:
         save_speeds(book, cluster, {w.name: speeds[w.address] for w in workers if w.address in speeds})
@@ -241,3 +243,23 @@ def _rates(platform: Platform, at: Mapping[str, str]) -> dict[tuple[str, str], f
         if len(hosts) <= _PAIRS_FOR:
             rates.update({(source, address): rate for source, rate in found if rate > 0})
     return rates
+
+
+def security(folder: str | Path) -> Any:
+    """The certificates in a folder that `headrace certificates` made, as a `distributed.Security`.
+
+    For a cluster that you start in Python, such as one of dask-jobqueue: `SLURMCluster(..., security=security("tls"))`.
+    Workers read the same files, so the folder must have the same path on their machines.
+
+    >>> import tempfile
+    >>> from headrace.runtime.certificates import write_certificates
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     _ = write_certificates(Path(parent) / "tls")
+    ...     security(Path(parent) / "tls").require_encryption
+    True
+    """
+    from distributed import Security
+
+    from headrace.runtime.certificates import material_files
+
+    return Security(require_encryption=True, **{k: str(v) for k, v in material_files(Path(folder)).items()})

@@ -14,7 +14,7 @@ import numpy as np
 from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
 from headrace.core.scheduler import Planner, Problem, Scheduler
-from headrace.given import as_program
+from headrace.given import as_program, require_bodies
 from headrace.model.check import require_valid
 from headrace.model.constraints import Constraints
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
@@ -165,6 +165,7 @@ def run(
     planned: Callable[[Plan | None], None] = lambda plan: None,
     say: Callable[[str], None] = lambda text: None,
     source: ProgramSource | None = None,
+    allow_commands: bool = False,
     policy: RunPolicy | None = None,
     **more: Any,
 ) -> Run:
@@ -178,7 +179,8 @@ def run(
     program
         A program, or the name of its file, such as `file.py:name`, which is executed.
     on
-        `local`, `tls://host:port`, `tcp://127.0.0.1:port`, or an open `Cluster` or Dask client, which stays open.
+        `local`, `tls://host:port`, `tcp://127.0.0.1:port`, `ssh://hosts.toml`, or an open `Cluster` or Dask client,
+        which stays open.
     scheduler
         A name listed by `headrace schedulers`, `file.py:Class`, or an object; `dask` leaves placement to the engine.
     rules
@@ -186,7 +188,7 @@ def run(
         schedulers that decide while the program runs, obey the requirements on hosts, order and releases. Such
         schedulers refuse other requirements.
     when_impossible
-        When a loss makes it impossible to keep a rule: `stop` the run, or `drop` the rule and go on. For a scheduler
+        When a loss makes it impossible to keep a rule: `stop` the run, or `drop` the rule and continue. For a scheduler
         given by name, and for a planner.
     workers, speeds, stretch
         For local runs: number of workers (default: one per core), emulated relative speeds, and a factor by which
@@ -209,6 +211,8 @@ def run(
         Called with notes for the user, such as that the disk is full.
     source
         Where the program comes from: stored, so that `headrace resume` finds it again.
+    allow_commands
+        Execute the commands of a WfFormat file. Use it only on files that you trust.
     policy
         What to do about failures, and what to keep; its fields can also be given as keywords, such as `keep="all"`.
 
@@ -232,8 +236,12 @@ def run(
     from headrace.record.reuse import note_program
 
     if not isinstance(program, Program):
-        source = source or (ProgramSource(str(program)) if isinstance(program, str | Path) else None)
-        program = _loaded(program)
+        spec = program if isinstance(program, str | Path) else None
+        source = source or (None if spec is None else ProgramSource(str(spec), commands=allow_commands))
+        program = _loaded(program, allow_commands)
+        require_bodies(
+            program, spec, allow="add allow_commands=True", emulate="use headrace.runtime.emulate.emulate"
+        )
     program = with_functions(program)
     request = run_request(
         on=on,
@@ -260,8 +268,8 @@ def run(
         return carry_out(program, request, book, begin, Listeners(observe, planned, say))
 
 
-def _loaded(given: Any) -> Program:
-    found = as_program(given)
+def _loaded(given: Any, commands: bool) -> Program:
+    found = as_program(given, commands=commands)
     if isinstance(found, Graph):
         raise UsageError(
             "a Graph has only figures, and nothing to execute", hint="give the Program that it was made from"
@@ -378,7 +386,7 @@ def _resume_hint(run: str) -> Iterator[None]:
     except HeadraceError as error:
         command = f"headrace resume {run}"
         if command not in error.hint:
-            error.hint = f"{error.hint}; to go on: {command}" if error.hint else command
+            error.hint = f"{error.hint}; to continue: {command}" if error.hint else command
         raise
 
 
@@ -395,7 +403,7 @@ def result_files(
 
 
 def finish_run(done: Run, entry: RunRecord, book: Record, policy: RunPolicy) -> None:
-    """Close the record of a run, and remove kept files that nobody needs any more."""
+    """Close the record of a run, and remove kept files that are no longer needed."""
     failed = done.failure is not None
     bound = None if done.bound is None else entry.session.offset + done.bound
     entry.finish("failed" if failed else "done", done.makespan, bound, patience=policy.disk_wait)

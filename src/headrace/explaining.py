@@ -147,8 +147,8 @@ def _of_run(book: Book, run: str) -> dict[str, Noted]:
     found = {noted.facts.task: noted for noted in noted_of_run(book, run)}
     if not found:
         raise UsageError(
-            f"nothing is noted of the tasks of run {run}",
-            hint="an older Headrace has recorded it, or it is large",
+            f"there are no details of the tasks of run {run}",
+            hint="it was recorded by an older version of Headrace, or it is large",
         )
     return found
 

@@ -59,7 +59,7 @@ def resume(
     left: Callable[[int], None] = lambda tasks: None,
     **changes: Any,
 ) -> Run:
-    """Go on with a run that was killed, cancelled or failed, from what it has committed.
+    """Continue a run that was killed, cancelled or failed, from what it has committed.
 
     Committed values are verified by their checksums; what is damaged or missing is made again, nothing else that was
     committed is. Workers may be others than before.

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 ENGINE = "dask"
 """The scheduler name that leaves placement to the engine."""
 
+SSH = "ssh://"
+"""Before the path of a hosts file, whose hosts are reached by ssh."""
+
 PAUSE = 5.0
 """Minimum seconds between replans triggered by deviations in a real run: distributing a plan also takes time."""
 
@@ -48,7 +51,7 @@ class RunRequest:
     def stored(self) -> dict[str, Any]:
         """As JSON values; objects, which cannot be found again, are left out."""
         return {
-            "on": self.on if isinstance(self.on, str) else "local",
+            "on": _stored_place(self.on),
             "scheduler": self.scheduler if isinstance(self.scheduler, str) else DEFAULT,
             "rules": None if self.rules is None else self.rules.text,
             "when_impossible": self.when_impossible,
@@ -63,6 +66,12 @@ class RunRequest:
             "output": str(Path(self.output).absolute()),
             "policy": asdict(self.policy),
         }
+
+
+def _stored_place(on: str | Cluster) -> str:
+    if not isinstance(on, str):
+        return "local"
+    return f"{SSH}{Path(on.removeprefix(SSH)).absolute()}" if on.startswith(SSH) else on
 
 
 def run_request(*, rules: Rules | None = None, **given: Any) -> RunRequest:
@@ -102,16 +111,32 @@ def opened_cluster(request: RunRequest) -> Iterator[Cluster]:
         with join_workers(spawned, meanwhile=lambda: _warm_up(request.scheduler)) as opened:
             yield opened
     elif "://" in on:
-        from headrace.runtime.cluster import connect
-
         if request.workers is not None or request.speeds is not None:
             raise UsageError("workers and speeds apply only to local runs", where=on, hint="leave them out")
-        with connect(on, **(request.tls or {})) as joined:
+        with _remote_cluster(on, request.tls or {}) as joined:
             yield joined
     else:
         raise UsageError(
-            f"cannot run on {on!r}", hint="use `local`, tls://host:port, or tcp://127.0.0.1:port"
+            f"cannot run on {on!r}",
+            hint="use `local`, tls://host:port, tcp://127.0.0.1:port or ssh://hosts.toml",
         )
+
+
+def _remote_cluster(on: str, tls: dict[str, Any]) -> Cluster:
+    """An existing cluster, or workers that are started over ssh."""
+    if not on.startswith(SSH):
+        from headrace.runtime.cluster import connect
+
+        return connect(on, **tls)
+    from headrace.runtime.ssh_cluster import open_ssh
+
+    if tls:
+        raise UsageError(
+            "certificates of ssh:// workers are not options",
+            where=on,
+            hint="set `certificates` in the hosts file",
+        )
+    return open_ssh(on.removeprefix(SSH))
 
 
 def _is_client(on: Any) -> bool:

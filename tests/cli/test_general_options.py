@@ -71,7 +71,8 @@ def test_groups_of_run(capsys: pytest.CaptureFixture[str]) -> None:
     run_command(["run", "--help"])
     groups = re.findall(r"^(\w[\w ,]+):$", capsys.readouterr().out, re.MULTILINE)
     assert groups == [
-        "Arguments", "Options", "Where to run", "Emulation", "Failures, limits and what is kept", "Certificates",
+        "Arguments", "Options", "Platform and workers", "Emulation", "Failures, limits and what is kept",
+        "Certificates",
         "Output", "General options",
     ]  # fmt: skip
 

@@ -76,7 +76,7 @@ CASES = {
     "nothing left": (START + '[set.second]\nsigma = [1]\n[combine]\nexcept = "sigma > 0"', "no combination"),
     "unequal lengths": (
         START + '[set.second]\nsigma = [1, 2]\n[replace.x]\nwith = [1]\n[combine]\nmode = "zip"',
-        "not equally many",
+        "differ in length",
     ),
     "too many combinations": (
         START + "[set.second]\nsigma = { from = 1, to = 100000, steps = 100000 }\n"

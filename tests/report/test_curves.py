@@ -68,6 +68,13 @@ def test_bars_begin_at_zero() -> None:
     assert ">0</text>" not in points
 
 
+def test_an_axis_that_does_not_begin_at_zero_is_marked() -> None:
+    marked = "The axis does not begin at 0."
+    assert marked in curves_svg([diagram(curves={"a": [0.98, 1.02]}, shape="points")])
+    assert marked not in curves_svg([diagram(curves={"a": [0.2, 1.02]}, shape="points")])
+    assert marked not in curves_svg([diagram(curves={"a": [-0.98, 1.02]}, shape="points")])
+
+
 def test_no_point_of_a_comparison_lies_on_another() -> None:
     svg = ratios_svg(["montage"], ["heft", "peft", "minmin"], [[1.2, 1.2, 1.5]])
     places = re.findall(r'<circle cx="([^"]*)" cy="([^"]*)" r="5" fill="[^"]*" fill-opacity', svg)

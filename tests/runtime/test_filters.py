@@ -105,7 +105,7 @@ def test_inconsistent_applications_are_refused():
         app.filter("a", Reader)
     with pytest.raises(BadProgram, match="needs filter 'b'"):
         app.stream("a", "b")
-    with pytest.raises(BadProgram, match="is a int"):
+    with pytest.raises(BadProgram, match="is of type int"):
         app.filter("n", 3)  # type: ignore[arg-type]
     app.filter("b", Filter, inputs=["a"])
     with pytest.raises(BadProgram, match="two streams are named 'a-b'"):

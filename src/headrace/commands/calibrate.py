@@ -24,7 +24,10 @@ from headrace.record.launch import Launch
 
 RunArg = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or `last`.", show_default="last")]
 RunProgramArg = Annotated[
-    str, typer.Argument(metavar="PROGRAM", help="The program that was run.", show_default="from where it was")
+    str,
+    typer.Argument(
+        metavar="PROGRAM", help="The program that was run.", show_default="where the run found it"
+    ),
 ]
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def campaign(
     file: Annotated[Path, typer.Argument(metavar="CAMPAIGN", help="Campaign TOML: what to combine.")],
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes.", show_default="one per core")
+        int | None, typer.Option(min=1, metavar="N", help="Number of processes.", show_default="one per core")
     ] = None,
     plot: PlotOption = None,
     output: Annotated[

@@ -16,8 +16,8 @@ RunArg = Annotated[str, typer.Argument(metavar="RUN", help="The run's id, or `la
 def cancel(
     run_id: RunArg = "last",
     wait: Annotated[
-        float, typer.Option("--wait", metavar="SECONDS", help="How long to wait for its end.", min=0.0)
-    ] = 60.0,
+        float, typer.Option("--wait", metavar="SECONDS", help="How long to wait until it has ended.", min=0)
+    ] = 60,
 ) -> None:
     """Ask the process of a run to end it, and wait until it has."""
     with Record.open() as record:
@@ -25,7 +25,7 @@ def cancel(
         record.cancel(run)
         deadline = time.monotonic() + wait
         while time.monotonic() < deadline:
-            # Opened anew: this is how the end of a process that was killed is noticed.
+            # Opened again: this is how the end of a process that was killed is noticed.
             with Record.open(record.folder) as fresh:
                 status = fresh.run(run).status
             if status != "running":

@@ -16,8 +16,12 @@ def certificates(
     folder: Annotated[
         Path, typer.Argument(metavar="FOLDER", help="A new folder for the files.", show_default=False)
     ],
-    days: Annotated[int, typer.Option("--days", help="How long they are valid.", min=1, max=36500)] = 365,
-    name: Annotated[str, typer.Option("--name", help="Name of the authority.")] = "headrace",
+    days: Annotated[
+        int, typer.Option("--days", metavar="DAYS", help="How long they are valid.", min=1, max=36500)
+    ] = 365,
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="Name of the certificate authority.")
+    ] = "headrace",
     as_json: JsonOption = False,
 ) -> None:
     """Write ca.pem, and a certificate with its key for the scheduler, the workers and clients."""

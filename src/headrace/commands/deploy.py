@@ -91,12 +91,15 @@ class DeployOptions:
         metavar="CHANGE",
     )
     why_not: tuple[str, ...] = option(
-        (), "--why-not", "What using an idle host would cost, and which restriction decides.", metavar="HOST"
+        (),
+        "--why-not",
+        "Show what using an idle host would cost, and which constraint prevents it.",
+        metavar="HOST",
     )
     refresh: Path | None = option(
         None,
         "--refresh",
-        "Change this deployment (INI) with the fewest moves, as for new loads.",
+        "Adapt this deployment (INI) to new loads with the fewest moves.",
         metavar="FILE",
     )
     refresh_loss: float = option(

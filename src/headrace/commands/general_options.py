@@ -27,7 +27,7 @@ RECORD_GROUPS = {
     "ExecutionPolicy": "How hosts and links work",
     "SimulatedComparison": "Simulated makespans",
     "SimulationConfig": "How the run differs from the estimates",
-    "PlaceOptions": "Where to run",
+    "PlaceOptions": "Platform and workers",
     "FlowOptions": "How buffers flow",
 }
 """The group of the options of a dataclass."""
@@ -38,10 +38,10 @@ OPTION_GROUPS = {
     "--parquet": OUTPUT,
     "--plot": OUTPUT,
     "--output": OUTPUT,
-    "--on": "Where to run",
-    "--workers": "Where to run",
-    "--speeds": "Where to run",
-    "--platform": "Where to run",
+    "--on": "Platform and workers",
+    "--workers": "Platform and workers",
+    "--speeds": "Platform and workers",
+    "--platform": "Platform and workers",
     "--tls-ca": "Certificates",
     "--tls-cert": "Certificates",
     "--tls-key": "Certificates",

@@ -31,7 +31,9 @@ def logs(
         int | None,
         typer.Option("--attempt", metavar="N", help="Only this attempt.", min=1, show_default="all"),
     ] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on while the run lasts.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep printing while the run lasts.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print what a task of a run has printed, attempt by attempt."""

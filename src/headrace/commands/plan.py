@@ -95,7 +95,7 @@ class PlanOptions:
     why_not: tuple[str, ...] = option(
         (),
         "--why-not",
-        "With `coschedule`: what it would cost to use this host, and what decides that; repeatable.",
+        "With `coschedule`: show what it would cost to use this host, and why; repeatable.",
         metavar="HOST",
     )
 

@@ -22,10 +22,11 @@ def reproduce(
         typer.Argument(metavar="FIGURE", help="Name of the figure; omit it to list all.", show_default=False),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Seeds per cell.", show_default="depends on the figure")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Seeds per cell.", show_default="depends on the figure"),
     ] = None,
     real: Annotated[
-        bool, typer.Option("--real", help="On real processes with emulated hosts; for lpsched.")
+        bool, typer.Option("--real", help="For lpsched: on real processes with emulated hosts.")
     ] = False,
     plot: PlotOption = None,
     as_json: JsonOption = False,

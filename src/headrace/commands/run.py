@@ -27,7 +27,7 @@ from headrace.core.replan_policy import WhenImpossible
 from headrace.execution import Run
 from headrace.execution import run as execute
 from headrace.formats.files import STDIN
-from headrace.formats.loading import executable_commands
+from headrace.given import require_bodies
 from headrace.model.errors import UsageError
 from headrace.model.events import DataMoved, Event, RuleDropped, TaskFinished
 from headrace.model.program import Program
@@ -48,7 +48,8 @@ class RunOptions:
     on: str = option(
         "local",
         "--on",
-        "Where to run: `local`, tls://host:port, or tcp://127.0.0.1:port on this machine.",
+        "Where to run: `local`, a Dask cluster (tls://host:port, or tcp://127.0.0.1:port on this machine), or "
+        "ssh://FILE, the path of a file that lists hosts to start workers on.",
         metavar="WHERE",
     )
     scheduler: str = option(
@@ -69,7 +70,7 @@ class RunOptions:
     when_impossible: WhenImpossible = option(
         "stop",
         "--when-impossible",
-        "When a loss makes it impossible to keep a rule: stop the run, or drop the rule and go on.",
+        "When a loss makes it impossible to keep a rule: stop the run, or drop the rule and continue.",
     )
     workers: int | None = option(
         None, "--workers", "Number of local workers.", min=1, default_text="one per core"
@@ -272,19 +273,7 @@ def judged_run(done: Run, rules: RuleSet) -> JudgedPlan:
 def _require_bodies(program: Program, options: RunOptions, spec: str) -> None:
     if (options.time_scale, options.size_scale, options.burn) != (1.0, None, False):
         raise UsageError("--time-scale, --size-scale and --burn require --emulate", hint="add --emulate")
-    bare = next((t.name for t in program.tasks.values() if t.body is None), None)
-    if bare is not None and spec and executable_commands(spec):
-        raise UsageError(
-            f"the commands of this file are not executed unless you allow it, such as that of task {bare!r}",
-            where=program.name,
-            hint="add --allow-commands if you trust the file, or --emulate to run emulated tasks",
-        )
-    if bare is not None:
-        raise UsageError(
-            f"task {bare!r} has nothing to execute",
-            where=program.name,
-            hint="add --emulate --time-scale 0.01 to run emulated tasks",
-        )
+    require_bodies(program, spec, allow="add --allow-commands", emulate="add --emulate --time-scale 0.01")
 
 
 def parse_speeds(text: str | None) -> list[float] | None:

@@ -79,7 +79,7 @@ class _Shown:
         )
 
     def left(self, number: int) -> None:
-        """A run is resumed, and so many tasks are left."""
+        """A run is resumed, and this many tasks are left."""
         self.committed = self.tasks - number
         self.bar.update(self.line, completed=self.committed)
         self.say(f"{self.committed} of {self.tasks} tasks are committed, {number} are left to run")

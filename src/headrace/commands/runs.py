@@ -161,7 +161,8 @@ def _print(
     for row in rows:
         told = dict(zip(headers, row, strict=True))
         if told.get("error"):
-            typer.echo(f"task {told['task']!r} failed on {told['host']}: {told['error']}")
+            place = f" on {told['host']}" if told["host"] else ""
+            typer.echo(f"task {told['task']!r} failed{place}: {told['error']}")
     if facts:
         _print_facts(facts)
     if report:
@@ -175,7 +176,7 @@ def _print_run(run: str) -> None:
     with Record.open() as record:
         row = record.run(run)
     took = "" if row.makespan is None else f", makespan {show_time(row.makespan)}"
-    bound = f", lower bound {show_time(row.bound)}" if row.bound else ""
+    bound = "" if _bound(row) is None else f", lower bound {show_time(row.bound or 0)}"
     typer.echo(
         f"run {row.id}: {row.program} on {row.platform} by {row.scheduler}, {row.status}, "
         f"started {_date(row.started)}{took}{bound}"
@@ -187,10 +188,15 @@ def runs_rows(filters: RunFilters) -> tuple[list[str], list[list[Any]]]:
     headers = ["run", "program", "platform", "scheduler", "status", "started", "makespan", "bound"]
     with Record.open() as record:
         rows = [
-            [r.id, r.program, r.platform, r.scheduler, r.status, _date(r.started), r.makespan, r.bound]
+            [r.id, r.program, r.platform, r.scheduler, r.status, _date(r.started), r.makespan, _bound(r)]
             for r in filters.choose(record.runs())
         ]
     return headers, rows
+
+
+def _bound(row: RunRow) -> float | None:
+    """The lower bound of a complete run: one that was stopped may be shorter than it."""
+    return row.bound if row.status == "done" else None
 
 
 def run_rows(run: str) -> tuple[list[str], list[list[Any]]]:

@@ -34,12 +34,14 @@ class FlowOptions:
         "planned", "--routing", "How producers choose among copies; planned keeps the planned proportions."
     )
     work_conserving: bool = option(
-        False, "--work-conserving", "With planned routing: pass over a copy that has no room, if another has."
+        False,
+        "--work-conserving",
+        "With planned routing: skip a copy whose buffers are full if another has room.",
     )
     credits: int | None = option(
         None,
         "--credits",
-        "Buffers under way to a copy, for each of its senders.",
+        "Buffers in flight to each copy, per sender.",
         min=1,
         default_text="4, or 4 MB of small buffers",
     )
@@ -81,7 +83,7 @@ class PlaceOptions:
     deployment: Path | None = option(
         None,
         "--deployment",
-        "A file that `headrace deploy -o` wrote.",
+        "A deployment file, written by `headrace deploy -o`.",
         metavar="FILE",
         default_text="trial run, then a planned deployment",
     )

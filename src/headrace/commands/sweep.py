@@ -59,7 +59,7 @@ class SweepOptions:
     on: str = option(
         "local",
         "--on",
-        "Where to run: `local`, tls://host:port, or tcp://127.0.0.1:port on this machine.",
+        "Where to run: `local`, tls://host:port, tcp://127.0.0.1:port on this machine, or ssh://hosts.toml.",
         metavar="WHERE",
     )
     scheduler: str = option(
@@ -80,7 +80,7 @@ class SweepOptions:
     when_impossible: WhenImpossible = option(
         "stop",
         "--when-impossible",
-        "When a loss makes it impossible to keep a rule: stop the run, or drop the rule and go on.",
+        "When a loss makes it impossible to keep a rule: stop the run, or drop the rule and continue.",
     )
     workers: int | None = option(
         None, "--workers", "Number of local workers.", min=1, default_text="one per core"

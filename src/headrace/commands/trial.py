@@ -191,7 +191,7 @@ def load_app(spec: str) -> App:
     app = found() if callable(found) and not isinstance(found, App) else found
     if not isinstance(app, App):
         raise BadProgram(
-            f"{name!r} is a {type(app).__name__}, not an App",
+            f"{name!r} is of type {type(app).__name__}, not an App",
             where=path,
             hint="name a headrace.runtime.filters.App",
         )

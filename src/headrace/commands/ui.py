@@ -17,7 +17,7 @@ from headrace.model.errors import UsageError
 class UiOptions:
     """Where the page is served."""
 
-    host: str = option("127.0.0.1", "--host", "Address to serve on; any but loopback needs --cert.")
+    host: str = option("127.0.0.1", "--host", "Address to serve on; others than loopback need --cert.")
     cert: Path | None = option(None, "--cert", "Certificate, to serve over TLS.", metavar="FILE")
     key: Path | None = option(None, "--key", "Key of the certificate.", metavar="FILE")
     port: int = option(0, "--port", "Port to serve on; 0: a free one.", metavar="N", min=0)

@@ -221,7 +221,7 @@ def _progress() -> Iterator[Any]:
 
 def warmup(
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes.", show_default="one per core")
+        int | None, typer.Option(min=1, metavar="N", help="Number of processes.", show_default="one per core")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -128,9 +128,11 @@ def deliveries(view: RunView, plan: Plan) -> list[Deliver]:
 
 
 def disk_order(view: RunView, plan: Plan, order: Ints, moves: NDArray[np.int64]) -> list[DiskOrder]:
-    """The planned order in which tasks and transfers take up limited storage, if all tasks of the run are planned and
-    the plan keeps the limits. O(n log n) in tasks and transfers, and a check of the plan."""
-    limited = np.isfinite(view.static.storage)
+    """The planned order in which tasks and transfers take up storage that could fill up, if all tasks of the run are
+    planned and the plan keeps the limits. O(n log n) in tasks and transfers, and a check of the plan."""
+    # A site that has room for a copy of every item at each of its places cannot fill up.
+    copies = np.bincount(view.static.place_site, minlength=len(view.static.storage))
+    limited = view.static.storage < copies * float(plan.graph.size.sum())
     whole = len(order) == plan.graph.n_tasks == view.graph.n_tasks and view.policy.task_order == "planned"
     if not limited.any() or not whole:
         return []
@@ -138,17 +140,18 @@ def disk_order(view: RunView, plan: Plan, order: Ints, moves: NDArray[np.int64])
     if any(v.rule == "storage" for v in found):
         return []
     hosts = np.array([view.host_number[host.name] for host in plan.platform.hosts], np.int32)
-    tasks = np.array([view.task_number[name] for name in plan.graph.task_names], np.int32)
+    tasks = np.array([view.task_number[plan.graph.task_names[t]] for t in order.tolist()], np.int32)
     items = np.array([view.item_number[name] for name in plan.graph.item_names], np.int32)[plan.move_item]
     sent = moves[~view.static.no_transfer[items[moves]]]
     names = plan.platform.network.place_names
     targets = [view.place_number[names[place]] for place in plan.move_target[sent].tolist()]
-    place = np.concatenate((view.static.host_place[hosts[plan.host]], np.array(targets, np.int32)))
+    place = np.concatenate((view.static.host_place[hosts[plan.host[order]]], np.array(targets, np.int32)))
     task = np.concatenate((tasks, np.full(len(sent), -1, np.int32)))
     item = np.concatenate((np.full(len(tasks), -1, np.int32), items[sent]))
-    start = np.concatenate((plan.start, plan.move_start[sent]))
-    finish = np.concatenate((plan.finish, plan.move_finish[sent]))
-    by_time = np.lexsort((np.arange(len(task)), finish, start))
+    start = np.concatenate((plan.start[order], plan.move_start[sent]))
+    # At the same moment as in the queues of hosts and links: another order than theirs would stop the run.
+    later = np.concatenate((2 * (plan.finish > plan.start)[order], np.ones(len(sent), np.int64)))
+    by_time = np.lexsort((np.arange(len(task)), later, start))
     by_time = by_time[limited[view.static.place_site[place[by_time]]]]
     return [DiskOrder(task[by_time], item[by_time], place[by_time])]
 

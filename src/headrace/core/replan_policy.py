@@ -36,7 +36,7 @@ class ReplanPolicy:
         metadata={
             "option": "--events",
             "help": "When to plan: once (at the start), S1 (every --interval seconds), S2 (more often when the run "
-            "strays from its prediction), S3 (as S2, unpredictable hosts count less).",
+            "strays from its prediction), S3 (as S2, with less work for unpredictable hosts).",
         },
     )
     interval: float | None = field(
@@ -70,7 +70,7 @@ class ReplanPolicy:
         default=0.0,
         metadata={
             "option": "--planning",
-            "help": "Virtual seconds that a plan takes per 1,000 tasks times hosts; work goes on meanwhile.",
+            "help": "Virtual seconds of planning per 1,000 task-host pairs; hosts keep working meanwhile.",
             "metavar": "SECONDS",
         },
     )
@@ -115,7 +115,7 @@ class ReplanPolicy:
         default="stop",
         metadata={
             "option": "--when-impossible",
-            "help": "When a loss makes it impossible to keep a rule: stop the run, or drop the rule and go on.",
+            "help": "When a loss makes it impossible to keep a rule: stop the run, or drop the rule and continue.",
         },
     )
     threshold: float = 0.3

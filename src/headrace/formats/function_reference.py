@@ -51,7 +51,7 @@ class FunctionReference:
             raise BadProgram(
                 "is a filter of a pipeline, not a function",
                 where=self.reference,
-                hint="run the drawing by `headrace stream`",
+                hint="run the drawing with `headrace stream`",
             )
         return bind(found, self.names, self.constants, self.reference)
 

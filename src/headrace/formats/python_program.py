@@ -38,7 +38,7 @@ def load_python_program(spec: str | Path) -> Program:
         program = found
     if not isinstance(program, Program):
         raise BadProgram(
-            f"{name!r} is a {type(program).__name__}, not a Program",
+            f"{name!r} is of type {type(program).__name__}, not a Program",
             where=path_text,
             hint="name a headrace.Program",
         )

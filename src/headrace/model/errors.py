@@ -136,6 +136,10 @@ class ClusterLost(HeadraceError):
     exit_code = 3
 
 
+class WorkerStartFailed(HeadraceError):
+    """Workers could not be started on a host: it is not reachable, does not let you in, or lacks headrace."""
+
+
 class RunStopped(HeadraceError):
     """A run was interrupted by the user."""
 

@@ -332,6 +332,8 @@ def _read_units(record: Any, where: str, **kinds: str) -> None:
     """Replace texts with units by numbers, in place."""
     for what, kind in kinds.items():
         value = getattr(record, what)
+        if value is None and record.__dataclass_fields__[what].default is not None:
+            raise BadPlatform(f"{what} is None", where=where, hint=f"give a {kind}, or leave it out")
         if value is not None and type(value) is not float:
             object.__setattr__(record, what, _quantity(value, kind, what, where))
 
@@ -400,8 +402,8 @@ def _validate(platform: Platform) -> None:
                     raise wrong(f"speed is {speed} ({kind})", where, "give a speed above 0")
             if not 0 <= host.load < 1:
                 raise wrong(f"load is {host.load}", where, "give a share from 0 up to, not including, 1")
-            if host.cores < 1:
-                raise wrong(f"cores is {host.cores}", where, "give 1 or more")
+            if not host.cores >= 1 or host.cores % 1:
+                raise wrong(f"cores is {host.cores}", where, "give a whole number, 1 or more")
             if host.arch < 0:
                 raise wrong(f"arch is {host.arch}", where, "give 0 or more")
             for what, value in (("price", host.price), ("watts", host.watts)):

@@ -14,8 +14,8 @@ from headrace.model.errors import BadProgram, HeadraceError
 from headrace.model.graph import Graph
 from headrace.model.keyword_call import with_keywords
 from headrace.model.program_graph import build_graph
-from headrace.model.task_checks import checked_attempts, checked_labels
-from headrace.model.units import plural, quantity
+from headrace.model.task_checks import checked_attempts, checked_cores, checked_labels
+from headrace.model.units import plural, quantity, show_size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +59,11 @@ class Data:
     """Sites or hosts that hold an input when the run starts; empty: the platform's origin."""
     destinations: tuple[str, ...] = ()
     """Sites or hosts, one of which must receive the result; empty: the platform's origin."""
+
+    def __repr__(self) -> str:
+        size = "of unknown size" if self.size is None else f"of {show_size(self.size)}"
+        path = "" if self.path is None else f" at {self.path!r}"
+        return f"<Data {self.name!r}{'' if self.size == 0 else f' {size}'}{path}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +243,8 @@ class Program:
             command, named = _with_kwargs(command, kwargs, len(read), where)
             read += named
         task = Task(
-            name, seconds, read, tuple(sizes), kind, command, _names(after, "after", where), cores, earliest, latest,
+            name, seconds, read, tuple(sizes), kind, command, _names(after, "after", where),
+            checked_cores(cores, where), earliest, latest,
             speeds, checked_labels(labels or {}, where), *checked_attempts(allowed, retries, where), needed,
         )  # fmt: skip
         for item in made:
@@ -466,7 +472,8 @@ def _kind_of(body: Callable[..., Any] | Command | None) -> str:
         return ""
     if isinstance(body, Command):
         return body.argv[0] if body.argv else "command"
-    return getattr(body, "__qualname__", type(body).__name__).replace("<lambda>", "lambda")
+    name = getattr(body, "__qualname__", type(body).__name__)
+    return str(name).rpartition("<locals>.")[2].replace("<lambda>", "lambda")
 
 
 def _work_and_speeds(work: float | str | Sequence[float | str]) -> tuple[float, tuple[float, ...]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
 from headrace.model.errors import BadProgram
 
 
@@ -18,6 +20,13 @@ def checked_labels(labels: Mapping[str, str | float], where: str) -> dict[str, s
                 f"label {name!r} is {value!r}", where=where, hint="give a text or a finite number"
             )
     return dict(labels)
+
+
+def checked_cores(cores: int, where: str) -> int:
+    whole = isinstance(cores, int | np.integer) and not isinstance(cores, bool)
+    if not whole or cores < 1:
+        raise BadProgram(f"cores is {cores!r}", where=where, hint="give a whole number, 1 or more")
+    return int(cores)
 
 
 def checked_attempts(

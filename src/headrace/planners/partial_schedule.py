@@ -28,7 +28,6 @@ from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.plan import Plan
-from headrace.model.units import plural
 from headrace.planners.cores import core_bookings, too_few_cores
 from headrace.planners.fair_times import as_executed
 
@@ -192,10 +191,11 @@ def _notes(problem: Problem) -> tuple[str, ...]:
     graph, platform = problem.graph, problem.platform
     outside = (graph.producer == OUTSIDE) & (graph.size > 0)
     if platform.origin is None and not problem.holders and outside.any():
-        inputs = plural(int(outside.sum()), "input")
+        count = int(outside.sum())
+        assumed = "1 input is" if count == 1 else f"{count} inputs are"
         return (
-            f"{platform.name} has no origin: {inputs} of the program are assumed to be on every host, and results stay "
-            "where they are produced",
+            f"{platform.name} has no origin: {assumed} assumed to be on every host, and results stay where they are "
+            "produced",
         )
     return ()
 

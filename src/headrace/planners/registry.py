@@ -65,7 +65,7 @@ ENTRIES = (
     Entry("subset", "headrace.planners.search.subset", "Subset", "all",
           "heft on the best of several subsets of hosts", "Headrace"),
     Entry("restarts", "headrace.planners.search.restarts", "Restarts", "all",
-          "heft with perturbed ranks, prices of busy links and sought-after cores, and subsets of hosts", "Headrace"),
+          "heft with perturbed ranks, prices of busy links and contended cores, and subsets of hosts", "Headrace"),
     Entry("single-host", "headrace.planners.list.single_host", "SingleHost", "all",
           "all tasks on the host that completes them soonest", "comparator"),
     Entry("round-robin", "headrace.planners.list.round_robin", "RoundRobin", "all",

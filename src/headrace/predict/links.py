@@ -74,7 +74,7 @@ def refine_links(
 
 
 def later(link: MachineLinks, seconds: float) -> MachineLinks:
-    """The same link with transfers that start so many seconds after they could.
+    """The same link with transfers that start this many seconds late.
 
     >>> later(MachineLinks("a", up=1e6, latency=0.25), 0.5).latency
     0.75

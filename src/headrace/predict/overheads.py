@@ -97,7 +97,7 @@ def _mean(pauses: Sequence[float], typical: bool) -> float:
 
 
 def with_task_overhead(graph: Graph, platform: Platform, seconds: float) -> Platform:
-    """The platform with speeds such that tasks of average length of their kind take so many seconds longer.
+    """The platform with speeds such that tasks of average length of their kind take this many seconds longer.
 
     Tasks without a kind, and those with speeds for each architecture, stay as they are. O(kinds * hosts).
 
@@ -128,7 +128,7 @@ def with_task_overhead(graph: Graph, platform: Platform, seconds: float) -> Plat
 
 
 def with_transfer_overhead(platform: Platform, seconds: float) -> Platform:
-    """The platform with latencies such that transfers take so many seconds longer.
+    """The platform with latencies such that transfers take this many seconds longer.
 
     >>> with_transfer_overhead(Platform.pairwise([1.0, 1.0], bandwidth=1e6), 0.5).network.latency(0, 1)
     0.5

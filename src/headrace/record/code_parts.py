@@ -378,7 +378,7 @@ def _installed() -> tuple[str, ...]:
 
 
 def accepts(body: Any, arguments: int, keyword: str = "") -> str:
-    """Why a function cannot be called with so many arguments and a keyword; "" if it can, or nothing is known.
+    """Why a function cannot be called with this many arguments and a keyword; "" if it can, or nothing is known.
 
     >>> accepts(lambda image, sigma=1.0: image, 2), accepts(lambda image: image, 1, "sigma")
     ('', "got an unexpected keyword argument 'sigma'")

@@ -86,6 +86,8 @@ def _draw(picture: Picture, height: int, known: Mapping[str, Style]) -> Iterator
     yield from _axis_labels(picture, places, top, bottom, height)
     zero = y(min(max(0.0, low), high))
     yield f'<line x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{zero:.1f}" y2="{zero:.1f}" stroke="#888"/>'
+    if low > 0:
+        yield _broken_axis(zero)
     for number, name in enumerate(picture.curves):
         shifted = places if picture.shape == "lines" else _beside(picture, places, number)
         if picture.shape == "lines":
@@ -93,6 +95,15 @@ def _draw(picture: Picture, height: int, known: Mapping[str, Style]) -> Iterator
         elif picture.shape == "bars":
             yield from _bars(picture, name, shifted, (y, zero), known[name])
         yield from _points(picture, name, shifted, y, known[name])
+
+
+def _broken_axis(bottom: float) -> str:
+    """The sign that an axis does not begin at 0."""
+    x, y = _LEFT, bottom - 12
+    return (
+        f'<path d="M{x} {bottom:.1f}V{y + 6:.1f}l-5 -3l10 -4l-5 -3v-6" fill="none" stroke="#888">'
+        "<title>The axis does not begin at 0.</title></path>"
+    )
 
 
 def _axis_labels(

@@ -67,7 +67,7 @@ class Explanation:
         host, share = self.busiest
         waits = ", ".join(f"{_NAMES.get(c, c)} {show_time(s)}" for c, s in self.waiting.items() if s > 0)
         return [
-            ["utilisation", f"{self.utilisation:.1%} of all cores; {host} {share:.1%}"],
+            ["utilisation", f"{self.utilisation:.1%} of all cores; busiest host {host}, {share:.1%}"],
             ["tasks waited for", waits or "nothing"],
             ["limited by", self.limit],
         ]

@@ -348,7 +348,7 @@ def _notes(rows: Sequence[Row], seeds: int) -> list[str]:
         "have arrived. An earlier version replayed a plan for H0, which sends inputs ahead of their tasks and so hides "
         "most of what H0 lacks: 3,765 and 4,745 s at 1200 and 4800 KB with tasks in chunks. The rules of the claims "
         "are older than that change.",
-        "H1 to H9 are planned, then carried out with the planned order on every link: at most "
+        "H1 to H9 are planned, then executed with the planned order on every link: at most "
         f"{max(r.drift for r in rows):.1e} off the plan. By the paper's rule, where a link passes over what is "
         f"not ready, {_by_rule(rows):.1e} off: the "
         "estimates are exact, and plans account for link contention.",

@@ -140,7 +140,7 @@ class Disturbance:
     kill: str = ""
     """The worker that is killed."""
     after: int = 0
-    """It is killed when so many tasks have finished."""
+    """It is killed when this many tasks have finished."""
     join: Sequence[tuple[float, str]] = ()
     """When new workers are started, in seconds, and their names; a new process joins a second or two later."""
 

@@ -18,7 +18,7 @@ MOST_ROWS = 20_000_000
 
 @dataclass(eq=False)
 class Frame:
-    """Rows of some sources side by side. Nobody changes it; a frozen one takes longer to make."""
+    """Rows of some sources side by side. It is never changed; a frozen one takes longer to make."""
 
     relations: Relations
     rows: dict[str, Codes]

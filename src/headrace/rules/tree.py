@@ -1,6 +1,6 @@
 """The typed tree of a rule file: what the parser returns, and what evaluation, search and compilers read.
 
-All nodes are values that nobody changes. After `rules.types` has resolved names, every expression has a `type`, every
+All nodes are immutable values. After `rules.types` has resolved names, every expression has a `type`, every
 `Column` names a relation's alias and a known attribute, and every quoted quantity compared with a time or a size is a
 `Number`.
 """

@@ -31,7 +31,7 @@ _NOT_KNOWN = np.zeros(1, np.bool_)
 
 @dataclass(eq=False, slots=True)
 class Vector:
-    """One value for each row, or a single value for all rows. Nobody changes it; a frozen one takes longer to make."""
+    """One value for each row, or a single value for all rows. Never changed; a frozen one takes longer to make."""
 
     values: Floats
     known: Bools

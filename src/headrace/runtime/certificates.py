@@ -1,4 +1,4 @@
-"""TLS certificates: made in memory for one local cluster, or as files for a cluster of one's own.
+"""TLS certificates: made in memory for one local cluster, or as files for a cluster that you start yourself.
 
 Keys are on the curve P-256, which takes about a millisecond; RSA keys take up to a second.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,6 +114,46 @@ def local_material() -> dict[str, str]:
     for role in ROLES:
         material |= {f"tls_{role}_cert": pair.certificate, f"tls_{role}_key": pair.key}
     return material
+
+
+def role_material() -> dict[str, str]:
+    """As `local_material`, with a certificate for each role: workers on other machines get theirs alone."""
+    authority = Authority("headrace ssh")
+    material = {"tls_ca_file": authority.pair.certificate}
+    for role in ROLES:
+        pair = authority.issue(role)
+        material |= {f"tls_{role}_cert": pair.certificate, f"tls_{role}_key": pair.key}
+    return material
+
+
+def material_files(folder: Path) -> dict[str, Path]:
+    """As `role_material`, the files that `write_certificates` wrote; an error if one is missing."""
+    files = {"tls_ca_file": folder / "ca.pem"}
+    for role in ROLES:
+        files |= {f"tls_{role}_cert": folder / f"{role}.pem", f"tls_{role}_key": folder / f"{role}-key.pem"}
+    for path in files.values():
+        if not path.is_file():
+            raise UsageError(
+                f"there is no file {path.name!r}",
+                where=str(folder),
+                hint="name a folder that `headrace certificates FOLDER` made",
+            )
+    return {name: path.absolute() for name, path in files.items()}
+
+
+def read_material(folder: Path) -> dict[str, str]:
+    """As `role_material`, from files."""
+    try:
+        return {name: path.read_text("ascii") for name, path in material_files(folder).items()}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"certificates cannot be read: {error}", where=str(folder), hint="make new ones"
+        ) from None
+
+
+def material_of(role: str, material: Mapping[str, str]) -> dict[str, str]:
+    """What a process of one role needs."""
+    return {name: material[name] for name in ("tls_ca_file", f"tls_{role}_cert", f"tls_{role}_key")}
 
 
 def write_certificates(folder: str | Path, *, days: int = 365, name: str = "headrace") -> list[Path]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,16 +18,17 @@ from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
 from headrace.runtime.execute import Outcome, execute
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
+from headrace.runtime.installed import require_headrace
 from headrace.runtime.local_workers import LocalWorkers, spawn_workers
 from headrace.runtime.measured import measured_platform, workers_of
 from headrace.runtime.probe import probe_speeds
 from headrace.runtime.run_policy import RunPolicy
 from headrace.runtime.tls_check import mismatch
-from headrace.runtime.transport import Transport, TransportKind
+from headrace.runtime.transport import TransportKind
 
 _PATIENCE = 10.0
 """Seconds to wait for a worker to return when none is left in a real cluster."""
-_RESTART_PATIENCE = 60.0
+RESTART_PATIENCE = 60.0
 """The same for local workers that are started again."""
 _NEVER_BLAME = 10**9
 
@@ -173,12 +174,13 @@ def join_workers(
     logging.getLogger("distributed.batched").setLevel(logging.WARNING)
     engine = client = None
     try:
-        engine, client = _local_scheduler(spawned.transport)
+        transport = spawned.transport
+        engine, client = start_scheduler(transport.host, transport.security)
         spawned.join(engine.scheduler_address)
         meanwhile()
         spawned.wait_for(client)
         spawned.supervise(restart)
-        patience = _RESTART_PATIENCE if restart else 0.0
+        patience = RESTART_PATIENCE if restart else 0.0
         return Cluster(client, spawned.platform, spawned, engine, patience=patience, links_assumed=True)
     except BaseException as error:
         for opened in (spawned, client, engine):
@@ -189,8 +191,11 @@ def join_workers(
         raise
 
 
-def _local_scheduler(transport: Transport) -> tuple[Any, Any]:
-    """The engine's scheduler, in this process, and a client of it."""
+def start_scheduler(host: str, security: Mapping[str, str], port: int = 0) -> tuple[Any, Any]:
+    """Start the engine's scheduler in this process, and a client of it.
+
+    `host` is the address to listen at with its protocol, `security` has parameters of `distributed.Security`.
+    """
     import dask
     from distributed import Client, LocalCluster, Security
 
@@ -201,9 +206,10 @@ def _local_scheduler(transport: Transport) -> tuple[Any, Any]:
         engine = LocalCluster(
             n_workers=0,
             processes=True,
-            host=transport.host,
-            protocol=transport.protocol,
-            security=Security(require_encryption=bool(transport.security), **transport.security),
+            host=host,
+            scheduler_port=port,
+            protocol=host.partition("://")[0],
+            security=Security(require_encryption=bool(security), **security),
             silence_logs=logging.CRITICAL,
             scheduler_kwargs={
                 "dashboard": False,
@@ -270,6 +276,7 @@ def over_client(client: Any) -> Cluster:
 def _measured_platform(client: Any, url: str, bandwidth: float | None) -> Platform:
     """Speeds as measured; links with the given bandwidth, or assumed ones, which a run then measures."""
     workers = workers_of(client, url)
+    require_headrace(client, url)
     speeds = probe_speeds(client)
     if bandwidth is None:
         return measured_platform(workers, speeds, (), url)

@@ -116,7 +116,7 @@ def _wait(argv: list[str], out: int, err: int, folder: Path, timeout: float, log
 
 
 def _has_ended(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Whether a process ends within so many seconds. `Popen.wait` with a time-out notices it up to 50 ms late."""
+    """Whether a process ends within this many seconds. `Popen.wait` with a time-out notices it up to 50 ms late."""
     seconds = max(0.0, seconds)
     try:
         descriptor = os.pidfd_open(process.pid)

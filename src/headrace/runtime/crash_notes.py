@@ -31,9 +31,9 @@ _SLOTS = 1024
 _ANY_DEATH = "deaths"
 """A file of one byte: whether any worker has died."""
 _OWN_DEATHS = 2
-"""So many workers may a task kill by its own doing: a crash, an exit, memory."""
+"""How many workers a task may kill by itself: by a crash, an exit, or memory."""
 _KILLED = 10
-"""So many times may its worker be killed from outside, which need not be the task's fault."""
+"""How often its worker may be killed from outside, which need not be the task's fault."""
 _SETTLING = 0.3
 """Seconds until the death of a worker is surely noted."""
 _SHOWN = 2000
@@ -126,7 +126,7 @@ class CrashNotes:
         own = [death for death in deaths if death.own_doing]
         if len(own) < _OWN_DEATHS and len(deaths) < _KILLED:
             return
-        hint = "run the function by itself, in a process of its own"
+        hint = "run the function by itself, in a separate process"
         if any(death.out_of_memory for death in deaths):
             hint = "use less memory, or fewer workers"
         trace = next((death.trace for death in reversed(deaths) if death.trace), "")

@@ -306,7 +306,7 @@ class Control:
             self.on_timer(max(0.0, at - now))
 
     on_timer: Callable[[float], None]
-    """Set by the plugin: have `ask_in_time` called after so many seconds."""
+    """Set by the plugin: have `ask_in_time` called after this many seconds."""
 
     @property
     def waits(self) -> bool:

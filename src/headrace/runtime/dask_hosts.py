@@ -36,7 +36,7 @@ class Hosts:
         self.told: dict[str, State] = {}
         self._looked = engine_time()
         self._heard = 0.0
-        """When the scheduler itself was last busy for long: it heard nobody before."""
+        """When the scheduler itself was last busy for long: it received no messages before."""
 
     def note(self, address: str, host: str) -> None:
         """A worker is there."""
@@ -68,7 +68,7 @@ class Hosts:
         return host
 
     def overlooked(self) -> tuple[list[str], list[str]]:
-        """Addresses of workers that are gone, and of workers that are new, of which nobody has told us. O(workers).
+        """Addresses of workers that are gone, and of workers that are new, which were not reported. O(workers).
 
         The engine calls the hooks of a plugin only after it has started, and planning is part of that.
         """

@@ -145,7 +145,7 @@ class Pins:
         self._place(key, near[0] if near else usable[self.least_busy(usable)], _FIRST)
 
     def leave(self, address: str) -> None:
-        """A worker takes no more tasks: keys that follow others wait elsewhere. Tasks are assigned anew. O(keys)."""
+        """A worker takes no more tasks: keys that follow others wait elsewhere. Tasks are assigned again. O(keys)."""
         for key in self.layout.follows:
             state = self.scheduler.tasks.get(key)
             if state is None or address not in (state.worker_restrictions or ()):

@@ -72,7 +72,7 @@ class Reloads:
                 self.kept[kept.item] = kept
 
     def forget(self, keys: Iterable[Key]) -> None:
-        """Nobody needs these keys any more."""
+        """These keys are no longer needed."""
         for key in keys:
             self.kept.pop(self.copies.item_of.get(key, ""), None)
 

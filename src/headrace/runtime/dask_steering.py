@@ -31,7 +31,7 @@ from headrace.runtime.steering_times import GUESS, Delays, Times
 _SHADOWED = ("_TRANSITIONS_TABLE", "stimulus_queue_slots_maybe_opened")
 _LEAST_PAUSE = 0.002
 _LONGEST_PAUSE = 0.05
-"""While tasks wait, decisions are reviewed at least so often: a task may last longer than expected."""
+"""While tasks wait, decisions are reviewed at least this often: a task may last longer than expected."""
 
 _SMALL = 1e6
 """Bytes of inputs up to which the time of a transfer is that of its beginning."""

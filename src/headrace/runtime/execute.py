@@ -83,7 +83,7 @@ class Outcome:
             return None
         first = self.errors[0]
         error = first.error.removeprefix(f"task {first.task!r}: ")
-        return TaskFailed(error, where=f"task {first.task!r} on {first.host or 'a lost worker'}")
+        return TaskFailed(error, where=f"task {first.task!r}" + (f" on {first.host}" if first.host else ""))
 
 
 def execute(
@@ -493,7 +493,7 @@ class _Installed:
             raise
         except (ImportError, AttributeError) as error:
             raise HeadraceError(
-                f"the cluster's scheduler cannot load the policy: {error}",
+                f"the cluster's scheduler cannot load this scheduler: {error}",
                 where="cluster",
                 hint="install the same version of headrace for the scheduler and the workers",
             ) from error

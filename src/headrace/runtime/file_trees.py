@@ -179,7 +179,7 @@ class TreeReader:
         self.size = self._starts[-1]
 
     def read(self, offset: int, length: int = CHUNK) -> bytes:
-        """At most so many bytes from an offset, fewer only at the end. Raises OSError if the tree has changed."""
+        """At most this many bytes from an offset, fewer only at the end. Raises OSError if the tree has changed."""
         parts = []
         end = min(self.size, offset + length)
         index = bisect_right(self._starts, offset) - 1

@@ -144,7 +144,7 @@ class App:
             )
         if not callable(make):
             raise BadProgram(
-                f"filter {name!r} is a {type(make).__name__}",
+                f"filter {name!r} is of type {type(make).__name__}",
                 where=self.name,
                 hint="give the filter's class, or functools.partial(Class, ...)",
             )
@@ -186,7 +186,7 @@ class App:
         wanted = Filter if self.into(name) else Reader
         if not isinstance(made, wanted):
             raise BadProgram(
-                f"filter {name!r} is a {type(made).__name__}, not a {wanted.__name__}",
+                f"filter {name!r} is of type {type(made).__name__}, not a {wanted.__name__}",
                 where=self.name,
                 hint="derive it from headrace.runtime.filters.Filter"
                 if wanted is Filter

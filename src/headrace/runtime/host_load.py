@@ -11,7 +11,7 @@ SAMPLE_SECONDS = 0.05
 
 
 def sample_load(samples: int = SAMPLES, seconds: float = SAMPLE_SECONDS) -> list[tuple[float, float]]:
-    """The share of all cores in use, so many times: (time, load). It sleeps between samples."""
+    """The share of all cores in use, sampled this many times: (time, load). It sleeps between samples."""
     import psutil  # type: ignore[import-untyped]
 
     series: list[tuple[float, float]] = []
@@ -42,7 +42,7 @@ def load_of_machine() -> tuple[float, int]:
 
 
 def load_of_workers(load: float, cores: int, workers: int) -> float:
-    """The load that each of so many workers sees on a machine, when all of them are busy.
+    """The load that each of a number of workers sees on a machine, when all of them are busy.
 
     Nobody waits while there are enough cores for the workers and the others; otherwise all get equal parts.
 

@@ -7,6 +7,7 @@ sees the very file, and otherwise asks the client, which sends it to that worker
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -113,7 +114,10 @@ def _digest_of(item: str) -> str:
 
 
 def require_inputs(program: Program, base: str | Path = ".") -> None:
-    """Raise an error if an input file is missing, before anything is started: O(entries), reads no contents."""
+    """Raise an error if an input file is missing or results have bad paths, before anything is started.
+
+    O(entries), reads no contents.
+    """
     read = {name for task in program.tasks.values() for name in task.inputs}
     for item in program.inputs():
         if item.path is None or item.value is not None or not (item.name in read or item.result):
@@ -130,12 +134,25 @@ def require_inputs(program: Program, base: str | Path = ".") -> None:
                 where=str(path),
                 hint="check the path",
             ) from None
+    _require_result_paths(program)
+
+
+def _require_result_paths(program: Program) -> None:
+    """Raise an error if a result would be written to a URL, or two of them to the same file."""
+    taken: dict[str, str] = {}
     for item in program.results():
-        if item.name in program.producer and item.path is not None and is_url(item.path):
+        if item.name not in program.producer or item.path is None:
+            continue
+        where = f"{program.name}: result {item.name!r}"
+        if is_url(item.path):
+            hint = "give a path, and copy it from there"
+            raise UsageError(f"a result cannot be written to {item.path!r}", where=where, hint=hint)
+        other = taken.setdefault(os.path.normpath(item.path), item.name)
+        if other != item.name:
             raise UsageError(
-                f"a result cannot be written to {item.path!r}",
-                where=f"{program.name}: result {item.name!r}",
-                hint="give a path, and copy it from there",
+                f"{item.path!r} is also the path of result {other!r}",
+                where=where,
+                hint="give each its own path",
             )
 
 

@@ -27,6 +27,8 @@ _ONE_THREAD_EACH = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"
 _SHORT_LIFE = 10.0
 """A worker that dies sooner after its start is started again after a pause, longer each time."""
 _LONGEST_PAUSE = 5.0
+CONNECT = "3s"
+"""How long a worker tries to reach another one on the same machine; the engine's default is 30 s."""
 
 
 class LocalWorkers:
@@ -50,9 +52,13 @@ class LocalWorkers:
     def transport(self) -> Transport:
         return self._fleet.transport
 
-    def join(self, scheduler: str) -> None:
-        """Tell the processes where the cluster's scheduler listens; they join it by themselves."""
-        self._fleet.join(scheduler)
+    def join(self, scheduler: str, memory: int | None = None, connect: str = CONNECT) -> None:
+        """Tell the processes where the cluster's scheduler listens; they join it by themselves.
+
+        `memory` is in bytes per worker, by default an equal share of this machine's; `connect` is how long a worker
+        tries to reach another one.
+        """
+        self._fleet.join(scheduler, memory, connect)
 
     def wait_for(self, client: Any) -> None:
         """Wait until all workers have joined the cluster."""
@@ -89,11 +95,12 @@ class LocalWorkers:
 class _Fleet:
     """The processes and how to start them; shared with the threads that supervise them."""
 
-    def __init__(self, hosts: Sequence[Host], stretch: float, transport: Transport) -> None:
+    def __init__(self, hosts: Sequence[Host], stretch: float | None, transport: Transport) -> None:
         self.folder = transport.folder
         self.transport = transport
         self.hosts = {host.name: host for host in hosts}
         self.stretch = stretch
+        """None: no speed is emulated."""
         self.common: dict[str, Any] | None = None
         """Settings of all workers; None until their cluster is known."""
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -116,8 +123,9 @@ class _Fleet:
         host = self.hosts[name]
         environment = dict.fromkeys(_ONE_THREAD_EACH, "1") | dict(os.environ)
         environment["TMPDIR"] = self.folder  # leftovers of killed tasks are removed with it
-        environment[SPEED_VARIABLE] = repr(host.speed)
-        environment[STRETCH_VARIABLE] = repr(self.stretch)
+        if self.stretch is not None:
+            environment[SPEED_VARIABLE] = repr(host.speed)
+            environment[STRETCH_VARIABLE] = repr(self.stretch)
         process = subprocess.Popen(
             [sys.executable, "-m", f"{__package__}.worker_process"],
             stdin=subprocess.PIPE,
@@ -130,12 +138,13 @@ class _Fleet:
         if self.common is not None:
             self._instruct(name, self.common)
 
-    def join(self, scheduler: str) -> None:
+    def join(self, scheduler: str, memory: int | None, connect: str) -> None:
         from distributed.system import MEMORY_LIMIT
 
         self.common = {
             "scheduler": scheduler,
-            "memory": int(MEMORY_LIMIT / len(self.hosts)),
+            "memory": memory or int(MEMORY_LIMIT / len(self.hosts)),
+            "connect": connect,
             "host": self.transport.host,
             "security": self.transport.security,
         }
@@ -220,11 +229,16 @@ def spawn_workers(
     if not stretch > 0:
         raise UsageError(f"stretch is {stretch}", hint="give a number above 0")
     platform = Platform.local(workers, speeds=speeds, cores=threads)
-    fleet = _Fleet(platform.hosts, stretch, open_transport(transport))
-    spawned = LocalWorkers(fleet, platform)
+    return start_workers(platform, stretch, open_transport(transport))
+
+
+def start_workers(platform: Platform, stretch: float | None, transport: Transport) -> LocalWorkers:
+    """Start a worker process for each host of a platform; they wait to be told their cluster."""
+    fleet = _Fleet(platform.hosts, stretch, transport)
+    started = LocalWorkers(fleet, platform)
     for host in platform.hosts:
         fleet.start(host.name)
-    return spawned
+    return started
 
 
 def end_session(leader: int, *, spare: int = 0) -> None:

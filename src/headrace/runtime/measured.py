@@ -10,13 +10,14 @@ from typing import Any
 from headrace.model.errors import UsageError
 from headrace.model.machines import MachineLinks, platform_of_machines
 from headrace.model.platform import Host, Platform
+from headrace.runtime.installed import require_headrace
 from headrace.runtime.matching import Worker
 from headrace.runtime.network_probe import BUDGET, group_by_machine, probe_links
 from headrace.runtime.probe import probe_speeds
 
 
 def workers_of(client: Any, where: str = "cluster", patience: float = 0.0) -> list[Worker]:
-    """The workers of a cluster, in order of their names; if there is none, wait so many seconds for one."""
+    """The workers of a cluster, in order of their names; if there is none, wait this many seconds for one."""
     end = time.monotonic() + patience
     while not (info := client.scheduler_info(n_workers=-1)["workers"]) and time.monotonic() < end:
         time.sleep(0.1)
@@ -33,6 +34,7 @@ def probe_platform(
 ) -> Platform:
     """Measure the speeds and links of a cluster's workers; see `Platform.probe`."""
     workers = workers_of(client, name)
+    require_headrace(client, name)
     names = {worker.address: worker.name for worker in workers}
     links = probe_links(client, names, budget, say or _show)
     return measured_platform(workers, probe_speeds(client), links, name)

@@ -50,7 +50,7 @@ class RunPolicy:
         metadata={
             "option": "--replicate",
             "metavar": "N|auto",
-            "help": "Copy results, and data that crosses each N-th level, to another host; 0: never; auto: by losses.",
+            "help": "Copy results and data that crosses each N-th level to another host; 0: never, auto: after losses.",
         },
     )
     retries: int = field(
@@ -93,7 +93,7 @@ class RunPolicy:
             "option": "--disk-wait",
             "metavar": "TIME",
             "parse": partial(quantity, what="time", where="--disk-wait"),
-            "help": "How long to wait for room when the disk is full.",
+            "help": "How long to wait for free space when the disk is full.",
         },
     )
 

@@ -18,7 +18,7 @@ from headrace.runtime.steering_times import Delays
 MOST = 64
 """Tasks that a thread may have waiting, however short they are."""
 _WORTH = 3.0
-"""A transfer must gain so many times what it takes to begin one, which also takes time of both workers."""
+"""A transfer must gain this many times the cost of starting one, which also occupies both workers."""
 _LOOKED_AT = 16
 """Tasks per worker that one decision may look at."""
 _UNSURE = 0.05

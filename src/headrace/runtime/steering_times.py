@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _OLD = 2.0
-"""What is known of a prefix on all workers counts as much as so many executions on one of them."""
+"""What is known of a prefix on all workers counts as much as this many executions on one of them."""
 _LEAST_WEIGHT = 0.1
 """Weight of the newest execution in the mean of many."""
 _LATENCY = 0.005
@@ -85,7 +85,7 @@ class Delays:
 
     @property
     def ahead(self) -> float:
-        """A worker should have its next task so many seconds before it ends the one before."""
+        """A worker should have its next task this many seconds before it finishes the current one."""
         round_trip = self.send.value + self.report.value
         return min(max(2.0 * round_trip, _LEAST_AHEAD), _LONGEST_DELAY)
 

@@ -38,10 +38,6 @@ class Transport:
     security: dict[str, str] = field(default_factory=dict)
     """Certificates, by the parameters of `distributed.Security`; none for Unix sockets."""
 
-    @property
-    def protocol(self) -> str:
-        return self.host.partition("://")[0]
-
 
 def open_transport(kind: TransportKind = "auto") -> Transport:
     """Unix sockets in a new folder or, where there are none, TLS on the loopback interface with new certificates."""

@@ -23,8 +23,6 @@ _CONFIGURATION = {
     # A paused worker would delay tasks pinned to it; spilling to disk stays on.
     "distributed.worker.memory.pause": False,
     "distributed.worker.http.routes": [],
-    # A worker would retry fetching data from a dead one for 30 s; on one machine 3 s are enough.
-    "distributed.comm.timeouts.connect": "3s",
 }
 _EXPENDABLE = "500"
 """When memory is short, the kernel ends a worker rather than the process that started it."""
@@ -33,7 +31,7 @@ _EXPENDABLE = "500"
 def main() -> None:
     """Execute tasks until closed."""
     _load()
-    settings = json.loads(_first_line())
+    settings = json.loads(read_settings())
     sys.path += [folder for folder in settings["path"] if folder not in sys.path]
     threading.Thread(target=end_with_parent, args=(settings["folder"],), daemon=True).start()
     with suppress(OSError, ValueError):
@@ -43,7 +41,7 @@ def main() -> None:
     asyncio.run(_serve(settings))
 
 
-def _first_line() -> bytes:
+def read_settings() -> bytes:
     """The settings. Unbuffered: `end_with_parent` reads the rest."""
     line = b""
     while not line.endswith(b"\n"):
@@ -76,7 +74,7 @@ async def _serve(settings: dict[str, Any]) -> None:
 
     security = settings["security"]
     keep_notes(Path(settings["folder"]), settings["name"])
-    with dask.config.set(_CONFIGURATION):
+    with dask.config.set(_CONFIGURATION | {"distributed.comm.timeouts.connect": settings["connect"]}):
         async with Worker(
             settings["scheduler"],
             name=settings["name"],

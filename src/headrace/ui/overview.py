@@ -21,7 +21,7 @@ MOST_OPEN = 400
 """Tasks of one box that are shown when it is open."""
 MOST_BOXES = 400
 SMALL = 60
-"""Programs of at most so many tasks are shown open."""
+"""Programs of at most this many tasks are shown open."""
 _lock = threading.Lock()
 
 

@@ -63,9 +63,9 @@ def combinations(axes: Sequence[Axis], file: ExperimentFile) -> Points:
         if len(lengths) > 1:
             told = ", ".join(f"{axes[k].name} has {len(axes[k])}" for k in group)
             raise BadFile(
-                f"values that are combined one by one are not equally many: {told}",
+                f"lists that are combined element by element differ in length: {told}",
                 where=where,
-                hint="give equally many",
+                hint="give lists of equal length",
             )
         sizes.append(lengths.pop())
     total = math.prod(sizes)
@@ -78,7 +78,7 @@ def combinations(axes: Sequence[Axis], file: ExperimentFile) -> Points:
         number = number // size
     points = points[_wanted(axes, points, file, where)]
     if len(points) == 0:
-        raise BadFile("no combination is left", where=where, hint="leave out less")
+        raise BadFile("no combination is left", where=where, hint="exclude fewer combinations")
     if len(points) > MAX_POINTS:
         raise BadFile(f"{len(points)} combinations", where=where, hint=f"at most {MAX_POINTS}")
     return points

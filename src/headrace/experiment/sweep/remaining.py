@@ -50,7 +50,7 @@ def _needed(variant: Variant, kept: Collection[str]) -> dict[str, str]:
         task = program.tasks[names[t]]
         of = variant.tasks[task.name]
         for item in task.outputs:
-            # A task whose outputs nobody wants is executed for what else it does.
+            # A task whose outputs are not needed is executed for its side effects.
             if item in results or not any(each in results or each in read for each in task.outputs):
                 wanted[item][:] = True
         runs = _must_run(task, of, wanted, kept)

@@ -129,7 +129,9 @@ def _builder(
     if isinstance(found, Program):
         return (lambda values: found), ()
     if not callable(found):
-        raise BadFile(f"{spec!r} is a {type(found).__name__}", where=where, hint="name a headrace.Program")
+        raise BadFile(
+            f"{spec!r} is of type {type(found).__name__}", where=where, hint="name a headrace.Program"
+        )
 
     def build(values: Mapping[str, Any]) -> Program:
         problem = accepts(lambda: None, 0) if not values else _refusal(found, values)

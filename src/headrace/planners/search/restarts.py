@@ -1,4 +1,4 @@
-"""Many list schedules from perturbed ranks, with prices of busy links and of sought-after cores; the best is kept.
+"""Many list schedules from perturbed ranks, with prices of busy links and of contended cores; the best is kept.
 
 HEFT sends data over a link that others wait for if a task finishes a little sooner by that, and takes a core that is
 good at one kind of task for another kind. Prices are added to its cost: seconds of transfers times the share of time

@@ -80,7 +80,7 @@ class Attempt:
         return self._next_plan
 
     def _grant(self, units: int) -> None:
-        """Let readers begin so many units. All at once, unless the run may end or change before the last."""
+        """Let readers begin this many units. All at once, unless the run may end or change before the last."""
         options, total = self._up.options, len(self._up.app.units)
         if self._next_plan is not None:
             units, last = self._granted, True

@@ -15,7 +15,7 @@ INTERVAL = 1.0
 LEAST_BUFFERS = 4
 """Buffers from which a capacity is estimated."""
 _LATEST = 3
-"""The median of so many estimates counts: it ignores one outlier and follows a change after two."""
+"""The median of this many estimates counts: it ignores one outlier and follows a change after two."""
 
 Counters = Mapping[int, Mapping[str, Any]]
 Place = tuple[str, str]

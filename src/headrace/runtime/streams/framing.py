@@ -82,7 +82,7 @@ class Connection:
                 views[0] = views[0][sent:]
 
     def receive(self, most: int) -> bytes | None:
-        """At most so many bytes; None if there are none now."""
+        """At most this many bytes; None if there are none now."""
         try:
             if self.tls is None:
                 data = self.socket.recv(most)

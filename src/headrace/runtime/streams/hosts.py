@@ -38,7 +38,7 @@ class Hosts(Protocol):
         """Give a command to the agent of a host; nothing happens if the host is lost."""
 
     def receive(self, timeout: float) -> Event | None:
-        """The next event of any host, `lost` among them; None after so many seconds."""
+        """The next event of any host, `lost` among them; None after this many seconds."""
 
     def address(self, host: str) -> str:
         """Where the copies of a host can be reached."""

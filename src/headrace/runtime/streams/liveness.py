@@ -75,7 +75,7 @@ class Liveness:
                 )
 
     def _check_links(self, now: float, copies: Mapping[int, Mapping[str, Any]]) -> None:
-        """Nobody computes, and nothing has moved for too long: a link is stuck."""
+        """No copy computes, and nothing has moved for too long: a link is stuck."""
         total = sum(
             c["bytes_in"] + c["bytes_out"] + c["results"] + c["unit"] + c["busy_ns"] for c in copies.values()
         )

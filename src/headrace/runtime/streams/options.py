@@ -23,7 +23,7 @@ class StreamOptions:
     work_conserving: bool = False
     """Send to another copy if the one whose turn it is has no credit."""
     duration: float | None = None
-    """Repeat the units of work for so many seconds; None: each unit once."""
+    """Repeat the units of work for this many seconds; None: each unit once."""
     restarts: int = 0
     """How often units are replayed after a fault."""
     adapt: bool = False

@@ -81,7 +81,7 @@ class Outlet:
         self._version = 0
 
     def send(self, stream: int, data: memoryview, unit: int, stable: bool) -> None:
-        """Send a buffer to the copy that the router chooses; `stable`: nobody can change its bytes."""
+        """Send a buffer to the copy that the router chooses; `stable`: its bytes cannot change."""
         if self._counters.version != self._version:
             self._update_weights()
         router, channels = self._streams[stream]

@@ -156,7 +156,7 @@ def make_plan(
 
 
 def even_plan(app: App, copies: Mapping[str, int], hosts: Sequence[str]) -> StreamPlan:
-    """So many copies of each filter (1 by default), dealt to the hosts in turn, with equal flows.
+    """This many copies of each filter (1 by default), assigned to the hosts in turn, with equal flows.
 
     >>> from headrace.runtime.filters import Filter, Reader
     >>> app = App("two")

@@ -21,14 +21,14 @@ _BURST = 0.002
 
 
 class Port:
-    """A port of so many bytes/s; the same file is the same port, in any process of this machine."""
+    """A port of this many bytes/s; the same file is the same port, in any process of this machine."""
 
     def __init__(self, file: Path, bandwidth: float) -> None:
         self.bandwidth = bandwidth
         self._file = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
 
     def book(self, size: int) -> float:
-        """Book so many bytes; returns the moment of `time.monotonic` when they have passed."""
+        """Book this many bytes; returns the moment of `time.monotonic` when they have passed."""
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
             stored = os.pread(self._file, _MOMENT.size, 0)
@@ -44,7 +44,7 @@ class Port:
 
 
 def pass_through(ports: Sequence[Port], size: int) -> None:
-    """Wait until so many bytes have passed all of these ports."""
+    """Wait until this many bytes have passed all of these ports."""
     until = max(port.book(size) for port in ports)
     rest = until - time.monotonic()
     if rest > 0:

@@ -46,7 +46,7 @@ class SimulationConfig:
         default=0.0,
         metadata={
             "option": "--error",
-            "help": "Real run times differ from the estimated ones by up to this share.",
+            "help": "Real run times differ from the estimates by up to this fraction.",
         },
     )
     planned: float | None = None
