@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.tools import instances, read_network
+from bench.sweep import layered, pairwise
+from bench.tools import instances, read_dag, read_network
 from headrace.core.scheduler import Problem
 from headrace.experiment.dataflow import fft, jacobi, matmul
 from headrace.experiment.generate import SweepSpec, generate_sweep
@@ -87,6 +88,20 @@ def generated_platform(seed: int) -> Platform:
         )  # fmt: skip
     store = Site("store", bandwidth=1.25e9, uplink=1.25e8)
     return Platform((store, *sites), contention="fifo", origin="store", name=f"generated-{seed}")
+
+
+def layered_graphs(only: str) -> Iterator[Case]:
+    """Layered graphs of 3,000 and 10,000 tasks, three inputs each, on 64 to 256 hosts with a link for each pair."""
+    for tasks in (3000, 10_000):
+        yield from (case for case in [_recorded_layers(tasks)] if only in case.name)
+        for hosts in (64, 128, 256):
+            name = f"layers-{tasks}"
+            if only in name:
+                yield Case(name, f"pairs-{hosts}", Problem(layered(tasks), pairwise(hosts)))
+
+
+def _recorded_layers(tasks: int) -> Case:
+    return Case(f"dag-square-{tasks}", "h64", Problem(read_dag(tasks), read_network("h64")))
 
 
 def small(count: int) -> Iterator[Case]:
