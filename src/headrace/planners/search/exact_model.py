@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from headrace.arrays.problem import problem_arrays
 from headrace.core.scheduler import Problem
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.network import EVERYWHERE, Network
 from headrace.model.plan import Plan
 from headrace.planners.bounding.work_table import work_table
 from headrace.planners.placed_bounds import returned_items
+from headrace.planners.search.annealing_search import between_places
 
 UNITS = 1_000_000
 """Units of time in the makespan of the known plan."""
@@ -115,6 +117,7 @@ class ExactModel:
         self.model: Any = cp_model.CpModel()
         self.unit = plan.makespan / UNITS
         self.pools = pools_of(problem)
+        self.between = between_places(problem_arrays(problem))
         self.makespan = self.model.new_int_var(self.units(bound), UNITS, "makespan")
         self.sends: list[Send] = []
         self.model.add_hint(self.makespan, UNITS)
@@ -189,24 +192,29 @@ class ExactModel:
 
     def _delays(self) -> None:
         """Without limited links, data takes the least time of its journey."""
-        graph, network = self.graph, self.network
+        graph, origin = self.graph, self.network.origin
         for (maker, task), size in self._edges().items():
             self.model.add(self.start[task] >= self.end[maker])
             if size > 0:
-                self._delay(maker, task, size)
+                self._delay(maker, task, self._ways(size))
         returned = returned_items(self.problem)
         for item in np.flatnonzero(graph.size > 0).tolist():
             maker, size = int(graph.producer[item]), float(graph.size[item])
             if maker == OUTSIDE and (initial := holders_of(self.problem, item)):
-                arrival = self._units_at_pools(journeys(network, initial, size).seconds)
+                arrival = self._units_at_pools(self._ways(size)[sorted(initial)].min(axis=0))
                 for task in graph.readers_of(item).tolist():
                     self.model.add(self.start[task] >= _weighted(arrival, self.on[task]))
             elif maker != OUTSIDE and returned[item]:
-                back = np.array(
-                    [journeys(network, [p], size).seconds[network.origin] for p in range(network.n_places)]
-                )
-                late = _weighted(self._units_at_pools(back), self.on[maker])
+                late = _weighted(self._units_at_pools(self._ways(size)[:, origin]), self.on[maker])
                 self.model.add(self.end[maker] + late <= self.makespan)
+
+    def _ways(self, size: float) -> Floats:
+        """[places, places] least seconds of a journey, through other places where that is quicker: O(places^3)."""
+        latency, per_byte = self.between
+        way: Floats = latency + size * per_byte
+        for k in range(len(way)):
+            np.minimum(way, way[:, k : k + 1] + way[k : k + 1, :], out=way)
+        return way
 
     def _units_at_pools(self, seconds: Floats) -> list[int]:
         """Of seconds by place; what never happens would take twice the known makespan."""
@@ -215,12 +223,11 @@ class ExactModel:
             for pool in self.pools
         ]
 
-    def _delay(self, maker: int, task: int, size: float) -> None:
+    def _delay(self, maker: int, task: int, way: Floats) -> None:
         """A reader starts later than its maker ends, by a time that depends on where both are."""
         for a, here in self.on[maker].items():
-            way = journeys(self.network, [self.pools[a].place], size).seconds
             for b, there in self.on[task].items():
-                seconds = float(way[self.pools[b].place])
+                seconds = float(way[self.pools[a].place, self.pools[b].place])
                 if not np.isfinite(seconds):
                     self.model.add_bool_or([here.negated(), there.negated()])
                 elif self.units(seconds) > 0:

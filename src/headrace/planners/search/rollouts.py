@@ -50,7 +50,7 @@ class Rolled(NamedTuple):
     begins: Floats
     ends: Floats
     """[cores, entries] of the tasks on each core,"""
-    count: Int64s
+    used: Int64s
     """and how many there are."""
     kept: Int64s
     """The host of each task in the best way so far."""
@@ -125,7 +125,7 @@ def _room(tables: SearchTables, n: int, seed: int) -> Rolled:
         finish=np.zeros(n),
         begins=np.zeros((cores, entries)),
         ends=np.zeros((cores, entries)),
-        count=np.zeros(cores, np.int64),
+        used=np.zeros(cores, np.int64),
         kept=np.zeros(n, np.int64),
         arrival=np.zeros(len(tables.latency)),
         random=random_state(seed),
@@ -167,7 +167,7 @@ def _ends_after(tables: SearchTables, outlook: Outlook, rolled: Rolled, task: in
     """When the program ends on account of a task: what follows it on average, or its results' return."""
     row = 0 if tables.return_seconds.shape[0] == 1 else task
     back = tables.return_seconds[row, tables.host_place[rolled.host[task]]]
-    return rolled.finish[task] + max(outlook.tail[task], back)
+    return float(rolled.finish[task] + max(outlook.tail[task], back))
 
 
 @leaf
@@ -221,7 +221,9 @@ def _place(tables: SearchTables, rolled: Rolled, task: int, wanted: int, noise: 
 def _arrivals(tables: SearchTables, rolled: Rolled, task: int) -> None:
     """When the inputs of a task can be at each place."""
     arrival = rolled.arrival
-    arrival[:] = tables.outside_arrival[0 if tables.outside_arrival.shape[0] == 1 else task]
+    outside = tables.outside_arrival[0 if tables.outside_arrival.shape[0] == 1 else task]
+    for place in range(len(arrival)):
+        arrival[place] = outside[place]
     for k in range(tables.predecessor_ptr[task], tables.predecessor_ptr[task + 1]):
         maker, size = tables.predecessor[k], tables.read_bytes[k]
         since = rolled.finish[maker]
@@ -238,7 +240,7 @@ def _arrivals(tables: SearchTables, rolled: Rolled, task: int) -> None:
 @leaf
 def _first_gap(tables: SearchTables, rolled: Rolled, core: int, ready: float, seconds: float) -> float:
     """The earliest start on a core; inf if its calendar has no room."""
-    begins, ends, count = rolled.begins[core], rolled.ends[core], rolled.count[core]
+    begins, ends, count = rolled.begins[core], rolled.ends[core], rolled.used[core]
     if count >= len(begins):
         return np.inf
     start, at = max(ready, tables.core_free_at[core]), count
@@ -247,17 +249,17 @@ def _first_gap(tables: SearchTables, rolled: Rolled, core: int, ready: float, se
     while at < count and start + seconds > begins[at]:
         start = ends[at]
         at += 1
-    return start
+    return float(start)
 
 
 @leaf
 def _insert(rolled: Rolled, core: int, start: float, finish: float) -> None:
-    begins, ends, at = rolled.begins[core], rolled.ends[core], rolled.count[core]
+    begins, ends, at = rolled.begins[core], rolled.ends[core], rolled.used[core]
     while at > 0 and (begins[at - 1] > start or (begins[at - 1] == start and ends[at - 1] > finish)):
         begins[at], ends[at] = begins[at - 1], ends[at - 1]
         at -= 1
     begins[at], ends[at] = start, finish
-    rolled.count[core] += 1
+    rolled.used[core] += 1
 
 
 @leaf
@@ -266,11 +268,11 @@ def _take_back(rolled: Rolled, task: int) -> None:
     core = rolled.core[task]
     if core < 0:
         return
-    begins, ends, last = rolled.begins[core], rolled.ends[core], rolled.count[core] - 1
+    begins, ends, last = rolled.begins[core], rolled.ends[core], rolled.used[core] - 1
     at = last
     while begins[at] != rolled.start[task] or ends[at] != rolled.finish[task]:
         at -= 1
     while at < last:
         begins[at], ends[at] = begins[at + 1], ends[at + 1]
         at += 1
-    rolled.count[core] = last
+    rolled.used[core] = last
