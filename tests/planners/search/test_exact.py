@@ -24,7 +24,7 @@ from headrace.testing import random_platform, random_program
 from headrace.testing.exact_links import linked_case, proven_optimum
 
 
-def solved(problem: Problem, seconds: float = 20.0, plan: Plan | None = None) -> tuple[Plan, Bound]:
+def solved(problem: Problem, seconds: float = 5.0, plan: Plan | None = None) -> tuple[Plan, Bound]:
     """From the plan of HEFT, if none is given."""
     plan = Heft().plan(problem) if plan is None else plan
     return solved_exactly(
