@@ -38,7 +38,7 @@ Report = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound, which has a name, whenever one of the two improves."""
 _SHARE = 0.85
 """Share of the time for local search; its work is counted as on a machine of ordinary speed."""
-_SHARE_BEFORE_EXACT, _EXACT = 0.25, 0.65
+_SHARE_BEFORE_EXACT, _EXACT = 0.35, 0.55
 """The same for small problems, and the share of the time for the exact model of them that follows."""
 _LEAST_FOR_EXACT = 0.5
 """Seconds; less is not enough for the exact model to prove anything."""
@@ -132,7 +132,7 @@ class Best:
         raise_bound(min(FULL_SECONDS, _BOUND_FIRST * self.time))
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
             until = began + 1.25 * self.time + 2
-            whole = self.time >= _LEAST_FOR_EXACT and can_solve(problem)
+            whole = self.time >= _LEAST_FOR_EXACT and can_solve(problem, self.time)
             share = _SHARE_BEFORE_EXACT if whole else _SHARE
             found = _improve(problem, plan, self.time * share, until, tell, self.stop)
             plan = plan if breaks_requirements(problem, found) else found

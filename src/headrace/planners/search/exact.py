@@ -28,7 +28,9 @@ from headrace.simulator.replay.replay import replay
 
 NAME = "exact model"
 _MOST_DELAYS, _MOST_SENDS = 60_000, 12_000
-"""Maximum number of pairs of pools that edges join, and of transfers that a plan may contain, in the program."""
+"""Maximum number of pairs of pools that edges join, and of transfers that a plan may contain, in the program,"""
+_DELAYS, _SENDS = 8_000, 2_000
+"""and in each second of time: only to build the program takes a while."""
 _PACE = 0.12
 """Units of the solver's deterministic time in a second on a machine of ordinary speed."""
 _ALONE = 0.4
@@ -43,8 +45,8 @@ _LOOK = 0.05
 """Seconds between two looks at the clock and at whether to stop."""
 
 
-def can_solve(problem: Problem) -> bool:
-    """Whether the constraint program covers the problem and is small enough to be of use."""
+def can_solve(problem: Problem, seconds: float = np.inf) -> bool:
+    """Whether the constraint program covers the problem and is small enough to be of use in this time."""
     graph, places = problem.graph, problem.platform.network.n_places
     begun = problem.free_at or problem.since or problem.link_free_at
     if problem.constraints is not None or begun or graph.n_tasks < 2 or int(graph.cores.max()) > 1:
@@ -52,8 +54,9 @@ def can_solve(problem: Problem) -> bool:
     if len(graph.destinations.index):
         return False
     if problem.platform.contention == "none":
-        return len(graph.reads) * len(pools_of(problem)) ** 2 <= _MOST_DELAYS
-    return problem.platform.contention == "fifo" and graph.n_items * places**2 <= _MOST_SENDS
+        return len(graph.reads) * len(pools_of(problem)) ** 2 <= min(_MOST_DELAYS, _DELAYS * seconds)
+    most = min(_MOST_SENDS, _SENDS * seconds)
+    return problem.platform.contention == "fifo" and graph.n_items * places**2 <= most
 
 
 def solved_exactly(
