@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench.generated.sweeps import sweep
 
 from headrace.core.scheduler import Planner, Problem
 from headrace.model.check import require_valid
@@ -23,7 +22,6 @@ from headrace.planners.batch.randomized import (
 )
 from headrace.planners.batch.sufferage import Sufferage
 from headrace.planners.batch.sufferage2 import SufferageTwo
-from headrace.planners.batch.sweep_rows import BLOCK
 from headrace.planners.batch.xsufferage import ExtendedSufferage
 from headrace.testing.generate import cases
 from planners.batch import batch_reference as reference
@@ -157,17 +155,6 @@ def test_equals_the_reference_on_clusters_behind_uplinks(
 ) -> None:
     for problem in [*grids(small), *grids(small // 8, tasks=40)]:
         require_same(planner(), problem, reference.run(problem, rule))
-
-
-@pytest.mark.parametrize("seed", [1])
-@pytest.mark.parametrize(("planner", "rule"), EXACT[:3])
-def test_equals_the_reference_on_a_sweep_of_several_blocks(
-    planner: Callable[[], Planner], rule: reference.Rule, seed: int
-) -> None:
-    """More rows than one block of `sweep_rows` has, and hosts that fill up, so that bounds matter."""
-    program, platform = sweep(BLOCK + 30, hosts=5, clusters=2, seed=seed)
-    problem = Problem(program.graph, platform)
-    require_same(planner(), problem, reference.run(problem, rule))
 
 
 @pytest.mark.parametrize(("planner", "rule"), DRAWN)

@@ -11,6 +11,8 @@ How completion times are estimated, for every rule:
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from headrace.arrays import Int64s
@@ -34,10 +36,8 @@ from headrace.planners.batch.records import (
     HostGroups,
     ReadyTasks,
     SweepMatrix,
-    SweepRows,
     TaskInputs,
 )
-from headrace.planners.batch.sweep_rows import BLOCK
 from headrace.planners.constraint_failures import DeadEnd, starting_state
 from headrace.planners.partial_schedule import (
     NO_HOST,
@@ -121,9 +121,7 @@ def _new_batch(
     inputs = _task_inputs(problem, arrays, groups, by_usage)
     alike = len(np.unique(arrays.tasks.cores)) <= 1
     as_sweep = problem.constraints is None and groups.network == STAR and alike
-    count = _sweep_size(arrays.tasks.level, groups, inputs, as_sweep)
-    over_hosts = rule <= SUFFERAGE
-    sweep = _sweep_matrix(arrays.tasks.level, groups, inputs, min(count, 1) if over_hosts else count)
+    sweep = _sweep_matrix(arrays.tasks.level, groups, inputs, rule, as_sweep)
     return Batch(
         rule=rule,
         tolerance=tolerance,
@@ -131,10 +129,9 @@ def _new_batch(
         groups=groups,
         inputs=inputs,
         available=_availability(arrays, groups),
-        ready=_ready_tasks(arrays.tasks, groups, levels, rule, count > 0),
+        ready=_ready_tasks(arrays.tasks, groups, levels, rule, len(sweep.task) > 0),
         contended=_contended_rows(groups, levels, rule),
         sweep=sweep,
-        rows=_sweep_rows(groups, len(sweep.send_seconds), count if over_hosts else 0),
     )
 
 
@@ -267,21 +264,17 @@ def _contended_rows(groups: HostGroups, levels: Int64s, rule: int) -> ContendedR
     )
 
 
-def _sweep_size(level: Ints, groups: HostGroups, inputs: TaskInputs, as_sweep: bool) -> int:
-    """The number of tasks of the first level if it is a sweep on a STAR and fits; otherwise 0."""
+def _sweep_matrix(
+    level: Ints, groups: HostGroups, inputs: TaskInputs, rule: int, as_sweep: bool
+) -> SweepMatrix:
+    """Allocate the matrix for the first level if it is a sweep on a STAR and fits; otherwise an empty one."""
     first = np.flatnonzero(level == 0)
-    entries = (_most_inputs(level, inputs) + 2) * len(groups.places) + len(groups.group_ptr) - 1
-    fits = len(first) * entries <= MOST_ENTRIES
-    return len(first) if as_sweep and fits and inputs.from_origin[first].all() else 0
-
-
-def _most_inputs(level: Ints, inputs: TaskInputs) -> int:
-    return max(1, int(np.diff(inputs.ptr)[level == 0].max(initial=0)))
-
-
-def _sweep_matrix(level: Ints, groups: HostGroups, inputs: TaskInputs, rows: int) -> SweepMatrix:
-    """Allocate the matrix for so many tasks."""
-    places, count, most = len(groups.places), len(groups.group_ptr) - 1, _most_inputs(level, inputs)
+    places, count = len(groups.places), len(groups.group_ptr) - 1
+    most = max(1, int(np.diff(inputs.ptr)[first].max(initial=0)))
+    fits = len(first) * ((most + 2) * places + count) <= MOST_ENTRIES
+    rows = len(first) if as_sweep and fits and inputs.from_origin[first].all() else 0
+    block = math.isqrt(places - 1) + 1
+    blocks = -(-places // block) if rule <= SUFFERAGE else 0
     return SweepMatrix(
         task=np.empty(rows, np.int64),
         width=np.zeros(1, np.int64),
@@ -289,30 +282,10 @@ def _sweep_matrix(level: Ints, groups: HostGroups, inputs: TaskInputs, rows: int
         held=np.empty((places, rows)),
         run_seconds=np.empty((count, rows)),
         return_seconds=np.empty((places, rows)),
+        block=block,
+        block_best=np.empty((blocks, rows)),
+        block_second=np.empty((blocks if rule == SUFFERAGE else 0, rows)),
         arrival=np.empty(TILE),
         new=np.empty(TILE),
-    )
-
-
-def _sweep_rows(groups: HostGroups, most: int, rows: int) -> SweepRows:
-    """Allocate so many rows."""
-    places, count, blocks = len(groups.places), len(groups.group_ptr) - 1, -(-rows // BLOCK)
-    return SweepRows(
-        send_seconds=np.empty((rows, most, places)),
-        held=np.empty((rows, places)),
-        run_seconds=np.empty((rows, count)),
-        return_seconds=np.empty((rows, places)),
-        score=np.empty(rows),
-        computed=np.zeros(rows, np.int64),
-        place=np.empty((rows, 2), np.int64),
-        base=np.empty((rows, 2)),
-        unplaced=np.ones(rows, np.bool_),
-        bound=np.empty((blocks, places + 1)),
-        most=np.empty(blocks),
-        growth=np.zeros(places + 1),
-        changed=np.zeros(places + 1, np.int64),
-        step=np.zeros(1, np.int64),
-        busy_until=np.empty(places),
-        was_free=np.empty((count, 2)),
-        arrival=np.empty(places),
+        after=np.empty(TILE),
     )

@@ -32,7 +32,6 @@ from headrace.planners.batch.contended_rows import (
     update_row,
     update_stale_rows,
 )
-from headrace.planners.batch.lots import lot
 from headrace.planners.batch.records import (
     CLUSTER_SUFFERAGE,
     FREE_LINKS,
@@ -44,15 +43,6 @@ from headrace.planners.batch.records import (
     HostGroups,
     ReadyTasks,
     TaskInputs,
-)
-from headrace.planners.batch.sweep_rows import (
-    best_host_of_row,
-    compute_readers,
-    fill_rows,
-    next_sweep_row,
-    note_before,
-    remove_sweep_row,
-    update_place,
 )
 from headrace.planners.batch.update import update_rows
 from headrace.planners.partial_schedule import (
@@ -74,21 +64,17 @@ def batch_schedule(
 ) -> tuple[int, int]:
     """Place all tasks, level by level: `levels` are the offsets of the levels in `batch.ready.task`.
 
-    For n tasks of one level on P places, each step evaluates n entries of one place (FREE_LINKS, OWN_LINKS, sweeps on a
-    STAR under rules over clusters) and looks through n keys: O(n^2) evaluations; in a sweep these are a few additions
-    each. In a sweep on a STAR under the other rules, a step looks through P bounds of n / 128 blocks and evaluates rows
-    that can be next, at all places (see `sweep_rows`). On other networks it evaluates the rows that a transfer may have
-    delayed, each at the places that can decide about its key: up to n * P evaluations, in practice one to four for each
-    of n rows, and for MINMIN only for rows that can be next (see `contended_rows`). Rules over C clusters sort the
-    clusters of rows that may be next, O(n * C) per step in the worst case. Returns the outcome (after LINKS_FULL, start
-    over with a larger calendar) and the task reached.
+    For n tasks of one level on P places, each step evaluates n entries of one place (sweeps on a STAR, FREE_LINKS and
+    OWN_LINKS) and looks through n keys: O(n^2) evaluations; in a sweep these are a few additions each. On other
+    networks it evaluates the rows that a transfer may have delayed, each at the places that can decide about its key:
+    up to n * P evaluations, in practice one to four for each of n rows, and for MINMIN only for rows that can be
+    next (see `contended_rows`). Rules over C clusters sort the clusters of rows that may be next, O(n * C) per step in
+    the worst case. Returns the outcome (after LINKS_FULL, start over with a larger calendar) and the task reached.
     """
     for level in range(len(levels) - 1):
         first, last = levels[level], levels[level + 1]
         _start_level(batch.inputs, batch.ready, first, last)
-        if level == 0 and len(batch.rows.score) > 0:
-            outcome, task = _place_sweep_rows(problem, schedule, batch)
-        elif level == 0 and len(batch.sweep.task) > 0:
+        if level == 0 and len(batch.sweep.task) > 0:
             outcome, task = _place_sweep(problem, schedule, batch, last)
         elif batch.groups.network >= STAR:
             outcome, task = _place_contended_level(problem, schedule, batch, first, last)
@@ -232,7 +218,7 @@ def _restart_readers(
 def _place_sweep(
     problem: ProblemArrays, schedule: PartialSchedule, batch: Batch, count: int
 ) -> tuple[int, int]:
-    """As `_place_level`, under rules over clusters, for a level of a STAR whose tasks read only from the origin."""
+    """As `_place_level`, for the first level of a STAR whose tasks get all inputs from the origin."""
     tasks, hosts, network = problem.tasks, problem.hosts, problem.network
     links, copies, transfers, placement = (
         schedule.links,
@@ -244,10 +230,12 @@ def _place_sweep(
         batch.groups, batch.inputs, batch.available, batch.ready, batch.sweep,
     )  # fmt: skip
     fill_matrix(tasks, groups, inputs, ready, sweep, count)
-    for k in range(len(groups.places)):
-        update_column(groups, available, ready, sweep, links, k)
+    # In reverse, so that the first column is updated last, when all blocks of places have their values.
+    for k in range(len(groups.places) - 1, -1, -1):
+        update_column(batch.rule, groups, available, ready, sweep, links, k)
     for left in range(count, 0, -1):
-        update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
+        if batch.rule >= CLUSTER_SUFFERAGE:
+            update_gap_keys(batch.rule, batch.tolerance, groups, ready, left)
         row = _next_row(batch.tolerance, batch.seed, ready, sweep.task, left)
         task = sweep.task[row]
         host = best_sweep_host(groups, available, ready, sweep, links, row)
@@ -263,40 +251,7 @@ def _place_sweep(
         remove_placed_rows(ready, sweep, left - 1)
         k = groups.host_place[host]
         note_arrivals(tasks, groups, inputs, ready, sweep, transfers, k, sent)
-        update_column(groups, available, ready, sweep, links, k)
-    return OK, -1
-
-
-@inner
-def _place_sweep_rows(problem: ProblemArrays, schedule: PartialSchedule, batch: Batch) -> tuple[int, int]:
-    """As `_place_sweep`, under rules over hosts."""
-    tasks, hosts, network = problem.tasks, problem.hosts, problem.network
-    links, copies, transfers, placement = (
-        schedule.links,
-        schedule.copies,
-        schedule.transfers,
-        schedule.placement,
-    )
-    groups, inputs, available, ready, one, rows = (
-        batch.groups, batch.inputs, batch.available, batch.ready, batch.sweep, batch.rows,
-    )  # fmt: skip
-    fill_rows(batch.rule, tasks, groups, inputs, available, ready, one, rows, links)
-    for _ in range(len(rows.score)):
-        row = next_sweep_row(batch.rule, batch.tolerance, batch.seed, groups, available, ready, rows)
-        task = ready.task[row]
-        host = best_host_of_row(batch.rule, groups, available, rows, row)
-        if host < 0:
-            return NO_ROUTE, task
-        remove_sweep_row(ready, rows, row)
-        sent, k = transfers.used[0], groups.host_place[host]
-        note_before(groups, available, rows, k)
-        _place(
-            tasks, hosts, network, links, copies, transfers, placement, groups, inputs, available, task, host
-        )
-        if full(links):
-            return LINKS_FULL, task
-        update_place(batch.rule, groups, available, rows, links, k)
-        compute_readers(batch.rule, tasks, groups, inputs, available, ready, one, rows, transfers, k, sent)
+        update_column(batch.rule, groups, available, ready, sweep, links, k)
     return OK, -1
 
 
@@ -393,10 +348,22 @@ def _next_row(tolerance: float, seed: int, ready: ReadyTasks, task_of: Int64s, c
     least, drawn = np.uint64(0xFFFFFFFFFFFFFFFF), chosen
     for i in range(count):
         if key[rows[i]] <= limit:
-            number = lot(seed, ready.steps[0], task_of[rows[i]])
-            if number < least:
-                drawn, least = rows[i], number
+            lot = _lot(seed, ready.steps[0], task_of[rows[i]])
+            if lot < least:
+                drawn, least = rows[i], lot
     return drawn
+
+
+@leaf
+def _lot(seed: int, step: int, task: int) -> np.uint64:
+    """A hash of seed, step and task (splitmix64); choosing the smallest of several is a uniform draw."""
+    x = np.uint64(seed)
+    for part in (step, task):
+        x = x + np.uint64(part) + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x = x ^ (x >> np.uint64(31))
+    return x
 
 
 @leaf

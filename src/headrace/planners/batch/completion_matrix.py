@@ -1,4 +1,4 @@
-"""Sweeps on a STAR under rules over clusters: completion times of all ready tasks, one place at a time.
+"""Sweeps on a STAR: completion times of all ready tasks, one place at a time.
 
 If every task of a level gets its inputs from the origin, placing a task changes the completion times only at its own
 place: transfers to it finish later, and one of its hosts is busy. So only one column of the matrix of completion times
@@ -17,6 +17,10 @@ from headrace.model.graph import Floats
 from headrace.planners.batch.arrivals import packed_until, return_seconds
 from headrace.planners.batch.cluster_gap import SLACK
 from headrace.planners.batch.records import (
+    CLUSTER_SUFFERAGE,
+    MAXMIN,
+    MINMIN,
+    SUFFERAGE,
     Availability,
     HostGroups,
     ReadyTasks,
@@ -104,6 +108,7 @@ def note_arrivals(
 
 @inner
 def update_column(
+    rule: int,
     groups: HostGroups,
     available: Availability,
     ready: ReadyTasks,
@@ -111,14 +116,23 @@ def update_column(
     links: Calendar,
     k: int,
 ) -> None:
-    """Update the completion times of all rows at place k: O(rows * (inputs + groups of the place))."""
+    """Update the completion times of all rows at place k, and their keys.
+
+    O(rows * (inputs + groups of the place + sqrt(places))).
+    """
     end, width = packed_until(links, groups.in_link[k]), sweep.width[0]
     for low in range(0, width, TILE):
-        _completion_times(groups, available, ready, sweep, k, end, low, min(low + TILE, width))
+        high = min(low + TILE, width)
+        _completion_times(rule, groups, available, ready, sweep, k, end, low, high)
+        if rule == SUFFERAGE:
+            _two_best(ready, sweep, k, low, high)
+        elif rule <= MAXMIN:
+            _best(rule, ready, sweep, k, low, high)
 
 
 @inner
 def _completion_times(
+    rule: int,
     groups: HostGroups,
     available: Availability,
     ready: ReadyTasks,
@@ -128,9 +142,9 @@ def _completion_times(
     low: int,
     high: int,
 ) -> None:
-    """Completion times on the best host of a place."""
+    """Completion times on the best host of a place and, for SUFFERAGE, on the second best."""
     count = high - low
-    arrival, new = sweep.arrival[:count], sweep.new[:count]
+    arrival, new, after = sweep.arrival[:count], sweep.new[:count], sweep.after[:count]
     first, held, back = (
         sweep.send_seconds[0, k, low:high],
         sweep.held[k, low:high],
@@ -145,13 +159,28 @@ def _completion_times(
     for i in range(count):
         arrival[i] = max(arrival[i], held[i])
         new[i] = np.inf
+        after[i] = np.inf
     for g in range(groups.place_group[k], groups.place_group[k + 1]):
-        seconds, soonest = sweep.run_seconds[g, low:high], available.first[0, g]
-        for i in range(count):
-            new[i] = min(new[i], max(arrival[i], soonest) + seconds[i] + back[i])
+        seconds, soonest, next_host = (
+            sweep.run_seconds[g, low:high],
+            available.first[0, g],
+            available.second[0, g],
+        )
+        if rule == SUFFERAGE:
+            for i in range(count):
+                time = max(arrival[i], soonest) + seconds[i] + back[i]
+                other = max(arrival[i], next_host) + seconds[i] + back[i]
+                after[i] = min(min(after[i], other), max(time, new[i]))
+                new[i] = min(new[i], time)
+        else:
+            for i in range(count):
+                new[i] = min(new[i], max(arrival[i], soonest) + seconds[i] + back[i])
     times = ready.time[k, low:high]
-    _update_drift(new, times, ready.measured_time[k, low:high], ready.drift[low:high])
+    if rule >= CLUSTER_SUFFERAGE:
+        _update_drift(new, times, ready.measured_time[k, low:high], ready.drift[low:high])
     times[:] = new
+    if rule == SUFFERAGE:
+        ready.next_time[k, low:high] = after
 
 
 @inner
@@ -164,6 +193,65 @@ def _update_drift(new: Floats, times: Floats, measured: Floats, drift: Floats) -
     for i in range(len(new)):
         grown = (new[i] - measured[i]) * (1.0 + SLACK) if new[i] >= times[i] else np.inf
         drift[i] = max(drift[i], grown if new[i] != times[i] else 0.0)
+
+
+@inner
+def _best(rule: int, ready: ReadyTasks, sweep: SweepMatrix, k: int, low: int, high: int) -> None:
+    """Update the smallest time of the block of places that contains k, and of all blocks."""
+    size, places = sweep.block, ready.time.shape[0]
+    best = ready.best[low:high]
+    first = k - k % size
+    least = sweep.block_best[k // size, low:high]
+    least[:] = ready.time[first, low:high]
+    for other in range(first + 1, min(first + size, places)):
+        times = ready.time[other, low:high]
+        for i in range(high - low):
+            least[i] = min(least[i], times[i])
+    best[:] = sweep.block_best[0, low:high]
+    for block in range(1, sweep.block_best.shape[0]):
+        times = sweep.block_best[block, low:high]
+        for i in range(high - low):
+            best[i] = min(best[i], times[i])
+    key, sign = ready.key[low:high], 1.0 if rule == MINMIN else -1.0
+    for i in range(high - low):
+        key[i] = sign * best[i]
+
+
+@inner
+def _two_best(ready: ReadyTasks, sweep: SweepMatrix, k: int, low: int, high: int) -> None:
+    """Update the two smallest times of the block of places that contains k, and of all blocks."""
+    size, places = sweep.block, ready.time.shape[0]
+    first, block = k - k % size, k // size
+    best, second, key = ready.best[low:high], ready.second[low:high], ready.key[low:high]
+    block_best, block_second = sweep.block_best, sweep.block_second
+    last = min(first + size, places)
+    _two_least(
+        ready.time,
+        ready.next_time,
+        first,
+        last,
+        low,
+        block_best[block, low:high],
+        block_second[block, low:high],
+    )
+    _two_least(block_best, block_second, 0, block_best.shape[0], low, best, second)
+    for i in range(high - low):
+        key[i] = best[i] - second[i] if second[i] < np.inf else 0.0
+
+
+@inner
+def _two_least(
+    leasts: Floats, nexts: Floats, first: int, last: int, low: int, best: Floats, second: Floats
+) -> None:
+    """The two smallest values in the rows first .. last - 1 of two matrices, for columns from `low` on."""
+    high = low + len(best)
+    best[:] = leasts[first, low:high]
+    second[:] = nexts[first, low:high]
+    for other in range(first + 1, last):
+        least, after = leasts[other, low:high], nexts[other, low:high]
+        for i in range(len(best)):
+            second[i] = min(min(second[i], after[i]), max(best[i], least[i]))
+            best[i] = min(best[i], least[i])
 
 
 @inner
@@ -204,6 +292,7 @@ def remove_placed_rows(ready: ReadyTasks, sweep: SweepMatrix, left: int) -> None
         ready.row[sweep.task[i]] = i
         for values in (
             ready.best,
+            ready.second,
             ready.key,
             ready.tie,
             ready.gap,
@@ -219,7 +308,10 @@ def remove_placed_rows(ready: ReadyTasks, sweep: SweepMatrix, left: int) -> None
         sweep.return_seconds,
         sweep.held,
         ready.time,
+        ready.next_time,
         ready.measured_time,
+        sweep.block_best,
+        sweep.block_second,
     ):
         _keep_unplaced(ready, matrix, left)
     for j in range(sweep.send_seconds.shape[0]):

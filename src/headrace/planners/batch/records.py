@@ -182,50 +182,15 @@ class SweepMatrix(NamedTuple):
     """[groups, rows]"""
     return_seconds: Floats
     """[places, rows] seconds to return the results to the origin."""
+    block: int
+    """Number of places per block."""
+    block_best: Floats
+    block_second: Floats
+    """[blocks, rows] the smallest and second smallest time of a block of places."""
     arrival: Floats
     new: Floats
+    after: Floats
     """Scratch space for one tile of rows."""
-
-
-class SweepRows(NamedTuple):
-    """Sweeps on a STAR under rules over hosts: ready tasks and bounds of their scores (see `sweep_rows`).
-
-    The last entry of what is listed by place is for scores that depend on none.
-    """
-
-    send_seconds: Floats
-    """[rows, inputs, places] as in `SweepMatrix`, as are"""
-    held: Floats
-    """[rows, places],"""
-    run_seconds: Floats
-    """[rows, groups]"""
-    return_seconds: Floats
-    """and [rows, places]."""
-    score: Floats
-    """What the rule maximises, when last computed,"""
-    computed: Int64s
-    """after so many steps;"""
-    place: Int64s
-    """[rows, 2] the places on which it depended,"""
-    base: Floats
-    """[rows, 2] and for each of them an upper bound of the score, less the growth of the place until then."""
-    unplaced: Bools
-    bound: Floats
-    """[blocks, places] the largest `base` of unplaced rows in each block."""
-    most: Floats
-    """[blocks] scratch space."""
-    growth: Floats
-    """By how much completion times at each place can have grown since the beginning,"""
-    changed: Int64s
-    """and after how many steps they last did."""
-    step: Int64s
-    """[steps so far]"""
-    busy_until: Floats
-    """When the link of each place is free."""
-    was_free: Floats
-    """[groups, 2] scratch space,"""
-    arrival: Floats
-    """[places] as is this."""
 
 
 class Batch(NamedTuple):
@@ -241,4 +206,3 @@ class Batch(NamedTuple):
     ready: ReadyTasks
     contended: ContendedRows
     sweep: SweepMatrix
-    rows: SweepRows
