@@ -123,3 +123,12 @@ def test_best_ends_with_a_proof() -> None:
     require_valid(problem.graph, problem.platform, plan)
     assert plan.makespan <= plan.bound * (1 + 1e-4)
     assert told[-1] == min(told)
+
+
+def test_fair_links_are_no_worse_than_fifo_links() -> None:
+    graph, network = random_program(12, 16).graph, random_platform(12, "uplinks", contention="fifo", hosts=3)
+    fifo = Best(time=3.0).plan(Problem(graph, network))
+    problem = Problem(graph, replace(network, contention="fair"))
+    fair = Best(time=3.0).plan(problem)
+    require_valid(problem.graph, problem.platform, fair)
+    assert fair.makespan <= fifo.makespan * (1 + 1e-4)

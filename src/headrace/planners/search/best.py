@@ -219,7 +219,12 @@ def _improve(
         if makespan < plan.makespan:
             tell(makespan)
 
-    found = contended(judged, start, seconds, problem.seed, until, tell_better, stop)
+    fair = judged is not problem and can_solve(judged, seconds)
+    share = _SHARE_BEFORE_EXACT if fair else 1.0
+    found = contended(judged, start, share * seconds, problem.seed, until, tell_better, stop)
+    if fair and not stop():  # under fifo, its bound is not one for fair links
+        found, _ = solved_exactly(judged, found, lower_bound(judged), _EXACT * seconds, until, stop)
+        tell_better(found.makespan)
     found = carried_out_in_turn(found, problem)
     return replace(found, notes=plan.notes) if found.makespan < plan.makespan else plan
 
