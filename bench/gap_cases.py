@@ -17,7 +17,7 @@ from headrace.experiment.generate import SweepSpec, generate_sweep
 from headrace.formats.loading import load_platform
 from headrace.formats.wfformat import read_program
 from headrace.model.platform import Contention, Host, Platform, Site
-from headrace.testing.generate import random_platform, random_program
+from headrace.testing.generate import NETWORKS, ORIGINS, SHAPES, random_platform, random_program
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 CONTENDED = ("lab", "sites")
@@ -102,6 +102,22 @@ def layered_graphs(only: str) -> Iterator[Case]:
 
 def _recorded_layers(tasks: int) -> Case:
     return Case(f"dag-square-{tasks}", "h64", Problem(read_dag(tasks), read_network("h64")))
+
+
+def medium(count: int) -> Iterator[Case]:
+    """Random programs of 60 tasks on 10 hosts without contention and of 30 tasks on 6 hosts with fifo links, on all kinds
+    of network, and a layered graph of each size, where data takes as long as tasks, on pairs of hosts."""
+    sizes: tuple[tuple[Contention, int, int], ...] = (("none", 60, 10), ("fifo", 30, 6))
+    for contention, tasks, hosts in sizes:
+        for seed in range(count):
+            program = random_program(7000 + seed, tasks, SHAPES[seed % len(SHAPES)])
+            platform = random_platform(
+                7000 + seed, NETWORKS[seed // 2 % len(NETWORKS)], contention=contention, hosts=hosts,
+                origin=ORIGINS[seed % len(ORIGINS)],
+            )  # fmt: skip
+            yield Case(program.name, platform.name, Problem(program.graph, platform))
+        dense = replace(pairwise(hosts), contention=contention)
+        yield Case(f"layers-{tasks}", f"pairs-{hosts}-{contention}", Problem(layered(tasks), dense))
 
 
 def small(count: int) -> Iterator[Case]:
