@@ -105,8 +105,10 @@ def _recorded_layers(tasks: int) -> Case:
 
 
 def medium(count: int) -> Iterator[Case]:
-    """Random programs of 60 tasks on 10 hosts without contention and of 30 tasks on 6 hosts with fifo links, on all kinds
-    of network, and a layered graph of each size, where data takes as long as tasks, on pairs of hosts."""
+    """60 tasks on 10 hosts without contention, and 30 tasks on 6 hosts with fifo links.
+
+    Random programs on all kinds of network, and layered graphs on pairs of hosts, where data takes as long as tasks.
+    """
     sizes: tuple[tuple[Contention, int, int], ...] = (("none", 60, 10), ("fifo", 30, 6))
     for contention, tasks, hosts in sizes:
         for seed in range(count):
