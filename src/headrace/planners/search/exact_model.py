@@ -95,7 +95,7 @@ def holders_of(problem: Problem, item: int) -> set[int]:
 
 
 def links_held(network: Network, source: int, target: int, size: float) -> Iterator[tuple[int, float]]:
-    """The links that a transfer occupies from its start on where links carry one at a time, and for how long each."""
+    """The links of a transfer's route, and for how long from its start on it keeps each of them busy under `fifo`."""
     seconds = network.seconds(source, target, size)
     yield from ((link, seconds) for link in network.route(source, target))
 
