@@ -77,11 +77,14 @@ def rolled_out(
 ) -> tuple[Int64s, Int64s, float]:
     """The order and the host of each task, and the counted seconds; if `stop` says so, the rest is as HEFT has it.
 
+    Hosts are -1 if there is not even time for a few tries, or if a task cannot get its inputs from where they are made.
     O(tasks * tries * (together + ahead) / together) placements, each O(inputs * places + cores). The number of tries
     follows from the seconds.
     """
     outlook = _outlook(arrays, tables, seconds)
     n = len(outlook.order)
+    if outlook.tries == 0:
+        return outlook.order, np.full(n, -1), 0.0
     rolled = _room(tables, n, seed)
     step = outlook.together * -(-n // (_CHUNKS * outlook.together))
     for first in range(0, n, step):
@@ -104,7 +107,8 @@ def _outlook(arrays: ProblemArrays, tables: SearchTables, seconds: float) -> Out
         noise=_NOISE * mean,
         warmth=max(_WARMTH * mean, 1e-300),
     )
-    return outlook._replace(tries=max(_LEAST_TRIES, int(seconds / _seconds_a_try(tables, outlook))))
+    tries = int(seconds / _seconds_a_try(tables, outlook))
+    return outlook._replace(tries=tries if tries >= _LEAST_TRIES else 0)
 
 
 def _seconds_a_try(tables: SearchTables, outlook: Outlook) -> float:
