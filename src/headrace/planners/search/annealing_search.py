@@ -120,7 +120,7 @@ class _Search:
         self.constraints = no_constraints() if problem.constraints is None else constraint_state(problem)
 
     def rolled(self, plan: Plan, seed: int, seconds: float, stop: Callable[[], bool]) -> tuple[Plan, float]:
-        """A list schedule with hosts chosen by rollouts, or the given plan if there are none; and the counted seconds."""
+        """A list schedule with hosts chosen by rollouts, or the given plan if there are none; and counted seconds."""
         order, host, spent = rolled_out(self.arrays, self.tables, seed, seconds, stop)
         if (host < 0).any():
             return plan, spent
