@@ -5,7 +5,11 @@ python -m bench.gap recorded [--on lab,sites,wf32] [--time 10] [--only NAME]
 python -m bench.gap held-out [--time 10]      generated programs and platforms that nothing was tuned on (5 minutes)
 python -m bench.gap small [--cases 20] [--solver 600] [--time 10]
         best against a plain CP-SAT model of the same problem that is given 10 minutes (up to 3.5 hours)
+python -m bench.gap proofs [--cases 6] [--time 20]
+        best on problems of up to 60 tasks: its own bound, with which it ends (5 minutes)
 python -m bench.gap auto [--only NAME]        auto against every scheduler that takes no longer than it (10 minutes)
+python -m bench.gap layered [--time 10] [--only NAME]
+        layered graphs on pairs of hosts without contention: how much shorter best is than heft (3 minutes)
 python -m bench.gap fair [--time 10] [--only NAME]
         recorded workflows: best under fair links against best under fifo links (10 minutes)
 
@@ -22,7 +26,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from bench.gap_cases import CONTENDED, Case, held_out, recorded, small
+from bench.gap_cases import CONTENDED, Case, held_out, layered_graphs, medium, recorded, small
 from bench.tools import geometric_mean, print_rows, read_dag, read_network
 from headrace.core.scheduler import Planner, Problem
 from headrace.model.bound import Bound, bound_name
@@ -30,8 +34,8 @@ from headrace.model.check import require_valid
 from headrace.model.plan import Plan
 from headrace.planners.bounds import full_bound
 from headrace.planners.registry import entries, make
+from headrace.planners.search import annealing_search, contended, exact
 from headrace.planners.search import best as search_best
-from headrace.planners.search import contended
 from headrace.testing.exact_links import solved_makespan
 
 Row = dict[str, object]
@@ -141,6 +145,27 @@ def against_solver(count: int, solver_seconds: float, seconds: float) -> list[Ro
     return rows
 
 
+def proofs(count: int, seconds: float) -> list[Row]:
+    """How close `best` brings its plan and its bound."""
+    rows: list[Row] = []
+    for case in medium(count):
+        heft, _ = planned("heft", case.problem)
+        best, spent = planned("best", case.problem, time=seconds)
+        rows.append(
+            {
+                "program": case.name, "platform": case.where, "heft / bound": heft.makespan / best.bound,
+                "best / bound": best.makespan / best.bound, "argument": bound_name(best.bound),
+                "CPU s of best": spent,
+            }
+        )  # fmt: skip
+        print(
+            "  ".join(f"{v:.5g}" if isinstance(v, float) else str(v) for v in rows[-1].values()), flush=True
+        )
+    close = sum(float(str(row["best / bound"])) < 1.03 for row in rows)
+    print(f"{close} of {len(rows)} within 3 % of their bound")
+    return rows
+
+
 def auto_against_all(only: str) -> list[Row]:
     """`auto` against every listed scheduler whose CPU time is at most that of `auto`."""
     large = Case("layered-3000", "h64", Problem(read_dag(3000), read_network("h64")))
@@ -171,6 +196,27 @@ def auto_against_all(only: str) -> list[Row]:
     return rows
 
 
+def against_heft(only: str, seconds: float, bound_seconds: float) -> list[Row]:
+    rows: list[Row] = []
+    for case in layered_graphs(only):
+        heft, _ = planned("heft", case.problem)
+        best, spent = planned("best", case.problem, time=seconds)
+        bound = max(best.bound, full_bound(case.problem, most=best.makespan, seconds=bound_seconds))
+        rows.append(
+            {
+                "program": case.name, "platform": case.where, "heft / bound": heft.makespan / bound,
+                "best / bound": best.makespan / bound, "best / heft": best.makespan / heft.makespan,
+                "CPU s of best": spent,
+            }
+        )  # fmt: skip
+        print(
+            "  ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for v in rows[-1].values()), flush=True
+        )
+    mean = geometric_mean(float(str(row["best / heft"])) for row in rows)
+    print(f"best is {100 * (1 - mean):.2f} % shorter than heft in geometric mean")
+    return rows
+
+
 def fair_against_fifo(only: str, seconds: float) -> list[Row]:
     rows: list[Row] = []
     for case in recorded(CONTENDED, only):
@@ -197,7 +243,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("recorded", "held-out", "small", "auto", "fair"))
+    parser.add_argument(
+        "what", choices=("recorded", "held-out", "small", "proofs", "auto", "layered", "fair")
+    )
     parser.add_argument("--on", default="lab,sites,wf32")
     parser.add_argument("--only", default="")
     parser.add_argument("--time", type=float, default=10.0)
@@ -210,7 +258,7 @@ def main() -> None:
     asked = parser.parse_args()
     KNOWN.update(known_bounds(asked.known))
     if asked.cpu:
-        for module in (search_best, contended):
+        for module in (search_best, contended, annealing_search, exact):
             vars(module)["work_clock"] = time.process_time
     ways: dict[str, Callable[[], list[Row]]] = {
         "recorded": lambda: judged_gaps(
@@ -218,7 +266,9 @@ def main() -> None:
         ),
         "held-out": lambda: judged_gaps(held_out(asked.only), asked.time, asked.bound),
         "small": lambda: against_solver(asked.cases, asked.solver, asked.time),
+        "proofs": lambda: proofs(asked.cases, asked.time),
         "auto": lambda: auto_against_all(asked.only),
+        "layered": lambda: against_heft(asked.only, asked.time, asked.bound),
         "fair": lambda: fair_against_fifo(asked.only, asked.time),
     }
     rows = ways[asked.what]()

@@ -9,14 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.tools import instances, read_network
+from bench.sweep import layered, pairwise
+from bench.tools import instances, read_dag, read_network
 from headrace.core.scheduler import Problem
 from headrace.experiment.dataflow import fft, jacobi, matmul
 from headrace.experiment.generate import SweepSpec, generate_sweep
 from headrace.formats.loading import load_platform
 from headrace.formats.wfformat import read_program
 from headrace.model.platform import Contention, Host, Platform, Site
-from headrace.testing.generate import random_platform, random_program
+from headrace.testing.generate import NETWORKS, ORIGINS, SHAPES, random_platform, random_program
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 CONTENDED = ("lab", "sites")
@@ -87,6 +88,38 @@ def generated_platform(seed: int) -> Platform:
         )  # fmt: skip
     store = Site("store", bandwidth=1.25e9, uplink=1.25e8)
     return Platform((store, *sites), contention="fifo", origin="store", name=f"generated-{seed}")
+
+
+def layered_graphs(only: str) -> Iterator[Case]:
+    """Layered graphs of 3,000 and 10,000 tasks, three inputs each, on 64 to 256 hosts with a link for each pair."""
+    for tasks in (3000, 10_000):
+        yield from (case for case in [_recorded_layers(tasks)] if only in case.name)
+        for hosts in (64, 128, 256):
+            name = f"layers-{tasks}"
+            if only in name:
+                yield Case(name, f"pairs-{hosts}", Problem(layered(tasks), pairwise(hosts)))
+
+
+def _recorded_layers(tasks: int) -> Case:
+    return Case(f"dag-square-{tasks}", "h64", Problem(read_dag(tasks), read_network("h64")))
+
+
+def medium(count: int) -> Iterator[Case]:
+    """60 tasks on 10 hosts without contention, and 30 tasks on 6 hosts with fifo links.
+
+    Random programs on all kinds of network, and layered graphs on pairs of hosts, where data takes as long as tasks.
+    """
+    sizes: tuple[tuple[Contention, int, int], ...] = (("none", 60, 10), ("fifo", 30, 6))
+    for contention, tasks, hosts in sizes:
+        for seed in range(count):
+            program = random_program(7000 + seed, tasks, SHAPES[seed % len(SHAPES)])
+            platform = random_platform(
+                7000 + seed, NETWORKS[seed // 2 % len(NETWORKS)], contention=contention, hosts=hosts,
+                origin=ORIGINS[seed % len(ORIGINS)],
+            )  # fmt: skip
+            yield Case(program.name, platform.name, Problem(program.graph, platform))
+        dense = replace(pairwise(hosts), contention=contention)
+        yield Case(f"layers-{tasks}", f"pairs-{hosts}-{contention}", Problem(layered(tasks), dense))
 
 
 def small(count: int) -> Iterator[Case]:

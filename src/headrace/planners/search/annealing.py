@@ -7,10 +7,7 @@ filtered; after an accepted move only the tasks that it changes are evaluated ag
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
 from headrace.arrays import Int64s
 from headrace.arrays.compiling import entry, inner
@@ -19,25 +16,13 @@ from headrace.model.graph import Floats
 from headrace.planners.constraint_state import ConstraintState, fits, give_back, take
 from headrace.planners.search.incremental_eval import compute_finish, compute_tail, update_solution
 from headrace.planners.search.move_filter import may_be_accepted, work_of
+from headrace.planners.search.random_numbers import RandomState, next_random
 from headrace.planners.search.records import BLOCK, MOVE, SearchTables, Solution, Trial
-
-RandomState: TypeAlias = NDArray[np.uint64]
 
 ON_PATH = 0.75
 """Share of moves on the critical path."""
 REACH = 256
 """Maximum number of positions by which a task moves."""
-
-
-@inner
-def _random(state: RandomState) -> float:
-    """The next pseudo-random number in [0, 1) (xorshift64*)."""
-    x = state[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    state[0] = x
-    return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
 
 
 @inner
@@ -87,7 +72,7 @@ def _neighbour_host(tables: SearchTables, solution: Solution, task: int, state: 
     readers = tables.successor_ptr[task + 1] - tables.successor_ptr[task]
     if reads + readers == 0:
         return -1
-    k = int(_random(state) * (reads + readers))
+    k = int(next_random(state) * (reads + readers))
     if k < reads:
         return solution.host[tables.predecessor[tables.predecessor_ptr[task] + k]]
     return solution.host[tables.successor[tables.successor_ptr[task] + k - reads]]
@@ -97,19 +82,19 @@ def _neighbour_host(tables: SearchTables, solution: Solution, task: int, state: 
 def _change(tables: SearchTables, solution: Solution, state: RandomState, task: int) -> bool:
     """Give a task another host, another position, or both; returns whether anything changed."""
     position = solution.position[task]
-    kind = _random(state)
+    kind = next_random(state)
     changed = False
     if kind < 0.65:
         host = _neighbour_host(tables, solution, task, state) if kind < 0.35 else -1
         if host < 0:
-            host = int(_random(state) * len(tables.host_place))
+            host = int(next_random(state) * len(tables.host_place))
         if host != solution.host[task]:
             solution.host[task] = host
             changed = True
     if kind >= 0.5:
         low, high = _allowed_positions(tables, solution, task)
         low, high = max(low, position - REACH), min(high, position + REACH)
-        target = low + int(_random(state) * (high - low + 1))
+        target = low + int(next_random(state) * (high - low + 1))
         if target != position:
             _shift(solution, position, target)
             changed = True
@@ -236,11 +221,11 @@ def anneal(
         trial.work[0] += MOVE
         share = min(1.0, (trial.work[0] - begin) / (until - begin))
         temperature = warm * (cold / warm) ** share
-        limit = makespan - temperature * np.log(max(_random(random), 1e-300))
+        limit = makespan - temperature * np.log(max(next_random(random), 1e-300))
         task = (
-            trial.path[int(_random(random) * length)]
-            if _random(random) < ON_PATH
-            else int(_random(random) * n)
+            trial.path[int(next_random(random) * length)]
+            if next_random(random) < ON_PATH
+            else int(next_random(random) * n)
         )
         trial.work[0] += work_of(tables, task)
         old_host, old_position = solution.host[task], solution.position[task]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,12 +20,16 @@ from headrace.planners.list.host_choice import host_constraints
 from headrace.planners.list.list_scheduler import list_plan
 from headrace.planners.list.ranks import ready_queue_order
 from headrace.planners.search.annealing import anneal, meets_deadlines, restart, take_all
+from headrace.planners.search.random_numbers import random_state
 from headrace.planners.search.records import BLOCK, SearchTables, Solution, Trial
+from headrace.planners.search.rollouts import rolled_out
 
 _WARMEST, _LEAST_WARM, _COLD = 0.01, 1e-4, 1e-6
 """Temperatures as shares of the makespan,"""
 _WARMEST_TASK = 3.0
 """and as shares of the makespan over the number of tasks: with few tasks each has more weight."""
+_ROLLED, _ROLLED_TASK = 0.6, 2e-3
+"""Share of the time, and at most so many seconds per task, for a better plan to start from: that of `rollouts`."""
 _SWEEPS = 5000
 """Number of moves per task that allows the highest initial temperature; fewer leave no time to cool down from it."""
 _MOST_ROUNDS = 4
@@ -65,6 +70,13 @@ def annealed(
     same plan, unless the clock ends it early.
     """
     search = _Search(problem, plan, seed)
+    if problem.constraints is None:
+        share = min(_ROLLED, _ROLLED_TASK * problem.graph.n_tasks / seconds)
+        rolled, spent = search.rolled(plan, seed, share * seconds, lambda: work_clock() > until or stop())
+        if rolled.makespan < plan.makespan * (1 - 1e-12):
+            plan = rolled
+            tell(plan.makespan)
+        seconds = max(seconds - spent, 0.1 * seconds)
     sweeps = seconds / _seconds_a_move(problem) / problem.graph.n_tasks
     rounds = min(_MOST_ROUNDS, max(1, int(sweeps / _SWEEPS / 2)))
     warmest = min(0.3, max(_WARMEST, _WARMEST_TASK / problem.graph.n_tasks))
@@ -103,9 +115,18 @@ class _Search:
         n, cores = problem.graph.n_tasks, int(self.arrays.hosts.core_ptr[-1])
         self.trial = _room_for_trial(n, cores)
         self.solution = _room_for_solution(n, cores)
-        self.random_state = np.array([0x9E3779B97F4A7C15 ^ (seed + 1)], np.uint64)
+        self.random_state = random_state(seed)
         self.makespan = self.best = float("inf")
         self.constraints = no_constraints() if problem.constraints is None else constraint_state(problem)
+
+    def rolled(self, plan: Plan, seed: int, seconds: float, stop: Callable[[], bool]) -> tuple[Plan, float]:
+        """A list schedule with hosts chosen by rollouts, or the given plan if there are none; and counted seconds."""
+        order, host, spent = rolled_out(self.arrays, self.tables, seed, seconds, stop)
+        if (host < 0).any():
+            return plan, spent
+        fixed = host_constraints(self.arrays, fixed=host.astype(np.int32))
+        made = list_plan(self.problem, order.astype(np.int32), plan.scheduler, fixed, self.arrays)
+        return replace(made, notes=plan.notes), spent
 
     def begin(self, plan: Plan) -> None:
         """Start from the decisions of a plan; the best solution so far is kept."""

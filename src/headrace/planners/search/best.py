@@ -30,6 +30,7 @@ from headrace.planners.search.auto import (
 )
 from headrace.planners.search.contended import contended
 from headrace.planners.search.critical_chain import critical_tasks
+from headrace.planners.search.exact import can_solve, solved_exactly
 from headrace.planners.search.restarts import can_restart, carried_out_in_turn, taking_turns
 from headrace.planners.search.ruled_search import best_start, repaired, searched, searched_best_first, solved
 
@@ -37,6 +38,10 @@ Report = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound, which has a name, whenever one of the two improves."""
 _SHARE = 0.85
 """Share of the time for local search; its work is counted as on a machine of ordinary speed."""
+_SHARE_BEFORE_EXACT, _EXACT = 0.35, 0.55
+"""The same for small problems, and the share of the time for the exact model of them that follows."""
+_LEAST_FOR_EXACT = 0.5
+"""Seconds; less is not enough for the exact model to prove anything."""
 _BOUND_FIRST, _BOUND_LAST = 0.05, 0.1
 """Shares of the time for a better bound, before the search and after it."""
 _LEAST_FOR_BOUND = 0.1
@@ -60,12 +65,14 @@ _PROVEN = 1e-6
 class Best:
     """The best candidate of `auto`, improved by local search within a time limit.
 
-    Without contention: simulated annealing of order and hosts, with moves on the critical path. With contention: list
-    schedules from perturbed ranks and prices of links and cores, then annealing of order and hosts, with moves on the
-    critical chain through cores and links, judged by list passes; on fair links transfers take turns. Under constraints
-    with contention: hill climbing by single tasks. The length of the search is counted work, not measured time, and
-    moves depend only on the seed, so the same call gives the same plan. On a slow machine the clock ends the search
-    soon after the time limit.
+    Without contention: a list schedule whose choices of hosts are judged by what follows them (`rollouts`), then
+    simulated annealing of order and hosts, with moves on the critical path. With contention: list schedules from
+    perturbed ranks and prices of links and cores, then annealing of order and hosts, with moves on the critical chain
+    through cores and links, judged by list passes; on fair links transfers take turns. Under constraints with
+    contention: hill climbing by single tasks. Small problems without constraints are then solved as a whole by a
+    constraint program that starts from the plan and also raises the bound. The length of the search is counted work,
+    not measured time, and moves depend only on the seed, so the same call gives the same plan. On a slow machine the
+    clock ends the search soon after the time limit.
 
     Under rules it starts from the plan of `auto` or of another planner, by failed tests of requirements, score of the
     preferences and makespan in this order, and moves are accepted by the same. Small problems without contention are
@@ -125,9 +132,15 @@ class Best:
         raise_bound(min(FULL_SECONDS, _BOUND_FIRST * self.time))
         if plan.makespan > bound * _OPTIMAL and problem.graph.n_tasks > 1:
             until = began + 1.25 * self.time + 2
-            found = _improve(problem, plan, self.time * _SHARE, until, tell, self.stop)
+            whole = self.time >= _LEAST_FOR_EXACT and can_solve(problem, self.time)
+            share = _SHARE_BEFORE_EXACT if whole else _SHARE
+            found = _improve(problem, plan, self.time * share, until, tell, self.stop)
             plan = plan if breaks_requirements(problem, found) else found
-            if not self.stop():
+            if whole and not self.stop() and not breaks_requirements(problem, plan):
+                found, bound = solved_exactly(problem, plan, bound, _EXACT * self.time, until, self.stop)
+                plan = plan if breaks_requirements(problem, found) else found
+                tell(plan.makespan)
+            elif not self.stop():
                 raise_bound(_BOUND_LAST * self.time)
         note = f"improved from the plan of {first}"
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, note))
@@ -206,7 +219,12 @@ def _improve(
         if makespan < plan.makespan:
             tell(makespan)
 
-    found = contended(judged, start, seconds, problem.seed, until, tell_better, stop)
+    fair = judged is not problem and can_solve(judged, seconds)
+    share = _SHARE_BEFORE_EXACT if fair else 1.0
+    found = contended(judged, start, share * seconds, problem.seed, until, tell_better, stop)
+    if fair and not stop():  # under fifo, its bound is not one for fair links
+        found, _ = solved_exactly(judged, found, lower_bound(judged), _EXACT * seconds, until, stop)
+        tell_better(found.makespan)
     found = carried_out_in_turn(found, problem)
     return replace(found, notes=plan.notes) if found.makespan < plan.makespan else plan
 
