@@ -51,6 +51,8 @@ def constraint_arrays(constraints: Constraints | None) -> ConstraintArrays:
     """
     if constraints is None:
         return NO_CONSTRAINTS
+    if constraints.needs == "all":
+        return NO_CONSTRAINTS._replace(move_class=constraints.allowed_class, may_move=constraints.allowed)
     move = constraints.allowed[constraints.allowed_class]
     move[(constraints.together >= 0) | (constraints.together_at_site >= 0)] = False
     for members in constraints.apart:

@@ -12,14 +12,14 @@ import numpy as np
 
 from headrace.model.constraints import ALL, Constraints, Limit
 from headrace.model.graph import Bools, Graph
-from headrace.model.needs import capacity, fitting
+from headrace.model.needs import capacity, fit_classes
 from headrace.model.platform import Platform
 
 
 def with_needs(constraints: Constraints | None, graph: Graph, platform: Platform) -> Constraints | None:
     """The constraints with those that follow from needs; the same if these forbid nothing.
 
-    O(tasks * hosts * log tasks + needs * tasks log tasks).
+    O(needs * tasks log tasks + classes of needs * hosts).
 
     >>> from headrace.model.program import Program
     >>> program = Program()
@@ -30,15 +30,15 @@ def with_needs(constraints: Constraints | None, graph: Graph, platform: Platform
     """
     if not graph.needs.names or (constraints is not None and constraints.needs):
         return constraints
-    fits = fitting(graph, platform)
+    of_task, fits = fit_classes(graph, platform)
     limits = _limits(graph, platform)
     if fits.all() and not limits:
         return constraints
     base = Constraints.none(graph.n_tasks, len(platform.hosts)) if constraints is None else constraints
-    rows, number = np.unique(base.allowed[base.allowed_class] & fits, axis=0, return_inverse=True)
+    pairs, number = np.unique(base.allowed_class.astype(np.int64) * len(fits) + of_task, return_inverse=True)
     made = replace(
         base,
-        allowed=np.ascontiguousarray(rows),
+        allowed=base.allowed[pairs // len(fits)] & fits[pairs % len(fits)],
         allowed_class=number.reshape(-1).astype(np.int32),
         limits=(*base.limits, *limits),
         needs="all" if constraints is None else "some",

@@ -82,15 +82,25 @@ def capacity(platform: Platform, names: tuple[str, ...]) -> NDArray[np.float64]:
     return np.array(has, np.float64).reshape(len(has), len(names))
 
 
-def fitting(graph: Graph, platform: Platform) -> NDArray[np.bool_]:
-    """[tasks, hosts] where each task could run alone: the host has the cores and all else that it needs.
+def fit_classes(graph: Graph, platform: Platform) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """The class of each task by what it needs, cores included, and [classes, hosts] where tasks of a class fit.
 
-    O(tasks log tasks + different needs * hosts).
+    Needs that no host tells apart are one class. O(needs * tasks log tasks + classes * hosts).
     """
-    rows, of_task = np.unique(_with_cores(graph), axis=0, return_inverse=True)
+    needed = _with_cores(graph)
     has = np.column_stack((capacity(platform, graph.needs.names), [host.cores for host in platform.hosts]))
-    fits: NDArray[np.bool_] = np.logical_and.reduce(rows[:, None, :] <= has[None, :, :], axis=2)
-    found: NDArray[np.bool_] = fits[of_task.reshape(-1)]
+    steps = [np.unique(column) for column in has.T]
+    least = np.column_stack([np.searchsorted(step, some) for step, some in zip(steps, needed.T, strict=True)])
+    rank = np.column_stack([np.searchsorted(step, some) for step, some in zip(steps, has.T, strict=True)])
+    rows, of_task = np.unique(least, axis=0, return_inverse=True)
+    fits: NDArray[np.bool_] = np.logical_and.reduce(rows[:, None, :] <= rank[None, :, :], axis=2)
+    return of_task.reshape(-1).astype(np.int32), fits
+
+
+def fitting(graph: Graph, platform: Platform) -> NDArray[np.bool_]:
+    """[tasks, hosts] where each task could run alone: the host has the cores and all else that it needs."""
+    of_task, fits = fit_classes(graph, platform)
+    found: NDArray[np.bool_] = fits[of_task]
     return found
 
 
@@ -114,7 +124,8 @@ def require_fitting(graph: Graph, platform: Platform) -> None:
 
 def _why_nowhere(graph: Graph, platform: Platform) -> str | None:
     """Why the first task that fits on no host does not, as a sentence; None if all fit somewhere."""
-    nowhere = np.flatnonzero(~fitting(graph, platform).any(axis=1))
+    of_task, fits = fit_classes(graph, platform)
+    nowhere = np.flatnonzero(~fits.any(axis=1)[of_task])
     if not len(nowhere):
         return None
     task, names = int(nowhere[0]), (*graph.needs.names, CORES)

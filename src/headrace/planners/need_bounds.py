@@ -6,13 +6,13 @@ import numpy as np
 
 from headrace.core.scheduler import Problem
 from headrace.model.graph import Floats
-from headrace.model.needs import MEMORY, capacity, fitting
+from headrace.model.needs import MEMORY, capacity
 
 
 def need_areas(problem: Problem) -> list[tuple[str, Floats, float]]:
     """For each need: its name, amount times least run time of each task, and how much all hosts have.
 
-    Not for what some host has any amount of. O(tasks * hosts).
+    Not for what some host has any amount of. O(tasks + hosts * kinds).
 
     >>> import headrace as hr
     >>> program = hr.Program()
@@ -25,10 +25,7 @@ def need_areas(problem: Problem) -> list[tuple[str, Floats, float]]:
     if not graph.needs.names:
         return []
     has = capacity(platform, graph.needs.names).sum(axis=0)
-    rate = np.where(fitting(graph, platform), platform.rates(graph)[graph.speed_class], 0.0).max(axis=1)
-    if not (rate > 0).all():
-        return []
-    shortest = graph.work / rate
+    shortest = graph.work / platform.rates(graph).max(axis=1)[graph.speed_class]
     return [
         (
             "memory over hosts" if name == MEMORY else f"{name} over hosts",

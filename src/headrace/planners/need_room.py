@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from headrace.core.scheduler import Problem
-from headrace.model.needs import fitting
+from headrace.model.needs import fit_classes
 from headrace.model.plan import Plan
 from headrace.planners.constraint_failures import limit_failures
 
@@ -33,5 +33,5 @@ def with_room(problem: Problem, plan: Plan) -> Plan:
 
 
 def _misplaced(problem: Problem, plan: Plan) -> bool:
-    fits = fitting(problem.graph, problem.platform)
-    return not bool(fits[np.arange(len(fits)), plan.host].all())
+    of_task, fits = fit_classes(problem.graph, problem.platform)
+    return not bool(fits[of_task, plan.host].all())

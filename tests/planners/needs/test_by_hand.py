@@ -105,7 +105,7 @@ def test_a_planner_that_ignores_needs_keeps_its_hosts_and_order() -> None:
 
     program, lab = program_of((4.0, 6.0, 0), (3.0, 5.0, 0), (1.0, 1.0, 0)), one_host(4, 10.0)
     careless = Ignorant().plan(Problem(program.graph, lab))
-    assert [v.rule for v in check(program, lab, careless)] == ["memory"]
+    assert {v.rule for v in check(program, lab, careless)} == {"memory"}
     plan = plan_with_bound(Ignorant(), Problem(program.graph, lab))
     require_valid(program.graph, lab, plan)
     assert plan.scheduler == "ignorant"
