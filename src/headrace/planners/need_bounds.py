@@ -10,28 +10,32 @@ from headrace.model.needs import MEMORY, capacity
 
 
 def need_areas(problem: Problem) -> list[tuple[str, Floats, float]]:
-    """For each need: its name, amount times least run time of each task, and how much all hosts have.
+    """For each need and some prices of hosts: its name, what each task costs at least, and what all hosts are worth.
 
-    Not for what some host has any amount of. O(tasks + hosts * kinds).
+    While a task runs on a host it holds some of the need there, at the price of the host. Not for what some host has
+    any amount of. O(tasks + hosts * kinds).
 
     >>> import headrace as hr
     >>> program = hr.Program()
     >>> tasks = [program.task(None, work=2.0, memory=3.0) for _ in range(4)]
-    >>> [(name, area.sum(), most) for name, area, most in need_areas(
-    ...     Problem(program.graph, hr.Platform.local(1, cores=4, memory=6.0)))]
-    [('memory over hosts', np.float64(24.0), 6.0)]
+    >>> [(name, float(area.sum()), most) for name, area, most in need_areas(
+    ...     Problem(program.graph, hr.Platform.local(speeds=[2.0], cores=4, memory=6.0)))]
+    [('memory over hosts', 12.0, 6.0), ('memory over hosts', 24.0, 12.0)]
     """
     graph, platform = problem.graph, problem.platform
     if not graph.needs.names:
         return []
-    has = capacity(platform, graph.needs.names).sum(axis=0)
-    shortest = graph.work / platform.rates(graph).max(axis=1)[graph.speed_class]
-    return [
-        (
-            "memory over hosts" if name == MEMORY else f"{name} over hosts",
-            graph.needs.amount[:, k] * shortest,
-            most,
-        )
-        for k, (name, most) in enumerate(zip(graph.needs.names, has.tolist(), strict=True))
-        if 0 < most < np.inf
-    ]
+    speed = np.array([host.speed * (1.0 - host.load) for host in platform.hosts])
+    rate = platform.rates(graph)
+    found = []
+    for name, needed, has in zip(
+        graph.needs.names, graph.needs.amount.T, capacity(platform, graph.needs.names).T, strict=True
+    ):
+        able = has > 0
+        if not able.any() or np.isinf(has).any():
+            continue
+        what = "memory over hosts" if name == MEMORY else f"{name} over hosts"
+        for price in (np.ones(len(speed)), speed):
+            least = np.divide(price[able], rate[:, able]).min(axis=1)[graph.speed_class]
+            found.append((what, needed * graph.work * least, float(has[able] @ price[able])))
+    return found

@@ -23,11 +23,12 @@ from .cases import small_case
 QUICK = ("heft", "peft", "minmin", "sufferage", "restarts", "subset", "locality", "equal-load", "pull")
 
 
+@pytest.mark.parametrize("seeds", [range(6), pytest.param(range(6, 36), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("contention", ["none", "fifo"])
-def test_no_plan_beats_the_optimum_and_searches_reach_it(contention: Contention) -> None:
+def test_no_plan_beats_the_optimum_and_searches_reach_it(contention: Contention, seeds: range) -> None:
     reached = {"best": 0, "coschedule": 0}
     cases = 0
-    for seed in range(24):
+    for seed in seeds:
         problem = small_case(seed, contention)
         optimum = proven_optimum(problem, 20.0)
         if optimum is None:
@@ -40,13 +41,13 @@ def test_no_plan_beats_the_optimum_and_searches_reach_it(contention: Contention)
             require_valid(problem.graph, problem.platform, plan)
             assert plan.makespan >= lower, f"{name} beats the optimum of case {seed}"
         for name in reached:
-            plan = plan_with_bound(make(name, time=0.5), problem)
+            plan = plan_with_bound(make(name, time=0.3), problem)
             require_valid(problem.graph, problem.platform, plan)
             assert lower <= plan.makespan, f"{name} beats the optimum of case {seed}"
             assert plan.bound <= upper, f"{name} claims too much for case {seed}"
             reached[name] += plan.makespan <= upper
-    assert cases >= 20
-    assert min(reached.values()) >= 0.85 * cases, reached
+    assert cases >= 0.8 * len(seeds)
+    assert min(reached.values()) >= 0.8 * cases, reached
 
 
 @pytest.mark.slow
@@ -85,7 +86,7 @@ def drawn(work: list[tuple[float, int, int, int]], some: list[tuple[float, int, 
     return Problem(program.graph, Platform((Site("a", tuple(listed), bandwidth=1e6),), contention="fifo"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(tasks, hosts, st.sampled_from(QUICK), st.integers(0, 5))
 def test_plans_replays_and_runs_have_room(
     work: list[tuple[float, int, int, int]], some: list[tuple[float, int, int, int]], name: str, seed: int

@@ -101,7 +101,9 @@ def test_a_planner_that_ignores_needs_keeps_its_hosts_and_order() -> None:
 
         def plan(self, problem: Problem) -> Plan:
             graph = problem.graph.with_fields(needs=type(problem.graph.needs)((), np.zeros((0, 0))))
-            return replace(Heft().plan(Problem(graph, problem.platform)), graph=problem.graph)
+            return replace(
+                Heft().plan(Problem(graph, problem.platform)), graph=problem.graph, scheduler=self.name
+            )
 
     program, lab = program_of((4.0, 6.0, 0), (3.0, 5.0, 0), (1.0, 1.0, 0)), one_host(4, 10.0)
     careless = Ignorant().plan(Problem(program.graph, lab))
