@@ -69,7 +69,7 @@ def _limits(graph: Graph, platform: Platform) -> tuple[Limit, ...]:
     has = capacity(platform, graph.needs.names)
     cores = np.array([host.cores for host in platform.hosts])
     for k, name in enumerate(graph.needs.names):
-        amount = np.ascontiguousarray(graph.needs.amount[:, k])
+        amount = np.where(graph.work > 0, graph.needs.amount[:, k], 0.0)  # what takes no time holds nothing
         tasks: Bools = amount > 0
         largest = np.sort(amount)[::-1]
         total = np.concatenate(([0.0], np.cumsum(largest)))

@@ -22,6 +22,7 @@ def needs_and_room(problem: Problem) -> tuple[Floats, Floats]:
     names = tuple(name for name in graph.needs.names if any(limit.need == name for limit in limits))
     columns = [graph.needs.names.index(name) for name in names]
     amount = graph.needs.amount[:, columns] if names else np.zeros((graph.n_tasks, 0))
+    amount = np.where(graph.work[:, None] > 0, amount, 0.0)  # what takes no time holds nothing
     return np.ascontiguousarray(amount), np.ascontiguousarray(capacity(platform, names))
 
 
