@@ -19,6 +19,8 @@ _NOTHING: Mapping[str, int] = {}
 
 def _free_from(has: float, used: Sequence[tuple[float, float]], needed: float, now: float) -> float:
     """When so much of something is free; inf if there is not so much."""
+    if needed <= 0:  # others may wait for more than there is
+        return now
     if needed > has:
         return float("inf")
     free, at = has - sum(amount for _, amount in used), now
