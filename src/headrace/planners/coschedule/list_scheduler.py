@@ -257,6 +257,8 @@ def instance_arrays(instance: Instance) -> InstanceArrays:
         host_place=instance.host_place,
         host_cores=instance.host_cores,
         host_free=instance.host_free,
+        needs=instance.room[0],
+        room=instance.room[1],
         read_ptr=instance.read_ptr,
         reads=instance.reads,
         write_ptr=instance.write_ptr,
@@ -286,8 +288,6 @@ def instance_arrays(instance: Instance) -> InstanceArrays:
         bandwidth=arcs.bandwidth,
         arc_link_ptr=arcs.link_ptr,
         arc_links=arcs.links,
-        needs=instance.room[0],
-        room=instance.room[1],
     )
 
 

@@ -24,6 +24,10 @@ class InstanceArrays(NamedTuple):
     host_place: Ints
     host_cores: Ints
     host_free: Floats
+    needs: Floats
+    """[jobs, needs] what each job needs of its host besides cores,"""
+    room: Floats
+    """[hosts, needs] and what each host has."""
     read_ptr: Ints
     reads: Ints
     write_ptr: Ints
@@ -55,10 +59,6 @@ class InstanceArrays(NamedTuple):
     bandwidth: Floats
     arc_link_ptr: Ints
     arc_links: Ints
-    needs: Floats
-    """[jobs, needs] what each job needs of its host besides cores,"""
-    room: Floats
-    """[hosts, needs] and what each host has."""
 
 
 class DecisionArrays(NamedTuple):
