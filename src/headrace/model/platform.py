@@ -417,13 +417,13 @@ def _validate(platform: Platform) -> None:
                 raise wrong(f"load is {host.load}", where, "give a share from 0 up to, not including, 1")
             if host.cores < 1:
                 raise wrong(f"cores is {host.cores}", where, "give 1 or more")
-            if not host.memory >= 0:
-                raise wrong(f"memory is {host.memory}", where, "give a number of bytes, 0 or more")
             if host.arch < 0:
                 raise wrong(f"arch is {host.arch}", where, "give 0 or more")
             for what, value in (("price", host.price), ("watts", host.watts)):
                 if not (math.isfinite(value) and value >= 0):
                     raise wrong(f"{what} is {value}", where, "give a finite number of 0 or more")
+            if not host.memory >= 0:
+                raise wrong(f"memory is {host.memory}", where, "give a number of bytes, 0 or more")
             if host.trace is not None and host.trace.peak > 1.0:
                 raise wrong(f"its trace has {host.trace.peak}", where, "give shares of a core, up to 1")
     sites = {s.name for s in platform.sites}
