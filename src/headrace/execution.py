@@ -16,15 +16,15 @@ from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
 from headrace.core.scheduler import Planner, Problem, Scheduler
 from headrace.given import as_program, require_bodies
 from headrace.model.check import require_valid
-from headrace.model.constraints import Constraints
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
 from headrace.model.events import Event, TaskFinished
 from headrace.model.graph import Graph
+from headrace.model.needs import fitting, require_fitting
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.model.units import plural, show_time
-from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler, obeying
+from headrace.online.adapter import accepted_policy, is_scheduler, make_scheduler
 from headrace.planners.bounds import lower_bound
 from headrace.planners.registry import DEFAULT
 from headrace.planners.timed import plan_with_bound
@@ -304,11 +304,14 @@ def carry_out(
     from headrace.record.probes import save_overheads
     from headrace.record.run_plans import note_hosts, note_plan
     from headrace.record.run_reports import note_report
+    from headrace.runtime.host_room import with_room
 
     require_inputs(program, base)
     known = book if request.learn else None
     with opened_cluster(request) as cluster:
         given = platform_of_run(cluster, request.platform, known, listeners.say)
+        given = replace(given, platform=with_room(cluster.client, given.platform, program))
+        require_fitting(program.graph, given.platform)
         learned = _estimates(program, given.platform, known)
         graph, platform = learned.graph, learned.platform
         planning = with_overheads(given, learned, known)
@@ -318,7 +321,6 @@ def carry_out(
             planning.platform,
             request.rules,
             request.when_impossible,
-            _memory(program, platform, cluster),
         )
         listeners.planned(plan)
         with (
@@ -431,17 +433,6 @@ def _estimates(program: Program, platform: Platform, book: Record | None) -> Lea
     return learn_figures(graph, platform, seen, {task: of.numbers for task, of in parameters.items()})
 
 
-def _memory(program: Program, platform: Platform, cluster: Cluster) -> Constraints | None:
-    """The hosts that have enough memory for each task; None if all have. Raises NoPlan if none has."""
-    from headrace.runtime.host_memory import host_memory, memory_constraints, needs_memory, require_memory
-
-    if not needs_memory(program):
-        return None
-    memory = host_memory(cluster.client, platform)
-    require_memory(program, memory, platform.name)
-    return memory_constraints(program, platform, memory)
-
-
 @dataclass(frozen=True, eq=False)
 class Forecast:
     """The plan that a run would start with, and what it is based on."""
@@ -480,31 +471,22 @@ def _policy(
     platform: Platform,
     rules: RuleSet | None,
     when_impossible: WhenImpossible,
-    memory: Constraints | None = None,
 ) -> tuple[Plan | None, Scheduler | None, str, Graph]:
-    """The initial plan (None unless the scheduler is a planner), the scheduler, its name, and the graph to run.
-
-    `memory` are the hosts that have enough of it for each task, if not all have.
-    """
+    """The initial plan (None unless the scheduler is a planner), the scheduler, its name, and the graph to run."""
     if scheduler == ENGINE:
-        if rules is not None or memory is not None:
-            what = "rules" if rules is not None else "how much memory tasks need"
+        limited = bool(graph.needs.names) and not fitting(graph, platform).all()
+        if rules is not None or limited:
+            what = "rules" if rules is not None else "where tasks fit"
             raise UsageError(f"the engine does not know {what}", hint="use another scheduler, such as auto")
         return None, None, ENGINE, graph
-    if rules is not None and memory is not None:
-        raise UsageError(
-            "some hosts have too little memory for some tasks, and there are rules",
-            hint="keep large tasks off small hosts by a rule on proc-memory, and leave their memory out",
-        )
     policy = ReplanPolicy(pause=PAUSE, when_impossible=when_impossible)
     if isinstance(scheduler, str):
         policy = accepted_policy(scheduler, policy)
     elif is_scheduler(scheduler):
         policy = ReplanPolicy()
     made = make_scheduler(scheduler, policy)
-    problem = Problem(graph, platform, rules=rules, constraints=memory)
+    problem = Problem(graph, platform, rules=rules)
     obeyed = graph
-    obeying(made, memory)
     if rules is not None:
         from headrace.simulator.events.ruled import under_rules
 

@@ -66,7 +66,7 @@ def test_what_a_grid_cannot_say_is_refused(platform: Platform, part: str) -> Non
 def test_an_application_cannot_say_everything(tmp_path: Path, wish: dict[str, float]) -> None:
     program = Program()
     program.task(name="t", work=1.0, **wish)  # type: ignore[arg-type]
-    with pytest.raises(BadFile, match="cores, a release time or a deadline"):
+    with pytest.raises(BadFile, match="cores, memory, resources, a release time or a deadline"):
         write_work(program, tmp_path / "w.pst")
     assert not (tmp_path / "w.pst").exists()
 

@@ -131,3 +131,19 @@ def test_ranks_are_longest_ways(n, data):
 
     ranks = placement.upward_ranks(work, inputs)
     assert ranks == pytest.approx({k: longest(k) for k in range(n)})
+
+
+def test_jobs_wait_for_memory_and_resources_of_their_host() -> None:
+    """Two jobs that need 3 GB each, on a host with 4 GB: the second waits, what needs none does not."""
+    large = placement.HostState("large", 4.0, 8, room={"mem_mb": 4000, "gpu": 0})
+    slow = placement.HostState("slow", 1.0, 8, room={"gpu": 1})
+    hosts = [large, slow]
+
+    def wish(name: str, **resources: int) -> Any:
+        return placement.Wish(name, 1, {"_cores": 1, **resources}, lambda host: 8.0 / host.speed, hosts)
+
+    wishes = [wish("a", mem_mb=3000), wish("b", gpu=1), wish("c", mem_mb=3000), wish("d", gpu=1), wish("e")]
+    placed = placement.place(wishes, hosts, 0.0, {"_cores": 16})
+    # c waits for a on the fast host rather than run on the slow one; d waits for the only GPU.
+    assert [(p.job, p.host) for p in placed] == [("a", "large"), ("b", "slow"), ("e", "large")]
+    assert placed[0].resources == {"_cores": 1, "mem_mb": 3000}

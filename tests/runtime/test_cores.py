@@ -136,14 +136,26 @@ def test_tasks_run_where_there_is_enough_memory(cluster: Cluster, tmp_path: Path
     assert len(where) == 8
 
 
-def test_a_worker_refuses_what_it_has_no_memory_for(cluster: Cluster) -> None:
+def test_a_scheduler_that_ignores_memory_is_refused(cluster: Cluster) -> None:
     """A scheduler that knows nothing of memory is told so by an error that names the task."""
     program = Program("mixed")
     program.task(one, outputs=["x"], name="large", memory=3e6)
-    outcome = cluster.execute(program, RoundRobin(), platform=described(1e6, 5e6, 2e6), timeout=60)
-    (error,) = outcome.errors
-    assert error.task == "large"
-    assert "it needs 3 MB of memory, but this worker has 1 MB" in error.error
+    with pytest.raises(NoPlan, match="'large' was assigned to host 'w0', which has too little memory"):
+        cluster.execute(program, RoundRobin(), platform=described(1e6, 5e6, 2e6), timeout=60)
+
+
+def test_a_worker_refuses_what_it_has_no_room_for() -> None:
+    slots = CoreSlots()
+    with (
+        pytest.raises(TaskFailed, match="it needs 3 MB of memory, but this worker has 1 MB"),
+        slots.occupied(Room(1, 3e6), Room(1, 1e6), "large"),
+    ):
+        pass
+    with (
+        pytest.raises(TaskFailed, match="it needs 2 of 'gpu', but this worker has 1"),
+        slots.occupied(Room(1, 0.0, (("gpu", 2),)), Room(2, 1e6, (("gpu", 1),)), "large"),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("memory", [-1.0, math.inf, math.nan, "much"])

@@ -51,14 +51,17 @@ def constraint_arrays(constraints: Constraints | None) -> ConstraintArrays:
     """
     if constraints is None:
         return NO_CONSTRAINTS
+    if constraints.needs == "all":
+        return NO_CONSTRAINTS._replace(move_class=constraints.allowed_class, may_move=constraints.allowed)
     move = constraints.allowed[constraints.allowed_class]
     move[(constraints.together >= 0) | (constraints.together_at_site >= 0)] = False
     for members in constraints.apart:
         move[members] = False
-    for limit in constraints.limits:
+    asked = [limit for limit in constraints.limits if not limit.need]  # needs are a matter of every run
+    for limit in asked:
         move[np.ix_(limit.tasks, limit.hosts)] = False
     rows, number = np.unique(move, axis=0, return_inverse=True)
-    gates = [limit for limit in constraints.limits if np.isfinite(limit.at_once)]
+    gates = [limit for limit in asked if np.isfinite(limit.at_once)]
     return ConstraintArrays(
         number.reshape(-1).astype(np.int32),
         np.ascontiguousarray(rows),

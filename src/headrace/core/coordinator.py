@@ -34,6 +34,7 @@ from headrace.core.scheduler import (
     RequeueTail,
     Scheduler,
     WakeConditions,
+    tell_needs,
 )
 from headrace.core.transitions.data import remove_copy, unblock
 from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
@@ -75,6 +76,7 @@ from headrace.model.events import (
     TaskReleased,
 )
 from headrace.model.graph import Floats, Graph, Ints
+from headrace.model.needs import require_fitting
 from headrace.model.platform import Host, Platform
 from headrace.model.user_code import is_users, user_code
 
@@ -153,15 +155,9 @@ class Coordinator:
         measured: Floats | None = None,
         unseen_from: int | None = None,
     ) -> None:
-        widest = max(host.cores for host in platform.hosts)
-        if (graph.cores > widest).any():
-            task = int(np.argmax(graph.cores))
-            raise NoPlan(
-                f"task {graph.task_names[task]!r} needs {graph.cores[task]} cores, but no host has more than {widest}",
-                where=f"{graph.name} on {platform.name}",
-                hint="add a host with more cores",
-            )
+        require_fitting(graph, platform)
         self.scheduler = scheduler
+        tell_needs(scheduler, graph, platform)
         self.policy = policy or ExecutionPolicy()
         self.workers_queue = workers_queue
         problem = make_static_problem(graph, platform, self.policy)
@@ -332,7 +328,8 @@ class Coordinator:
         Only for workers with their own queues. Returns False, and changes nothing, if the scheduler obeys
         constraints: they were made for the hosts of the platform.
         """
-        if self._constraints is not None or not self.workers_queue:
+        asked = self._constraints is not None and self._constraints.needs != "all"
+        if asked or not self.workers_queue:
             return False
         view, old = self.view, self.records.state
         platform, graph = with_host(view.platform, host), view.graph
@@ -343,6 +340,8 @@ class Coordinator:
         self.records.change(problem, state)
         self.estimates = self.estimates.grown(graph, platform)
         view.move_to(platform, self.estimates)
+        tell_needs(self.scheduler, graph, platform)
+        self._take_constraints()
         return True
 
     def absent_at_start(self, host: str) -> None:
@@ -481,6 +480,7 @@ class Coordinator:
             self._enqueue(tasks, hosts, np.array([a.rank for a in chosen], np.float64), in_order)
 
     def _enqueue(self, tasks: Ints, hosts: Ints, ranks: Floats, in_order: bool) -> None:
+        self._require_fit(tasks, hosts)
         self.records.reserve_for(tasks)
         estimates, rates = (
             self.estimates,
@@ -488,6 +488,21 @@ class Coordinator:
         )  # rates first: learning also updates the run times
         run_times = estimates.work, estimates.graph.speed_class, rates
         assign_all(*self.refs, tasks, hosts, np.asarray(ranks, np.float64), *run_times, in_order)
+
+    def _require_fit(self, tasks: Ints, hosts: Ints) -> None:
+        """Refuse hosts that never have what a task needs: it would wait there for ever."""
+        problem = self.records.problem
+        if not problem.need_most.shape[1]:
+            return
+        unfit = np.flatnonzero((problem.need_amount[tasks] > problem.need_most[hosts]).any(axis=1))
+        if len(unfit):
+            task, host = int(tasks[unfit[0]]), self.view.platform.hosts[int(hosts[unfit[0]])]
+            raise NoPlan(
+                f"{self.view.graph.task_names[task]!r} was assigned to host {host.name!r}, which has too little memory "
+                "or too few resources for it",
+                where=self.scheduler.name,
+                hint="obey the constraints that a scheduler is told by `obey`",
+            )
 
     def _fetch(self, fetches: Sequence[Fetch]) -> None:
         """Request planned transfers. Without fixed routes, only fifo links need future transfers in their queues."""

@@ -90,6 +90,7 @@ def grown_state(
     state.host_up[hosts] = 0
     state.load[hosts] = BALANCED
     state.core_task[:cores] = old.core_task
+    state.need_used[: len(old.need_used)] = old.need_used
     state.place_up[:] = 1
     state.place_up[places] = old.place_up
     state.storage_used[:] = 0

@@ -38,6 +38,7 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.copies import add_records, link_records
 from headrace.model.graph import OUTSIDE, Floats, Graph, Ints
+from headrace.model.needs import capacity
 from headrace.model.network import EVERYWHERE
 from headrace.model.platform import Platform
 
@@ -83,6 +84,8 @@ def make_static_problem(graph: Graph, platform: Platform, policy: ExecutionPolic
         origin=int(network.origin),
         policy=settings,
         **NO_CONSTRAINTS._asdict(),
+        need_amount=np.ascontiguousarray(graph.needs.amount) if graph.needs.names else np.zeros((0, 0)),
+        need_most=np.ascontiguousarray(capacity(platform, graph.needs.names)),
     )
 
 
@@ -272,6 +275,7 @@ def make_state(
         ran_on=_ints(n),
         ran_for=np.zeros(n),
         gate_running=np.zeros(0, np.int64),
+        need_used=np.zeros(problem.need_most.size),
         host_up=np.ones(hosts, np.uint8),
         queue_head=_ints(hosts + 1),
         queue_tail=_ints(hosts + 1),

@@ -45,6 +45,7 @@ def remaining_graph(
         initial_locations=graph.initial_locations,
         destinations=graph.destinations,
         classes=SpeedClasses(graph.speed_class[old], graph.class_kind, graph.arch_speeds),
+        needs=graph.needs.of_tasks(old),
         labels={name: _renumbered(column, renumber) for name, column in graph.labels.items()},
     )
     return rest, old

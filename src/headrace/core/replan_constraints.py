@@ -225,10 +225,13 @@ class OpenPlaces:
     """The hosts that are left for tasks while a scheduler places them one after another.
 
     A task with only one allowed host has taken it from the beginning. A limit on tasks at once counts tasks that run or
-    are queued.
+    are queued. So do limits that follow from what tasks need if they are `at_once`; else tasks wait in queues for that.
     """
 
-    def __init__(self, run: RunConstraints, constraints: Constraints, view: RunView) -> None:
+    def __init__(
+        self, run: RunConstraints, constraints: Constraints, view: RunView, *, at_once: bool = False
+    ) -> None:
+        self._limits = [limit for limit in constraints.limits if at_once or not limit.need]
         self._constraints = constraints
         self._site = host_sites(view)
         taken = run.hosts_taken(view)
@@ -246,18 +249,24 @@ class OpenPlaces:
             self._constraints, self._taken, self._site, np.array([task], np.int32)
         )[0]
         seconds = self._work[task] / self._rate[self._class[task]]
-        for limit in self._constraints.limits:
+        for limit in self._limits:
             if not limit.tasks[task]:
                 continue
             used = (self._taken >= 0) & limit.tasks & limit.hosts[self._taken]
-            full = used.sum() + 1 > limit.count or (used & self._live).sum() + 1 > limit.at_once
-            if full:
+            if used.sum() + 1 > limit.count or self._at_once(limit, used, task) > limit.at_once:
                 allowed &= ~limit.hosts
             elif np.isfinite(limit.seconds):
                 most = limit.seconds * SUM_SLACK - float(self._seconds[used].sum())
                 allowed &= ~limit.hosts | (seconds <= most)
         self._taken[task] = before
         return allowed
+
+    def _at_once(self, limit: Limit, used: Bools, task: int) -> float:
+        """What a limit would count at once with one more task."""
+        live = used & self._live
+        return float(
+            live.sum() + 1 if limit.amount is None else limit.amount[live].sum() + limit.amount[task]
+        )
 
     def take(self, task: int, host: int) -> None:
         """Record that a task goes to a host."""

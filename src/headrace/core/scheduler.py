@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_che
 from headrace.model.constraints import Constraints
 from headrace.model.events import Event
 from headrace.model.graph import Floats, Graph, Ints
+from headrace.model.need_limits import with_needs
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
 from headrace.rules.tree import RuleSet
@@ -47,12 +48,16 @@ class Problem:
     rules: RuleSet | None = None
     """What users ask of a schedule; None: nothing."""
     constraints: Constraints | None = None
-    """What the plan must satisfy besides the model's own rules; see `planners.obeying`."""
+    """What the plan must satisfy besides the model's own rules; see `planners.obeying`. What tasks need of their hosts
+    besides cores is added to it."""
 
     def __post_init__(self) -> None:
         if len(self.graph.initial_locations.index):
             initial_locations = self.graph.initial_locations.places_by_item(self.graph, self.platform)
             object.__setattr__(self, "holders", initial_locations | dict(self.holders))
+        if self.graph.needs.names:
+            bound = with_needs(self.constraints, self.graph, self.platform)
+            object.__setattr__(self, "constraints", bound)
 
 
 @runtime_checkable
@@ -98,6 +103,15 @@ def undecorated(plan: Callable[[Problem], Plan]) -> Callable[[Problem], Plan]:
     """The method that `obeys` decorates, for callers that see to the constraints themselves; others as they are."""
     method = getattr(plan, "undecorated", None)
     return plan if method is None else partial(method, plan.__self__)  # type: ignore[attr-defined]
+
+
+def tell_needs(scheduler: Any, graph: Graph, platform: Platform) -> None:
+    """Make a scheduler that obeys constraints obey those that follow from what tasks need of these hosts."""
+    known: Constraints | None = getattr(scheduler, "constraints", None)
+    asked = None if known is not None and known.needs == "all" else known
+    wanted = with_needs(asked, graph, platform)
+    if hasattr(scheduler, "obey") and wanted is not known:
+        scheduler.obey(wanted)
 
 
 # Commands.

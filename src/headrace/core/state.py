@@ -125,6 +125,11 @@ class StaticProblem(NamedTuple):
     """[limits, hosts] where each of these limits counts."""
     gate_most: Longs
     """[limits] running tasks at once."""
+    # Memory and named resources.
+    need_amount: Floats
+    """[tasks, needs] what each task needs of its host while it runs,"""
+    need_most: Floats
+    """[hosts, needs] and what each host has."""
 
 
 class CoordinatorState(NamedTuple):
@@ -163,6 +168,8 @@ class CoordinatorState(NamedTuple):
     """Seconds that its execution there took."""
     gate_running: Longs
     """Running tasks that each limit on tasks at once counts."""
+    need_used: Floats
+    """[hosts * needs] what running tasks have of each host."""
     # Hosts.
     host_up: Bytes
     queue_head: Ints

@@ -49,7 +49,19 @@ def _tasks(problem: StaticProblem, state: CoordinatorState) -> None:
     for host in range(len(busy)):
         busy[host] = int((state.core_task[problem.core_ptr[host] : problem.core_ptr[host + 1]] >= 0).sum())
     _require((busy == state.busy_cores).all(), "wrong count of busy cores")
+    _needs(problem, state)
     _require((state.busy_cores[state.host_up == 0] == 0).all(), "a host that is down is running a task")
+
+
+def _needs(problem: StaticProblem, state: CoordinatorState) -> None:
+    used = np.zeros_like(problem.need_most)
+    for host in range(len(used) if used.size else 0):
+        on = state.core_task[problem.core_ptr[host] : problem.core_ptr[host + 1]]
+        used[host] = problem.need_amount[np.unique(on[on >= 0])].sum(axis=0)
+    _require(np.allclose(used.ravel(), state.need_used, rtol=1e-9), "wrong count of what running tasks need")
+    _require(
+        bool((used <= problem.need_most * (1 + 1e-9)).all()), "running tasks need more than their host has"
+    )
 
 
 def _queues(problem: StaticProblem, state: CoordinatorState) -> None:

@@ -1,8 +1,9 @@
 """Programs from graphs of tasks, as graph tools hold them: nodes are tasks, edges the data between them.
 
 Attributes of nodes: `work` (or `runtime`, `duration`, `weight`; default 1 s), `kind` (or `category`), `cores`,
-`memory`, `release`, `deadline`. Attributes of edges: `bytes` (or `size`, `weight`; default 0: only an order), `data`,
-the names of the items, and `sizes`, their sizes. Quantities may be texts with units. Other attributes are ignored.
+`memory`, `resources` (such as `gpu=1`), `release`, `deadline`. Attributes of edges: `bytes` (or `size`, `weight`;
+default 0: only an order), `data`, the names of the items, and `sizes`, their sizes. Quantities may be texts with units.
+Other attributes are ignored.
 
 An item that several edges name is one item, read by several tasks. Where an edge has several items and only their sum,
 what is left of it is divided equally among those whose size no other edge tells.
@@ -14,9 +15,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from headrace.formats.resource_text import read_resources, write_resources
 from headrace.formats.shapes import MAX_NUMBER, shorten
 from headrace.formats.task_edges import task_edges
 from headrace.model.errors import BadProgram, HeadraceError
+from headrace.model.needs import checked_resources
 from headrace.model.program import Program
 from headrace.model.units import quantity
 
@@ -153,6 +156,10 @@ def _task_values(node: GraphNode) -> dict[str, Any]:
         if cores < 1 or cores > 1e6 or not float(cores).is_integer():
             raise BadProgram(f"cores is {cores:g}", where=where, hint="give a whole number of 1 or more")
         values["cores"] = int(cores)
+    resources = node.attributes.get("resources")
+    if resources is not None:
+        given = read_resources(resources, where) if isinstance(resources, str) else resources
+        values["resources"] = checked_resources(given, where, BadProgram)
     return values
 
 
@@ -210,6 +217,7 @@ def node_values(program: Program) -> list[GraphNode]:
         values: dict[str, Any] = {"work": task.work, "kind": task.kind}
         values |= {"cores": task.cores} if task.cores > 1 else {}
         values |= {"memory": task.memory} if task.memory else {}
+        values |= {"resources": write_resources(task.resources)} if task.resources else {}
         values |= {"release": task.release} if task.release else {}
         values |= {"deadline": task.deadline} if math.isfinite(task.deadline) else {}
         nodes.append(GraphNode(task.name, values))

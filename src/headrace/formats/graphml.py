@@ -24,7 +24,7 @@ _KEYS = (
     ("data", "edge", "string"),
     ("sizes", "edge", "string"),
 )
-_MORE_KEYS = ("cores", "memory", "release", "deadline")
+_MORE_KEYS = ("cores", "memory", "resources", "release", "deadline")
 """Attributes of nodes that are written where a task has them."""
 
 
@@ -47,7 +47,7 @@ def _lines(program: Program) -> Iterator[str]:
     yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
     nodes, edges = node_values(program), edge_values(program)
     used = [key for key in _MORE_KEYS if any(key in node.attributes for node in nodes)]
-    for key, owner, kind in (*_KEYS, *((key, "node", "double") for key in used)):
+    for key, owner, kind in (*_KEYS, *((key, "node", _type_of(key)) for key in used)):
         yield f'  <key id="{key}" for="{owner}" attr.name="{key}" attr.type="{kind}"/>'
     yield f'  <graph id={quoteattr(program.name)} edgedefault="directed">'
     for node in nodes:
@@ -61,6 +61,10 @@ def _lines(program: Program) -> Iterator[str]:
         yield f"    <edge {ends}>{data}</edge>"
     yield "  </graph>"
     yield "</graphml>"
+
+
+def _type_of(key: str) -> str:
+    return "string" if key == "resources" else "double"
 
 
 def _data(key: str, value: float | str) -> str:

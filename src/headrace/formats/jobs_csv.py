@@ -1,8 +1,9 @@
 """Jobs as CSV: one row per job with its run time, input files and their locations, and its output's destination.
 
 Columns, in any order: `duration`; `input_size`, `sources`; `output_size`, `destinations`; optionally `name`, `input`
-(file names: jobs that name the same file share it), `kind`, `cores`, `release`, `deadline`. Separate multiple inputs
-with `;` and multiple sites with `|`. Sizes and times may have units; `?` is an unknown size.
+(file names: jobs that name the same file share it), `kind`, `cores`, `memory`, `resources` (such as `gpu=1`),
+`release`, `deadline`. Separate multiple inputs and multiple resources with `;` and multiple sites with `|`. Sizes and
+times may have units; `?` is an unknown size.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from headrace.formats.files import encode_text, read_file, write_file
 from headrace.formats.format import Format
+from headrace.formats.resource_text import read_resources, write_resources
 from headrace.formats.shapes import MAX_NUMBER, shorten
 from headrace.model.errors import BadFile, BadProgram, HeadraceError
 from headrace.model.program import Program
@@ -25,7 +27,7 @@ MAX_INPUTS = 1_000
 NEEDED = ("duration",)
 KNOWN = (
     "name", "kind", "duration", "input", "input_size", "sources", "output_size", "destinations",
-    "cores", "release", "deadline",
+    "cores", "memory", "resources", "release", "deadline",
 )  # fmt: skip
 UNKNOWN = "?"
 """A size that is not known."""
@@ -111,6 +113,8 @@ def write_jobs(program: Program, path: str | Path) -> None:
                 _written(output.size),
                 "|".join(output.destinations),
                 task.cores,
+                repr(task.memory) if task.memory else "",
+                write_resources(task.resources, str(path)),
                 repr(task.release),
                 repr(task.deadline) if math.isfinite(task.deadline) else "",
             )
@@ -149,6 +153,8 @@ def _add_job(program: Program, row: dict[str, str], cells: int, columns: int, nu
         name=name,
         kind=cell.get("kind", ""),
         cores=_whole(cell.get("cores", "")),
+        memory=_amount(cell.get("memory", ""), "size", "memory"),
+        resources=read_resources(cell.get("resources", "")),
         release=_amount(cell.get("release", ""), "time", "release"),
         deadline=_amount(cell["deadline"], "time", "deadline") if cell.get("deadline") else math.inf,
     )

@@ -141,10 +141,10 @@ def _sections(machines: Machines, path: str | Path) -> Iterator[tuple[str, str, 
     )
     lost |= any(link.latency for link in platform.links) or platform.origin is not None
     lost |= any(h.memory != float("inf") or h.trace is not None for h in platform.hosts)
-    lost |= any(h.price or h.watts for h in platform.hosts)
+    lost |= any(h.price or h.watts or h.resources for h in platform.hosts)
     if lost:
         raise BadFile(
-            "INI cannot express pairs, latencies, storage, memory, prices, watts, traces or an origin",
+            "INI cannot express pairs, latencies, storage, memory, resources, prices, watts, traces or an origin",
             where=str(path),
             hint="write TOML instead",
         )

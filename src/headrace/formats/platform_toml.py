@@ -21,6 +21,7 @@ from headrace.formats.toml_text import parse_toml
 from headrace.model.behaviour import Behaviour
 from headrace.model.errors import BadPlatform, HeadraceError
 from headrace.model.graph import Floats
+from headrace.model.needs import checked_resources
 from headrace.model.platform import Contention, Host, Link, Pairs, Platform, Routing, Site
 
 MAX_BYTES = 64_000_000
@@ -36,7 +37,20 @@ _TOP = ["name", "contention", "routing", "isolated", "origin", "site", "host", "
 _SITE = [
     "name", "host", "bandwidth", "latency", "uplink", "uplink_latency", "storage", "uplink_trace", "shared_folders",
 ]  # fmt: skip
-_HOST = ["name", "count", "speed", "cores", "kinds", "load", "memory", "trace", "arch", "price", "watts"]
+_HOST = [
+    "name",
+    "count",
+    "speed",
+    "cores",
+    "kinds",
+    "load",
+    "memory",
+    "resources",
+    "trace",
+    "arch",
+    "price",
+    "watts",
+]
 _LINK = ["from", "to", "bandwidth", "latency", "shared", "oneway", "trace"]
 _PAIRS = ["bandwidth", "latency"]
 
@@ -171,6 +185,7 @@ def _hosts(table: Table, traces: TraceFiles) -> Iterator[Host]:
     name = _required_text(table, "name")
     kinds = {kind: as_number(speed, f"kinds.{kind}", table) for kind, speed in table.table("kinds").items()}
     arch = table.whole("arch", 0, least=0)
+    resources = checked_resources(table.table("resources"), table.where, BadPlatform)
     names = [f"{name}{i + 1}" for i in range(table.whole("count", 1))] if "count" in table.values else [name]
     for each in names:
         yield Host(
@@ -184,6 +199,7 @@ def _hosts(table: Table, traces: TraceFiles) -> Iterator[Host]:
             arch=arch,
             price=table.number("price", 0.0),
             watts=table.number("watts", 0.0),
+            resources=resources,
         )
 
 
@@ -270,6 +286,9 @@ def _lines(platform: Platform, traces: dict[Behaviour, str]) -> Iterator[str]:
             if host.kinds:
                 kinds = ", ".join(f"{_quoted(kind)} = {_number(v, kind)}" for kind, v in host.kinds.items())
                 yield f"kinds = {{ {kinds} }}"
+            if host.resources:
+                counts = ", ".join(f"{_quoted(name)} = {count}" for name, count in host.resources.items())
+                yield f"resources = {{ {counts} }}"
     for link in platform.links:
         yield from ("", "[[link]]", f"from = {_quoted(link.source)}", f"to = {_quoted(link.target)}")
         yield f"bandwidth = {'inf' if link.bandwidth == math.inf else _number(link.bandwidth, 'bandwidth')}"

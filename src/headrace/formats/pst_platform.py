@@ -84,6 +84,8 @@ def _link_of(site: Site, platform: Platform) -> LinkTrace:
 def _share_of(host: Host, platform: Platform) -> Trace:
     if host.cores != 1 or host.speed != 1.0 or host.kinds:
         raise _refused(platform, f"host {host.name}", "has more than one core, or a speed other than 1")
+    if host.resources or host.memory < math.inf:
+        raise _refused(platform, f"host {host.name}", "has a limited memory or named resources")
     if host.price or host.watts:
         raise _refused(platform, f"host {host.name}", "has a price or watts")
     return host.trace or Trace.constant(1.0 - host.load)

@@ -223,9 +223,10 @@ def write_work(program: Program, path: str | Path) -> None:
 def _require_plain(program: Program, where: str) -> None:
     """Refuse constraints that this format cannot express."""
     for task in program.tasks.values():
-        if task.cores != 1 or task.release > 0 or task.deadline < math.inf:
+        needs = task.cores != 1 or task.memory > 0 or task.resources
+        if needs or task.release > 0 or task.deadline < math.inf:
             raise BadFile(
-                f"task {task.name!r} has cores, a release time or a deadline",
+                f"task {task.name!r} has cores, memory, resources, a release time or a deadline",
                 where=where,
                 hint="write WfFormat instead, or remove them",
             )

@@ -27,6 +27,7 @@ from headrace.formats.format import Format
 from headrace.formats.shapes import read_shape, shorten
 from headrace.formats.wfformat_shapes import Document, FlatTask, Workflow, document_adapter
 from headrace.model.errors import BadFile, BadProgram, HeadraceError
+from headrace.model.needs import checked_resources
 from headrace.model.program import Command, Data, Program, Task
 
 MAX_TASKS = 5_000_000
@@ -74,6 +75,8 @@ class _Row:
     deadline: float = math.inf
     arch_speeds: tuple[float, ...] = ()
     labels: dict[str, str | float] = field(default_factory=dict)
+    memory: float = 0.0
+    resources: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -154,7 +157,8 @@ def _split_parts(workflow: Workflow) -> _Parts:
         kind = task.kind or _kind(command, task.category, task.name or task.id)
         row = _Row(task.id, kind, run.runtime, task.inputs, task.outputs, task.parents, task.children)
         row.cores, row.release, row.arch_speeds = task.cores, task.release, tuple(task.arch_speeds)
-        row.labels = task.labels
+        row.labels, row.memory = task.labels, task.memory
+        row.resources = checked_resources(task.resources, f"{place}[{i}].resources", BadProgram)
         row.deadline = math.inf if task.deadline is None else task.deadline
         rows.append(row)
     written = {item for row in rows for item in row.outputs}
@@ -238,7 +242,7 @@ def _add_tasks(program: Program, parts: _Parts) -> None:
         outputs = tuple(dict.fromkeys(name_of[item] for item in row.outputs))
         program.tasks[row.name] = Task(
             row.name, row.work, inputs, outputs, row.kind, None, after, row.cores, row.release, row.deadline,
-            row.arch_speeds, row.labels,
+            row.arch_speeds, row.labels, memory=row.memory, resources=row.resources,
         )  # fmt: skip
 
 
@@ -340,6 +344,8 @@ def _plain(size: float) -> float:
 def _asked(task: Task) -> dict[str, Any]:
     """The requirements of a task other than one core at any time."""
     asked: dict[str, Any] = {"cores": task.cores} if task.cores > 1 else {}
+    asked |= {"memory": _plain(float(task.memory))} if task.memory > 0 else {}
+    asked |= {"resources": dict(task.resources)} if task.resources else {}
     asked |= {"release": task.release} if task.release > 0 else {}
     asked |= {"archSpeeds": list(task.arch_speeds)} if task.arch_speeds else {}
     asked |= {"labels": dict(task.labels)} if task.labels else {}

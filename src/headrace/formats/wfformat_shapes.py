@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AliasChoices, FailFast, Field, TypeAdapter
 
 from headrace.formats.shapes import MAX_NUMBER, STRICT, Amount, Name, Names
+from headrace.model.needs import MOST_MEMORY
 
 
 @dataclass(slots=True)
@@ -27,6 +28,9 @@ Labels: TypeAlias = Annotated[dict[Name, LabelValue], Field(max_length=1000)]
 """Headrace's own, since the schema has none: texts or numbers by which rules select tasks."""
 
 
+Resources: TypeAlias = Annotated[dict[Name, int], Field(max_length=1000)]
+
+
 @dataclass(slots=True)
 class SplitTask:
     """A task of `workflow.specification`."""
@@ -39,7 +43,9 @@ class SplitTask:
     inputs: Annotated[Names, Field(alias="inputFiles")] = field(default_factory=list)
     outputs: Annotated[Names, Field(alias="outputFiles")] = field(default_factory=list)
     cores: Annotated[int, Field(ge=1, le=10**6)] = 1
-    """Headrace's own: cores of one host, earliest start and latest end."""
+    """Headrace's own: cores of one host, bytes of its memory, named resources of it, earliest start and latest end."""
+    memory: Annotated[float, Field(ge=0, le=MOST_MEMORY)] = 0.0
+    resources: Resources = field(default_factory=dict)
     release: Amount = 0.0
     deadline: Amount | None = None
     arch_speeds: Annotated[list[Annotated[float, Field(gt=0, le=MAX_NUMBER)]], Field(alias="archSpeeds")] = (

@@ -9,6 +9,7 @@ import numpy as np
 
 from headrace.model.check_case import ABSOLUTE, RELATIVE, Findings, Violation
 from headrace.model.check_data import check_inputs, check_results, check_sources, check_storage, find_copies
+from headrace.model.check_needs import check_needs
 from headrace.model.check_tasks import (
     check_bound,
     check_cores,
@@ -77,6 +78,7 @@ def _judge(graph: Graph | Program, platform: Platform, plan: Plan, limit: int) -
         case = usable(graph, platform, plan, findings)
         check_durations(case, findings)
         check_cores(case, findings)
+        check_needs(case, findings)
         check_windows(case, findings)
         copies = find_copies(case, findings)
         check_inputs(case, copies, findings)

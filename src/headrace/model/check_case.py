@@ -30,8 +30,8 @@ Numbers: TypeAlias = NDArray[np.integer[Any]]
 class Violation:
     """A broken rule; the message includes the offending values.
 
-    Rules: shape, finite, host, core, start, release, deadline, duration, overlap, cores, order, input, item,
-    place, route, source, twice, transfer, link, storage, result, bound; `more` gives the number omitted.
+    Rules: shape, finite, host, core, start, release, deadline, duration, overlap, cores, memory, resource, order,
+    input, item, place, route, source, twice, transfer, link, storage, result, bound; `more` gives the number omitted.
     """
 
     rule: str

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -40,6 +40,15 @@ class Limit:
     """and at most this many at any moment."""
     rule: str = ""
     """The rule that asks for it, for messages."""
+    amount: Floats | None = None
+    """[tasks] how much of `at_once` each task takes; None: 1."""
+    need: str = ""
+    """What tasks need of their host, if the limit follows from that and not from a rule."""
+
+    def of_tasks(self, tasks: Ints, hosts: Ints) -> Limit:
+        """The limit on some of the tasks, on some of the hosts."""
+        amount = None if self.amount is None else self.amount[tasks]
+        return replace(self, tasks=self.tasks[tasks], hosts=self.hosts[hosts], amount=amount)
 
 
 @dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
@@ -67,6 +76,9 @@ class Constraints:
     """The rules that ask for them, in the order in which they are kept if not all of them can be."""
     of_rules: Callable[[tuple[str, ...]], Constraints] | None = None
     """The constraints of some of these rules alone; None if they are not known by rule."""
+    needs: Literal["", "some", "all"] = ""
+    """Which of the constraints follow from memory and resources that tasks need (`need_limits`); empty: these have not
+    been added."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -132,11 +144,10 @@ class Constraints:
             together=self.together[tasks],
             together_at_site=self.together_at_site[tasks],
             apart=tuple(group for group in groups if len(group) > 1),
-            limits=tuple(
-                replace(limit, tasks=limit.tasks[tasks], hosts=limit.hosts[there]) for limit in self.limits
-            ),
+            limits=tuple(limit.of_tasks(tasks, there) for limit in self.limits),
             release=self.release[tasks],
             deadline=self.deadline[tasks],
+            needs=self.needs,
         )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace.model.errors import BadProgram
+from headrace.model.needs import NO_NEEDS, Needs
 from headrace.model.sited import SiteLists
 
 Ints: TypeAlias = NDArray[np.int32]
@@ -77,6 +78,8 @@ class Graph:
     """Items of unknown size; if not given, those whose `size` is nan."""
     labels: Mapping[str, LabelColumn] = field(default_factory=dict)
     """The users' labels of tasks, by name."""
+    needs: Needs = NO_NEEDS
+    """Memory and named resources that each task needs while it runs."""
     order: Ints = field(init=False)
     """All tasks, each after its predecessors; ties by task number."""
     level: Ints = field(init=False)
@@ -203,6 +206,7 @@ class Limits(TypedDict, total=False):
     destinations: SiteLists | None
     classes: SpeedClasses | None
     labels: Mapping[str, LabelColumn]
+    needs: Needs
 
 
 def make_graph(
@@ -266,6 +270,7 @@ def make_graph(
         initial_locations=limits.get("initial_locations") or SiteLists(),
         destinations=limits.get("destinations") or SiteLists(),
         labels=limits.get("labels") or {},
+        needs=limits.get("needs") or NO_NEEDS,
         **({} if classes is None else classes._asdict()),
     )
 

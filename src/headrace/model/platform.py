@@ -15,6 +15,7 @@ import numpy as np
 from headrace.model.deferred import deferred
 from headrace.model.errors import BadPlatform, HeadraceError
 from headrace.model.graph import Floats, Graph
+from headrace.model.needs import checked_resources
 from headrace.model.network import Network, build_network
 from headrace.model.trace import LinkTrace, Trace
 from headrace.model.units import plural, quantity
@@ -44,6 +45,7 @@ class Host:
     load: float = 0.0
     """Share of each core used by others; with a trace, the value that planners assume."""
     memory: float = math.inf
+    """Bytes that tasks can use at the same time; inf: any amount."""
     trace: Trace | None = None
     """Available share of each core over time; simulations use it instead of 1 - load."""
     arch: int = 0
@@ -52,9 +54,14 @@ class Host:
     """Price of one core for an hour, in any currency."""
     watts: float = 0.0
     """Power that one busy core draws."""
+    resources: Mapping[str, int] = field(default_factory=dict)
+    """How many it has of what tasks can need by name, such as GPUs; none of what is not listed."""
 
     def __post_init__(self) -> None:
         _read_units(self, f"host {self.name!r}", memory="size")
+        if self.resources:
+            resources = checked_resources(self.resources, f"host {self.name!r}", BadPlatform)
+            object.__setattr__(self, "resources", resources)
         _require_numbers(self, f"host {self.name!r}", "speed", "load", "cores", "arch", "price", "watts")
 
     def speed_for(self, kind: str) -> float:
@@ -291,11 +298,17 @@ class Platform:
 
     @staticmethod
     def local(
-        workers: int | None = None, *, speeds: Sequence[float] | None = None, cores: int = 1
+        workers: int | None = None,
+        *,
+        speeds: Sequence[float] | None = None,
+        cores: int = 1,
+        memory: float | str = math.inf,
+        resources: Mapping[str, int] | None = None,
     ) -> Platform:
         """This machine with one worker per core: w0, w1, ..., or w0-4x, w1-2x, ... with speeds.
 
-        Every worker has its own memory and exchanges data with the others over loopback.
+        Every worker has its own memory and resources, as much as is given here, and exchanges data with the others over
+        loopback.
 
         >>> [h.name for h in Platform.local(speeds=[4, 1]).hosts]
         ['w0-4x', 'w1-1x']
@@ -313,6 +326,8 @@ class Platform:
             for speed in speeds:
                 _require_number(speed, "a speed", "local")
             hosts = tuple(Host(f"w{i}-{s:g}x", float(s), cores) for i, s in enumerate(speeds))
+        room: dict[str, Any] = {"memory": memory, "resources": resources or {}}
+        hosts = tuple(replace(host, **room) for host in hosts)
         site = Site("this-machine", hosts, bandwidth=_LOOPBACK_BANDWIDTH, latency=_LOOPBACK_LATENCY)
         return Platform((site,), name="local")
 
@@ -409,6 +424,8 @@ def _validate(platform: Platform) -> None:
             for what, value in (("price", host.price), ("watts", host.watts)):
                 if not (math.isfinite(value) and value >= 0):
                     raise wrong(f"{what} is {value}", where, "give a finite number of 0 or more")
+            if not host.memory >= 0:
+                raise wrong(f"memory is {host.memory}", where, "give a number of bytes, 0 or more")
             if host.trace is not None and host.trace.peak > 1.0:
                 raise wrong(f"its trace has {host.trace.peak}", where, "give shares of a core, up to 1")
     sites = {s.name for s in platform.sites}

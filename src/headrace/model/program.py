@@ -13,6 +13,7 @@ from headrace.model.deferred import deferred
 from headrace.model.errors import BadProgram, HeadraceError
 from headrace.model.graph import Graph
 from headrace.model.keyword_call import with_keywords
+from headrace.model.needs import checked_resources
 from headrace.model.program_graph import build_graph
 from headrace.model.task_checks import checked_attempts, checked_cores, checked_labels
 from headrace.model.units import plural, quantity, show_size
@@ -95,7 +96,9 @@ class Task:
     retries: int | None = None
     """In a real run: how often it is tried again after a failure; None: as the run says."""
     memory: float = 0.0
-    """In a real run: bytes of its host's memory that it needs while it runs; 0: not known."""
+    """Bytes of its host's memory that it needs while it runs; 0: not known."""
+    resources: Mapping[str, int] = field(default_factory=dict)
+    """How many of each named resource of its host, such as GPUs, it needs while it runs."""
 
 
 class Program:
@@ -168,6 +171,7 @@ class Program:
         timeout: float | str | None = None,
         retries: int | None = None,
         memory: float | str = 0.0,
+        resources: Mapping[str, int] | None = None,
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Add a task.
@@ -189,7 +193,9 @@ class Program:
             labels: Text or number for each label name; rules can select tasks by labels.
             timeout: In a real run, how long one attempt may take; by default as the run says.
             retries: In a real run, how often it is tried again after a failure; by default as the run says.
-            memory: In a real run, how much of its host's memory it needs; tasks never have more together than there is.
+            memory: How much of its host's memory it needs while it runs; 0: not known. Tasks that run on a host at the
+                same time never need more together than it has.
+            resources: Likewise, how many of each named resource of its host it needs, such as `{"gpu": 1}`.
 
         Returns:
             Its output item, or a tuple of them if there are several. A task without outputs returns an empty item that
@@ -246,6 +252,7 @@ class Program:
             name, seconds, read, tuple(sizes), kind, command, _names(after, "after", where),
             checked_cores(cores, where), earliest, latest,
             speeds, checked_labels(labels or {}, where), *checked_attempts(allowed, retries, where), needed,
+            checked_resources(resources or {}, where, BadProgram),
         )  # fmt: skip
         for item in made:
             self._add_data(item)

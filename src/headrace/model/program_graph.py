@@ -10,6 +10,7 @@ import numpy as np
 from headrace.model.architecture import speed_classes
 from headrace.model.errors import BadProgram
 from headrace.model.graph import OUTSIDE, Graph, LabelColumn, make_graph
+from headrace.model.needs import MOST_MEMORY, checked_resources, needs_of
 from headrace.model.sited import SiteLists
 
 if TYPE_CHECKING:
@@ -36,12 +37,13 @@ def build_graph(program: Program) -> Graph:
                 where=f"{program.name}: task {task.name!r}",
                 hint="give a number of seconds, 0 or more",
             )
-        if not 0 <= task.memory < math.inf:
+        if not 0 <= task.memory <= MOST_MEMORY:
             raise BadProgram(
                 f"memory is {task.memory}",
                 where=f"{program.name}: task {task.name!r}",
-                hint="give a number of bytes, 0 or more",
+                hint=f"give a number of bytes from 0 to {MOST_MEMORY:,}",
             )
+        checked_resources(task.resources, f"{program.name}: task {task.name!r}", BadProgram)
         if task.cores < 1 or not task.release >= 0 or math.isnan(task.deadline):
             raise BadProgram(
                 f"cores is {task.cores}, release {task.release}, deadline {task.deadline}",
@@ -87,6 +89,7 @@ def build_graph(program: Program) -> Graph:
         destinations=_sites_of(program, "destinations", len(size)),
         classes=speed_classes(kind, [task.arch_speeds for task in program.tasks.values()]),
         labels=_label_columns(program),
+        needs=needs_of(program.tasks.values()),
     )
 
 

@@ -105,7 +105,7 @@ class SettledConstraints(RunConstraints):
 def _depends(constraints: Constraints) -> bool:
     """Whether the hosts of tasks depend on each other."""
     grouped = (constraints.together >= 0).any() or (constraints.together_at_site >= 0).any()
-    return bool(grouped) or bool(constraints.apart) or bool(constraints.limits)
+    return bool(grouped) or bool(constraints.apart) or any(not limit.need for limit in constraints.limits)
 
 
 class Obedient:

@@ -62,7 +62,7 @@ class Workqueue(Obedient):
         if several or run is not None:
             places = None
             if run is not None and run.settled is not None:
-                places = OpenPlaces(run, run.settled, view)
+                places = OpenPlaces(run, run.settled, view, at_once=True)
             tasks, hosts = _fitting(view, view.ready(), fastest, room, places)
         else:
             slots = np.repeat(fastest, room[fastest])

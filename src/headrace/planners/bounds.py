@@ -5,6 +5,7 @@ Each is a relaxation of the problem, so none can exceed the optimum:
   long, the longest chain of tasks, each on its fastest host, with transfers from and to the origin;
 - work: work that cannot start before `a` and is followed by at least `b`, spread perfectly over all cores, or over as
   many cores as there are tasks; with speeds per kind, at prices of cores that make it as large as possible;
+- memory and resources: what tasks hold of them for as long as they run, over all that hosts have;
 - data: bytes that must leave or reach an origin without hosts through its adjacent links.
 
 `full_bound` adds linear and integer programs (`bounding`).
@@ -25,6 +26,7 @@ from headrace.model.errors import UsageError
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.planners.longest_paths import heads_and_tails
+from headrace.planners.need_bounds import need_areas
 from headrace.planners.placed_bounds import (
     affordable,
     before_and_after,
@@ -73,7 +75,13 @@ def quick_bounds(problem: Problem) -> list[Bound]:
         head, tail = _heads_and_tails(problem, shortest)
         np.maximum(head, graph.release, out=head)
         path = float((head + shortest + tail).max())
-    return [Bound(path, CHAIN), *_area_bounds(problem, head, tail), Bound(_origin_bound(problem), DATA)]
+    room = [Bound(_windowed_room(area, most, head, tail), name) for name, area, most in need_areas(problem)]
+    return [
+        Bound(path, CHAIN),
+        *_area_bounds(problem, head, tail),
+        *room,
+        Bound(_origin_bound(problem), DATA),
+    ]
 
 
 def full_bound(
@@ -178,6 +186,15 @@ def _windowed_area(area: Floats, width: Ints, capacity: Floats, head: Floats, ta
         total = a + tail[after] + np.cumsum(area[after]) / capacity[busy]
         best = max(best, float(total.max()))
     return best
+
+
+def _windowed_room(area: Floats, most: float, head: Floats, tail: Floats) -> float:
+    """As `_windowed_area`, for what tasks hold of something of which all hosts have `most`."""
+    holds = area > 0
+    one = np.ones(int(holds.sum()), np.int32)
+    if not len(one):
+        return 0.0
+    return _windowed_area(area[holds], one, np.array([most]), head[holds], tail[holds])
 
 
 def _levels(head: Floats) -> Floats:

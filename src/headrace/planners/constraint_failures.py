@@ -11,6 +11,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.constraints import Constraints, Limit
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats, Ints
+from headrace.model.needs import show_need
 from headrace.model.plan import Plan
 from headrace.planners.constraint_state import ConstraintState, constraint_state, take_singles
 from headrace.planners.constraint_units import host_sites
@@ -75,7 +76,7 @@ def failures(problem: Problem, plan: Plan) -> Iterator[str]:
         yield f"task {names[second[pair]]!r} must wait for {names[first[pair]]!r}"
     yield from _group_failures(problem, constraints, plan)
     for limit in constraints.limits:
-        yield from _limit_failures(problem, limit, plan)
+        yield from limit_failures(problem, limit, plan)
     yield from _window_failures(problem, plan)
 
 
@@ -102,7 +103,8 @@ def _group_failures(problem: Problem, constraints: Constraints, plan: Plan) -> I
             yield f"tasks {names[same]!r} and {names[members[k]]!r} must run on different hosts"
 
 
-def _limit_failures(problem: Problem, limit: Limit, plan: Plan) -> Iterator[str]:
+def limit_failures(problem: Problem, limit: Limit, plan: Plan) -> Iterator[str]:
+    """What a plan breaks of one limit."""
     there = np.flatnonzero(limit.hosts[plan.host])
     counted: Ints = there[limit.tasks[there]].astype(np.int32)
     if len(counted) > limit.count:
@@ -110,8 +112,14 @@ def _limit_failures(problem: Problem, limit: Limit, plan: Plan) -> Iterator[str]
     used = float((plan.finish[counted] - plan.start[counted]).sum())
     if used > limit.seconds * (1 + EXCESS) + ABSOLUTE:
         yield f"at most {limit.seconds:.6g} s of run time {_hosts_of(problem, limit)}, not {used:.6g} s"
-    if np.isfinite(limit.at_once) and (most := most_at_once(plan, counted)) > limit.at_once:
-        yield f"at most {limit.at_once:g} tasks at once {_hosts_of(problem, limit)}, not {most}"
+    if not np.isfinite(limit.at_once):
+        return
+    most = most_at_once(plan, counted, None if limit.amount is None else limit.amount[counted])
+    if limit.amount is None and most > limit.at_once:
+        yield f"at most {limit.at_once:g} tasks at once {_hosts_of(problem, limit)}, not {most:g}"
+    elif most > limit.at_once * (1 + EXCESS):
+        has, asked = show_need(limit.need, limit.at_once), show_need(limit.need, most)
+        yield f"there is {has} {_hosts_of(problem, limit)}, but tasks that run at once need {asked}"
 
 
 def _hosts_of(problem: Problem, limit: Limit) -> str:
@@ -119,13 +127,14 @@ def _hosts_of(problem: Problem, limit: Limit) -> str:
     return f"on {', '.join(listed[:3])}{', ...' if len(listed) > 3 else ''}"
 
 
-def most_at_once(plan: Plan, tasks: Ints) -> int:
-    """The largest number of these tasks that run at one moment: O(tasks log tasks)."""
+def most_at_once(plan: Plan, tasks: Ints, amount: Floats | None = None) -> float:
+    """The largest number of these tasks that run at one moment, or of what each takes: O(tasks log tasks)."""
+    amount = np.ones(len(tasks)) if amount is None else amount
     start, finish = plan.start[tasks], plan.finish[tasks] - _slack(plan.finish[tasks])
-    start, finish = start[finish > start], finish[finish > start]
+    start, finish, amount = start[finish > start], finish[finish > start], amount[finish > start]
     moment = np.concatenate((finish, start))
-    change = np.concatenate((-np.ones(len(finish), np.int64), np.ones(len(start), np.int64)))
-    return int(np.cumsum(change[np.argsort(moment, kind="stable")]).max(initial=0))
+    change = np.concatenate((-amount, amount))
+    return float(np.cumsum(change[np.argsort(moment, kind="stable")]).max(initial=0.0))
 
 
 def _window_failures(problem: Problem, plan: Plan) -> Iterator[str]:

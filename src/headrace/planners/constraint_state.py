@@ -84,6 +84,8 @@ class ConstraintState(NamedTuple):
     """The row of `member` of each limit."""
     member: Bools
     """[sets, tasks]"""
+    weight: Floats
+    """[sets, tasks] how much of `at_once` each member takes."""
     most_tasks: Floats
     most_seconds: Floats
     at_once: Floats
@@ -129,8 +131,8 @@ def no_constraints() -> ConstraintState:
     matrix, numbers = np.zeros((0, 0), np.bool_), np.zeros((0, 0), np.int64)
     return ConstraintState(
         False, ints, ints, ints, bools, ints, matrix, ints, ints, ints, ints, bools, ints, ints, ints, ints, ints,
-        matrix, ints, ints, ints, numbers, ints, ints, ints, ints, ints, matrix, floats, floats, floats, floats,
-        floats, bools, shared_calendar(0, 0), floats, ints, floats, ints, ints, ints,
+        matrix, ints, ints, ints, numbers, ints, ints, ints, ints, ints, matrix, np.zeros((0, 0)), floats, floats,
+        floats, floats, floats, bools, shared_calendar(0, 0), floats, ints, floats, ints, ints, ints,
     )  # fmt: skip
 
 
@@ -143,14 +145,14 @@ def _new_state(problem: Problem) -> ConstraintState:
     row_ptr, row_hosts, row_place_ptr, row_places = _rows(units.allowed, problem)
     apart_ptr, apart = _apart_lists(units)
     limits = [effective_limit(limit) for limit in constraints.limits]
-    sets, member = _task_sets(limits, graph.n_tasks)
+    sets, member, weight = _task_sets(limits, graph.n_tasks)
     finite = [np.isfinite(limit.count) or np.isfinite(limit.seconds) for limit in limits]
     sum_ptr, sums = _limits_by_host(limits, finite, hosts)
     moment_ptr, moments = _limits_by_host(limits, [np.isfinite(limit.at_once) for limit in limits], hosts)
     timed = np.zeros(graph.n_tasks, np.bool_)
     for limit in limits:
         timed |= limit.tasks & np.isfinite(limit.at_once)
-    bookings = sum(int(limit.tasks.sum()) for limit in limits if np.isfinite(limit.at_once))
+    bookings = _bookings(limits)
     groups = int(units.site_group.max(initial=-1)) + 1
     return ConstraintState(
         active=True,
@@ -181,6 +183,7 @@ def _new_state(problem: Problem) -> ConstraintState:
         moments=moments,
         task_set=sets,
         member=member,
+        weight=weight,
         most_tasks=np.array([limit.count for limit in limits], np.float64),
         most_seconds=np.array([limit.seconds * SUM_SLACK for limit in limits], np.float64),
         at_once=np.array([limit.at_once for limit in limits], np.float64),
@@ -217,18 +220,30 @@ def _apart_lists(units: Units) -> tuple[Int64s, Int64s]:
     return offsets(unit[order].astype(np.int64), units.count), group[order].astype(np.int64)
 
 
-def _task_sets(limits: list[Limit], tasks: int) -> tuple[Int64s, Bools]:
+def _bookings(limits: list[Limit]) -> int:
+    """How often tasks are counted in limits at once; the limits that follow from one need are on different hosts."""
+    timed = [limit for limit in limits if np.isfinite(limit.at_once)]
+    needs = {limit.need: limit for limit in timed if limit.need}
+    others = [limit for limit in timed if not limit.need]
+    return sum(int(limit.tasks.sum()) for limit in (*others, *needs.values()))
+
+
+def _task_sets(limits: list[Limit], tasks: int) -> tuple[Int64s, Bools, Floats]:
     """The different sets of tasks, because many limits (one for each host) are on the same tasks."""
-    rows: dict[bytes, int] = {}
-    kept: list[Bools] = []
+    rows: dict[bytes | str, int] = {}
+    kept: list[Limit] = []
     numbers = []
     for limit in limits:
-        row = rows.setdefault(limit.tasks.tobytes(), len(rows))
+        row = rows.setdefault(limit.need or limit.tasks.tobytes(), len(rows))
         if row == len(kept):
-            kept.append(limit.tasks)
+            kept.append(limit)
         numbers.append(row)
-    member = np.array(kept, np.bool_).reshape(len(kept), tasks)
-    return np.array(numbers, np.int64), member
+    member = np.array([limit.tasks for limit in kept], np.bool_).reshape(len(kept), tasks)
+    weight = member.astype(np.float64)
+    for row, limit in enumerate(kept):
+        if limit.amount is not None:
+            weight[row] = limit.amount
+    return np.array(numbers, np.int64), member, weight
 
 
 def _limits_by_host(limits: list[Limit], use: list[np.bool_ | bool], hosts: int) -> tuple[Int64s, Int64s]:
@@ -426,8 +441,10 @@ def earliest_with_limits(
         again = False
         for i in range(state.moment_ptr[host], state.moment_ptr[host + 1]):
             limit = state.moments[i]
-            if state.member[state.task_set[limit], task]:
-                fit = first_fit(state.running, limit, time, duration, state.at_once[limit] - 1.0)
+            row = state.task_set[limit]
+            if state.member[row, task]:
+                most = state.at_once[limit] - state.weight[row, task]
+                fit = first_fit(state.running, limit, time, duration, most)
                 if fit > time:
                     time, again = fit, True
     return time
@@ -438,5 +455,6 @@ def note_running(state: ConstraintState, task: int, host: int, start: float, fin
     """Count a task in the limits on tasks at once."""
     for i in range(state.moment_ptr[host], state.moment_ptr[host + 1]):
         limit = state.moments[i]
-        if state.member[state.task_set[limit], task]:
-            occupy(state.running, limit, start, finish, 1.0)
+        row = state.task_set[limit]
+        if state.member[row, task]:
+            occupy(state.running, limit, start, finish, state.weight[row, task])

@@ -102,6 +102,8 @@ def host_sites(problem: Problem) -> Int64s:
 
 def effective_limit(limit: Limit) -> Limit:
     """The same limit with whole numbers of tasks; none at once is none at all."""
+    if limit.amount is not None:
+        return limit
     at_once = float(np.floor(limit.at_once))
     count = 0.0 if at_once < 1 else float(np.floor(limit.count))
     return Limit(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from heapq import heapreplace
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.constraints import with_order
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
+from headrace.model.turns import turns_of
 from headrace.simulator.replay.replay import replay
 
 
@@ -32,22 +32,12 @@ def as_executed(plan: Plan, problem: Problem) -> Plan:
 def at_once_pairs(plan: Plan, problem: Problem) -> Ints:
     """Pairs of tasks, the second after the first, that keep the limits on tasks at once when times change.
 
-    Each limit of k tasks at once has k slots; in the order of the plan, each task takes the slot that is free first and
-    waits for the task that had it before. O(limits * tasks * log tasks).
+    Those that follow from what tasks need are a matter of the replay. O(limits * tasks * log tasks).
     """
-    pairs: list[tuple[int, int]] = []
-    for limit in () if problem.constraints is None else problem.constraints.limits:
-        counted = limit.tasks & limit.hosts[plan.host] & (plan.finish > plan.start)
-        if not np.isfinite(limit.at_once) or limit.at_once < 1 or counted.sum() <= limit.at_once:
-            continue
-        tasks = np.flatnonzero(counted)
-        order = tasks[np.lexsort((tasks, plan.finish[tasks], plan.start[tasks]))].tolist()
-        slots = [(0.0, -1)] * int(limit.at_once)
-        for task in order:
-            _, before = heapreplace(slots, (float(plan.finish[task]), task))
-            if before >= 0:
-                pairs.append((before, task))
-    return np.array(pairs, np.int32).reshape(-1, 2)
+    limits = () if problem.constraints is None else problem.constraints.limits
+    timed = [limit for limit in limits if 1 <= limit.at_once < np.inf and not limit.need]
+    turns = [turns_of(limit, plan) for limit in timed]
+    return np.concatenate([np.empty((0, 2), np.int32), *turns])
 
 
 def _not_before(plan: Plan, problem: Problem) -> Floats:

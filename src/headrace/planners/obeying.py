@@ -5,6 +5,8 @@
 - Constraints on hosts are obeyed while tasks are placed (`constraint_state`). If a planner ends up with no host for a
   task, an exact model chooses hosts for all tasks that can get into such a corner (`host_assignment`), and the planner
   is called again with these. So it fails for the hosts of tasks only if no assignment exists.
+- Memory and resources that tasks need are limits on what runs at once. A plan of a planner that does not know these is
+  made again with its hosts and its order (`need_room`).
 - Every plan is verified. A planner that does not obey a constraint, or misses a deadline, raises NoPlan.
 """
 
@@ -12,18 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from heapq import heappush, heapreplace
 
 import numpy as np
 
 from headrace.arrays.levels import compiled_order_and_level
 from headrace.core.scheduler import Problem, undecorated
-from headrace.model.constraints import Constraints, Limit, bound_graph, placement_only, with_order
+from headrace.model.constraints import Constraints, bound_graph, placement_only, with_order
 from headrace.model.errors import BadProgram, NoPlan
 from headrace.model.graph import Bools, Ints
+from headrace.model.needs import require_fitting
 from headrace.model.plan import Plan
+from headrace.model.turns import turns_of
 from headrace.planners.constraint_failures import DeadEnd, failures
 from headrace.planners.constraint_units import units_of
+from headrace.planners.need_room import with_room
 
 _OTHERS = ("cpop", "peft", "locality", "single-host")
 """Planners besides HEFT whose plans can decide on groups and limits,"""
@@ -56,6 +60,7 @@ def plan_obeying(plan: Callable[[Problem], Plan], problem: Problem, name: str) -
             made = plan(narrowed(bound, assigned_hosts(bound, corner.task)))
         except DeadEnd as error:
             raise _refused(bound, name, error.problem) from error
+    made = with_room(bound, made)
     for failure in failures(bound, made):
         raise _refused(bound, name, failure)
     return replace(made, graph=problem.graph)
@@ -91,6 +96,7 @@ def _require_hosts(problem: Problem, constraints: Constraints) -> None:
     somewhere: Bools = np.logical_or.reduce(units.allowed, axis=1)
     nowhere = np.flatnonzero(~somewhere[units.allowed_row][units.of_task])
     if len(nowhere):
+        require_fitting(problem.graph, problem.platform)
         raise NoPlan(f"task {names[nowhere[0]]!r} may run on no host", where=where, hint=hint)
     for members, tasks in zip(units.apart, constraints.apart, strict=True):
         if len(set(members.tolist())) < len(members):
@@ -131,19 +137,20 @@ def with_groups_placed(problem: Problem) -> Problem:
     grouped = (constraints.together >= 0) | (constraints.together_at_site >= 0)
     for members in constraints.apart:
         grouped[members] = True
-    if not grouped.any() and not constraints.limits:
+    asked = [limit for limit in constraints.limits if not limit.need]
+    if not grouped.any() and not asked:
         return problem
     plan = _shortest_list_plan(problem)
     host = plan.host
     allowed = constraints.allowed[constraints.allowed_class]
-    for limit in constraints.limits:
+    for limit in asked:
         grouped |= limit.tasks & limit.hosts[host]
         allowed[np.ix_(limit.tasks, limit.hosts)] = False
     allowed[grouped] = np.arange(allowed.shape[1]) == host[grouped, None]
     rows, number = np.unique(allowed, axis=0, return_inverse=True)
     none = Constraints.none(problem.graph.n_tasks, allowed.shape[1])
     own = replace(none, allowed=rows, allowed_class=number.reshape(-1).astype(np.int32))
-    turns = [turns_of(limit, plan) for limit in constraints.limits if np.isfinite(limit.at_once)]
+    turns = [turns_of(limit, plan) for limit in asked if np.isfinite(limit.at_once)]
     graph = with_order(problem.graph, np.concatenate([none.before, *turns]), compiled_order_and_level)
     return replace(problem, graph=graph, constraints=own)
 
@@ -163,30 +170,6 @@ def _shortest_list_plan(problem: Problem) -> Plan:
             continue
         best = other if other.makespan < best.makespan * (1 - 1e-12) else best
     return best
-
-
-def turns_of(limit: Limit, plan: Plan) -> Ints:
-    """[pairs, 2] an order of the tasks that a limit counts in which no more of them run at once than it permits.
-
-    Each task comes after the one that leaves its place to it in a plan that satisfies the limit: O(tasks log tasks).
-
-    >>> from headrace.planners.list.heft import Heft
-    >>> from headrace.testing import random_platform, random_program
-    >>> plan = Heft().plan(Problem(random_program(1, tasks=6).graph, random_platform(1)))
-    >>> everything = Limit(np.ones(6, np.bool_), np.ones(len(plan.platform.hosts), np.bool_), at_once=6.0)
-    >>> turns_of(everything, plan).shape
-    (0, 2)
-    """
-    counted = np.flatnonzero(limit.tasks & limit.hosts[plan.host] & (plan.finish > plan.start))
-    counted = counted[np.argsort(plan.start[counted], kind="stable")]
-    places: list[tuple[float, int]] = []
-    pairs = []
-    for task in counted.tolist():
-        if len(places) + 1 <= limit.at_once:
-            heappush(places, (float(plan.finish[task]), task))
-        else:
-            pairs.append((heapreplace(places, (float(plan.finish[task]), task))[1], task))
-    return np.array(pairs, np.int32).reshape(-1, 2)
 
 
 def _refused(problem: Problem, name: str, what: str) -> NoPlan:

@@ -43,6 +43,9 @@ RELATIONS: dict[RelationName, dict[str, Attribute]] = {
             "task-path-length", Type.TIME, "s", "longest path to an output: mean run times and transfer times"
         ),
         Attribute("task-cores", Type.NUMBER, "", "cores of one host that the task occupies"),
+        Attribute(
+            "task-memory", Type.SIZE, "B", "memory of its host that the task needs; UNKNOWN: not given"
+        ),
         Attribute("task-work", Type.TIME, "s", "run time on a host of speed 1"),
         Attribute("task-input-size", Type.SIZE, "B", "bytes that the task reads"),
         Attribute("task-output-size", Type.SIZE, "B", "bytes that the task writes"),

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from headrace.model.graph import Bools, Floats, Graph, Ints
+from headrace.model.needs import MEMORY
 from headrace.model.platform import Platform
 from headrace.model.usage import HOUR, prices
 from headrace.rules.attributes import LABEL, SCHEDULED
@@ -258,6 +259,14 @@ def _kinds(relations: Relations) -> Vector:
     return kinds[graph.kind]
 
 
+def _memory_needed(relations: Relations) -> Vector:
+    needs = relations.graph.needs
+    needed = np.zeros(relations.graph.n_tasks)
+    if MEMORY in needs.names:
+        needed = needs.amount[:, needs.names.index(MEMORY)]
+    return numbers(needed, needed > 0)
+
+
 _SHARED = ("task_names", "mean_run_seconds", "mean_transfer", "site_of_host", "_dep_item", "_dep_reader")
 
 _COLUMNS: dict[str, Callable[[Relations], Vector]] = {
@@ -268,6 +277,7 @@ _COLUMNS: dict[str, Callable[[Relations], Vector]] = {
     "task-level": lambda r: numbers(r.graph.level),
     "task-path-length": lambda r: numbers(path_lengths(r.graph, r.mean_run_seconds, r.mean_transfer)),
     "task-cores": lambda r: numbers(r.graph.cores),
+    "task-memory": lambda r: _memory_needed(r),
     "task-work": lambda r: numbers(r.graph.work),
     "task-input-size": lambda r: r.bytes_of_tasks(r.graph.read_ptr, r.graph.reads),
     "task-output-size": lambda r: r.bytes_of_tasks(r.graph.write_ptr, r.graph.writes),

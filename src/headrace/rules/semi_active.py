@@ -19,6 +19,7 @@ import numpy as np
 
 from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Floats, Graph, Ints
+from headrace.model.needs import fitting
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
@@ -111,7 +112,7 @@ def schedule_space(
         )
     run = graph.work[:, None] / platform.rates(graph)[graph.speed_class]
     cores = np.array([h.cores for h in platform.hosts], np.int32)
-    run[graph.cores[:, None] > cores[None, :]] = np.inf
+    run[~fitting(graph, platform)] = np.inf
     _forbid_lost_results(graph, platform, run)
     outside = np.repeat(graph.release[:, None], len(cores), axis=1).astype(np.float64)
     inputs = []

@@ -14,7 +14,7 @@ from typing import Any
 from headrace.model.errors import HeadraceError, TaskFailed
 from headrace.model.program import Command
 from headrace.runtime import crash_notes
-from headrace.runtime.core_slots import CORES, Room
+from headrace.runtime.core_slots import CORES, HostRoom, Room
 from headrace.runtime.files import File, FileData, Scratch, StagedFile, set_current_scratch
 from headrace.runtime.local_command import LocalCommand
 from headrace.runtime.pace import wait_out
@@ -46,8 +46,10 @@ class Job:
     """The folder for logs, if it is on this machine."""
     memory: float = 0.0
     """Bytes that it needs."""
-    host_memory: tuple[tuple[str, float], ...] = ()
-    """Hosts that have less memory for tasks than their workers say."""
+    resources: tuple[tuple[str, int], ...] = ()
+    """How many of each resource it needs."""
+    host_room: HostRoom = ()
+    """Hosts whose memory and resources are known, with these; the others have what their workers say."""
 
     def __dask_tokenize__(self) -> str:
         """Keys of the engine are unique without it: the engine need not look into this for each task."""
@@ -57,7 +59,7 @@ class Job:
         """Pickled three times for each task: as a dataclass with slots would be, it takes five times as long."""
         return Job, (
             self.task, self.payload, self.inputs, self.outputs, self.cores, self.timeout, self.topic, self.logs,
-            self.memory, self.host_memory,
+            self.memory, self.resources, self.host_room,
         )  # fmt: skip
 
 
@@ -85,7 +87,7 @@ def run_job(job: Job, *values: Any) -> Any:
     if notes is not None:
         notes.begin(here.key, job.task)
     try:
-        with CORES.occupied(Room(job.cores, job.memory), _room(job, here), job.task):
+        with CORES.occupied(Room(job.cores, job.memory, job.resources), _room(job, here), job.task):
             outputs, measured = _logged(job, values[: len(job.inputs)], here.host, here.attempt)
     finally:
         if notes is not None:
@@ -112,7 +114,9 @@ def run_job(job: Job, *values: Any) -> Any:
 
 def _room(job: Job, here: RunningTask) -> Room:
     """What this worker has for tasks."""
-    return Room(here.threads, min(here.memory, dict(job.host_memory).get(here.host, math.inf)))
+    known = (room for room in job.host_room if room[0] == here.host)
+    _, memory, resources = next(known, ("", math.inf, here.resources))
+    return Room(here.threads, min(here.memory, memory), resources)
 
 
 def _logged(job: Job, values: Sequence[Any], host: str, attempt: int) -> tuple[tuple[Any, ...], Measured]:

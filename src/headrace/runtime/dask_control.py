@@ -7,7 +7,7 @@ that the engine, which would make again whatever was lost, has to wait for that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from headrace.runtime.dask_keeping import Keeping
 from headrace.runtime.dask_pins import NOWHERE, Pins
 from headrace.runtime.dask_reloads import Reloads
 from headrace.runtime.dask_transfers import PlannedTransfers
+from headrace.runtime.host_room import room_of
 from headrace.runtime.packing import unpack
 from headrace.runtime.run_policy import RunPolicy, levels_between_copies
 from headrace.runtime.warm_up import warm_up
@@ -252,14 +253,14 @@ class Control:
         self.pins.assign([pin for pin in pins if pin.host in self.hosts.address])
         self.apply()
 
-    def admit(self, host: str, cores: int) -> bool:
+    def admit(self, host: str, cores: int, worker: Mapping[str, Any]) -> bool:
         """Add a host that the platform did not have, as fast as the mean until it is measured."""
         view = self.coordinator.view
         if host in view.host_number:
             return True
         known = view.platform.hosts
         speed = sum(h.speed * (1.0 - h.load) for h in known) / len(known)
-        return self.coordinator.grow(Host(host, speed, cores))
+        return self.coordinator.grow(room_of(Host(host, speed, cores), worker))
 
     def reconcile(self, now: float) -> bool:
         """Nothing moves although tasks are ready: compare with the engine, then ask again. True if that helped."""

@@ -307,7 +307,8 @@ class CoordinatorPlugin(SchedulerPlugin):  # type: ignore[misc]
             worker = self.scheduler.workers.get(address)
             if host in self.hosts.address or worker is None or self.control is None:
                 continue
-            if self.control.admit(host, worker.nthreads):
+            about = {"memory_limit": worker.memory_limit, "resources": worker.resources}
+            if self.control.admit(host, worker.nthreads, about):
                 self.hosts.admit(address, host)
         return only in self.hosts.address or self.control is None
 

@@ -22,13 +22,13 @@ from headrace.model.errors import (
     ClusterLost,
     ClusterRestarted,
     HeadraceError,
-    NoPlan,
     RunStalled,
     RunStopped,
     TaskFailed,
 )
 from headrace.model.events import Event, TaskErred, TaskFinished
 from headrace.model.graph import Graph
+from headrace.model.needs import require_fitting
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 from headrace.runtime.asking import ask_workers
@@ -38,7 +38,7 @@ from headrace.runtime.dask_plugin import CoordinatorPlugin
 from headrace.runtime.files import StagedFile
 from headrace.runtime.graph import EngineGraph, JobSettings, build_engine_graph
 from headrace.runtime.hooks import NO_HOOKS, RunHooks
-from headrace.runtime.host_memory import described_memory, host_memory, needs_memory, require_memory
+from headrace.runtime.host_room import described_room, with_room
 from headrace.runtime.input_files import seen_folders
 from headrace.runtime.kept_files import Keeping, Kept, folder_token
 from headrace.runtime.messages import decode_error, decode_event
@@ -111,9 +111,8 @@ def execute(
     With `scheduler` None, the engine places the tasks. If no worker is left, the run ends with NoPlan
     after `patience` seconds.
     """
-    _require_cores(program, platform)
-    if needs_memory(program):
-        require_memory(program, host_memory(client, platform), platform.name)
+    platform = with_room(client, platform, program)
+    require_fitting(program.graph, platform)
     kept = _Logs(logs, shared_logs)
     for attempt in range(_RESTARTS + 1):
         chosen = policy or RunPolicy()
@@ -170,7 +169,7 @@ class _Attempt:
             limit,
             "" if self.logs.folder is None else topic,
             self.logs.for_workers,
-            described_memory(self.platform),
+            described_room(self.platform),
             seen_folders(self.platform, self.policy.shared, here=self.logs.shared),
             topic,
         )
@@ -216,18 +215,6 @@ def _with_bytes(graph: Graph, program: Program) -> Graph:
     size = np.where(graph.unknown_size, np.nan, graph.size)
     size[empty] = np.nan
     return graph.with_size(size)
-
-
-def _require_cores(program: Program, platform: Platform) -> None:
-    """Refuse tasks that no host has enough cores for."""
-    most = max((host.cores for host in platform.hosts), default=1)
-    for task in program.tasks.values():
-        if task.cores > most:
-            raise NoPlan(
-                f"task {task.name!r} needs {task.cores} cores, but no host has more than {most}",
-                where=platform.name,
-                hint="use workers with more threads",
-            )
 
 
 def _all_reach(client: Any, program: Program, keeping: Keeping) -> bool:

@@ -22,6 +22,7 @@ from headrace.model.program import Data, Program, Task
 from headrace.model.units import show_size
 from headrace.runtime.bodies import Job, run_job, unpack_input
 from headrace.runtime.commit import load_here, run_and_keep
+from headrace.runtime.core_slots import HostRoom
 from headrace.runtime.files import Generated, StagedFile
 from headrace.runtime.input_files import InputFile, SharedFolders, load_input, read_input
 from headrace.runtime.kept_files import Keeping, Kept, load_kept, sealed_parts
@@ -76,8 +77,8 @@ class JobSettings:
     """Where the client listens for logs."""
     logs: str = ""
     """The folder for logs, if workers can write to it."""
-    host_memory: tuple[tuple[str, float], ...] = ()
-    """Hosts that have less memory for tasks than their workers say."""
+    host_room: HostRoom = ()
+    """Hosts whose memory and resources are known, with these."""
     shared: SharedFolders = field(default_factory=dict)
     """By host: folders that it sees as the client does."""
     inputs: str = ""
@@ -256,7 +257,8 @@ class _Builder:
         job = Job(
             task.name, self._body(task), task.inputs, task.outputs,
             task.cores, timeout, self.settings.topic, self.settings.logs,
-            task.memory, self.settings.host_memory if task.memory else (),
+            task.memory, tuple(task.resources.items()),
+            self.settings.host_room if task.memory or task.resources else (),
         )  # fmt: skip
         values = [self.item_argument[name] for name in task.inputs]
         signals = [TaskRef((f"headrace.signal-{self.token}", name)) for name in dict.fromkeys(task.after)]

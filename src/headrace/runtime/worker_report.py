@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from headrace.runtime.core_slots import whole_resources
+
 METADATA = "headrace"
 ATTEMPT = "headrace-attempt"
 """The annotation of a task that is tried again."""
@@ -80,6 +82,8 @@ class RunningTask:
     attempt: int
     memory: float
     """Bytes that the engine lets this worker have."""
+    resources: tuple[tuple[str, int], ...]
+    """What it was started with of named resources."""
 
 
 def running_task() -> RunningTask:
@@ -90,7 +94,9 @@ def running_task() -> RunningTask:
     state = worker.state.tasks.get(key)
     annotations = (state.annotations if state is not None else None) or {}
     limit = worker.memory_manager.memory_limit or math.inf
-    return RunningTask(str(key), str(worker.name), worker.state.nthreads, annotations.get(ATTEMPT, 1), limit)
+    resources = tuple(whole_resources(worker.state.total_resources).items())
+    name, threads = str(worker.name), worker.state.nthreads
+    return RunningTask(str(key), name, threads, annotations.get(ATTEMPT, 1), limit, resources)
 
 
 def ship(topic: str, message: dict[str, Any]) -> None:

@@ -73,8 +73,9 @@ def _limit(limit: Limit, plan: Plan) -> list[str]:
     for t in counted:  # the most at once is reached when some task starts
         moment = start[t]
         running = [u for u in counted if start[u] <= moment and finish[u] > moment + _room(moment)]
-        if len(running) > limit.at_once:
-            found.append(f"{len(running)} tasks at {moment}, more than {limit.at_once} at once")
+        taken = len(running) if limit.amount is None else sum(limit.amount[u] for u in running)
+        if taken > limit.at_once:
+            found.append(f"{taken} at {moment}, more than {limit.at_once} at once")
     return found
 
 

@@ -28,6 +28,7 @@ from headrace.core.view import RunView
 from headrace.model.behaviour import Change
 from headrace.model.check import check
 from headrace.model.events import Event, HostLeft, Started, TaskFinished
+from headrace.model.graph import Graph
 from headrace.model.plan import NO_MOVES, Plan
 from headrace.model.platform import Host, Platform, Site
 from headrace.model.program import Program
@@ -36,6 +37,7 @@ from headrace.simulator.events.backend import simulate_scheduler
 from headrace.simulator.replay.replay import replay
 from headrace.testing.generate import cases as generated_cases
 from headrace.testing.invariants import judge
+from headrace.testing.needs import with_random_needs
 
 
 def check_planner(
@@ -45,13 +47,15 @@ def check_planner(
     seed: int = 0,
     tasks: int = 20,
     several_cores: bool = True,
+    needs: bool = True,
 ) -> None:
     """Plan generated programs on generated platforms of every kind; raise AssertionError at the first failure.
 
     Each plan must pass `check`, have a bound that does not exceed its makespan, be reproducible, and take
     exactly as long when it is replayed. Half-finished programs that lost a host must be planned too. With
     `several_cores`, so must programs whose tasks hold several cores of a host at once, and a simulated run that carries
-    out these plans must keep within the cores of hosts.
+    out these plans must keep within the cores of hosts. With `needs`, the same holds for memory and named
+    resources, and for replays with other run times.
     """
     for number, (program, platform) in enumerate(generated_cases(cases, seed, tasks)):
         where = f"{make().name}, case {number}: {program.name} on {platform.name}, {platform.contention}"
@@ -63,9 +67,11 @@ def check_planner(
         assert np.isclose(again.makespan, plan.makespan, rtol=1e-9), (
             f"{where}: the planned makespan is {plan.makespan}, the replayed one {again.makespan}"
         )
-        _check_loss(make, program, platform, where)
+        _check_loss(make, program.graph, platform, where)
         if several_cores and number % 3 == 0:
             _check_cores(make, program, platform, seed + number, where)
+        if needs and number % 3 == 1:
+            _check_needs(make, program, platform, seed + number, where)
 
 
 def _check_cores(
@@ -81,21 +87,40 @@ def _check_cores(
     platform = replace(platform, sites=tuple(sites))
     most = max(host.cores for host in platform.hosts)
     graph = program.graph.with_fields(cores=rng.integers(1, most + 1, program.graph.n_tasks).astype(np.int32))
-    where = f"{where}, tasks of several cores"
-    plan = plan_with_bound(make(), Problem(graph, platform, seed=seed))
+    _check_carried_out(make, Problem(graph, platform, seed=seed), f"{where}, tasks of several cores")
+
+
+def _check_needs(
+    make: Callable[[], Planner], program: Program, platform: Platform, seed: int, where: str
+) -> None:
+    """Tasks need memory and GPUs; run times that differ from the plan change nothing about that."""
+    where = f"{where}, tasks with needs"
+    graph, platform = with_random_needs(program.graph, platform, seed, spare=2)
+    problem = Problem(graph, platform, seed=seed)
+    plan = _check_carried_out(make, problem, where)
+    work = graph.work * np.random.default_rng(seed).uniform(0.3, 1.7, graph.n_tasks)
+    changed = replace(replay(plan, work=work), graph=graph.with_work(work))
+    broken = [v for v in check(changed.graph, platform, changed) if v.rule in ("memory", "resource", "cores")]
+    assert not broken, f"{where}: with other run times, {broken[0]}"
+    _check_loss(make, graph, platform, where)
+
+
+def _check_carried_out(make: Callable[[], Planner], problem: Problem, where: str) -> Plan:
+    """Plan, replay and simulate."""
+    plan = plan_with_bound(make(), problem)
     _require_valid(plan, where)
     again = replay(plan)
     assert np.isclose(again.makespan, plan.makespan, rtol=1e-9), (
         f"{where}: the planned makespan is {plan.makespan}, the replayed one {again.makespan}"
     )
-    run = simulate_scheduler(graph, platform, Replan(make()))
+    run = simulate_scheduler(problem.graph, problem.platform, Replan(make()))
     broken = judge(run, [])
     assert not broken, f"{where}: {len(broken)} violations, first: {broken[0]}"
+    return plan
 
 
-def _check_loss(make: Callable[[], Planner], program: Program, platform: Platform, where: str) -> None:
+def _check_loss(make: Callable[[], Planner], graph: Graph, platform: Platform, where: str) -> None:
     """Lose a host halfway: every remaining task must be assigned to a remaining host."""
-    graph = program.graph
     coordinator = Coordinator(Replan(make()), graph, platform, workers_queue=True)
     coordinator.handle([Started(0.0)])
     state, hosts = coordinator.view.state, platform.hosts
@@ -136,7 +161,8 @@ def check_scheduler(
     """Simulate generated programs under a scheduler; raise AssertionError at the first failure.
 
     Every task must run, even when a host leaves and returns; the log must pass the independent checks of
-    `testing.invariants` and be reproducible; and the arrays that the scheduler sees must be read-only.
+    `testing.invariants` and be reproducible; and the arrays that the scheduler sees must be read-only. A scheduler that
+    obeys constraints must also run tasks that need memory and resources.
 
     >>> from headrace.online.workqueue import Workqueue
     >>> check_scheduler(Workqueue, cases=2)
@@ -155,6 +181,23 @@ def check_scheduler(
         assert not broken, f"{where}: {len(broken)} violations, first: {broken[0]}"
         again = simulate_scheduler(program.graph, platform, _scheduler(make), changes=changes)
         assert run.log_lines() == again.log_lines(), f"{where}: a repeated run differs"
+        if number % 3 == 1 and hasattr(made, "obey"):
+            _check_needs_in_run(make, program, platform, seed + number, changes, where)
+
+
+def _check_needs_in_run(
+    make: Callable[[], Scheduler | Planner],
+    program: Program,
+    platform: Platform,
+    seed: int,
+    changes: list[Change],
+    where: str,
+) -> None:
+    """Every task runs where it fits, with memory and GPUs that no other task has."""
+    graph, platform = with_random_needs(program.graph, platform, seed, spare=2)
+    run = simulate_scheduler(graph, platform, _scheduler(make), changes=changes)
+    broken = judge(run, changes)
+    assert not broken, f"{where}, tasks with needs: {len(broken)} violations, first: {broken[0]}"
 
 
 def _scheduler(make: Callable[[], Scheduler | Planner]) -> Scheduler:
@@ -247,7 +290,7 @@ def plan_of_events(program: Program, platform: Platform, finished: Sequence[Task
     graph = program.graph
     number = {name: t for t, name in enumerate(graph.task_names)}
     host_number = {h.name: i for i, h in enumerate(platform.hosts)}
-    hosts = tuple(Host(h.name, cores=h.cores) for h in platform.hosts)
+    hosts = tuple(Host(h.name, cores=h.cores, memory=h.memory, resources=h.resources) for h in platform.hosts)
     host, start, finish = np.zeros(graph.n_tasks, np.int32), np.zeros(graph.n_tasks), np.zeros(graph.n_tasks)
     for event in finished:
         t = number[event.task]

@@ -11,7 +11,7 @@ from headrace.core.scheduler import Problem
 from headrace.model.constraints import Constraints
 from headrace.model.graph import OUTSIDE
 from headrace.model.network import EVERYWHERE
-from headrace.model.platform import Contention
+from headrace.model.platform import Contention, Host
 from headrace.testing.generate import NETWORKS, ORIGINS, SHAPES, random_platform, random_program
 
 GRAIN = 1e-4
@@ -21,8 +21,8 @@ GRAIN = 1e-4
 def proven_optimum(problem: Problem, seconds: float = 60.0) -> tuple[float, float] | None:
     """Bounds (lower, upper) on the optimal makespan, which differ by rounding only; None if it was not proven in time.
 
-    The model has everything of the model but storage and fair links: cores per task, releases, hosts that tasks may
-    use, copies that are passed on by any place, and under `fifo` the order of transfers on every link.
+    The model has everything of the model but storage and fair links: cores, memory and resources per task, releases,
+    hosts that tasks may use, copies that are passed on by any place, and under `fifo` the order of transfers on links.
 
     >>> from headrace.model.platform import Platform
     >>> case = Problem(random_program(1, tasks=1).graph, Platform.pairwise([1.0, 2.0], 1e6))
@@ -114,6 +114,7 @@ class _Exact:
         self.end = [self.time() for _ in range(graph.n_tasks)]
         self.on: list[dict[int, Any]] = []
         pools: list[list[tuple[Any, int]]] = [[] for _ in hosts]
+        self.runs: list[list[int]] = [[] for _ in hosts]
         for t in range(graph.n_tasks):
             need = int(graph.cores[t])
             fits = [h for h, host in enumerate(hosts) if host.cores >= need]
@@ -130,8 +131,18 @@ class _Exact:
                     self.start[t], int(self.run[t, h]), v, ""
                 )
                 pools[h].append((interval, need))
+                self.runs[h].append(t)
         for h, host in enumerate(hosts):
             model.add_cumulative([i for i, _ in pools[h]], [n for _, n in pools[h]], host.cores)
+            self._room(h, host, [i for i, _ in pools[h]])
+
+    def _room(self, number: int, host: Host, intervals: list[Any]) -> None:
+        """Memory and resources of a host."""
+        needs = self.graph.needs
+        for k, name in enumerate(needs.names):
+            has = host.memory if name == "memory" else float(host.resources.get(name, 0))
+            amounts = [int(needs.amount[t, k]) for t in self.runs[number]]
+            self.model.add_cumulative(intervals, amounts, int(min(has, sum(amounts))))
 
     def _at(self, task: int, place: int) -> Any:
         """Whether a task runs at a place, as a sum of 0 and 1."""

@@ -193,6 +193,18 @@ class _Judge:
 
     # Tasks.
 
+    def _require_needs(self, task: int, host: int, name: str) -> None:
+        """The host has the memory and resources that its tasks need together."""
+        machine, needs = self.run.platform.hosts[host], self.graph.needs
+        others = {t for (h, _), (t, _) in self.on_core.items() if h == host}
+        for k, what in enumerate(needs.names):
+            has = machine.memory if what == "memory" else machine.resources.get(what, 0)
+            taken = sum(float(needs.amount[t, k]) for t in others)
+            if needs.amount[task, k] > 0 and taken + float(needs.amount[task, k]) > has:
+                self._say(
+                    "needs", f"{name}: {taken} of {has} {what} is taken, it needs {needs.amount[task, k]}"
+                )
+
     def _starts(self, task: int, host: int, core: int) -> None:
         name = f"task {task} on host {host}, core {core}"
         if not self.host_up[host]:
@@ -204,6 +216,7 @@ class _Judge:
         taken = sum(int(self.graph.cores[t]) for (h, _), (t, _) in self.on_core.items() if h == host)
         if taken + int(self.graph.cores[task]) > self.run.platform.hosts[host].cores:
             self._say("core", f"{name}: {taken} cores are taken, it needs {self.graph.cores[task]}")
+        self._require_needs(task, host, name)
         if self.now < self.graph.release[task] - ABSOLUTE:
             self._say("release", f"{name}: not before {float(self.graph.release[task])!r}")
         running = self.executions.setdefault(task, {})

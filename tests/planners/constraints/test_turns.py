@@ -8,7 +8,7 @@ from headrace.model.constraints import Limit, with_order
 from headrace.model.graph import make_graph
 from headrace.model.plan import NO_MOVES, Plan
 from headrace.model.platform import Platform
-from headrace.planners.obeying import turns_of
+from headrace.model.turns import turns_of
 
 
 def test_the_tasks_of_a_limit_take_turns() -> None:

@@ -87,11 +87,16 @@ class Scheduler(SchedulerBase):
         if self.lab is None:
             hosts = [HostState("", 1.0, max(self.cores, 1))]
         else:
-            hosts = [HostState(host.name, host.speed, host.cores) for host in self.lab.hosts]
+            hosts = [
+                HostState(host.name, host.speed, host.cores, room=self.lab.room(host))
+                for host in self.lab.hosts
+            ]
         by_name = {host.name: host for host in hosts}
         for placing in self.running.values():
             if placing.host in by_name:
-                by_name[placing.host].busy.append((placing.expected_end(now), placing.cores))
+                end = placing.expected_end(now)
+                by_name[placing.host].busy.append((end, placing.cores))
+                by_name[placing.host].held.append((end, placing.resources))
         return hosts
 
     def _ranks(self, remaining: Sequence[Any]) -> dict[Any, float]:

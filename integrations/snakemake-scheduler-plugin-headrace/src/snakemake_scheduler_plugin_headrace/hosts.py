@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from headrace.model.errors import UsageError
@@ -17,6 +17,17 @@ class Lab:
     hosts: tuple[Host, ...]
     speed: dict[str, float]
     network: Any = None
+
+    def room(self, host: Host) -> dict[str, float]:
+        """What a host has of the resources that the platform limits, by Snakemake's names.
+
+        >>> lab = Lab((Host("a", memory=2e9), Host("b", resources={"gpu": 1})), {})
+        >>> lab.room(lab.hosts[0]), lab.room(lab.hosts[1])
+        ({'gpu': 0, 'mem_mb': 2000.0}, {'gpu': 1})
+        """
+        named = sorted({name for each in self.hosts for name in each.resources})
+        found: dict[str, float] = {name: host.resources.get(name, 0) for name in named}
+        return found | ({"mem_mb": host.memory / 1e6} if host.memory < float("inf") else {})
 
     def seconds(self, source: str, target: str, size: float) -> float:
         """Seconds to move bytes from host to host; 0 if they share a file system, or nothing is known."""
@@ -40,7 +51,9 @@ def read_lab(platform: str | None, hosts: str | None) -> Lab | None:
     if platform is not None:
         read = Platform.read(platform)
         rated = tuple(
-            Host(host.name, host.speed * (1 - host.load), host.cores) for host in read.hosts if host.load < 1
+            replace(host, speed=host.speed * (1 - host.load), load=0.0)
+            for host in read.hosts
+            if host.load < 1
         )
         return Lab(rated, {host.name: host.speed for host in rated}, build_network(read))
     if hosts is None:

@@ -14,6 +14,24 @@ _UNSURE = 0.05
 """Of a job that should have ended by now, at least this share of its time is left."""
 
 
+_NOTHING: Mapping[str, int] = {}
+
+
+def _free_from(has: float, used: Sequence[tuple[float, float]], needed: float, now: float) -> float:
+    """When so much of something is free; inf if there is not so much."""
+    if needed <= 0:  # others may wait for more than there is
+        return now
+    if needed > has:
+        return float("inf")
+    free, at = has - sum(amount for _, amount in used), now
+    for end, amount in sorted(used):
+        if free >= needed:
+            break
+        free += amount
+        at = max(at, end)
+    return at
+
+
 @dataclass
 class HostState:
     """A host and when its cores become free."""
@@ -23,22 +41,23 @@ class HostState:
     cores: int
     busy: list[tuple[float, int]] = field(default_factory=list)
     """End and cores of each job that runs there, or waits for it."""
+    room: Mapping[str, float] = field(default_factory=dict)
+    """How much it has of resources of Snakemake, such as `mem_mb`; any amount of others."""
+    held: list[tuple[float, Mapping[str, int]]] = field(default_factory=list)
+    """End and resources of each of these jobs."""
 
-    def free_at(self, cores: int, now: float) -> float:
-        """When so many cores are free; inf if there are not so many. O(jobs log jobs).
+    def free_at(self, cores: int, now: float, resources: Mapping[str, int] = _NOTHING) -> float:
+        """When so many cores, and so much of resources, are free; inf if there is not so much. O(jobs log jobs).
 
         >>> HostState("h", 1.0, 4, [(10.0, 2), (5.0, 1)]).free_at(3, 0.0)
         10.0
+        >>> HostState("h", 1.0, 4, room={"gpu": 1}, held=[(7.0, {"gpu": 1})]).free_at(1, 0.0, {"gpu": 1})
+        7.0
         """
-        if cores > self.cores:
-            return float("inf")
-        free = self.cores - sum(used for _, used in self.busy)
-        at = now
-        for end, used in sorted(self.busy):
-            if free >= cores:
-                break
-            free += used
-            at = max(at, end)
+        at = _free_from(self.cores, self.busy, cores, now)
+        for name, has in self.room.items():
+            used = [(end, needs.get(name, 0)) for end, needs in self.held]
+            at = max(at, _free_from(has, used, resources.get(name, 0), now))
         return at
 
 
@@ -52,6 +71,7 @@ class Placing:
     finish: float
     """When it should end."""
     started: float = 0.0
+    resources: Mapping[str, int] = field(default_factory=dict)
 
     def expected_end(self, now: float) -> float:
         """When it will end: a job that is late is expected to take as long again as it is late."""
@@ -93,6 +113,7 @@ def place(
             continue
         host, starts, finish = found
         host.busy.append((finish, wish.cores))
+        host.held.append((finish, wish.resources))
         if starts <= now and _fits(wish, left):
             placed.append(_take(wish, host.name, finish, left))
     return placed
@@ -101,7 +122,7 @@ def place(
 def _best(wish: Wish, now: float) -> tuple[HostState, float, float] | None:
     best: tuple[HostState, float, float] | None = None
     for host in wish.hosts:
-        starts = host.free_at(wish.cores, now)
+        starts = host.free_at(wish.cores, now, wish.resources)
         finish = starts + wish.seconds(host)
         if finish < (float("inf") if best is None else best[2]):
             best = (host, starts, finish)
@@ -115,7 +136,7 @@ def _fits(wish: Wish, left: Mapping[str, int]) -> bool:
 def _take(wish: Wish, host: str, finish: float, left: dict[str, int]) -> Placing:
     for name in left:
         left[name] -= wish.resources.get(name, 0)
-    return Placing(wish.job, host, wish.cores, finish)
+    return Placing(wish.job, host, wish.cores, finish, resources=wish.resources)
 
 
 def upward_ranks(work: Mapping[Any, float], inputs: Mapping[Any, Sequence[Any]]) -> dict[Any, float]:

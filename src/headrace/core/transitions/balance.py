@@ -8,7 +8,7 @@ from headrace.arrays.compiling import entry, leaf
 from headrace.core.state import CROWDED_HOSTS, IDLE_HOSTS, PRESENT, RELAY
 from headrace.core.transitions.copies import is_present
 from headrace.core.transitions.dispatch import may_move
-from headrace.core.transitions.load import cores_of
+from headrace.core.transitions.load import cores_of, meets_needs
 
 BUSY_ROUTE = 2.0
 """A task is moved from the tail of a queue only if it still finishes sooner when its transfers take this many times as
@@ -150,6 +150,7 @@ def a_move_pays(problem, state, work, speed_class, rates, now, late_weight):
         host = state.idle_hosts[k]
         runs = work[task] / rates[speed_class[task], host]
         fits = cores_of(problem, host) - state.busy_cores[host] >= problem.cores[task]
+        fits = fits and meets_needs(problem, state, task, host)
         if runs < most and fits and may_move(problem, task, host):
             sent = BUSY_ROUTE * arrival_at(problem, state, task, problem.host_place[host])
             if sent + runs < most:
@@ -186,6 +187,7 @@ def moves_from_tails(problem, state, work, speed_class, rates, now, starts_known
             sent = BUSY_ROUTE * arrive[problem.host_place[host]]
             if (
                 problem.cores[task] > free
+                or not meets_needs(problem, state, task, host)
                 or not may_move(problem, task, host)
                 or not sent + work[task] / rates[speed_class[task], host] < left[longest]
             ):

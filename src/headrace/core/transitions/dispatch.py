@@ -37,7 +37,7 @@ from headrace.core.transitions.data import (
     serve_queue,
     transfer_done,
 )
-from headrace.core.transitions.load import cores_of, count_running, note_load
+from headrace.core.transitions.load import change_needs, cores_of, count_running, meets_needs, note_load
 from headrace.core.transitions.losses import count_at_gates, leave_core, output_size
 from headrace.core.transitions.queues import (
     change_needed,
@@ -54,7 +54,9 @@ from headrace.core.transitions.requests import prefetch
 
 @leaf
 def has_room(problem, state, task, host):
-    return state.busy_cores[host] + problem.cores[task] <= cores_of(problem, host)
+    if state.busy_cores[host] + problem.cores[task] > cores_of(problem, host):
+        return False
+    return meets_needs(problem, state, task, host)
 
 
 @leaf
@@ -68,6 +70,7 @@ def take_cores(problem, state, task, host):
             if first < 0:
                 first = core - problem.core_ptr[host]
     state.busy_cores[host] += problem.cores[task]
+    change_needs(problem, state, task, host, 1.0)
     note_load(problem, state, host)
     if state.run_host[task] < 0:  # a duplicate keeps as much free
         state.reserved[task] = output_size(problem, state, task)
@@ -98,7 +101,10 @@ def may_move(problem, task, host):
 
 @leaf
 def passes_gates(problem, state, task, host):
-    """Whether one more task like this may run on a host under the limits on tasks at once."""
+    """Whether one more task like this may run on a host now: it has what the task needs, besides cores, and limits on
+    tasks at once permit it."""
+    if not meets_needs(problem, state, task, host):
+        return False
     if not problem.policy[GATED]:
         return True
     for k in range(problem.gate_ptr[task], problem.gate_ptr[task + 1]):
@@ -110,7 +116,7 @@ def passes_gates(problem, state, task, host):
 
 @leaf
 def next_startable(problem, state, host):
-    """The first startable task of a host that no limit on tasks at once holds back; -1: none."""
+    """The first startable task of a host that neither needs nor limits on tasks at once hold back; -1: none."""
     task = state.startable_head[host]
     while task >= 0 and not passes_gates(problem, state, task, host):
         task = state.startable_next[task]

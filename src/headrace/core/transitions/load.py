@@ -12,6 +12,27 @@ def cores_of(problem, host):
 
 
 @leaf
+def meets_needs(problem, state, task, host):
+    """Whether a host has the memory and resources free that a task needs."""
+    count = problem.need_most.shape[1]
+    for k in range(count):
+        used = state.need_used[host * count + k] + problem.need_amount[task, k]
+        if problem.need_amount[task, k] > 0.0 and used > problem.need_most[host, k]:
+            return False
+    return True
+
+
+@leaf
+def change_needs(problem, state, task, host, sign):
+    """Count what a task that starts (1.0) or stops (-1.0) has of its host."""
+    count = problem.need_most.shape[1]
+    for k in range(count):
+        state.need_used[host * count + k] += sign * problem.need_amount[task, k]
+        if state.busy_cores[host] == 0:
+            state.need_used[host * count + k] = 0.0  # what rounding has left
+
+
+@leaf
 def load_of(problem, state, host):
     """IDLE: an empty queue and a free core; CROWDED: more tasks than cores; BALANCED: neither, or the host is down."""
     queued, free = state.queue_length[host], cores_of(problem, host) - state.busy_cores[host]

@@ -22,7 +22,7 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.copies import copy_at, find_copy, find_holder, is_present
 from headrace.core.transitions.data import come_to_exist, command, end_transfer, still_needed
-from headrace.core.transitions.load import count_running, note_load
+from headrace.core.transitions.load import change_needs, count_running, note_load
 from headrace.core.transitions.queues import (
     change_needed,
     into_pool,
@@ -68,6 +68,7 @@ def leave_core(problem, state, task, duplicate):
         if state.core_task[core] == task:
             state.core_task[core] = -1
     state.busy_cores[host] -= problem.cores[task]
+    change_needs(problem, state, task, host, -1.0)
     note_load(problem, state, host)
     state.counters[RUNNING_WRITES] -= problem.write_ptr[task + 1] - problem.write_ptr[task]
     change_needed(problem, state, task, problem.host_place[host], -1)

@@ -14,6 +14,7 @@ from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import NONE, Instance
 from headrace.planners.coschedule.judge import is_valid
 from headrace.planners.coschedule.list_scheduler import first_cores
+from headrace.planners.coschedule.room import add_room
 from headrace.simulator.replay.replay import replay
 
 MOST_CHOICES = 1_200
@@ -213,6 +214,7 @@ class _Model:
         self.begin: list[Any] = []
         self.end: list[Any] = []
         self._pool: list[list[tuple[Any, int]]] = [[] for _ in instance.host_place]
+        """Intervals of jobs that may run on each host, with the job."""
         self._busy: list[list[Any]] = [[] for _ in range(instance.problem.platform.network.n_links)]
         self._disk: list[list[tuple[Any, int]]] = [[] for _ in instance.storage]
         self.moves: dict[tuple[int, int], tuple[Any, Any]] = {}
@@ -246,7 +248,7 @@ class _Model:
         for h, chosen in on.items():
             seconds = ticks.up(float(instance.seconds[job, h]))
             interval = model.new_optional_interval_var(begin, seconds, end, chosen, f"run{job},{h}")
-            self._pool[h].append((interval, int(graph.cores[job])))
+            self._pool[h].append((interval, job))
             if instance.host_free[h] > 0:
                 model.add(begin >= ticks.up(float(instance.host_free[h]))).only_enforce_if(chosen)
         model.add(self.makespan >= end)
@@ -352,9 +354,12 @@ class _Model:
 
     def _add_resources(self) -> None:
         model, instance = self.model, self.instance
+        cores = instance.problem.graph.cores
         for h, jobs in enumerate(self._pool):
             if jobs:
-                model.add_cumulative([i for i, _ in jobs], [c for _, c in jobs], int(instance.host_cores[h]))
+                wide = [int(cores[job]) for _, job in jobs]
+                model.add_cumulative([run for run, _ in jobs], wide, int(instance.host_cores[h]))
+                add_room(model, instance.room, h, jobs, lambda amount: ())
         for link, intervals in enumerate(self._busy):
             if intervals and instance.link_free[link] > 0:
                 until = self.ticks.up(float(instance.link_free[link]))

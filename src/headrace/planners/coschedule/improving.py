@@ -297,7 +297,8 @@ class Improving:
 
     def _large(self, seconds: float = LARGE_SEARCH) -> None:
         """Search in large neighbourhoods of the best plan."""
-        if self.instance.problem.constraints is not None or self._late:
+        constraints = self.instance.problem.constraints
+        if (constraints is not None and constraints.needs != "all") or self._late:
             return
         if self._neighbours is None:
             self._neighbours = LargeSearch(self.scheduler, self.plan(""), self.instance.problem.seed)

@@ -11,6 +11,7 @@ from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Bools, Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.planners.coschedule.paths import Paths, find_paths
+from headrace.planners.coschedule.room import needs_and_room
 
 NONE = -1
 EXCESS = 5e-10
@@ -49,6 +50,8 @@ class Instance:
     exclusive_links: bool
     """Whether a link carries one transfer at a time."""
     paths: Paths
+    room: tuple[Floats, Floats]
+    """[n, needs] what each job needs of its host besides cores, and [hosts, needs] what each host has."""
 
     @property
     def n(self) -> int:
@@ -124,6 +127,7 @@ def instance_of(problem: Problem) -> Instance:
         storage=network.storage,
         exclusive_links=platform.contention != "none",
         paths=find_paths(platform, sets, pairs, typical),
+        room=needs_and_room(problem),
     )
     _require_possible(made)
     return made

@@ -16,7 +16,6 @@ from headrace.arrays.calendar import (
     cancel,
     earliest,
     exceeded_until,
-    first_fit,
     occupy,
 )
 from headrace.arrays.compiling import leaf
@@ -27,6 +26,7 @@ from headrace.planners.coschedule.records import (
     JobSchedule,
     Workspace,
 )
+from headrace.planners.coschedule.room import first_start, hold
 
 PERMANENT = 1 << 20
 """Added to the user count of a copy that is kept until the end."""
@@ -196,13 +196,10 @@ def attempt(
             ready = max(ready, _send(arrays, links, copies, schedule, work, item, path, free))
         else:
             ready = max(ready, copies.ready[item * places + place])
-    seconds, cores = arrays.seconds[job, host], arrays.cores[job]
-    begin = free if decisions.pull else ready
-    start = first_fit(usage, host, ready, seconds, arrays.host_cores[host] - cores)
-    if decisions.pull:
-        start = ready
+    seconds = arrays.seconds[job, host]
+    start = ready if decisions.pull else first_start(arrays, usage, job, host, ready, seconds)
     finish = start + seconds
-    occupy(usage, host, begin if decisions.pull else start, _held_until(start, finish), float(cores))
+    hold(arrays, usage, job, host, free if decisions.pull else start, _held_until(start, finish), 1.0)
     schedule.start[job] = start
     schedule.finish[job] = finish
     schedule.host[job] = host
@@ -246,9 +243,7 @@ def undo(
     for e in range(arrays.write_ptr[job], arrays.write_ptr[job + 1]):
         copies.ready[arrays.writes[e] * places + arrays.host_place[host]] = np.inf
     begin = free if decisions.pull else schedule.start[job]
-    occupy(
-        usage, host, begin, _held_until(schedule.start[job], schedule.finish[job]), -float(arrays.cores[job])
-    )
+    hold(arrays, usage, job, host, begin, _held_until(schedule.start[job], schedule.finish[job]), -1.0)
 
 
 @leaf

@@ -80,7 +80,8 @@ class ListScheduler:
         n_links = instance.problem.platform.network.n_links
         most = int(np.diff(instance.read_ptr).max(initial=0) + np.diff(instance.write_ptr).max(initial=0))
         self.links = exclusive_calendar(n_links, self._room)
-        self.usage = shared_calendar(len(instance.host_place) + len(instance.storage), self._room)
+        shared = len(instance.host_place) + len(instance.storage) + self.arrays.room.size
+        self.usage = shared_calendar(shared, self._room * (1 + self.arrays.room.shape[1]))
         self.copies = new_copies(len(instance.size) * instance.places + 1, self.arrays.limited_storage)
         self.schedule = new_schedule(instance.n, entries * max(1, hops))
         self.workspace = new_workspace(
@@ -279,6 +280,8 @@ def instance_arrays(instance: Instance) -> InstanceArrays:
         host_place=instance.host_place,
         host_cores=instance.host_cores,
         host_free=instance.host_free,
+        needs=instance.room[0],
+        room=instance.room[1],
         read_ptr=instance.read_ptr,
         reads=instance.reads,
         write_ptr=instance.write_ptr,

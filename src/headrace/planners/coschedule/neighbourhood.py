@@ -18,6 +18,7 @@ from headrace.planners.coschedule.cp import Ticks, byte_grain
 from headrace.planners.coschedule.holding import holdings
 from headrace.planners.coschedule.instance import NONE, Instance
 from headrace.planners.coschedule.list_scheduler import first_cores
+from headrace.planners.coschedule.room import add_room
 
 _PATHS = 3
 """Number of paths that a file may take between two places."""
@@ -116,7 +117,7 @@ class _Part:
         for h, chosen in on.items():
             length = self._length(float(instance.seconds[job, h]))
             run = model.new_optional_interval_var(begin, length, end, chosen, "")
-            self._pool.setdefault(h, []).append((run, int(graph.cores[job])))
+            self._pool.setdefault(h, []).append((run, job))
             if instance.host_free[h] > 0:
                 model.add(begin >= self.ticks.up(float(instance.host_free[h]))).only_enforce_if(chosen)
             model.add_hint(chosen, h == now)
@@ -279,12 +280,16 @@ class _Part:
         cores = instance.problem.graph.cores
         for h, runs in self._pool.items():
             here = np.flatnonzero(stays & (old.host == h))
-            fixed = _profile(old.start[here], old.finish[here], cores[here].astype(float), self.ticks)
+
+            def others(amount: Any, here: Any = here) -> list[tuple[Any, int]]:
+                held = _profile(old.start[here], old.finish[here], amount[here].astype(float), self.ticks)
+                return [(model.new_fixed_size_interval_var(s, e - s, ""), round(x)) for s, e, x in held]
+
             limit = int(instance.host_cores[h])
-            more = [
-                (model.new_fixed_size_interval_var(s, e - s, ""), min(limit, round(x))) for s, e, x in fixed
-            ]
-            model.add_cumulative([i for i, _ in runs + more], [c for _, c in runs + more], limit)
+            own = [(run, int(cores[job])) for run, job in runs]
+            rest = [(run, min(limit, held)) for run, held in others(cores)]
+            model.add_cumulative([i for i, _ in own + rest], [c for _, c in own + rest], limit)
+            add_room(model, instance.room, h, runs, others)
         untouched = ~self._files[old.move_item]
         for link, moves in self._busy.items():
             here = np.flatnonzero(untouched & _on_link(instance, old, link))

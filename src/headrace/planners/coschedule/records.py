@@ -13,7 +13,8 @@ from headrace.model.graph import Bools, Floats, Ints
 class InstanceArrays(NamedTuple):
     """An instance as arrays for compiled loops (see `Instance`).
 
-    In the calendar of shared resources, host h is resource h and the storage of site s is resource hosts + s.
+    In the calendar of shared resources, host h is resource h, the storage of site s is resource hosts + s; then
+    come memory and named resources, host by host.
     """
 
     seconds: Floats
@@ -23,6 +24,10 @@ class InstanceArrays(NamedTuple):
     host_place: Ints
     host_cores: Ints
     host_free: Floats
+    needs: Floats
+    """[jobs, needs] what each job needs of its host besides cores,"""
+    room: Floats
+    """[hosts, needs] and what each host has."""
     read_ptr: Ints
     reads: Ints
     write_ptr: Ints

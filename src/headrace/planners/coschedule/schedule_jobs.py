@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from headrace.arrays.calendar import Calendar, book, clear, last_end, low_from, occupy
+from headrace.arrays.calendar import Calendar, book, clear, last_end, occupy
 from headrace.arrays.compiling import entry, leaf
 from headrace.planners.coschedule.job_placement import place_job
 from headrace.planners.coschedule.records import (
@@ -14,6 +14,7 @@ from headrace.planners.coschedule.records import (
     JobSchedule,
     Workspace,
 )
+from headrace.planners.coschedule.room import idle_for
 
 FAILED = 1e300
 LATE = 1e3
@@ -86,8 +87,7 @@ def _first_idle_host(arrays: InstanceArrays, usage: Calendar, job: int) -> tuple
     best, best_time = -1, np.inf
     for host in range(len(arrays.host_place)):
         if arrays.seconds[job, host] < np.inf:
-            idle_from = low_from(usage, host, arrays.host_cores[host] - arrays.cores[job])
-            time = max(idle_from, arrays.host_free[host], arrays.release[job])
+            time = max(idle_for(arrays, usage, job, host), arrays.host_free[host], arrays.release[job])
             if time < best_time:
                 best, best_time = host, time
     return best, best_time

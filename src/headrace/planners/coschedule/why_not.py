@@ -9,6 +9,7 @@ import numpy as np
 from headrace.core.scheduler import Problem
 from headrace.model.constraints import Constraints
 from headrace.model.errors import NoPlan
+from headrace.model.needs import fitting
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import Instance, instance_of
 from headrace.planners.coschedule.planner import Coschedule
@@ -80,6 +81,8 @@ def _impossible(instance: Instance, host: int) -> str:
     graph, here = instance.problem.graph, instance.problem.platform.hosts[host]
     if int(graph.cores.min()) > here.cores:
         return f"every job needs more than its {here.cores} cores"
+    if not fitting(graph, instance.problem.platform)[:, host].any():
+        return "every job needs more cores, memory or resources than it has"
     room = float(instance.storage[instance.site[instance.host_place[host]]])
     needs = np.zeros(instance.n)
     for ptr, items in ((instance.read_ptr, instance.reads), (instance.write_ptr, instance.writes)):

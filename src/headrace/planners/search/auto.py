@@ -132,7 +132,8 @@ def _needs_care(problem: Problem) -> bool:
 
 def breaks_requirements(problem: Problem, plan: Plan) -> bool:
     """Whether a plan breaks requirements that most planners do not look at; constraints are another matter."""
-    if problem.constraints is not None or not _needs_care(problem):
+    asked = problem.constraints is not None and problem.constraints.needs != "all"
+    if asked or not _needs_care(problem):
         return False
     return bool(check(problem.graph, problem.platform, plan, limit=1))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from headrace.arrays.clock import work_clock
-from headrace.core.scheduler import Problem
+from headrace.core.scheduler import Problem, obeys
 from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Floats
 from headrace.model.plan import Plan
@@ -62,8 +62,9 @@ class BestFirst:
     best* among semi-active schedules on free links (see `rules.semi_active`). Hurry may be changed while the search
     runs: assign `hurry`, press + or - on the terminal, or send SIGUSR1 (doubles it).
 
-    Transfers do not wait for each other during the search. On platforms with contention the schedule found is booked on
-    the links in the order of its starts; if the rules then fail, the search goes on, and the answer is never proven.
+    Transfers do not wait for each other during the search, nor tasks for memory and resources. On platforms with
+    contention, and where tasks can need more at once than a host has, the schedule found is booked in the order of its
+    starts; if the rules then fail, the search goes on, and the answer is never proven.
 
     Args:
         hurry: Priority of the preference for more placed tasks; None: the one in the rules, or far above the others.
@@ -108,6 +109,7 @@ class BestFirst:
         self.tell = tell
         self.outcome = Outcome(0, 0, math.inf, False)
 
+    @obeys
     def plan(self, problem: Problem) -> Plan:
         space = schedule_space(
             problem.graph,
@@ -158,6 +160,9 @@ class _Search:
         self.best: tuple[float, float, Plan] | None = None
         self.opened, self.created, self.depth = 0, 1, 0
         self.dropped = False
+        limits = () if problem.constraints is None else problem.constraints.limits
+        self.booked = problem.platform.contention != "none" or any(limit.need for limit in limits)
+        """Whether schedules are booked on links, memory and resources, which the search does not know."""
 
     @property
     def hurry(self) -> float:
@@ -176,7 +181,7 @@ class _Search:
         return Outcome(self.opened, self.created, score, self._proven())
 
     def _proven(self) -> bool:
-        if self.best is None or self.dropped or self.problem.platform.contention != "none":
+        if self.best is None or self.dropped or self.booked:
             return False
         return self.best[0] <= self.root_bound + _EQUAL or (self.exact and self._closed())
 
@@ -336,7 +341,7 @@ class _Search:
 
     def _plan(self, placement: Placement) -> Plan | None:
         name = self.planner.name
-        if self.problem.platform.contention == "none":
+        if not self.booked:
             return semi_active_plan(self.space, placement.host, placement.start, name)
         from headrace.arrays.problem import problem_arrays
 

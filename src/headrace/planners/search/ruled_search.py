@@ -285,8 +285,8 @@ def solved(judge: Judge, seconds: float) -> tuple[Key, Plan, float] | None:
 
     problem = judge.problem
     small = problem.graph.n_tasks <= 20 and len(problem.platform.hosts) <= 10
-    if not small or problem.platform.contention != "none":
-        return None
+    if not small or problem.platform.contention != "none" or problem.constraints is not None:
+        return None  # the model does not know what tasks need besides cores
     space = schedule_space(
         problem.graph, problem.platform, holders=problem.holders, since=problem.since, free_at=problem.free_at
     )

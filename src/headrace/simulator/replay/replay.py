@@ -18,7 +18,8 @@ index), the cores that are free first by the planned times.
 
 **A task starts** at the first moment at which the task before it on its core has finished (with several cores, the last
 holder of each of them), all its inputs are at its host's place, and its release time has come. A task
-never overtakes another one on its core.
+never overtakes another one on its core. Where tasks of a host can need more memory or more of a resource than it has,
+each also waits for those that leave it what it needs by the planned times: what is free first is taken first.
 
 **A transfer starts** at the first moment at which
 
@@ -49,10 +50,12 @@ import numpy as np
 from headrace.arrays.fair_share import FairShare, make_fair_share
 from headrace.arrays.heap import NONE
 from headrace.arrays.records import Records
+from headrace.model.constraints import with_order
 from headrace.model.errors import BadPlan, UsageError
 from headrace.model.graph import Floats
 from headrace.model.network import Network
 from headrace.model.plan import Plan
+from headrace.model.turns import need_turns
 from headrace.simulator.replay.dependencies import Dependencies, Holders, in_lists, needs, routes
 from headrace.simulator.replay.event_loop import NODE, replay_events
 from headrace.simulator.replay.prefetch import Calls, calls_for_prefetch, no_calls
@@ -130,8 +133,9 @@ class Replayer:
         graph, platform = plan.graph, plan.platform
         if not holders:
             holders = graph.initial_locations.places_by_item(graph, platform)
-        needed = needs(plan, holders)
-        depends = in_lists(plan, needed)
+        in_turn = _in_turn(plan)
+        needed = needs(in_turn, holders)
+        depends = in_lists(in_turn, needed)
         soonest = graph.release if not_before is None else np.maximum(graph.release, not_before)
         fair = platform.contention == "fair"
         delay = _delays(plan, fair)
@@ -184,6 +188,12 @@ class Replayer:
         return replace(
             self.plan, start=start[:n], finish=finish[:n], move_start=start[n:], move_finish=finish[n:]
         )
+
+
+def _in_turn(plan: Plan) -> Plan:
+    """The plan in whose graph tasks also wait for those that leave them memory and resources."""
+    turns = need_turns(plan)
+    return replace(plan, graph=with_order(plan.graph, turns)) if len(turns) else plan
 
 
 def _check_prefetch(plan: Plan, depth: int | None) -> None:
