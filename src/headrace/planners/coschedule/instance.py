@@ -48,7 +48,7 @@ class Instance:
     """The site of each place."""
     storage: Floats
     exclusive_links: bool
-    """Whether a link carries one transfer at a time."""
+    """Whether a link is busy with one transfer at a time."""
     paths: Paths
     room: tuple[Floats, Floats]
     """[n, needs] what each job needs of its host besides cores, and [hosts, needs] what each host has."""
