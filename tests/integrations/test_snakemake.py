@@ -28,6 +28,10 @@ def options(record: Path) -> tuple[str, ...]:
     )
 
 
+SAMPLES = {"a": 8, "b": 1, "c": 2, "d": 1, "e": 6, "f": 1, "g": 3, "h": 2}
+"""Units of work of the jobs `align`, as in the Snakefile."""
+
+
 @pytest.mark.slow
 def test_a_workflow_runs_and_the_next_run_knows_its_jobs(tmp_path):
     record = tmp_path / "record"
@@ -40,10 +44,12 @@ def test_a_workflow_runs_and_the_next_run_knows_its_jobs(tmp_path):
         work = {
             part: seconds for prefix, part, seconds, _ in steered_rows(book) if prefix == "snakemake:align"
         }
-    assert max(work, key=lambda part: work[part]) == "aligned/a.txt"
+    # Starting a job takes time as well, on a busy machine more for some: no job is shorter than its work.
+    assert all(work[f"aligned/{name}.txt"] >= 0.9 * 0.5 * units for name, units in SAMPLES.items())
+    longest = max(work, key=lambda part: work[part])
     again = run_workflow(tmp_path / "work", *options(record), unit=0.5)
     assert again.code == 0, again.text
-    assert next(job.host for job in again.jobs if job.output == "aligned/a.txt") == "fast"
+    assert next(job.host for job in again.jobs if job.output == longest) == "fast"
 
 
 @pytest.mark.slow
