@@ -38,7 +38,7 @@ Report = Callable[[float, float, float], None]
 """Called with elapsed seconds, makespan and bound, which has a name, whenever one of the two improves."""
 _SHARE = 0.85
 """Share of the time for local search; its work is counted as on a machine of ordinary speed."""
-_SHARE_BEFORE_EXACT, _EXACT = 0.35, 0.55
+_SHARE_BEFORE_EXACT, _EXACT = 0.35, 0.5
 """The same for small problems, and the share of the time for the exact model of them that follows."""
 _LEAST_FOR_EXACT = 0.5
 """Seconds; less is not enough for the exact model to prove anything."""
@@ -136,12 +136,12 @@ class Best:
             share = _SHARE_BEFORE_EXACT if whole else _SHARE
             found = _improve(problem, plan, self.time * share, until, tell, self.stop)
             plan = plan if breaks_requirements(problem, found) else found
+            if not self.stop():
+                raise_bound(_BOUND_LAST * self.time)
             if whole and not self.stop() and not breaks_requirements(problem, plan):
                 found, bound = solved_exactly(problem, plan, bound, _EXACT * self.time, until, self.stop)
                 plan = plan if breaks_requirements(problem, found) else found
                 tell(plan.makespan)
-            elif not self.stop():
-                raise_bound(_BOUND_LAST * self.time)
         note = f"improved from the plan of {first}"
         return replace(plan, scheduler=self.name, bound=bound, notes=(*plan.notes, note))
 

@@ -16,6 +16,7 @@ from headrace.model.bound import Bound
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.network import EVERYWHERE
 from headrace.model.plan import Plan
+from headrace.planners.bounds import lower_bound
 from headrace.planners.search.exact_model import (
     Decisions,
     ExactModel,
@@ -66,12 +67,13 @@ def solved_exactly(
 
     First by one search, which is the quickest where it succeeds, then by a portfolio of searches that take turns on all
     cores. The time is the solver's own count of its work, so that the same call gives the same answer; the clock ends
-    it at `until`.
+    it at `until`. For the same reason the solver starts from the quick bound: others depend on the clock.
     """
+    proven = lower_bound(problem)
     for portfolio, share in ((False, _ALONE), (True, 1.0 - _ALONE)):
-        if work_clock() < until and not stop() and plan.makespan > bound * _CLOSE:
-            plan, bound = _solved(problem, plan, bound, share * seconds, until, stop, portfolio)
-    return plan, bound
+        if work_clock() < until and not stop() and plan.makespan > max(bound, proven) * _CLOSE:
+            plan, proven = _solved(problem, plan, proven, share * seconds, until, stop, portfolio)
+    return plan, max(bound, proven)
 
 
 def _solved(
