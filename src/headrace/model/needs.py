@@ -125,7 +125,8 @@ def require_fitting(graph: Graph, platform: Platform) -> None:
 def _why_nowhere(graph: Graph, platform: Platform) -> str | None:
     """Why the first task that fits on no host does not, as a sentence; None if all fit somewhere."""
     of_task, fits = fit_classes(graph, platform)
-    nowhere = np.flatnonzero(~fits.any(axis=1)[of_task])
+    somewhere: NDArray[np.bool_] = np.logical_or.reduce(fits, axis=1)
+    nowhere = np.flatnonzero(~somewhere[of_task])
     if not len(nowhere):
         return None
     task, names = int(nowhere[0]), (*graph.needs.names, CORES)
