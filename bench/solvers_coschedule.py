@@ -137,6 +137,8 @@ def more(cases: int = 1000, first: int = 0) -> None:
             continue
         tried += 1
         random = np.random.default_rng(seed)
+        if seed % 25 == 0:
+            print(f"case {seed}", file=sys.stderr, flush=True)
         for name, (richer, where, seconds) in richer_questions(program.graph, platform, random).items():
             other = planned(richer, where, seconds)
             longer = other is None or other.makespan > plan.makespan * (1 + 1e-9)

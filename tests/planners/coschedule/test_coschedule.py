@@ -15,6 +15,7 @@ from headrace.model.plan import Plan
 from headrace.model.platform import Host, Link, Platform, Site
 from headrace.model.program import Program
 from headrace.model.sited import SiteLists
+from headrace.planners.coschedule.improving import Improving
 from headrace.planners.coschedule.planner import Coschedule
 from headrace.planners.registry import make
 from headrace.testing.generate import random_platform, random_program
@@ -59,7 +60,11 @@ def test_never_below_the_comparators(slowdown: float) -> None:
         assert ours.bound <= other.makespan * (1 + 1e-9)
 
 
-def test_more_time_is_never_worse_and_the_same_call_gives_the_same_plan() -> None:
+def test_more_time_is_never_worse_and_the_same_call_gives_the_same_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By counted work; on a busy machine the clock may end a search before that."""
+    monkeypatch.setattr(Improving, "overdue", False)
     program, platform = grid(60, sites=5, links=12)
     plans = [planned(program, platform, seconds) for seconds in (0.05, 0.3, 1.0, 2.0)]
     makespans = [plan.makespan for plan in plans]

@@ -17,8 +17,8 @@ from headrace.planners.coschedule.list_scheduler import first_cores
 from headrace.planners.coschedule.room import add_room
 from headrace.simulator.replay.replay import replay
 
-MOST_CHOICES = 1_200
-"""Maximum of jobs times hosts plus files times arcs for which the model is tried."""
+MOST_CHOICES, FEW_CHOICES = 1_200, 150
+"""Maximum of jobs times hosts plus files times arcs for which the model is tried, and is tried before all else."""
 _UNITS = (1.0, 0.5, 0.1, 0.01, 0.001)
 """Time units that are checked for being exact."""
 _TICKS = 1 << 24
@@ -40,10 +40,10 @@ class Answer:
     impossible: bool = False
 
 
-def fits(instance: Instance) -> bool:
+def fits(instance: Instance, most: int = MOST_CHOICES) -> bool:
     """Whether the model is small enough."""
     files = len(np.unique(instance.reads)) + len(instance.writes)
-    return instance.n * len(instance.host_place) + files * len(instance.paths.arcs.tail) <= MOST_CHOICES
+    return instance.n * len(instance.host_place) + files * len(instance.paths.arcs.tail) <= most
 
 
 def solve(instance: Instance, start: Plan | None, bound: float, limit: float) -> Answer:

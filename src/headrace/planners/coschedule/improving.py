@@ -12,6 +12,7 @@ from headrace.arrays.clock import work_clock
 from headrace.model.errors import NoPlan
 from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
+from headrace.planners.coschedule.cp import FEW_CHOICES, MOST_CHOICES
 from headrace.planners.coschedule.instance import Instance
 from headrace.planners.coschedule.judge import with_executed_times
 from headrace.planners.coschedule.lanes import LANES, Lane, rounds_of, together
@@ -40,8 +41,8 @@ SMALL = 40
 """Number of jobs below which only a part of these list schedules is made: the exact model and search do better."""
 FIRST_SEARCH, FIRST_SEARCH_OF_JOB = 0.3, 5e-3
 """Most seconds of search before the exact model is tried, in all and for each job."""
-MOST_SOLVING = 60.0
-"""Seconds of work for the exact model; the search continues after it."""
+FIRST_SOLVING, MOST_SOLVING = 1.0, 60.0
+"""Seconds of work for the exact model, before all else if there are few choices, and later; the search continues."""
 SEARCH, LARGE_SEARCH = 3.0, 1.5
 """Seconds of local search, and of search in large neighbourhoods, in each round."""
 MORE_DISPATCHES = 3
@@ -137,6 +138,8 @@ class Improving:
         self._simple()
         self._dispatch(1)
         if not self.optimal and self.left > 0:
+            self._solved(FEW_CHOICES, FIRST_SOLVING)
+        if not self.optimal and self.left > 0:
             self._relaxed()
         if self.instance.n >= SMALL:
             self._dispatch(FIRST_DISPATCHES)
@@ -145,7 +148,7 @@ class Improving:
             return
         self._searched(min(FIRST_SEARCH, FIRST_SEARCH_OF_JOB * self.instance.n))
         if not self.optimal and self.left > 0:
-            self._solved()
+            self._solved(MOST_CHOICES, MOST_SOLVING)
         self._some_chunks()
         self._rounds()
 
@@ -260,13 +263,13 @@ class Improving:
             ends.append(self.scheduler.ends(order))
         yield replace(first, order=mixed(self.instance, first.host, orders, ends))
 
-    def _solved(self) -> None:
-        """Solve the exact model if it is not too large."""
+    def _solved(self, most_choices: int, most_seconds: float) -> None:
+        """Solve the exact model if it has few enough choices."""
         from headrace.planners.coschedule.cp import fits, solve
 
-        if not fits(self.instance):
+        if not fits(self.instance, most_choices):
             return
-        limit = min(self.left, MOST_SOLVING)
+        limit = min(self.left, most_seconds)
         start = None if self.value >= FAILED else self.plan("")
         answer = solve(self.instance, start, self.bound, limit)
         self.left -= answer.work
