@@ -130,7 +130,7 @@ def _supplier(
         else:
             waits = _transfer_waits(tasks, transfers, n, node - n, other)
         if waits:
-            return other
+            return int(other)
     return -1
 
 

@@ -201,7 +201,7 @@ def transfer_order(plan: Plan) -> Ints:
     Of two with the same start the smaller comes first: it may be too small to keep a link busy at all.
     """
     size = plan.graph.size[plan.move_item]
-    order: Ints = np.lexsort((np.arange(len(size)), plan.move_finish, size, plan.move_start))
+    order: Ints = np.lexsort((np.arange(len(size)), plan.move_finish, size, plan.move_start)).astype(np.int32)
     return order
 
 
