@@ -96,8 +96,8 @@ def holders_of(problem: Problem, item: int) -> set[int]:
 
 def links_held(network: Network, source: int, target: int, size: float) -> Iterator[tuple[int, float]]:
     """The links of a transfer's route, and for how long from its start on it keeps each of them busy under `fifo`."""
-    seconds = network.seconds(source, target, size)
-    yield from ((link, seconds) for link in network.route(source, target))
+    for link in network.route(source, target):
+        yield link, network.busy_seconds(source, target, size, link)
 
 
 class ExactModel:
