@@ -36,8 +36,9 @@ from headrace.core.scheduler import (
     WakeConditions,
     tell_needs,
 )
-from headrace.core.transitions.data import release_links, remove_copy, unblock
+from headrace.core.transitions.data import remove_copy, unblock
 from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
+from headrace.core.transitions.link_turns import release_links
 from headrace.core.transitions.losses import (
     cancel,
     copy_lost,

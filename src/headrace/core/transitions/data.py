@@ -29,13 +29,13 @@ from headrace.core.state import (
     TRANSFERS,
 )
 from headrace.core.transitions.copies import copy_at, find_copy, find_holder, is_present, status_of
+from headrace.core.transitions.link_turns import one_less, release_link
 from headrace.core.transitions.queues import (
     into_pool,
     link_in,
     link_out,
     make_startable,
     mark_host,
-    mark_queue,
 )
 from headrace.core.transitions.requests import (
     abandon_outgoing,
@@ -45,7 +45,6 @@ from headrace.core.transitions.requests import (
     is_first_everywhere,
     is_open,
     links_are_up,
-    mark_first_in_order,
     release_from_plan,
     release_path,
     request_inputs,
@@ -236,28 +235,6 @@ def start_transfer(problem, state, request, source, now):
 
 
 @leaf
-def release_link(problem, state, link):
-    """A link has carried its share of the transfer whose turn it was: the next one may start."""
-    state.link_holder[link] = -1
-    _one_less(problem, state, link)
-
-
-@entry
-def release_links(problem, state, links):
-    """As `release_link`, for back ends in Python; links without such a transfer stay as they are."""
-    for link in links:
-        if state.link_holder[link] >= 0:
-            release_link(problem, state, link)
-
-
-@leaf
-def _one_less(problem, state, link):
-    state.link_busy[link] -= 1
-    mark_queue(state, link)
-    mark_first_in_order(problem, state, link)
-
-
-@leaf
 def end_transfer(problem, state, transfer):
     """Release the links of a transfer; its number may be reused."""
     at = state.transfer_source[transfer] * len(state.place_up) + state.transfer_target[transfer]
@@ -266,7 +243,7 @@ def end_transfer(problem, state, transfer):
         if state.link_holder[link] == transfer:
             release_link(problem, state, link)
         elif not state.transfer_in_turn[transfer]:
-            _one_less(problem, state, link)
+            one_less(problem, state, link)
     live = state.counters[TRANSFERS] - 1
     position = state.live_position[transfer]
     last = state.live_transfers[live]

@@ -25,8 +25,9 @@ from headrace.core.state import (
     STOP,
     TRANSFERS,
 )
-from headrace.core.transitions.data import release_link, transfer_done
+from headrace.core.transitions.data import transfer_done
 from headrace.core.transitions.dispatch import dispatch, task_done
+from headrace.core.transitions.link_turns import release_link
 from headrace.core.transitions.wake import asks_for_balance, wants_to_be_asked
 from headrace.simulator.events.event_queue import first_end, put, take_due, take_out
 from headrace.simulator.events.flows import (
