@@ -1,7 +1,7 @@
 """A back end in plain Python: it does what `Coordinator.handle` says, in virtual time, and reports what ends.
 
-Nothing slows down, and links have no contention or carry one transfer at a time. After every event the coordinator
-validates its state.
+Nothing slows down, and links have no contention, or transfers start on idle links (`fifo`). After every event the
+coordinator validates its state.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class VirtualGrid:
         """(task, host) -> end, core of the grid, start."""
         self.moving: dict[tuple[str, str], tuple[float, int, SendItem, float]] = {}
         """(item, target) -> end, number, what is sent, start."""
+        self.busy: dict[int, tuple[float, str, str]] = {}
+        """Link -> when it is idle again, and the item and target of the transfer."""
         self.free = list(range(10 * (len(self.graph.reads) + self.graph.n_items) + 100))[::-1]
         """Numbers for transfers: of those that end at the same time, the lowest is reported first."""
 
@@ -62,7 +64,7 @@ class VirtualGrid:
         self.leave_out_what_comes_later()
         self.handle([*self.due_changes(), Started(0.0)])
         while not self.finished():
-            ends = [end for end, *_ in self.running.values()] + [end for end, *_ in self.moving.values()]
+            ends = [end for end, *_ in (*self.running.values(), *self.moving.values(), *self.busy.values())]
             first = min(ends, default=math.inf)
             other = min(self.next_change(), self.next_release(), self.scheduler.wake.at)
             if min(first, other) == math.inf:
@@ -70,7 +72,8 @@ class VirtualGrid:
                 continue
             self.now = max(self.now, min(first, other))
             if first <= other:
-                self.handle(self.ended())
+                events = self.ended()
+                self.handle(events, self.idle())
             else:
                 self.handle([*self.due_releases(), *self.due_changes()])
         return self.rows
@@ -83,8 +86,8 @@ class VirtualGrid:
             if destination[i] >= 0
         )
 
-    def handle(self, events: Sequence[Event]) -> None:
-        self.carry_out_all(self.coordinator.handle(events, self.now))
+    def handle(self, events: Sequence[Event], idle: Sequence[int] = ()) -> None:
+        self.carry_out_all(self.coordinator.handle(events, self.now, idle))
         self.coordinator.validate_state()
 
     def unblock(self) -> None:
@@ -114,12 +117,14 @@ class VirtualGrid:
             assert (command.item, command.target) not in self.moving
             end = self.now + self.seconds_to_send(command)
             self.moving[command.item, command.target] = (end, self.free.pop(), command, self.now)
+            self.keep_busy(command, end)
             self.note(f"send {command.item} {command.source} {command.target}")
         elif isinstance(command, StopTask):
             del self.running[command.task, command.host]
             self.note(f"stop {command.task} {command.host} {command.core}")
         elif isinstance(command, AbortTransfer):
             self.free.append(self.moving.pop((command.item, command.target))[1])
+            self.leave_links(command.item, command.target)
             self.note(f"cut {command.item} {command.source} {command.target}")
         else:
             assert isinstance(command, DropCopy)
@@ -129,6 +134,26 @@ class VirtualGrid:
         place = self.view.place_number
         size = float(self.graph.size[self.view.item_number[sent.item]])
         return float(self.platform.network.seconds(place[sent.source], place[sent.target], size))
+
+    def keep_busy(self, sent: SendItem, end: float) -> None:
+        """Note until when links are busy with a transfer, if that is before its end."""
+        network, place = self.platform.network, self.view.place_number
+        ends = place[sent.source], place[sent.target]
+        size = float(self.graph.size[self.view.item_number[sent.item]])
+        for link in network.route(*ends) if self.platform.contention == "fifo" else ():
+            until = self.now + network.busy_seconds(*ends, size, link)
+            if until < end * (1.0 - 1e-12):
+                self.busy[link] = until, sent.item, sent.target
+
+    def leave_links(self, item: str, target: str) -> None:
+        self.busy = {link: use for link, use in self.busy.items() if use[1:] != (item, target)}
+
+    def idle(self) -> list[int]:
+        """Links that have carried all bytes by now."""
+        found = sorted(link for link, (until, *_) in self.busy.items() if until <= self.now)
+        for link in found:
+            del self.busy[link]
+        return found
 
     # What it is told.
 
@@ -144,6 +169,7 @@ class VirtualGrid:
         for key, (end, number, sent, start) in sorted(self.moving.items(), key=lambda row: row[1][1]):
             if end <= self.now:
                 del self.moving[key]
+                self.leave_links(*key)
                 self.free.append(number)
                 self.note(f"arrive {sent.item} {sent.source} {sent.target}")
                 size = float(self.graph.size[self.view.item_number[sent.item]])

@@ -118,7 +118,8 @@ def eager_plan(graph: Graph, platform: Platform, seed: int) -> Plan:
             elif platform.contention == "fair":
                 start = max([start, *(end for *_, end in moves)])
             end = start + network.seconds(source, place, float(graph.size[item]))
-            free_link[links] = end
+            for link in links:
+                free_link[link] = start + network.busy_seconds(source, place, float(graph.size[item]), link)
             moves.append((item, source, place, start, end))
             copies[item][place] = end
         return copies[item][place]

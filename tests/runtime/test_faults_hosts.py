@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from headrace.core.scheduler import Fetch
 from headrace.runtime.dask_hosts import Hosts
 from headrace.runtime.dask_transfers import PlannedTransfers
@@ -71,3 +73,17 @@ def test_nothing_is_sent_to_a_worker_that_is_about_to_leave() -> None:
     address["a"], comms[NEW] = NEW, _Comm()
     transfers.start_next()
     assert [list(message["who_has"]) for message in comms[NEW]] == [["ky"]]
+
+
+@pytest.mark.parametrize(("share", "under_way"), [(1.0, ["kx"]), (0.6, ["kx"]), (0.3, ["kx", "ky"])])
+def test_a_worker_receives_several_transfers_only_over_slow_links(share: float, under_way: list[str]) -> None:
+    """Each takes this share of the worker's link; another one starts while at most half of it is taken."""
+    item = SimpleNamespace(who_has=[SimpleNamespace(address=OTHER)], nbytes=10)
+    comms = {OLD: _Comm()}
+    keys = {name: f"k{name}" for name in "xyz"}
+    engine = SimpleNamespace(tasks=dict.fromkeys(keys.values(), item), stream_comms=comms)
+    transfers = PlannedTransfers(engine, keys, {"a": OLD, "b": OTHER}, lambda source, target: share)
+    transfers.replace([Fetch(name, "b", "a", float(rank)) for rank, name in enumerate("xyz")])
+    transfers.start_next()
+    transfers.start_next()
+    assert [key for message in comms[OLD] for key in message["who_has"]] == under_way

@@ -178,15 +178,15 @@ def earliest(calendar: Calendar, resource: int, ready: float, duration: float) -
 
 @leaf
 def earliest_common(
-    calendar: Calendar, resources: Int64s, count: int, ready: float, duration: float
+    calendar: Calendar, resources: Int64s, durations: Floats, count: int, ready: float
 ) -> float:
-    """Earliest time from `ready` on at which the first `count` of these resources are all free for `duration`."""
+    """Earliest time from `ready` on at which the first `count` resources are all free, each for its own duration."""
     time = ready
     again = True
     while again:
         again = False
         for i in range(count):
-            free = earliest(calendar, resources[i], time, duration)
+            free = earliest(calendar, resources[i], time, durations[i])
             if free > time:
                 time = free
                 again = count > 1

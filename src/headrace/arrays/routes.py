@@ -39,7 +39,11 @@ class NetworkArrays(NamedTuple):
     origin: int
     """The place of inputs from outside and of results; -1: inputs are everywhere and results stay."""
     exclusive_links: bool
-    """Whether a link carries one transfer at a time."""
+    """Whether a link is busy with one transfer at a time,"""
+    link_bandwidth: Floats
+    """each for its size over the bandwidth of the link,"""
+    store_and_forward: bool
+    """or until it has finished."""
 
 
 def network_arrays(platform: Platform, link_free_at: Floats) -> NetworkArrays:
@@ -57,6 +61,8 @@ def network_arrays(platform: Platform, link_free_at: Floats) -> NetworkArrays:
         link_free_at=link_free_at,
         origin=network.origin,
         exclusive_links=platform.contention != "none",
+        link_bandwidth=network.link_bandwidth,
+        store_and_forward=network.store_and_forward,
     )
 
 
@@ -67,7 +73,7 @@ def longest_route(network: NetworkArrays) -> int:
 
 @leaf
 def transfer_seconds(network: NetworkArrays, source: int, target: int, size: float) -> float:
-    """Duration of a transfer with exclusive use of its links; inf if there is no route."""
+    """Duration of a transfer that shares no link; inf if there is no route."""
     if source == target or size == 0.0:
         return 0.0
     a, b = network.zone[source], network.zone[target]
@@ -91,6 +97,18 @@ def links_between(network: NetworkArrays, source: int, target: int, links: Int64
     if network.in_port[target] >= 0:
         links[count] = network.in_port[target]
         count += 1
+    return count
+
+
+@leaf
+def busy_links(
+    network: NetworkArrays, source: int, target: int, size: float, links: Int64s, seconds: Floats
+) -> int:
+    """Write the links of a route, and how long a transfer keeps each of them busy; returns their number."""
+    count = links_between(network, source, target, links)
+    whole = transfer_seconds(network, source, target, size) if network.store_and_forward else 0.0
+    for i in range(count):
+        seconds[i] = whole if network.store_and_forward else size / network.link_bandwidth[links[i]]
     return count
 
 

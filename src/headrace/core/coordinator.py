@@ -37,6 +37,7 @@ from headrace.core.scheduler import (
 )
 from headrace.core.transitions.data import remove_copy, unblock
 from headrace.core.transitions.dispatch import copy_arrived, dispatch_all, task_finished
+from headrace.core.transitions.link_turns import release_links
 from headrace.core.transitions.losses import (
     cancel,
     copy_lost,
@@ -202,15 +203,24 @@ class Coordinator:
 
     # Events.
 
-    def handle(self, events: Sequence[Event], now: float = 0.0) -> list[BackendCommand | Command]:
+    def handle(
+        self, events: Sequence[Event], now: float = 0.0, idle_links: Sequence[int] = ()
+    ) -> list[BackendCommand | Command]:
         """Take note of events, ask the scheduler if it wants to be asked, and say what follows.
 
         `now` is for back ends that call at the time named by `WakeConditions.at`, with nothing else to tell.
+        `idle_links` have carried the bytes of the transfer whose turn it was, which may still be under way; that alone
+        is no reason to ask the scheduler. Back ends that cannot tell leave them out: links are idle again at the
+        latest when the transfer ends.
         The answer is a list of `BackendCommand`; for workers with queues of their own it is a list of
         `Assign` and `Requeue`, for tasks that got another host or none, and of what the scheduler said about data.
         """
         before = self.records.state.assigned.copy()
         self.view.time = max(self.view.time, now)
+        if len(idle_links):
+            release_links(*self.refs, np.array(idle_links, np.int64))
+            if not events:
+                return self._dispatch()
         for event in events:
             self.note(event)
         answer = self._backend_commands()

@@ -40,8 +40,8 @@ def in_flight(view: RunView, keep: int, sizes: Floats) -> InFlight:
     """Transfers in flight, and the queued ones that stay in the queues of links.
 
     A queued transfer stays if one of the first `keep` tasks of a host's queue needs it or if it returns a result; the
-    others are withdrawn when queues are cut. Durations are estimates based on `sizes`. A link that carries one transfer
-    at a time is expected to process its queue in order. O(transfers + requests).
+    others are withdrawn when queues are cut. Durations are estimates based on `sizes`. Fifo links are expected to
+    process their queues in order. O(transfers + requests).
     """
     state = view.state
     network = view.estimates.platform(view.time).network
@@ -50,12 +50,19 @@ def in_flight(view: RunView, keep: int, sizes: Floats) -> InFlight:
         item = int(state.transfer_item[transfer])
         source, target = int(state.transfer_source[transfer]), int(state.transfer_target[transfer])
         whole = network.seconds(source, target, float(sizes[item]))
-        begun = np.array([float(state.transfer_start[transfer])])
-        left = float(left_on_time(begun, np.array([whole]), view.time)[0])
-        _carry(view, found, item, source, target, 0.0, left)
+        begun = float(state.transfer_start[transfer])
+        _carry(view, found, item, source, target, 0.0, _left(begun, whole, view.time))
+        for link in _links(view, source, target):
+            if state.link_holder[link] == transfer or not state.transfer_in_turn[transfer]:
+                busy = network.busy_seconds(source, target, float(sizes[item]), link)
+                _keep_busy(found, link, _left(begun, busy, view.time))
     if view.static.policy[CONTENTION] == FIFO:
         _queue_up(view, found, _needed(view, keep), sizes)
     return found
+
+
+def _left(begun: float, seconds: float, now: float) -> float:
+    return float(left_on_time(np.array([begun]), np.array([seconds]), now)[0])
 
 
 def _needed(view: RunView, keep: int) -> set[tuple[int, int]]:
@@ -80,8 +87,10 @@ def _queue_up(view: RunView, found: InFlight, needed: set[tuple[int, int]], size
         if (item, target) in needed or target == view.static.destination[item]:
             source = int(view.state.holder[item])
             start = max((float(found.link_free[k]) for k in _links(view, source, target)), default=0.0)
-            whole = network.seconds(source, target, float(sizes[item]))
-            _carry(view, found, item, source, target, start, start + whole)
+            size = float(sizes[item])
+            _carry(view, found, item, source, target, start, start + network.seconds(source, target, size))
+            for link in _links(view, source, target):
+                _keep_busy(found, link, start + network.busy_seconds(source, target, size, link))
 
 
 def _carry(
@@ -91,8 +100,11 @@ def _carry(
         return
     bottleneck = int(view.static.route_bottleneck[source * len(view.state.place_up) + target])
     found.carried.append(Carried(item, target, bottleneck, start, end))
-    for link in _links(view, source, target):
-        found.link_free[link] = max(float(found.link_free[link]), end)
+
+
+def _keep_busy(found: InFlight, link: int, until: float) -> None:
+    if np.isfinite(until):  # otherwise there is no route at present
+        found.link_free[link] = max(float(found.link_free[link]), until)
 
 
 def _links(view: RunView, source: int, target: int) -> list[int]:

@@ -80,7 +80,8 @@ def transfers_for(view: RunView, plan: Plan, order: Ints) -> NDArray[np.int64]:
     made = (producer < 0) | handed[producer]
     whole = planned and len(order) == plan.graph.n_tasks
     last = np.inf if whole else float(plan.start[order[-1]]) if len(order) else 0.0
-    moves = np.lexsort((np.arange(len(plan.move_start)), plan.move_finish, plan.move_start))
+    size = plan.graph.size[plan.move_item]
+    moves = np.lexsort((np.arange(len(size)), plan.move_finish, size, plan.move_start))
     return moves[(plan.move_start[moves] <= last) & made[moves]]
 
 

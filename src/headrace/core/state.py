@@ -236,6 +236,9 @@ class CoordinatorState(NamedTuple):
     """The entry of each task; -1 for none."""
     link_up: Bytes
     link_busy: Ints
+    """Transfers that use each link: one whose turn it is until `release_link`, the others until they end."""
+    link_holder: Ints
+    """The transfer whose turn it is on each link; -1: none."""
     # Requests.
     request_head: Ints
     """Request queues, one per link; the last one is for routes without a limited link."""
@@ -267,6 +270,8 @@ class CoordinatorState(NamedTuple):
     transfer_target: Ints
     transfer_rank: Floats
     transfer_start: Floats
+    transfer_in_turn: Bytes
+    """Whether a transfer started on idle links, and lets the next one start before it has finished."""
     free_transfers: Ints
     live_transfers: Ints
     live_position: Ints

@@ -114,10 +114,14 @@ def _transfers(problem: StaticProblem, state: CoordinatorState) -> None:
     busy = np.zeros(len(state.link_up), np.int64)
     for transfer in state.live_transfers[: int(state.counters[s.TRANSFERS])].tolist():
         at = int(state.transfer_source[transfer]) * places + int(state.transfer_target[transfer])
-        np.add.at(busy, problem.route_links[problem.route_ptr[at] : problem.route_ptr[at + 1]], 1)
+        links = problem.route_links[problem.route_ptr[at] : problem.route_ptr[at + 1]]
+        in_use = links[state.link_holder[links] == transfer] if state.transfer_in_turn[transfer] else links
+        np.add.at(busy, in_use, 1)
+    live = set(state.live_transfers[: int(state.counters[s.TRANSFERS])].tolist()) | {-1}
+    _require(set(state.link_holder.tolist()) <= live, "a link is busy with a transfer that has ended")
     _require((busy == state.link_busy).all(), "wrong count of transfers on a link")
     if problem.policy[s.CONTENTION] == s.FIFO:
-        _require((busy <= 1).all(), "two transfers on a fifo link")
+        _require((busy <= 1).all(), "a fifo link is busy with two transfers")
 
 
 def _requests(problem: StaticProblem, state: CoordinatorState) -> None:

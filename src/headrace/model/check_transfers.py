@@ -18,7 +18,7 @@ def bandwidths(network: Network, source: Numbers, target: Numbers) -> Floats:
 
 
 def check_transfers(case: Case, findings: Findings) -> None:
-    """Transfers have the right duration under the platform's contention; under fifo a link carries one at a time."""
+    """Transfers have the right duration under the platform's contention; under fifo they start on idle links."""
     plan, network = case.plan, case.network
     moves = np.flatnonzero(case.move_ok)
     source, target = plan.move_source[moves], plan.move_target[moves]
@@ -43,16 +43,20 @@ def check_transfers(case: Case, findings: Findings) -> None:
 
 
 def _check_links(case: Case, moves: Numbers, findings: Findings) -> None:
+    """A link is busy for the bytes of a transfer over its own bandwidth; with routing by links, until it finishes."""
     plan, names = case.plan, case.network.link_names
     owner, link = _links_used(case.network, plan.move_source[moves], plan.move_target[moves])
     owner = moves[owner]
-    before, late = overlaps(link, plan.move_start[owner], plan.move_finish[owner])
+    start, until = plan.move_start[owner], plan.move_finish[owner]
+    if case.platform.routing != "links":
+        until = start + case.move_size[owner] / case.network.link_bandwidth[link]
+    before, late = overlaps(link, start, until)
     findings.add(
         "link",
         np.arange(len(late)),
         lambda j: (
-            f"{case.move(owner[late[j]])}: starts while {case.move(owner[before[j]])} holds link "
-            f"{names[link[late[j]]] if names else int(link[late[j]])!r}"
+            f"{case.move(owner[late[j]])}: starts while {case.move(owner[before[j]])} keeps link "
+            f"{names[link[late[j]]] if names else int(link[late[j]])!r} busy, until {float(until[before[j]])!r}"
         ),
     )
 

@@ -1,13 +1,13 @@
 """The array form of a platform's network: places, links, routes.
 
 A *place* is where data can be stored: a host, or a whole site whose hosts share a file system, or a site
-without hosts. A transfer from place p to place q occupies the links of its route, from start to
-finish: p's outgoing port, the links between their zones, q's incoming port. A *zone* is a site (in a
-pairwise network, a host).
+without hosts. A transfer from place p to place q uses the links of its route: p's outgoing port, the links
+between their zones, q's incoming port. A *zone* is a site (in a pairwise network, a host).
 
 How long it takes, and what contention means:
 - none: latency + size / (bottleneck bandwidth of the route), regardless of other transfers;
-- fifo: the same, and each link carries one transfer at a time;
+- fifo: the same, and it starts when all links of its route are idle. Each is then busy for size / its own
+  bandwidth; where data goes link by link (`store_and_forward`), until the transfer has finished;
 - fair: after the latency, concurrent transfers share each link's bandwidth max-min fairly.
 """
 
@@ -65,6 +65,8 @@ class Network:
     """The place of external inputs and of results, or EVERYWHERE."""
     link_trace: Mapping[int, LinkTrace] = field(default_factory=dict)
     """Links whose bandwidth and latency change over time."""
+    store_and_forward: bool = False
+    """Whether every route is one hop, whose links are busy from the start of a transfer to its finish."""
 
     @property
     def n_places(self) -> int:
@@ -92,13 +94,20 @@ class Network:
         return self.latency(source, target) + size / bandwidth if bandwidth > 0 else math.inf
 
     def route(self, source: int, target: int) -> list[int]:
-        """The links a transfer occupies, in order."""
+        """The links of the route, in order."""
         if source == target:
             return []
         zones = len(self.route_bandwidth)
         at = self.zone[source] * zones + self.zone[target]
         between = self.route_links[self.route_ptr[at] : self.route_ptr[at + 1]].tolist()
         return [link for link in (self.out_port[source], *between, self.in_port[target]) if link >= 0]
+
+    def busy_seconds(self, source: int, target: int, size: float, link: int) -> float:
+        """How long a transfer keeps a link of its route busy, from its start on; inf over a link without bandwidth."""
+        if self.store_and_forward:
+            return self.seconds(source, target, size)
+        bandwidth = float(self.link_bandwidth[link])
+        return size / bandwidth if bandwidth > 0 else math.inf
 
 
 def build_network(platform: Platform) -> Network:
@@ -150,6 +159,7 @@ def build_network(platform: Platform) -> Network:
         route_latency=routes.latency,
         origin=EVERYWHERE if platform.origin is None else place_of[platform.origin],
         link_trace=links.trace,
+        store_and_forward=platform.routing == "links",
     )
 
 
@@ -218,6 +228,7 @@ def _pairwise(platform: Platform) -> Network:
         route_bandwidth=bandwidth,
         route_latency=latency,
         origin=origin,
+        store_and_forward=platform.routing == "links",
     )
 
 

@@ -23,7 +23,7 @@ from headrace.arrays.calendar import (
 )
 from headrace.arrays.compiling import entry, leaf
 from headrace.arrays.problem import ProblemArrays, TaskArrays
-from headrace.arrays.routes import NetworkArrays, links_between, longest_route, transfer_seconds
+from headrace.arrays.routes import NetworkArrays, busy_links, longest_route, transfer_seconds
 from headrace.core.scheduler import Problem
 from headrace.model.errors import NoPlan
 from headrace.model.graph import OUTSIDE, Floats, Ints
@@ -75,7 +75,8 @@ class Transfers(NamedTuple):
     undo_end: Floats
     undo_count: Int64s
     route: Int64s
-    """Scratch space for the links of one route."""
+    busy: Floats
+    """Scratch space for the links of one route, and how long each is busy."""
 
 
 class Placement(NamedTuple):
@@ -141,6 +142,7 @@ def _room_for_transfers(count: int, bookings: int, longest: int) -> Transfers:
         undo_end=np.zeros(bookings),
         undo_count=np.zeros(1, np.int64),
         route=np.empty(longest, np.int64),
+        busy=np.empty(longest),
     )
 
 
@@ -273,6 +275,7 @@ def _best_source(
     links: Calendar,
     copies: Copies,
     route: Int64s,
+    busy: Floats,
     item: int,
     size: float,
     target: int,
@@ -307,8 +310,8 @@ def _best_source(
         duration = transfer_seconds(network, place, target, size)
         if duration == np.inf:
             continue
-        count = links_between(network, place, target, route)
-        begin = earliest_common(links, route, count, copies.since[node], duration)
+        count = busy_links(network, place, target, size, route, busy)
+        begin = earliest_common(links, route, busy, count, copies.since[node])
         if begin + duration < finish:
             source, start, finish = place, begin, begin + duration
     return source, start, finish
@@ -328,10 +331,10 @@ def _add_transfer(
 
 
 @leaf
-def _book_route(links: Calendar, transfers: Transfers, count: int, start: float, finish: float) -> None:
-    """Book the first `count` links of `transfers.route`, and record the bookings for `undo`."""
+def _book_route(links: Calendar, transfers: Transfers, count: int, start: float) -> None:
+    """Book the first `count` links of `transfers.route` as long as they are busy, and record that for `undo`."""
     for i in range(count):
-        booking = book(links, transfers.route[i], start, finish)
+        booking = book(links, transfers.route[i], start, start + transfers.busy[i])
         n = transfers.undo_count[0]
         transfers.undo_link[n] = transfers.route[i]
         transfers.undo_how[n] = booking.how
@@ -360,13 +363,13 @@ def book_inputs(
         since = held_since(copies, item, place)
         if since == np.inf:
             source, start, since = _best_source(
-                network, links, copies, transfers.route, item, size[item], place
+                network, links, copies, transfers.route, transfers.busy, item, size[item], place
             )
             if since == np.inf:
                 return since
             if network.exclusive_links:
-                count = links_between(network, source, place, transfers.route)
-                _book_route(links, transfers, count, start, since)
+                count = busy_links(network, source, place, size[item], transfers.route, transfers.busy)
+                _book_route(links, transfers, count, start)
             _add_transfer(transfers, item, source, place, start, since)
         latest = max(latest, since)
     return latest
@@ -388,9 +391,9 @@ def _book_result(
         return False
     start = ready
     if network.exclusive_links:
-        count = links_between(network, place, network.origin, transfers.route)
-        start = earliest_common(links, transfers.route, count, ready, duration)
-        _book_route(links, transfers, count, start, start + duration)
+        count = busy_links(network, place, network.origin, size, transfers.route, transfers.busy)
+        start = earliest_common(links, transfers.route, transfers.busy, count, ready)
+        _book_route(links, transfers, count, start)
     _add_transfer(transfers, item, place, network.origin, start, start + duration)
     return True
 

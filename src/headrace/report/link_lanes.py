@@ -18,7 +18,8 @@ MOST_ROWS = 4
 def link_lanes(timeline: Timeline, bars: Sequence[int]) -> list[list[object]]:
     """The lanes of links, [name, numbers of bars], in the order of links; `bars` has the bar of each activity.
 
-    A transfer is in a lane of every link on its way, from end to end: O(n log n). None if there would be too many.
+    A transfer is in a lane of every link on its way, from its start to its finish, although a fifo link may be idle
+    again before: O(n log n). None if there would be too many.
 
     >>> import headrace as hr
     >>> program = hr.Program()

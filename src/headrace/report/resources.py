@@ -103,12 +103,14 @@ def level_of(start: Floats, finish: Floats, amount: Floats) -> Level:
 
 
 def link_uses(plan: Plan) -> Iterator[tuple[int, float, float, int]]:
-    """(link, start, finish, transfer) for each link that a transfer with bytes uses."""
-    network = plan.platform.network
+    """(link, start, finish, transfer) for each link that a transfer with bytes uses; under `fifo`, while it is busy."""
+    network, fifo = plan.platform.network, plan.platform.contention == "fifo"
     for k in range(len(plan.move_item)):
-        if plan.graph.size[plan.move_item[k]] > 0:
-            for link in network.route(int(plan.move_source[k]), int(plan.move_target[k])):
-                yield link, float(plan.move_start[k]), float(plan.move_finish[k]), k
+        size, start = float(plan.graph.size[plan.move_item[k]]), float(plan.move_start[k])
+        ends = int(plan.move_source[k]), int(plan.move_target[k])
+        for link in network.route(*ends) if size > 0 else ():
+            until = start + network.busy_seconds(*ends, size, link) if fifo else float(plan.move_finish[k])
+            yield link, start, until, k
 
 
 def disk_levels(plan: Plan) -> list[tuple[int, Level]]:

@@ -47,9 +47,17 @@ class Wait(NamedTuple):
     """The number of that activity, -1 if there was none."""
 
 
+class _Use(NamedTuple):
+    """A link that is busy with a transfer."""
+
+    end: float
+    start: float
+    number: int
+
+
 @dataclass
 class _Line:
-    """Activities that occupy a host or a link, by finish."""
+    """Activities that occupy a host, by finish."""
 
     finish: list[float] = field(default_factory=list)
     number: list[int] = field(default_factory=list)
@@ -151,12 +159,12 @@ class Timeline:
 
     def critical_path(self) -> list[int]:
         """The activities that the end waited for, last first."""
-        path: list[int] = []
+        path: dict[int, None] = {}
         at = len(self.activities) - 1
-        while at >= 0:
-            path.append(at)
+        while at >= 0 and at not in path:  # measured times may contradict each other
+            path[at] = None
             at = self.waits[at].before
-        return path
+        return list(path)
 
     def busy(self) -> dict[str, float]:
         """The share of the core-seconds of each host in use that tasks took, until the end."""
@@ -176,7 +184,7 @@ class Timeline:
 
     def _index(self) -> None:
         self._hosts: dict[str, _Line] = {}
-        self._links: dict[int, _Line] = {}
+        self._links: dict[int, list[_Use]] = {}
         for i, activity in enumerate(self.activities):
             if activity.is_task:
                 self.executions.setdefault(activity.name, []).append(i)
@@ -184,50 +192,61 @@ class Timeline:
                 self._hosts.setdefault(activity.place, _Line()).add(i, activity, cores)
             else:
                 self.arrivals.setdefault((activity.name, activity.place), []).append(i)
-                for link in self._route(activity):
-                    self._links.setdefault(link, _Line()).add(i, activity)
+                for link, seconds in self._busy_links(activity):
+                    end = min(activity.finish, activity.start + seconds)
+                    self._links.setdefault(link, []).append(_Use(end, activity.start, i))
         for line in self._hosts.values():
             line.close()
+        for uses in self._links.values():
+            uses.sort()
 
-    def _route(self, move: Activity) -> list[int]:
-        """The links that a transfer has for itself; none if links do not carry one at a time."""
+    def _busy_links(self, move: Activity) -> list[tuple[int, float]]:
+        """The links on which a transfer had to wait for its turn, and how long it keeps each busy."""
         places = self.platform.place_of
         if self.platform.contention != "fifo" or move.source not in places or move.place not in places:
             return []
-        return self.platform.network.route(places[move.source], places[move.place])
+        network, ends = self.platform.network, (places[move.source], places[move.place])
+        return [(link, network.busy_seconds(*ends, move.size, link)) for link in network.route(*ends)]
 
     def _wait(self, i: int) -> Wait:
         found = self._waits_of_task(i) if self.activities[i].is_task else self._waits_of_move(i)
-        best = Wait()
-        for wait in found:
-            if wait.before >= 0 and (best.before < 0 or self._ended(wait) > self._ended(best) + self.slack):
-                best = wait
+        best, latest = Wait(), 0.0
+        for wait, ended in found:
+            if wait.before >= 0 and (best.before < 0 or ended > latest + self.slack):
+                best, latest = wait, ended
         return best
 
-    def _ended(self, wait: Wait) -> float:
-        return self.activities[wait.before].finish
+    def _until_finish(self, wait: Wait) -> tuple[Wait, float]:
+        return wait, self.activities[wait.before].finish if wait.before >= 0 else 0.0
 
-    def _waits_of_task(self, i: int) -> Iterator[Wait]:
+    def _waits_of_task(self, i: int) -> Iterator[tuple[Wait, float]]:
+        """What a task may have waited for, and until when."""
         run = self.activities[i]
         task = self._number[run.name]
         place = self.place_of(run.place)
         for item in self.graph.reads_of(task).tolist():
-            yield self._available(item, place, i)
+            yield self._until_finish(self._available(item, place, i))
         line = self._hosts[run.place]
         before = line.last(run.start + self.slack, i)
         if before >= 0:
             freed = self.activities[before].finish
             busy = line.busy(freed, self.slack)
             if busy + int(self.graph.cores[task]) > self._cores.get(run.place, 1):
-                yield Wait("host", before)
+                yield Wait("host", before), freed
 
-    def _waits_of_move(self, i: int) -> Iterator[Wait]:
+    def _waits_of_move(self, i: int) -> Iterator[tuple[Wait, float]]:
+        """The same for a transfer. One that kept a link busy before may still be under way."""
         move = self.activities[i]
         item = self._item_number.get(move.name)
         if item is not None:
-            yield self._available(item, self.place_of(move.source), i)
-        for link in self._route(move):
-            yield Wait("link", self._links[link].last(move.start + self.slack, i))
+            yield self._until_finish(self._available(item, self.place_of(move.source), i))
+        for link, _ in self._busy_links(move):
+            uses = self._links[link]
+            at = bisect_right(uses, move.start + self.slack, key=lambda use: use.end) - 1
+            while at >= 0 and uses[at].number >= i and uses[at].start >= move.start - self.slack:
+                at -= 1
+            if at >= 0:
+                yield Wait("link", uses[at].number), uses[at].end
 
     @property
     def _item_number(self) -> dict[str, int]:

@@ -81,11 +81,20 @@ class Control:
         self.copies.loading = self.reloads.loading
         self.keeping = Keeping(self.engine, f"{name}-keeps", graph, self.copies.item_of)
         self.transfers = PlannedTransfers(
-            self.engine, {name: key for key, name in self.layout.items.items()}, address
+            self.engine, {name: key for key, name in self.layout.items.items()}, address, self._share_of_link
         )
         absent = [HostLeft(0.0, h.name) for h in platform.hosts if h.name not in address]
         self.planned_for = [h.name for h in platform.hosts if h.name in address]
         self.first_answer = self.coordinator.handle([*absent, Started(0.0)])
+
+    def _share_of_link(self, source: str, target: str) -> float:
+        """The share of the last link to a place that a transfer from another can use, by the platform."""
+        platform = self.coordinator.view.platform
+        if source not in platform.place_of or target not in platform.place_of:
+            return 1.0
+        network, ends = platform.network, (platform.place_of[source], platform.place_of[target])
+        route = network.route(*ends)
+        return network.bandwidth(*ends) / float(network.link_bandwidth[route[-1]]) if route else 1.0
 
     # The course of a run.
 

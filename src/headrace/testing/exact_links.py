@@ -1,4 +1,4 @@
-"""Proven optima of small problems with any network, without contention or with one transfer at a time on each link."""
+"""Proven optima of small problems with any network, without contention or with turns on links (`fifo`)."""
 
 from __future__ import annotations
 
@@ -162,7 +162,9 @@ class _Exact:
             model.add(since[q] >= start + way).only_enforce_if(v)
             model.add(self.makespan >= start + way).only_enforce_if(v)
             for link in network.route(p, q):
-                interval = model.new_optional_fixed_size_interval_var(start, way, v, "")
+                use = network.busy_seconds(p, q, size, link)
+                units = int(np.floor(use / GRAIN + 1e-9))
+                interval = model.new_optional_fixed_size_interval_var(start, units, v, "")
                 busy.setdefault(link, []).append(interval)
         self._needed(item, has, since)
 

@@ -84,7 +84,7 @@ class _Judge:
         self.owed: set[int] = set()
         """Finished tasks that must run again: their outputs were lost and are needed."""
         self.moving: dict[tuple[int, int, int], float] = {}
-        self.on_link: dict[int, int] = {}
+        self.on_link: dict[int, tuple[tuple[int, int, int], float]] = {}
         self.flows: list[tuple[Flow, str]] = []
         self.flow_of: dict[tuple[int, int, int], Flow] = {}
         self.now = 0.0
@@ -289,9 +289,9 @@ class _Judge:
         for link in route:
             if not self.link_up[link]:
                 self._say("link", f"{name}: link {link} is down")
-            if self.on_link.get(link, 0) and self.run.platform.contention == "fifo":
-                self._say("link", f"{name}: link {link} is in use")
-            self.on_link[link] = self.on_link.get(link, 0) + 1
+            if self.run.platform.contention == "fifo" and self._is_busy(link):
+                self._say("link", f"{name}: link {link} is busy")
+            self.on_link[link] = (item, source, target), self.now
         self.moving[item, source, target] = self.now
         self.copies.reserve(target, float(self.size[item]))
         if self.run.platform.contention == "fair" and route:
@@ -299,13 +299,25 @@ class _Judge:
             flow = Flow(begin, float(self.size[item]), tuple(route))
             self.flow_of[item, source, target] = flow
 
+    def _is_busy(self, link: int) -> bool:
+        """Whether the latest transfer over a link is under way, and the link has not carried all its bytes.
+
+        With routing by links it is busy as long as the transfer is under way.
+        """
+        if link not in self.on_link:
+            return False
+        move, start = self.on_link[link]
+        if self.moving.get(move) != start:
+            return False
+        slack = ABSOLUTE + ROUNDING * self.now + RELATIVE * (self.now - start)
+        carried = self.truth.bandwidth[link].done(start, self.now + slack)
+        return self.run.platform.routing == "links" or carried < float(self.size[move[0]])
+
     def _off_the_links(self, item: int, source: int, target: int) -> float:
         start = self.moving.pop((item, source, target), None)
         if start is None:
             self._say("source", f"item {item} was not in transfer from {source} to {target}")
             return math.nan
-        for link in self.network.route(source, target):
-            self.on_link[link] -= 1
         self.copies.reserve(target, -float(self.size[item]))
         return start
 

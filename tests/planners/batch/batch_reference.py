@@ -66,15 +66,24 @@ class Reference:
             key=lambda i: (0.0 if made[i] == OUTSIDE else self.finish[made[i]], -self.usage[i], place[i]),
         )
 
-    def slot(self, links: list[int], ready: float, duration: float, extra: Busy) -> float:
-        """The first time from `ready` on at which every link is free for `duration`."""
-        blocks = sorted(b for k in links for b in self.busy.get(k, []) + extra.get(k, []) if b[1] > b[0])
+    def uses(self, source: int, target: int, size: float) -> list[tuple[int, float]]:
+        """The links of a route, and how long each is busy."""
+        return [
+            (link, self.net.busy_seconds(source, target, size, link))
+            for link in self.net.route(source, target)
+        ]
+
+    def slot(self, uses: list[tuple[int, float]], ready: float, extra: Busy) -> float:
+        """The first time from `ready` on at which every link is free for as long as it is needed."""
+        blocks = sorted(
+            (*b, length) for k, length in uses for b in self.busy.get(k, []) + extra.get(k, []) if b[1] > b[0]
+        )
         time = ready
         moved = True
         while moved:
             moved = False
-            for begin, end in blocks:
-                if begin < time + duration and end > time:
+            for begin, end, length in blocks:
+                if begin < time + length and end > time:
                     time, moved = end, True
         return time
 
@@ -92,7 +101,7 @@ class Reference:
         for place, time in (newest_first[k] for k in trials):
             duration = self.net.seconds(place, target, size)
             if duration < math.inf:
-                start = self.slot(self.net.route(place, target), time, duration, extra)
+                start = self.slot(self.uses(place, target, size), time, extra)
                 if start + duration < found[2]:
                     found = (place, start, start + duration)
         return found
@@ -111,8 +120,8 @@ class Reference:
                 return math.inf, []
             latest = max(latest, finish)
             if self.booked:
-                for link in self.net.route(source, place):
-                    extra.setdefault(link, []).append((start, finish))
+                for link, length in self.uses(source, place, float(self.graph.size[item])):
+                    extra.setdefault(link, []).append((start, start + length))
             moves.append((item, source, place, start, finish))
         return latest, moves
 
@@ -163,8 +172,8 @@ class Reference:
         self.moves.append((item, source, target, start, finish))
         self.copies[item].append((target, finish))
         if self.booked:
-            for link in self.net.route(source, target):
-                self.busy.setdefault(link, []).append((start, finish))
+            for link, length in self.uses(source, target, float(self.graph.size[item])):
+                self.busy.setdefault(link, []).append((start, start + length))
 
     def return_results(self) -> None:
         """All tasks are placed: results go back in the gaps that inputs left, the first finished first."""
@@ -178,8 +187,7 @@ class Reference:
             if size == 0 or any(p == self.net.origin for p, _ in self.copies[item]):
                 continue
             duration = self.net.seconds(source, self.net.origin, size)
-            links = self.net.route(source, self.net.origin)
-            start = self.slot(links, time, duration, {}) if self.booked else time
+            start = self.slot(self.uses(source, self.net.origin, size), time, {}) if self.booked else time
             self._move(item, source, self.net.origin, start, start + duration)
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -134,7 +135,7 @@ def test_any_prices_give_a_bound() -> None:
             assert priced_bound(table, rows, random.random(len(rows)), mask, np.inf) <= proven[1]
 
 
-def _far_work(contention: Contention) -> Problem:
+def _far_work(contention: Contention, routing: Literal["quickest", "links"] = "quickest") -> Problem:
     """Inputs of 1 MB at a site with one slow host; eight fast hosts behind a link of 1 MB/s."""
     near = Site("near", (Host("slow", 0.1),), uplink=1e6)
     far = Site("far", tuple(Host(f"f{i}") for i in range(8)), uplink=1e6, uplink_latency=0.5)
@@ -143,15 +144,23 @@ def _far_work(contention: Contention) -> Problem:
         work=[1.0] * count, size=[1e6] * count, producer=[-1] * count,
         read_ptr=np.arange(count + 1), reads=np.arange(count),
     )  # fmt: skip
-    return Problem(graph, Platform((near, far), contention=contention, origin="near"))
+    return Problem(graph, Platform((near, far), contention=contention, origin="near", routing=routing))
 
 
 @pytest.mark.parametrize(
-    ("contention", "least", "most"), [("none", 5.0, 9.0), ("fair", 30.0, 40.0), ("fifo", 45.0, 60.0)]
+    ("contention", "routing", "least", "most"),
+    [
+        ("none", "quickest", 5.0, 9.0),
+        ("fair", "quickest", 30.0, 40.0),
+        ("fifo", "quickest", 30.0, 40.0),
+        ("fifo", "links", 45.0, 60.0),
+    ],
 )
-def test_data_for_distant_work_crosses_the_uplink(contention: Contention, least: float, most: float) -> None:
-    """About 4 tasks stay; the input of each of the others holds the uplink for 1 s, under fifo for 1.5 s."""
-    problem = _far_work(contention)
+def test_data_for_distant_work_crosses_the_uplink(
+    contention: Contention, routing: Literal["quickest", "links"], least: float, most: float
+) -> None:
+    """About 4 tasks stay; the input of each of the others keeps the uplink busy for 1 s, link by link for 1.5 s."""
+    problem = _far_work(contention, routing)
     bound = full_bound(problem, seconds=20.0)
     assert least <= bound <= most
     assert (bound.name == anytime.WITH_DATA) == (contention != "none")

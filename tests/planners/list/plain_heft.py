@@ -81,13 +81,28 @@ class PlainHeft:
         if size == 0.0 or target in copies:
             return min(copies.values()) if size == 0.0 else copies[target]
         took = {source: self.network.seconds(source, target, size) for source in copies}
-        route = {source: [self.links[k] for k in self.network.route(source, target)] for source in copies}
-        start = {source: gap(route[source], since, took[source]) for source, since in copies.items()}
+        uses = {source: self.uses(source, target, size) for source in copies}
+        start = {source: common_gap(uses[source], since) for source, since in copies.items()}
         source = min(copies, key=lambda source: start[source] + took[source])
         copies[target] = start[source] + took[source]
-        for link in route[source] if self.fifo else ():
-            link.append((start[source], copies[target]))
+        for link, length in uses[source] if self.fifo else ():
+            link.append((start[source], start[source] + length))
         return copies[target]
+
+    def uses(self, source: int, target: int, size: float) -> list[tuple[Busy, float]]:
+        """The links of a route, and how long each needs for the bytes."""
+        return [
+            (self.links[k], size / self.network.link_bandwidth[k]) for k in self.network.route(source, target)
+        ]
+
+
+def common_gap(uses: list[tuple[Busy, float]], ready: float) -> float:
+    """The earliest start, not before `ready`, at which each of these is idle for its own length."""
+    while True:
+        start = max((gap([busy], ready, length) for busy, length in uses), default=ready)
+        if start == ready:
+            return start
+        ready = start
 
 
 def gap(busy: list[Busy], ready: float, length: float) -> float:

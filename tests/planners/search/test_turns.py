@@ -1,4 +1,4 @@
-"""Plans for fair links whose transfers take turns: as short as on fifo links, in replay and in a run."""
+"""Plans for fair links whose transfers take turns: hardly longer than on fifo links, in replay and in a run."""
 
 from __future__ import annotations
 
@@ -39,9 +39,11 @@ def in_turn(problem: Problem, scheduler: str = "heft") -> Plan:
 
 @FEW
 @given(st.integers(0, 10_000))
-def test_a_fifo_plan_in_turns_is_valid_on_fair_links_and_takes_as_long(seed: int) -> None:
+def test_a_fifo_plan_in_turns_is_valid_on_fair_links_and_hardly_longer(seed: int) -> None:
     problem = fair_problem(seed)
     plan = in_turn(problem)
+    fifo = make("heft").plan(taking_turns(problem))
+    assert plan.makespan <= 1.1 * fifo.makespan
     assert check(problem.graph, problem.platform, plan) == []
     assert replay(plan).makespan == pytest.approx(plan.makespan, rel=1e-9)
     assert np.allclose(replay(plan).move_start, plan.move_start, rtol=1e-9, atol=1e-9)

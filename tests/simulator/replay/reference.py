@@ -32,7 +32,7 @@ def max_min_rates(ways: Sequence[Sequence[int]], bandwidth: Sequence[float]) -> 
 
 
 class SlowReplay:
-    """Carries a plan out under contention none or fair; `prefetch_depth` as in the replay."""
+    """Carries a plan out under any contention; `prefetch_depth` as in the replay."""
 
     def __init__(self, plan: Plan, prefetch_depth: int | None = None) -> None:
         self.plan, self.prefetch_depth = plan, prefetch_depth
@@ -49,6 +49,10 @@ class SlowReplay:
             self.queue.setdefault((int(plan.host[t]), int(plan.core[t])), []).append(t)
         self.way = [network.route(int(plan.move_source[m]), int(plan.move_target[m])) for m in range(self.k)]
         self.bandwidth = network.link_bandwidth.tolist()
+        size = plan.graph.size[plan.move_item].tolist()
+        self.turn = {
+            m: (float(plan.move_start[m]), size[m], float(plan.move_finish[m]), m) for m in range(self.k)
+        }
         self.start = [math.inf] * (self.n + self.k)
         self.finish = [math.inf] * (self.n + self.k)
         self.left = [float(graph.size[plan.move_item[m]]) for m in range(self.k)]
@@ -96,7 +100,26 @@ class SlowReplay:
         running = [
             x for x in range(self.n + self.k) if self.start[x] < math.inf and self.finish[x] == math.inf
         ]
-        return [self.start[x] + self._delay(x) for x in running] + self.plan.graph.release.tolist()
+        delays = [self.start[x] + self._delay(x) for x in running]
+        idle = [self._busy_until(m, link) for m in range(self.k) for link in self.way[m]]
+        known = [moment for moment in idle if moment < math.inf] if self._turns else []
+        return delays + self.plan.graph.release.tolist() + known
+
+    @property
+    def _turns(self) -> bool:
+        return self.plan.platform.contention == "fifo" or self.plan.in_turn
+
+    def _busy_until(self, m: int, link: int) -> float:
+        """When a link is idle again after a transfer; inf while that is not known."""
+        if self.plan.platform.routing == "links":
+            return self.finish[self.n + m]
+        return self.start[self.n + m] + self.turn[m][1] / self.bandwidth[link]
+
+    def _is_its_turn(self, m: int, now: float) -> bool:
+        before = [o for o in range(self.k) if self.turn[o] < self.turn[m] and self.turn[o][1] > 0]
+        return self.turn[m][1] == 0 or all(
+            self._busy_until(o, link) <= now for o in before for link in self.way[o] if link in self.way[m]
+        )
 
     def _sharing(self, now: float) -> list[int]:
         begun = [
@@ -128,6 +151,8 @@ class SlowReplay:
         if x >= self.n:
             m = x - self.n
             there = self._is_at(int(plan.move_item[m]), int(plan.move_source[m]), now)
+            if self._turns and not self._is_its_turn(m, now):
+                return False
             return there and (self.prefetch_depth is None or self._called(m))
         queue = self.queue[int(plan.host[x]), int(plan.core[x])]
         before = queue[: queue.index(x)]

@@ -13,8 +13,9 @@ from headrace.model.check import check
 from headrace.model.errors import UsageError
 from headrace.model.graph import Graph, make_graph
 from headrace.model.plan import NO_MOVES, Plan
-from headrace.model.platform import Host, Platform, Site
+from headrace.model.platform import Contention, Host, Platform, Site
 from headrace.planners.registry import make
+from headrace.simulator.replay.dependencies import route_seconds
 from headrace.simulator.replay.replay import Replayer, replay
 from headrace.testing.generate import cases
 from simulator.replay.reference import SlowReplay, max_min_rates
@@ -40,6 +41,31 @@ def test_times_are_those_of_the_slow_reference(prefetch_depth: int | None) -> No
         assert finish == pytest.approx(np.array(slow_finish), rel=1e-9, abs=1e-9), f"case {number}"
         moved += len(plan.move_item)
     assert moved > 400
+
+
+@pytest.mark.parametrize("contention", ["fifo", "fair"])
+def test_turns_on_links_are_those_of_the_slow_reference(contention: Contention) -> None:
+    """With other run times than planned, so that transfers wait for their turn on idle links."""
+    longer = 0
+    for number, (program, platform) in enumerate(cases(45, seed=33, tasks=20)):
+        fifo, random = replace(platform, contention="fifo"), np.random.default_rng(number)
+        plan = make(("round-robin", "maxmin", "heft")[number % 3]).plan(Problem(program.graph, fifo))
+        work = plan.graph.work * random.uniform(0.5, 2.0, plan.graph.n_tasks)
+        size = plan.graph.size * random.uniform(0.5, 2.0, plan.graph.n_items)
+        changed = replace(plan.graph, work=work, size=size)
+        plan = replace(
+            plan,
+            graph=changed,
+            platform=replace(platform, contention=contention),
+            in_turn=contention == "fair",
+        )
+        start, finish = Replayer.of(plan).times()
+        slow_start, slow_finish = SlowReplay(plan).run()
+        assert start == pytest.approx(np.array(slow_start), rel=1e-9, abs=1e-9), f"case {number}"
+        assert finish == pytest.approx(np.array(slow_finish), rel=1e-9, abs=1e-9), f"case {number}"
+        moves = slice(plan.graph.n_tasks, None)
+        longer += int((finish[moves] - start[moves] > route_seconds(plan) * (1 + 1e-6)).sum())
+    assert (longer > 20) == (contention == "fair")
 
 
 def test_prefetch_delays_transfers() -> None:
@@ -116,7 +142,7 @@ def test_inputs_are_sent_at_least_one_task_ahead(prefetch_depth: int) -> None:
 
 
 def test_fifo_plans_have_the_order_on_links_and_take_no_prefetch_depth() -> None:
-    with pytest.raises(UsageError, match="one transfer at a time"):
+    with pytest.raises(UsageError, match="take turns"):
         replay(_from_origin([1.0], [1.0], "fifo"), prefetch_depth=1)
 
 

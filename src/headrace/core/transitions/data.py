@@ -19,6 +19,7 @@ from headrace.core.state import (
     LINK_ORDER,
     LOOK,
     NEAREST,
+    ORDERED,
     PRESENT,
     RELAY,
     REQUESTED,
@@ -28,13 +29,13 @@ from headrace.core.state import (
     TRANSFERS,
 )
 from headrace.core.transitions.copies import copy_at, find_copy, find_holder, is_present, status_of
+from headrace.core.transitions.link_turns import one_less, release_link
 from headrace.core.transitions.queues import (
     into_pool,
     link_in,
     link_out,
     make_startable,
     mark_host,
-    mark_queue,
 )
 from headrace.core.transitions.requests import (
     abandon_outgoing,
@@ -44,7 +45,6 @@ from headrace.core.transitions.requests import (
     is_first_everywhere,
     is_open,
     links_are_up,
-    mark_first_in_order,
     release_from_plan,
     release_path,
     request_inputs,
@@ -210,6 +210,7 @@ def start_transfer(problem, state, request, source, now):
     item, target = state.request_item[request], state.request_target[request]
     places = len(state.place_up)
     rank = state.request_rank[request]
+    in_turn = problem.policy[CONTENTION] == FIFO or state.request_mode[request] == ORDERED
     drop_request(problem, state, request)
     live = state.counters[TRANSFERS]
     transfer = state.free_transfers[len(state.free_transfers) - 1 - live]
@@ -218,6 +219,7 @@ def start_transfer(problem, state, request, source, now):
     state.transfer_target[transfer] = target
     state.transfer_rank[transfer] = rank
     state.transfer_start[transfer] = now
+    state.transfer_in_turn[transfer] = in_turn
     state.live_transfers[live] = transfer
     state.live_position[transfer] = live
     state.counters[TRANSFERS] = live + 1
@@ -225,7 +227,10 @@ def start_transfer(problem, state, request, source, now):
     state.storage_used[problem.place_site[target]] += state.size[item]
     at = source * places + target
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
-        state.link_busy[problem.route_links[k]] += 1
+        link = problem.route_links[k]
+        state.link_busy[link] += 1
+        if in_turn:
+            state.link_holder[link] = transfer
     command(state, SEND, transfer, source, target)
 
 
@@ -235,9 +240,10 @@ def end_transfer(problem, state, transfer):
     at = state.transfer_source[transfer] * len(state.place_up) + state.transfer_target[transfer]
     for k in range(problem.route_ptr[at], problem.route_ptr[at + 1]):
         link = problem.route_links[k]
-        state.link_busy[link] -= 1
-        mark_queue(state, link)
-        mark_first_in_order(problem, state, link)
+        if state.link_holder[link] == transfer:
+            release_link(problem, state, link)
+        elif not state.transfer_in_turn[transfer]:
+            one_less(problem, state, link)
     live = state.counters[TRANSFERS] - 1
     position = state.live_position[transfer]
     last = state.live_transfers[live]

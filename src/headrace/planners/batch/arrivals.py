@@ -100,8 +100,9 @@ def _appended(size: Floats, groups: HostGroups, inputs: TaskInputs, task: int, k
         column = inputs.column[i]
         since = inputs.since[k, column] if column >= 0 else np.inf
         if since == np.inf:
-            seconds = groups.in_latency[k] + size[inputs.item[i]] / groups.in_bandwidth[k]
-            time = since = time + seconds
+            seconds = size[inputs.item[i]] / groups.in_bandwidth[k]
+            since = time + (groups.in_latency[k] + seconds)
+            time += groups.busy_latency[k] + seconds
         latest = max(latest, since)
     return latest
 

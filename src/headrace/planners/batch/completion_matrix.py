@@ -64,13 +64,13 @@ def fill_matrix(
 def _fill_send_seconds(
     tasks: TaskArrays, groups: HostGroups, inputs: TaskInputs, sweep: SweepMatrix, k: int, row: int
 ) -> None:
-    """Compute how long each input of a task that is not yet at place k occupies its link.
+    """Compute how long each input of a task that is not yet at place k keeps its link busy; the last, until it arrives.
 
     Inputs that are present cost 0. If no input has to be sent, the bookings of the link do not matter.
     """
     seconds, task, held = sweep.send_seconds, sweep.task[row], sweep.held
     latency, bandwidth, first = groups.in_latency[k], groups.in_bandwidth[k], inputs.ptr[task]
-    missing = 0
+    last = -1
     for j in range(seconds.shape[0]):
         seconds[j, k, row] = 0.0
         i = first + j
@@ -80,10 +80,12 @@ def _fill_send_seconds(
         if since < np.inf:
             held[k, row] = max(held[k, row], since)
         else:
-            seconds[j, k, row] = latency + tasks.size[inputs.item[i]] / bandwidth
-            missing += 1
-    if missing == 0:
+            seconds[j, k, row] = groups.busy_latency[k] + tasks.size[inputs.item[i]] / bandwidth
+            last = j
+    if last < 0:
         seconds[0, k, row] = -np.inf
+    else:
+        seconds[last, k, row] = latency + tasks.size[inputs.item[first + last]] / bandwidth
 
 
 @inner

@@ -6,7 +6,7 @@ new copy. Three facts follow from it:
 - The arrival of all inputs at a place stays as it was until a new transfer overlaps theirs on one of their links.
 - What was once a lower bound of an arrival remains one. For a single input to be sent that is the arrival itself. For
   several, of which one can take the gap that another has lost, it is the latest arrival of each input sent alone, and
-  the sum of their transfers where they share a link.
+  the sum of the times for which they keep the port of the place busy.
 - So a row (a ready task) needs arrivals only at places whose bound does not exceed its best completion time, or for
   sufferage the second best, and these only if one of the places that decide about its key has changed.
 
@@ -23,7 +23,7 @@ from headrace.arrays import Int64s
 from headrace.arrays.calendar import Calendar
 from headrace.arrays.compiling import leaf
 from headrace.arrays.problem import TaskArrays
-from headrace.arrays.routes import NetworkArrays, links_between
+from headrace.arrays.routes import NetworkArrays, busy_links, links_between
 from headrace.model.graph import Floats
 from headrace.planners.batch.arrivals import on_free_links, return_seconds
 from headrace.planners.batch.cluster_gap import SLACK
@@ -275,16 +275,17 @@ def _arrival(
     row: int,
 ) -> tuple[float, bool]:
     """A lower bound of the arrival of all inputs at a place, each sent alone, and whether it is the arrival."""
-    network, links, copies, route = state.network, state.links, state.copies, state.transfers.route
+    network, links, copies = state.network, state.links, state.copies
+    route, busy = state.transfers.route, state.transfers.busy
     place = groups.places[k]
     latest, missing = inputs.released[task], 0
-    begin, total, count = np.inf, 0.0, 0
+    begin, total, after, count = np.inf, 0.0, np.inf, 0
     rows.links[k, row] = 0
     for i in range(inputs.ptr[task], inputs.ptr[task + 1]):
         item = inputs.item[i]
         since = held_since(copies, item, place)
         if since == np.inf:
-            source, start, since = _best_source(network, links, copies, route, item, size[item], place)
+            source, start, since = _best_source(network, links, copies, route, busy, item, size[item], place)
             if since == np.inf:
                 rows.bound[k, row] = np.inf
                 return np.inf, True
@@ -292,11 +293,13 @@ def _arrival(
             if missing == 1:
                 rows.low[k, row], rows.high[k, row] = start, since
                 rows.links[k, row] = _link_bits(route, links_between(network, source, place, route))
-            if copies.next[copies.head[item]] < 0:
-                begin, total, count = min(begin, start), total + (since - start), count + 1
+            if copies.next[copies.head[item]] < 0 and network.in_port[place] >= 0:
+                at_port = busy[busy_links(network, source, place, size[item], route, busy) - 1]
+                begin, total, count = min(begin, start), total + at_port, count + 1
+                after = min(after, since - start - at_port)
         latest = max(latest, since)
-    if count > 1 and network.in_port[place] >= 0:
-        latest = max(latest, (begin + total) * _ROUNDING)
+    if count > 1:
+        latest = max(latest, (begin + total + after) * _ROUNDING)
     rows.bound[k, row] = latest
     return latest, missing <= 1
 

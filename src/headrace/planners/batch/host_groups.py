@@ -41,6 +41,7 @@ def host_groups(network: Network, arrays: ProblemArrays) -> HostGroups:
         in_link=np.full(len(places), -1, np.int64) if star is None else star.astype(np.int64),
         in_latency=into.latency,
         in_bandwidth=into.bandwidth,
+        busy_latency=into.latency * network.store_and_forward,
     )
 
 

@@ -39,7 +39,9 @@ class HostGroups(NamedTuple):
     in_link: Int64s
     in_latency: Floats
     in_bandwidth: Floats
-    """STAR: the only link from the origin to each place, -1 at the origin."""
+    """STAR: the only link from the origin to each place, -1 at the origin,"""
+    busy_latency: Floats
+    """and for how long a transfer keeps it busy besides its bytes: 0, or its latency with `store_and_forward`."""
 
 
 class TaskInputs(NamedTuple):

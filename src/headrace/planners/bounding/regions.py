@@ -2,8 +2,8 @@
 
 A region is a site, or the places of a class of hosts with ports. Data that is needed inside and made outside crosses
 one of the links by which routes enter it, whatever it passes on its way; likewise for data that leaves. No link carries
-more bytes than its bandwidth allows; under `fifo` it is also held for the latency of each transfer, and for as long as
-the slowest link of the route needs.
+more bytes than its bandwidth allows. With `fifo` and `routing = "links"` it is also busy for the latency of each
+transfer, and for as long as the slowest link of the route needs.
 """
 
 from __future__ import annotations
@@ -97,11 +97,12 @@ def _around(
 def _resource(
     table: WorkTable, places: frozenset[int], inside: Bools, links: set[int], into: bool, out: bool
 ) -> Resource:
-    """By bytes; under `fifo`, where that is no weaker, by the time for which links are held."""
+    """By bytes; where links are busy until transfers finish and that is no weaker, by the time for which they are."""
     platform = table.problem.platform
     bandwidth = float(platform.network.link_bandwidth[sorted(links)].sum())
     latency, fastest = _quickest_route(platform.network, places, into, out)
-    if platform.contention == "fifo" and len(links) * fastest <= bandwidth * (1 + 1e-12):
+    whole = platform.contention == "fifo" and platform.network.store_and_forward
+    if whole and len(links) * fastest <= bandwidth * (1 + 1e-12):
         return Resource(places, inside, len(links), latency, 1.0 / fastest, into, out)
     return Resource(places, inside, 1.0, 0.0, 1.0 / bandwidth, into, out)
 

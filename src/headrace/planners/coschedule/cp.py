@@ -123,11 +123,14 @@ def ticks_of(instance: Instance, start: Plan | None) -> Ticks:
     """The coarsest unit of which all durations are multiples, or a fine one if there is none."""
     graph, arcs = instance.problem.graph, instance.paths.arcs
     items = np.unique(np.concatenate((instance.reads, instance.writes)))
-    moves = arcs.latency[None, :] + instance.size[items][:, None] / arcs.bandwidth[None, :]
+    sizes = instance.size[items][:, None]
+    moves = arcs.latency[None, :] + sizes / arcs.bandwidth[None, :]
+    uses = arcs.busy_latency[None, :] + sizes / arcs.busy_bandwidth[None, :]
     values = np.concatenate(
         (
             instance.seconds[instance.can_run],
             moves.ravel(),
+            uses.ravel(),
             graph.release,
             graph.deadline[np.isfinite(graph.deadline)],
             instance.host_free,
@@ -269,8 +272,8 @@ class _Model:
             model.add(depth[q] >= depth[p] + 1).only_enforce_if(used)
             model.add(self.makespan >= start + seconds).only_enforce_if(used)
             if instance.exclusive_links:
-                interval = model.new_optional_fixed_size_interval_var(start, seconds, used, f"busy{item},{a}")
-                for link in arcs.links[arcs.link_ptr[a] : arcs.link_ptr[a + 1]].tolist():
+                for link, busy in arcs.busy(a, size):
+                    interval = model.new_optional_fixed_size_interval_var(start, ticks.up(busy), used, "")
                     self._busy[link].append(interval)
             self.moves[(item, a)] = (used, start)
         destinations = (

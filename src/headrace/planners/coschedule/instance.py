@@ -47,7 +47,7 @@ class Instance:
     """The site of each place."""
     storage: Floats
     exclusive_links: bool
-    """Whether a link carries one transfer at a time."""
+    """Whether a link is busy with one transfer at a time."""
     paths: Paths
 
     @property

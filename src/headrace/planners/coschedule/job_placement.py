@@ -35,14 +35,15 @@ EXCESS = 5e-10
 
 
 @leaf
-def _earliest_slot(arrays: InstanceArrays, links: Calendar, arc: int, ready: float, seconds: float) -> float:
-    """The earliest time from `ready` on at which all links of an arc are free."""
+def _earliest_slot(arrays: InstanceArrays, links: Calendar, arc: int, ready: float, size: float) -> float:
+    """The earliest time from `ready` on at which all links of an arc are free for a transfer of this size."""
     time = ready
     first, last = arrays.arc_link_ptr[arc], arrays.arc_link_ptr[arc + 1]
     again = arrays.exclusive_links
     while again:
         again = False
         for i in range(first, last):
+            seconds = arrays.busy_latency[i] + size / arrays.busy_bandwidth[i]
             free = earliest(links, arrays.arc_links[i], time, seconds)
             if free > time:
                 time = free
@@ -75,7 +76,7 @@ def _arrival(
     for i in range(arrays.path_ptr[path] + k, arrays.path_ptr[path + 1]):
         arc = arrays.path_arcs[i]
         seconds = arrays.latency[arc] + arrays.size[item] / arrays.bandwidth[arc]
-        time = _earliest_slot(arrays, links, arc, time, seconds) + seconds
+        time = _earliest_slot(arrays, links, arc, time, arrays.size[item]) + seconds
     return time
 
 
@@ -128,11 +129,12 @@ def _send(
         seconds = arrays.latency[arc] + arrays.size[item] / arrays.bandwidth[arc]
         op = work.used[2]
         work.used[2] += 1
-        start = _earliest_slot(arrays, links, arc, max(time, hold, work.not_before[op]), seconds)
+        start = _earliest_slot(arrays, links, arc, max(time, hold, work.not_before[op]), arrays.size[item])
         time = start + seconds
         if arrays.exclusive_links:
             for j in range(arrays.arc_link_ptr[arc], arrays.arc_link_ptr[arc + 1]):
-                booking = book(links, arrays.arc_links[j], start, time)
+                busy = arrays.busy_latency[j] + arrays.size[item] / arrays.busy_bandwidth[j]
+                booking = book(links, arrays.arc_links[j], start, start + busy)
                 b = work.used[0]
                 if arrays.limited_storage:
                     work.undo_link[b] = arrays.arc_links[j]

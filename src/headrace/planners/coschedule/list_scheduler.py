@@ -179,10 +179,12 @@ class ListScheduler:
         uses = np.diff(arcs.link_ptr)[arc]
         move = np.repeat(np.arange(count), uses)
         step = np.arange(len(move)) - np.repeat(np.cumsum(uses) - uses, uses)
-        link = hosts + arcs.links[arcs.link_ptr[arc][move] + step]
-        np.maximum.at(end, link, schedule.transfer_finish[move])
+        use = arcs.link_ptr[arc][move] + step
+        link, size = hosts + arcs.links[use], instance.size[schedule.transfer_item[move]]
+        seconds = arcs.busy_latency[use] + size / arcs.busy_bandwidth[use]
+        np.maximum.at(end, link, schedule.transfer_start[move] + seconds)
         late = move >= first_move if len(jobs) else np.zeros(len(move), np.bool_)
-        np.add.at(busy, link[late], (schedule.transfer_finish - schedule.transfer_start)[move[late]])
+        np.add.at(busy, link[late], seconds[late])
         left: Floats = np.where(end > 0, end - busy, 0.0)
         last, others = float(end.max(initial=0.0)), 0.0 if held is None else held
         disks = self.disk_seconds(last)
@@ -285,6 +287,8 @@ def instance_arrays(instance: Instance) -> InstanceArrays:
         bandwidth=arcs.bandwidth,
         arc_link_ptr=arcs.link_ptr,
         arc_links=arcs.links,
+        busy_latency=arcs.busy_latency,
+        busy_bandwidth=arcs.busy_bandwidth,
     )
 
 

@@ -225,8 +225,8 @@ class _Part:
         model.add(at.until >= start + length).only_enforce_if(used)
         model.add(self.makespan >= start + length).only_enforce_if(used)
         if instance.exclusive_links:
-            busy = model.new_optional_fixed_size_interval_var(start, length, used, "")
-            for link in arcs.links[arcs.link_ptr[a] : arcs.link_ptr[a + 1]].tolist():
+            for link, seconds in arcs.busy(a, float(instance.size[item])):
+                busy = model.new_optional_fixed_size_interval_var(start, self._length(seconds), used, "")
                 self._busy.setdefault(link, []).append(busy)
         model.add_hint(used, now is not None)
         if now is not None:

@@ -27,6 +27,16 @@ class Arcs:
     bandwidth: Floats
     link_ptr: Ints
     links: Ints
+    busy_latency: Floats
+    busy_bandwidth: Floats
+    """A transfer over the arc keeps each of `links` busy for this latency and its size over this bandwidth. Under
+    `fair`, until it has finished, so that it never shares a link."""
+
+    def busy(self, arc: int, size: float) -> list[tuple[int, float]]:
+        """The links of an arc, and how long a transfer of this size keeps each of them busy."""
+        at = slice(int(self.link_ptr[arc]), int(self.link_ptr[arc + 1]))
+        seconds = self.busy_latency[at] + size / self.busy_bandwidth[at]
+        return list(zip(self.links[at].tolist(), seconds.tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +78,18 @@ def arcs_of(platform: Platform) -> Arcs:
             ptr.append(len(links))
             latency.append(network.latency(p, q))
             bandwidth.append(rate)
-    return Arcs(_ints(tails), _ints(heads), np.array(latency), np.array(bandwidth), _ints(ptr), _ints(links))
+    arc = np.repeat(np.arange(len(tails)), np.diff(ptr))
+    whole = network.store_and_forward or platform.contention == "fair"
+    return Arcs(
+        tail=_ints(tails),
+        head=_ints(heads),
+        latency=np.array(latency),
+        bandwidth=np.array(bandwidth),
+        link_ptr=_ints(ptr),
+        links=_ints(links),
+        busy_latency=np.array(latency)[arc] if whole else np.zeros(len(links)),
+        busy_bandwidth=np.array(bandwidth)[arc] if whole else network.link_bandwidth[_ints(links)],
+    )
 
 
 def find_paths(

@@ -54,6 +54,8 @@ class InstanceArrays(NamedTuple):
     bandwidth: Floats
     arc_link_ptr: Ints
     arc_links: Ints
+    busy_latency: Floats
+    busy_bandwidth: Floats
 
 
 class DecisionArrays(NamedTuple):

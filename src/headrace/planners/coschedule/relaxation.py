@@ -95,8 +95,9 @@ def arc_loads(instance: Instance) -> tuple[Ints, Ints, Floats]:
     """For each use of a link by an arc: (arc, link, seconds per byte)."""
     arcs = instance.paths.arcs
     arc = np.repeat(np.arange(len(arcs.tail)), np.diff(arcs.link_ptr)).astype(np.int32)
-    fair = instance.problem.platform.contention == "fair"
-    rate = instance.problem.platform.network.link_bandwidth[arcs.links] if fair else arcs.bandwidth[arc]
+    platform = instance.problem.platform
+    whole = platform.contention == "fifo" and platform.network.store_and_forward
+    rate = arcs.bandwidth[arc] if whole else platform.network.link_bandwidth[arcs.links]
     return arc, arcs.links, 1.0 / rate
 
 

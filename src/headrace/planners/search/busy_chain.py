@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from headrace.arrays import Int64s
-from headrace.arrays.compiling import entry, leaf
+from headrace.arrays.compiling import entry, inner, leaf
 from headrace.arrays.problem import HostArrays, ProblemArrays, TaskArrays
-from headrace.arrays.routes import NetworkArrays, links_between
+from headrace.arrays.routes import NetworkArrays, busy_links, links_between
 from headrace.model.graph import Bools, Floats
 from headrace.planners.partial_schedule import PartialSchedule, Placement, Transfers
 
@@ -15,12 +17,27 @@ _MOST_READERS = 8
 """Of an item that is sent on the chain, at most this many of the tasks that wait for it are taken."""
 
 
+class Uses(NamedTuple):
+    """Every use of a link by a transfer, in the order in which the links become idle again."""
+
+    end: Floats
+    link: Int64s
+    move: Int64s
+
+
+class Ends(NamedTuple):
+    """Tasks and transfers in the order in which they finish."""
+
+    finish: Floats
+    node: Int64s
+
+
 @entry
 def busy_chain(problem: ProblemArrays, schedule: PartialSchedule) -> Int64s:
     """Tasks on one critical chain, and of each transfer on it the tasks that read the item there.
 
-    The chain goes back from the latest end to what ended when a task or transfer started: on the same core, on a link
-    of the same route, or the source of the data. O(n log n) in tasks and transfers.
+    The chain goes back from the latest end to what ended when a task or transfer started: on the same core, the use of
+    a link of the same route, or the source of the data. O(n log n) in tasks and uses of links.
     """
     tasks, hosts, network = problem.tasks, problem.hosts, problem.network
     placement, transfers = schedule.placement, schedule.transfers
@@ -28,7 +45,8 @@ def busy_chain(problem: ProblemArrays, schedule: PartialSchedule) -> Int64s:
     start = np.concatenate((placement.start, transfers.start[:moves]))
     finish = np.concatenate((placement.finish, transfers.finish[:moves]))
     by_finish = np.argsort(finish, kind="mergesort")
-    ends = finish[by_finish]
+    ends = Ends(finish[by_finish], by_finish)
+    uses = _uses(tasks, network, transfers)
     seen = np.zeros(n + moves, np.bool_)
     found = np.empty(n + _MOST_READERS * moves, np.int64)
     taken = np.zeros(len(network.link_free_at), np.bool_)
@@ -40,10 +58,29 @@ def busy_chain(problem: ProblemArrays, schedule: PartialSchedule) -> Int64s:
             count += 1
         else:
             count = _add_readers(tasks, hosts, placement, transfers, node - n, found, count)
-        node = _before(
-            tasks, hosts, network, placement, transfers, node, start[node], by_finish, ends, seen, taken
-        )
+        before = _supplier(tasks, hosts, placement, transfers, node, start[node], ends, seen)
+        if before < 0 and node >= n:
+            before = _on_a_link(network, transfers, node - n, start[node], uses, seen, taken)
+        node = before
     return np.unique(found[:count])
+
+
+@inner
+def _uses(tasks: TaskArrays, network: NetworkArrays, transfers: Transfers) -> Uses:
+    """All uses of links that take time."""
+    moves = transfers.used[0]
+    most = moves * len(transfers.route)
+    end, link, move = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
+    used = 0
+    for k in range(moves):
+        source, target, size = transfers.source[k], transfers.target[k], tasks.size[transfers.item[k]]
+        for i in range(busy_links(network, source, target, size, transfers.route, transfers.busy)):
+            if transfers.busy[i] > 0.0:
+                end[used] = transfers.start[k] + transfers.busy[i]
+                link[used], move[used] = transfers.route[i], k
+                used += 1
+    order = np.argsort(end[:used], kind="mergesort")
+    return Uses(end[order], link[order], move[order])
 
 
 @leaf
@@ -70,39 +107,52 @@ def _add_readers(
 
 
 @leaf
-def _before(
+def _supplier(
     tasks: TaskArrays,
     hosts: HostArrays,
-    network: NetworkArrays,
     placement: Placement,
     transfers: Transfers,
     node: int,
     start: float,
-    by_finish: Int64s,
-    ends: Floats,
+    ends: Ends,
     seen: Bools,
-    taken: Bools,
 ) -> int:
-    """A node that ended when this one started and that it waited for, or -1."""
+    """A task or transfer that finished when this one started and that it waited for, or -1."""
     n = len(placement.start)
-    at = np.searchsorted(ends, start)
-    if node >= n:
-        _mark_links(network, transfers, node - n, taken, True)
-    result = -1
-    while at < len(ends) and ends[at] == start:
-        other = by_finish[at]
+    at = np.searchsorted(ends.finish, start)
+    while at < len(ends.finish) and ends.finish[at] == start:
+        other = ends.node[at]
         at += 1
         if seen[other]:
             continue
         if node < n:
             waits = _task_waits(tasks, hosts, placement, transfers, node, other)
         else:
-            waits = _transfer_waits(tasks, network, transfers, n, node - n, other, taken)
+            waits = _transfer_waits(tasks, transfers, n, node - n, other)
         if waits:
-            result = other
-            break
-    if node >= n:
-        _mark_links(network, transfers, node - n, taken, False)
+            return other
+    return -1
+
+
+@leaf
+def _on_a_link(
+    network: NetworkArrays,
+    transfers: Transfers,
+    move: int,
+    start: float,
+    uses: Uses,
+    seen: Bools,
+    taken: Bools,
+) -> int:
+    """The node of a transfer that kept a link of the same route busy until this one started, or -1."""
+    n = len(seen) - transfers.used[0]
+    _mark_links(network, transfers, move, taken, True)
+    at, result = np.searchsorted(uses.end, start), -1
+    while at < len(uses.end) and uses.end[at] == start and result < 0:
+        if taken[uses.link[at]] and not seen[n + uses.move[at]]:
+            result = n + uses.move[at]
+        at += 1
+    _mark_links(network, transfers, move, taken, False)
     return result
 
 
@@ -130,27 +180,13 @@ def _task_waits(
 
 
 @leaf
-def _transfer_waits(
-    tasks: TaskArrays,
-    network: NetworkArrays,
-    transfers: Transfers,
-    n: int,
-    move: int,
-    other: int,
-    taken: Bools,
-) -> bool:
-    """Whether a transfer, whose links are marked, may have waited for a task, or for another transfer."""
+def _transfer_waits(tasks: TaskArrays, transfers: Transfers, n: int, move: int, other: int) -> bool:
+    """Whether a transfer may have waited for a task, or for another transfer that brought its item."""
     item = transfers.item[move]
     if other < n:
         return bool(tasks.producer[item] == other)
     earlier = other - n
-    if transfers.item[earlier] == item and transfers.target[earlier] == transfers.source[move]:
-        return True
-    count = links_between(network, transfers.source[earlier], transfers.target[earlier], transfers.route)
-    shared = False
-    for i in range(count):
-        shared = shared or taken[transfers.route[i]]
-    return shared
+    return bool(transfers.item[earlier] == item and transfers.target[earlier] == transfers.source[move])
 
 
 @leaf

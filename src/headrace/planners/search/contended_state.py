@@ -160,14 +160,11 @@ def _returned(problem: Problem) -> Int64s:
 
 
 def link_use(plan: Plan) -> Floats:
-    """[zones, zones] the share of the makespan for which the busiest link between two zones is occupied."""
-    from headrace.simulator.replay.dependencies import routes
+    """[zones, zones] the share of the makespan for which the busiest link between two zones is busy."""
+    from headrace.simulator.replay.dependencies import link_uses
 
-    network = plan.platform.network
-    ptr, links = routes(network, plan.move_source, plan.move_target)
-    busy = np.bincount(
-        links, np.repeat(plan.move_finish - plan.move_start, np.diff(ptr)), minlength=network.n_links
-    ) / max(plan.makespan, 1e-300)
+    network, uses = plan.platform.network, link_uses(plan)
+    busy = np.bincount(uses.link, uses.seconds, minlength=network.n_links) / max(plan.makespan, 1e-300)
     zones = len(network.route_bandwidth)
     use = np.zeros((zones, zones))
     for a in range(zones):

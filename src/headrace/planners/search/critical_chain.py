@@ -21,8 +21,9 @@ def critical_tasks(plan: Plan, holders: Mapping[int, tuple[int, ...]] | None = N
     start = np.concatenate((plan.start, plan.move_start))
     finish = np.concatenate((plan.finish, plan.move_finish))
     source = np.repeat(np.arange(len(start)), np.diff(depends.ptr))
-    # For every node, find the predecessor that ended last: sort by (target, end of source), take the last of each.
-    by_end = np.lexsort((source, finish[source], depends.successors))
+    freed = np.where(depends.lag < np.inf, start[source] + depends.lag, finish[source])
+    # For every node, find the predecessor that let it start last: sort by (target, that time), take the last of each.
+    by_end = np.lexsort((source, freed, depends.successors))
     last = np.full(len(start), -1, np.int64)
     last[depends.successors[by_end]] = source[by_end]
     node = int(np.argmax(finish))

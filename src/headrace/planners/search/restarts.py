@@ -19,6 +19,7 @@ from headrace.arrays.problem import ProblemArrays
 from headrace.core.scheduler import Problem, obeys
 from headrace.model.graph import OUTSIDE, Floats, Ints
 from headrace.model.plan import Plan
+from headrace.planners.fair_times import as_executed
 from headrace.planners.list.heft import Heft
 from headrace.planners.list.host_choice import HostConstraints, host_constraints
 from headrace.planners.list.ranks import MeanCosts, mean_costs, ready_queue_order, upward_rank
@@ -79,7 +80,7 @@ class Restarts:
 
 
 def can_restart(problem: Problem) -> bool:
-    """Whether list passes judge plans: links can carry one transfer at a time, and there are no constraints."""
+    """Whether list passes judge plans: transfers can take turns on links, and there are no constraints."""
     limited = problem.platform.contention != "none"
     return limited and problem.constraints is None and problem.graph.n_tasks > 1
 
@@ -94,11 +95,12 @@ def taking_turns(problem: Problem) -> Problem:
 def carried_out_in_turn(plan: Plan, problem: Problem) -> Plan:
     """A plan of `taking_turns(problem)` as a plan of the problem: on fair links, its transfers take turns.
 
-    One flow alone has the bandwidth of its route, so all times stay the same.
+    A flow that is alone on its links keeps its times. One that meets an earlier flow, which a slower link holds up,
+    gets the rest of their link, so the plan may become a little longer.
     """
     if problem.platform.contention == "fifo":
         return plan
-    return replace(plan, platform=problem.platform, in_turn=True)
+    return as_executed(replace(plan, platform=problem.platform, in_turn=True), problem)
 
 
 class Restarted:

@@ -17,6 +17,7 @@ from headrace.core.state import (
     DROP,
     FAIR,
     MISPREDICTED,
+    RELAY,
     REQUESTS,
     RUNNING_WRITES,
     SEND,
@@ -26,15 +27,20 @@ from headrace.core.state import (
 )
 from headrace.core.transitions.data import transfer_done
 from headrace.core.transitions.dispatch import dispatch, task_done
+from headrace.core.transitions.link_turns import release_link
 from headrace.core.transitions.wake import asks_for_balance, wants_to_be_asked
 from headrace.simulator.events.event_queue import first_end, put, take_due, take_out
 from headrace.simulator.events.flows import (
     alone_until,
+    carry_on,
+    carry_so_far,
     change_trace,
     flows_change,
     join_flow,
     latency_at,
     leave_flow,
+    leave_links,
+    occupy_links,
     rest_links,
     sent_between,
     take_steps,
@@ -91,13 +97,17 @@ def start_move(problem, state, grid, move, source, target):
     grid.transfer_left[move] = grid.size[state.transfer_item[move]]
     cores = len(grid.core_host)
     latency = latency_at(problem, grid, pair, now)
+    end = np.inf
     if problem.policy[CONTENTION] == FAIR and problem.route_ptr[pair + 1] > problem.route_ptr[pair]:
         grid.transfer_phase[move] = LATENCY
         put(grid, cores + move, now + latency)
     else:
         grid.transfer_phase[move] = FLOWING
         grid.transfer_since[move] = now + latency
-        put(grid, cores + move, alone_until(problem, grid, pair, now + latency, grid.transfer_left[move]))
+        end = alone_until(problem, grid, pair, now + latency, grid.transfer_left[move])
+        put(grid, cores + move, end)
+    if state.transfer_in_turn[move] and not problem.policy[RELAY]:
+        occupy_links(problem, grid, pair, move, end)
 
 
 @leaf
@@ -127,6 +137,7 @@ def carry_out(problem, state, grid):
                 leave_flow(grid, pair, subject)
                 changed = True
             take_out(grid, cores + subject)
+            leave_links(problem, grid, pair, subject)
             write(grid, MOVE_CUT, state.transfer_item[subject], origin, target)
     state.counters[COMMANDS] = 0
     return changed
@@ -150,9 +161,9 @@ def end_task(problem, state, grid, core, factor):
 
 @leaf
 def finish_move(problem, state, grid, move):
-    write(
-        grid, MOVE_ENDED, state.transfer_item[move], state.transfer_source[move], state.transfer_target[move]
-    )
+    source, target = state.transfer_source[move], state.transfer_target[move]
+    write(grid, MOVE_ENDED, state.transfer_item[move], source, target)
+    leave_links(problem, grid, source * len(state.place_up) + target, move)
     transfer_done(problem, state, move)
 
 
@@ -198,8 +209,11 @@ def link_speed_changes(problem, state, grid, link, trace, delay):
             sent = sent_between(problem, grid, pair, grid.transfer_since[move], now)
             grid.transfer_left[move] = max(0.0, grid.transfer_left[move] - sent)
             grid.transfer_since[move] = now
+    carry_so_far(grid, link)
     change_trace(grid, link, trace)
     grid.link_delay[link] = delay
+    if state.link_holder[link] >= 0 and not problem.policy[RELAY]:
+        carry_on(grid, link)
     if fair:
         update_flows(grid)
         return
@@ -239,19 +253,27 @@ def end_flows(problem, state, grid):
 @leaf
 def end_what_is_due(problem, state, grid, factor):
     """Process everything that finishes now; returns whether bandwidth shares change."""
-    cores = len(grid.core_host)
+    cores, links = len(grid.core_host), len(grid.ending) - len(grid.link_user)
     changed = flows_change(grid)
+    happened = changed
     if changed:
         take_steps(grid)
         end_flows(problem, state, grid)
     number = take_due(grid)
     while number != NONE:
-        if number >= cores:
+        happened = happened or number < links
+        if number >= links:
+            if state.link_holder[number - links] == grid.link_user[number - links]:  # not aborted just now
+                release_link(problem, state, number - links)
+        elif number >= cores:
             if end_delay(problem, state, grid, number - cores):
                 changed = True
         elif state.core_task[number] >= 0:  # not stopped at the same time
             end_task(problem, state, grid, number, factor)
         number = take_due(grid)
+    if happened:  # that a link is idle again is not news for the scheduler
+        grid.flags[MUTED] = False
+        grid.flags[HAPPENED] = True
     return changed
 
 
@@ -303,8 +325,6 @@ def step(problem, state, grid, until, results, wake, script_over):
         return reach(problem, state, grid, until, limit, wake, script_over)
     if following == np.inf:
         return STUCK
-    grid.flags[MUTED] = False
-    grid.flags[HAPPENED] = True
     grid.now[0] = max(grid.now[0], following)
     changed = end_what_is_due(problem, state, grid, wake.misprediction)
     if carry_out(problem, state, grid) or changed:

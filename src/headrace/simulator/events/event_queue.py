@@ -16,26 +16,26 @@ ENDS, STEPS = 0, 1
 
 @leaf
 def put(grid: GridState, number: int, time: float) -> None:
-    """Set or change when a core or a transfer ends: O(log)."""
+    """Set or change when a core or a transfer ends, or a link becomes idle: O(log)."""
     grid.queued[ENDS] = update(grid.ending, grid.queued[ENDS], number, time)
 
 
 @leaf
 def take_out(grid: GridState, number: int) -> None:
-    """A core or a transfer ends no more."""
+    """A core, transfer or link ends no more."""
     if contains(grid.ending, number):
         grid.queued[ENDS] = remove(grid.ending, grid.queued[ENDS], number)
 
 
 @leaf
 def first_end(grid: GridState) -> float:
-    """When the first core or transfer ends; inf without any."""
+    """When the first core, transfer or link ends; inf without any."""
     return least_key(grid.ending, grid.queued[ENDS])
 
 
 @leaf
 def take_due(grid: GridState) -> int:
-    """A core or transfer that ends now, taken out, or NONE; at one moment in the order of their numbers."""
+    """What ends now, taken out, or NONE; at one moment in the order of their numbers."""
     if first_end(grid) > grid.now[0]:
         return NONE
     number = grid.queued[ENDS]

@@ -1,4 +1,4 @@
-"""Active transfers: with exclusive use of their links, or sharing them max-min fairly."""
+"""Active transfers: at the pace of their slowest link, or sharing links max-min fairly; and links in use."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from headrace.arrays.fair_share import (
     update_rates,
 )
 from headrace.arrays.heap import NONE, contains
-from headrace.simulator.events.event_queue import STEPS, first_step, put_step, take_step_out
-from headrace.simulator.events.traces import next_step, value_at
+from headrace.simulator.events.event_queue import STEPS, first_step, put, put_step, take_out, take_step_out
+from headrace.simulator.events.traces import done_between, finish, next_step, value_at
 
 if TYPE_CHECKING:
     from headrace.core.state import StaticProblem
@@ -69,7 +69,7 @@ def step_after(problem: StaticProblem, grid: GridState, pair: int, now: float) -
 
 @leaf
 def alone_until(problem: StaticProblem, grid: GridState, pair: int, now: float, size: float) -> float:
-    """When a transfer with exclusive links finishes, piece by piece of their traces."""
+    """When a transfer that shares no link finishes, piece by piece of their traces."""
     if size <= 0.0:
         return now
     if not traced(problem, grid, pair):
@@ -93,7 +93,7 @@ def alone_until(problem: StaticProblem, grid: GridState, pair: int, now: float, 
 
 @leaf
 def sent_between(problem: StaticProblem, grid: GridState, pair: int, start: float, end: float) -> float:
-    """Bytes that a transfer with exclusive links sends in a time span."""
+    """Bytes that a transfer that shares no link sends in a time span."""
     if not traced(problem, grid, pair):
         return float((end - start) / problem.route_seconds_per_byte[pair])
     sent = 0.0
@@ -102,6 +102,62 @@ def sent_between(problem: StaticProblem, grid: GridState, pair: int, start: floa
         sent += rate_at(problem, grid, pair, start) * (after - start)
         start = after
     return sent
+
+
+@leaf
+def link_until(grid: GridState, link: int, now: float, size: float) -> float:
+    """When a link has carried this many bytes at its own bandwidth; inf if never."""
+    trace = grid.link_trace[link]
+    if trace < 0:
+        return float(now + size / grid.link_bandwidth[link])
+    return finish(grid.table, trace, now, size)
+
+
+@leaf
+def occupy_links(problem: StaticProblem, grid: GridState, pair: int, move: int, end: float) -> None:
+    """A transfer whose turn it is keeps each link of its route busy until that has carried its bytes.
+
+    Links that are busy as long as the transfer is under way, until `end`, become idle with its end, not by rounding
+    just before it.
+    """
+    first = len(grid.ending) - len(grid.link_user)
+    for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
+        link = problem.route_links[k]
+        grid.link_user[link] = move
+        grid.link_left[link] = grid.transfer_left[move]
+        grid.link_since[link] = grid.now[0]
+        until = link_until(grid, link, grid.now[0], grid.link_left[link])
+        if until * (1.0 + SAME_MOMENT) < end:
+            put(grid, first + link, until)
+
+
+@leaf
+def leave_links(problem: StaticProblem, grid: GridState, pair: int, move: int) -> None:
+    """A transfer is over: links that are still busy with it are not any more."""
+    first = len(grid.ending) - len(grid.link_user)
+    for k in range(problem.route_ptr[pair], problem.route_ptr[pair + 1]):
+        link = problem.route_links[k]
+        if grid.link_user[link] == move:
+            take_out(grid, first + link)
+
+
+@leaf
+def carry_so_far(grid: GridState, link: int) -> None:
+    """Deduct the bytes that a link has carried of its latest transfer by now."""
+    now, since, trace = grid.now[0], grid.link_since[link], grid.link_trace[link]
+    if now > since:
+        carried = grid.link_bandwidth[link] * (now - since)
+        if trace >= 0:
+            carried = done_between(grid.table, trace, since, now)
+        grid.link_left[link] = max(0.0, grid.link_left[link] - carried)
+        grid.link_since[link] = now
+
+
+@leaf
+def carry_on(grid: GridState, link: int) -> None:
+    """Work out anew when a busy link becomes idle."""
+    number = len(grid.ending) - len(grid.link_user) + link
+    put(grid, number, link_until(grid, link, grid.now[0], grid.link_left[link]))
 
 
 @leaf

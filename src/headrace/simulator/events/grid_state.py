@@ -36,7 +36,7 @@ STOP_LENGTH, IN_VAIN = 0, 1
 
 
 class GridState(NamedTuple):
-    """The simulated grid. Ids in the event queue: cores first, then transfers."""
+    """The simulated grid. Ids in the event queue: cores first, then transfers, then links."""
 
     now: Floats
     work: Floats
@@ -57,8 +57,13 @@ class GridState(NamedTuple):
     transfer_left: Floats
     transfer_since: Floats
     transfer_phase: NDArray[np.int8]
+    link_user: Ints
+    """The transfer that each link is busy with; meaningless while it is idle."""
+    link_left: Floats
+    """How many of its bytes the link has still to carry, as of `link_since`."""
+    link_since: Floats
     ending: Records
-    """When cores and transfers end, and links take a step of their traces; see `event_queue`."""
+    """When cores and transfers end and links become idle, and links take a step of their traces; see `event_queue`."""
     stepping: Records
     queued: Ints
     share: FairShare
@@ -115,7 +120,10 @@ def make_grid_state(
         transfer_left=np.zeros(moves),
         transfer_since=np.zeros(moves),
         transfer_phase=np.zeros(moves, np.int8),
-        ending=make_rows(cores + moves, row_type(*HEAP_FIELDS)),
+        link_user=np.full(links, -1, np.int32),
+        link_left=np.zeros(links),
+        link_since=np.zeros(links),
+        ending=make_rows(cores + moves + links, row_type(*HEAP_FIELDS)),
         stepping=make_rows(links, row_type(*HEAP_FIELDS)),
         queued=np.array([NONE, NONE], np.int32),
         share=make_fair_share(

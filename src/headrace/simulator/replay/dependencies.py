@@ -23,6 +23,8 @@ class Dependencies(NamedTuple):
     ptr: Ints
     successors: Ints
     waits: Ints
+    lag: Floats
+    """For each successor: how long after the start of its predecessor it may start; inf: when that has finished."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ def needs(plan: Plan, holders: Holders) -> Needs:
 
 
 def dependencies(plan: Plan, holders: Holders) -> Dependencies:
-    """What must come before what: tasks on a core, inputs, sources of transfers, links that carry one at a time."""
+    """What must come before what: tasks on a core, inputs, sources of transfers, turns on links."""
     return in_lists(plan, needs(plan, holders))
 
 
@@ -52,15 +54,19 @@ def in_lists(plan: Plan, needed: Needs) -> Dependencies:
     """The same from what is needed: O((tasks + reads + transfers) log)."""
     later, earlier = places_before(plan, needed.by_core, 1)
     edges = [(earlier, later), needed.inputs, needed.sources]
-    if plan.platform.contention == "fifo" or plan.in_turn:
-        edges.append(_link_order(plan))
     if (plan.graph.cores > 1).any():
         edges.append(_held_cores(plan))
+    lag = np.full(sum(len(pair[0]) for pair in edges), np.inf)
+    if plan.platform.contention == "fifo" or plan.in_turn:
+        first, second, busy = _link_order(plan)
+        edges.append((first, second))
+        lag = np.concatenate((lag, busy))
     total = plan.graph.n_tasks + len(plan.move_item)
     before = np.concatenate([pair[0] for pair in edges])
     after = np.concatenate([pair[1] for pair in edges])
-    ptr, successors = as_lists(before, after, total)
-    return Dependencies(ptr, successors, np.bincount(after, minlength=total).astype(np.int32))
+    ptr, number = as_lists(before, np.arange(len(before), dtype=np.int32), total)
+    waits = np.bincount(after, minlength=total).astype(np.int32)
+    return Dependencies(ptr, after[number], waits, lag[number])
 
 
 def as_lists(key: Ints, value: Ints, keys: int) -> tuple[Ints, Ints]:
@@ -175,17 +181,58 @@ def _sources(plan: Plan, holders: Holders, deliveries: _Deliveries) -> Edges:
     return node, index + np.int32(plan.graph.n_tasks)
 
 
-def _link_order(plan: Plan) -> Edges:
-    """Transfers that follow each other on a link that carries one at a time."""
-    ptr, links = routes(plan.platform.network, plan.move_source, plan.move_target)
-    move = np.repeat(np.arange(len(plan.move_item), dtype=np.int32), np.diff(ptr))
-    bytes_moved: Floats = plan.graph.size[plan.move_item[move]]
-    move, links = move[bytes_moved > 0], links[bytes_moved > 0]
-    by_time = np.lexsort((move, plan.move_finish[move], plan.move_start[move], links))
-    same = np.diff(links[by_time]) == 0
-    first, second = move[by_time][:-1][same], move[by_time][1:][same]
+def _link_order(plan: Plan) -> tuple[Ints, Ints, Floats]:
+    """Transfers that follow each other on a link, and for how long the first keeps it busy; inf: until it finishes."""
+    uses = link_uses(plan)
+    position = np.empty(len(plan.move_item), np.int64)
+    position[transfer_order(plan)] = np.arange(len(position))
+    by_time = np.lexsort((position[uses.move], uses.link))
+    same = np.diff(uses.link[by_time]) == 0
+    first, second = by_time[:-1][same], by_time[1:][same]
     n = np.int32(plan.graph.n_tasks)
-    return first + n, second + n
+    whole = plan.platform.network.store_and_forward
+    busy = np.full(len(first), np.inf) if whole else uses.seconds[first]
+    return uses.move[first] + n, uses.move[second] + n, busy
+
+
+def transfer_order(plan: Plan) -> Ints:
+    """Transfers in the order in which they take their turns on every link.
+
+    Of two with the same start the smaller comes first: it may be too small to keep a link busy at all.
+    """
+    size = plan.graph.size[plan.move_item]
+    order: Ints = np.lexsort((np.arange(len(size)), plan.move_finish, size, plan.move_start))
+    return order
+
+
+class LinkUses(NamedTuple):
+    """Every use of a link by a transfer with bytes."""
+
+    move: Ints
+    link: Ints
+    seconds: Floats
+    """How long the link is busy, from the start of the transfer on."""
+
+
+def link_uses(plan: Plan) -> LinkUses:
+    """By transfer, in the order of the plan: O(transfers * links of a route)."""
+    network = plan.platform.network
+    ptr, links = routes(network, plan.move_source, plan.move_target)
+    move = np.repeat(np.arange(len(plan.move_item), dtype=np.int32), np.diff(ptr))
+    size: Floats = plan.graph.size[plan.move_item[move]]
+    move, links, size = move[size > 0], links[size > 0], size[size > 0]
+    if network.store_and_forward:
+        return LinkUses(move, links, route_seconds(plan)[move])
+    return LinkUses(move, links, size / network.link_bandwidth[links])
+
+
+def route_seconds(plan: Plan) -> Floats:
+    """How long each transfer takes if nothing else uses its links; signals take no time."""
+    network, size = plan.platform.network, plan.graph.size[plan.move_item]
+    zones = network.zone[plan.move_source], network.zone[plan.move_target]
+    ports = np.minimum(network.port[plan.move_source], network.port[plan.move_target])
+    seconds = network.route_latency[zones] + size / np.minimum(ports, network.route_bandwidth[zones])
+    return np.where(size > 0, seconds, 0.0)
 
 
 def routes(network: Network, source: Ints, target: Ints) -> tuple[Ints, Ints]:

@@ -40,7 +40,7 @@ def replay_events(nodes: Records, depends: Dependencies, calls: Calls, share: Fa
     `nodes`, `depends.waits` and `share` are used up.
     An event costs O(log events), and where flows start or end O(pairs connected with them by links).
     """
-    ptr, successors, waits = depends
+    ptr, successors, waits, lag = depends
     call_ptr, called, _ = calls
     tasks = len(nodes) - len(share.flows)
     ready, counters = np.empty(len(nodes), np.int64), np.zeros(2, np.int64)
@@ -53,6 +53,9 @@ def replay_events(nodes: Records, depends: Dependencies, calls: Calls, share: Fa
     while True:
         if counters[READY] > 0:
             event, moment = _start_next(nodes, waits, call_ptr, called, ready, counters, now)
+            for i in range(ptr[event], ptr[event + 1] if event >= 0 else 0):
+                if lag[i] < np.inf:
+                    heapq.heappush(events, (now + lag[i], len(nodes) + i))
             if moment > now:
                 heapq.heappush(events, (moment, event))
                 continue
@@ -61,7 +64,7 @@ def replay_events(nodes: Records, depends: Dependencies, calls: Calls, share: Fa
         else:
             flow = take_finished(share, now)
             if flow != NONE:
-                _finish(nodes, ptr, successors, waits, ready, counters, tasks + flow, now)
+                _finish(nodes, depends, ready, counters, tasks + flow, now)
                 continue
             update_rates(share, now)
             now = next_end(share)
@@ -72,18 +75,23 @@ def replay_events(nodes: Records, depends: Dependencies, calls: Calls, share: Fa
             continue
         if event < 0:
             _make_ready(ready, counters, ~event)
+        elif event >= len(nodes):
+            _wait_is_over(waits, ready, counters, successors[event - len(nodes)])
         elif nodes[event].pair != NONE:
             node = nodes[event]
             start_flow(share, node.pair, event - tasks, node.size, now)
         else:
-            _finish(nodes, ptr, successors, waits, ready, counters, event, now)
+            _finish(nodes, depends, ready, counters, event, now)
 
 
 @leaf
 def _start_next(
     nodes: Records, waits: Ints, call_ptr: Ints, calls: Ints, ready: Longs, counters: Longs, now: float
 ) -> tuple[int, float]:
-    """Start a ready node: what happens to it next, and when. The event ~node is that it may start."""
+    """Start a ready node: what happens to it next, and when.
+
+    The event ~node is that it may start; those above all nodes are that a successor need not wait for it any more.
+    """
     counters[READY] -= 1
     number = int(ready[counters[READY]])
     node = nodes[number]
@@ -114,16 +122,11 @@ def _wait_is_over(waits: Ints, ready: Longs, counters: Longs, node: int) -> None
 
 @leaf
 def _finish(
-    nodes: Records,
-    ptr: Ints,
-    successors: Ints,
-    waits: Ints,
-    ready: Longs,
-    counters: Longs,
-    node: int,
-    now: float,
+    nodes: Records, depends: Dependencies, ready: Longs, counters: Longs, node: int, now: float
 ) -> None:
+    ptr, successors, waits, lag = depends
     nodes[node].finish = now
     counters[REACHED] += 1
     for i in range(ptr[node], ptr[node + 1]):
-        _wait_is_over(waits, ready, counters, successors[i])
+        if lag[i] == np.inf:
+            _wait_is_over(waits, ready, counters, successors[i])

@@ -5,7 +5,7 @@ transfer, and on fifo links the order of transfers. Planned times are used for t
 the times that follow. These are its rules; a coordinator that carries out a plan keeps the same ones.
 
 **Orders.** Tasks of a core follow each other by (start, finish, position in `graph.order`). On fifo links, transfers of
-more than 0 bytes follow each other by (start, finish, index in the plan) on every link of their route: out
+more than 0 bytes follow each other by (start, size, finish, index in the plan) on every link of their route: out
 port, links between zones, in port. On a host with tasks that need several cores, its tasks take, by (start, finish,
 index), the cores that are free first by the planned times.
 
@@ -24,8 +24,9 @@ never overtakes another one on its core.
 
 - its item is at its source. A relay is no special case: the transfer onward waits for the end of the one that brings
   the item, even if another copy would be nearer by now;
-- on fifo links, the transfer before it on each link of its route has finished. It waits for its turn even while
-  the link is idle, and holds all links of its route from its start to its finish, latency included;
+- on fifo links, no link of its route is busy with the transfer before it. It waits for its turn even while the link is
+  idle. From its start on it keeps each link busy for its bytes over the bandwidth of that link, or until it has
+  finished where routes are single hops (`routing = "links"`);
 - with a prefetch depth d, it has been called. A task calls for the transfers that bring its inputs when the task d
   places before it on its core starts; the first d tasks of a core call at the beginning. A call goes on to the
   transfers that bring an item to the source of a called one. The first of several calls counts. Transfers that
@@ -33,7 +34,8 @@ never overtakes another one on its core.
   not called would block those behind it.
 
 On other links transfers have no order: all that can start do, at once. A plan for fair links can say that its transfers
-take turns, `in_turn`: they then wait as on fifo links, and have their links to themselves.
+take turns, `in_turn`: they then wait as on fifo links, and share a link only with earlier ones that a slower link
+holds up.
 
 **Durations.** A task takes its work over the rate of its host. A transfer takes the latency of its route and its bytes
 over the least bandwidth of ports and route; on fair links the latency, and then until its bytes have come at the
@@ -53,7 +55,14 @@ from headrace.model.errors import BadPlan, UsageError
 from headrace.model.graph import Floats
 from headrace.model.network import Network
 from headrace.model.plan import Plan
-from headrace.simulator.replay.dependencies import Dependencies, Holders, in_lists, needs, routes
+from headrace.simulator.replay.dependencies import (
+    Dependencies,
+    Holders,
+    in_lists,
+    needs,
+    route_seconds,
+    routes,
+)
 from headrace.simulator.replay.event_loop import NODE, replay_events
 from headrace.simulator.replay.prefetch import Calls, calls_for_prefetch, no_calls
 from headrace.simulator.replay.walk import walk
@@ -157,7 +166,8 @@ class Replayer:
         if self.events is None:
             delay = np.concatenate((seconds, self.delay))
             start = np.concatenate((self.soonest, np.zeros(len(self.delay))))
-            finish, reached = walk(*self.depends[:2], self.depends.waits.copy(), delay, start)
+            ptr, successors, waits, lag = self.depends
+            finish, reached = walk(ptr, successors, waits.copy(), lag, delay, start)
         else:
             nodes = self.events.nodes.copy()
             nodes["delay"][: len(seconds)] = seconds
@@ -193,7 +203,7 @@ def _check_prefetch(plan: Plan, depth: int | None) -> None:
         raise UsageError(f"prefetch_depth is {depth}", hint="inputs are sent at least 1 task ahead")
     if plan.platform.contention == "fifo" or plan.in_turn:
         raise UsageError(
-            "prefetch_depth does not apply to links that carry one transfer at a time: the plan has their order",
+            "prefetch_depth does not apply to links on which transfers take turns: the plan has their order",
             where=f"plan for {plan.graph.name}",
             hint="leave prefetch_depth out, or use contention none or fair and a plan without turns",
         )
@@ -201,13 +211,11 @@ def _check_prefetch(plan: Plan, depth: int | None) -> None:
 
 def _delays(plan: Plan, fair: bool) -> Floats:
     """Latency, and where links are not shared the time of the bytes; signals take no time."""
-    network, size = plan.platform.network, plan.graph.size[plan.move_item]
-    zones = network.zone[plan.move_source], network.zone[plan.move_target]
-    delay = network.route_latency[zones]
     if not fair:
-        ports = np.minimum(network.port[plan.move_source], network.port[plan.move_target])
-        delay = delay + size / np.minimum(ports, network.route_bandwidth[zones])
-    return np.where(size > 0, delay, 0.0)
+        return route_seconds(plan)
+    network, size = plan.platform.network, plan.graph.size[plan.move_item]
+    latency = network.route_latency[network.zone[plan.move_source], network.zone[plan.move_target]]
+    return np.where(size > 0, latency, 0.0)
 
 
 def _nodes(calls: Calls, soonest: Floats, delay: Floats) -> Records:

@@ -9,11 +9,13 @@ from headrace.model.graph import Floats, Ints
 
 
 @entry(nogil=True)
-def walk(ptr: Ints, successors: Ints, waits: Ints, seconds: Floats, start: Floats) -> tuple[Floats, int]:
-    """Every node starts when the last of its predecessors has finished, and not before `start`: O(nodes + edges).
+def walk(
+    ptr: Ints, successors: Ints, waits: Ints, lag: Floats, seconds: Floats, start: Floats
+) -> tuple[Floats, int]:
+    """Every node starts when all its predecessors let it, and not before `start`: O(nodes + edges).
 
-    `waits` is used up, and `start` becomes when each node starts; the answer is finish and the number of nodes that
-    finished.
+    A predecessor lets it start `lag` after its own start, or if that is inf when it has finished. `waits` is used up,
+    and `start` becomes when each node starts; the answer is finish and the number of nodes that finished.
     """
     n = len(seconds)
     finish = np.zeros(n)
@@ -31,7 +33,8 @@ def walk(ptr: Ints, successors: Ints, waits: Ints, seconds: Floats, start: Float
         finish[node] = start[node] + seconds[node]
         for i in range(ptr[node], ptr[node + 1]):
             later = successors[i]
-            start[later] = max(start[later], finish[node])
+            soonest = start[node] + lag[i] if lag[i] < np.inf else finish[node]
+            start[later] = max(start[later], soonest)
             waits[later] -= 1
             if waits[later] == 0:
                 stack[top] = later
