@@ -118,7 +118,7 @@ def test_schedulers_are_compared_under_rules_and_cached_apart(lab: Path) -> None
     options = ("--schedulers", "heft,minmin", "--json")
     free = json.loads(headrace("compare", "mosaic.py:program", "--on", "lab.toml", *options, cwd=lab).out)
     ruled = json.loads(run(lab, "compare", *options).out)
-    assert free["rows"][0]["results"]["heft"]["makespan"] < ruled["rows"][0]["results"]["heft"]["makespan"]
+    assert free["rows"][0]["results"]["heft"]["makespan"] != ruled["rows"][0]["results"]["heft"]["makespan"]
 
 
 def test_hurry_is_for_search(lab: Path) -> None:

@@ -65,6 +65,11 @@ def tighten(carry_out: Callable[[Case], dict[str, Any] | None]) -> None:
         keep(path.name.removesuffix(".json.gz"), answers)
 
 
+def _contention(platform: dict[str, Any]) -> str:
+    """Platforms in files are grids of parameter sweeps, whose links carry one transfer at a time."""
+    return str(platform.get("contention", "fifo" if "file" in platform else "none"))
+
+
 def renew_links(carry_out: Callable[[Case], dict[str, Any] | None]) -> None:
     """Replace answers of cases with contention on links by those of the present program, where they differ."""
     cases = {case.name: case for case in all_cases()}
@@ -72,7 +77,7 @@ def renew_links(carry_out: Callable[[Case], dict[str, Any] | None]) -> None:
         answers = json.loads(gzip.decompress(path.read_bytes()))
         for name, old in answers.items():
             platform = cases[name].platform()
-            if name in CHANGES or platform is None or platform.get("contention", "none") == "none":
+            if name in CHANGES or platform is None or _contention(platform) == "none":
                 continue
             new = carry_out(cases[name])
             if new is not None and list(results.differences(old, new)):

@@ -261,6 +261,7 @@ def quick_bound(instance: Instance) -> float:
     price = np.zeros(len(head))
     total = np.where(instance.can_run, instance.seconds, 0.0).sum(axis=0)
     some = instance.host_cores * instance.can_run.sum(axis=0)
-    price[:hosts] = np.where(total > 0, some / np.where(total > 0, total, 1.0), 0.0)
+    busy = total > 1e-300  # less would overflow
+    price[:hosts] = np.where(busy, some / np.where(busy, total, 1.0), 0.0)
     single = path_bound(instance)
     return max(single, weighted_bound(instance, price, head, tail, known=single))
