@@ -167,6 +167,21 @@ def _with_several_cores(seed: int) -> tuple[Graph, Plan]:
     )
 
 
+def test_tasks_of_several_cores_that_take_no_time_do_not_wait_for_each_other() -> None:
+    """In topological order the third task comes before the second."""
+    graph = make_graph(
+        work=[0.0, 0.0, 0.0],
+        size=[1.0],
+        producer=[0],
+        read_ptr=[0, 0, 1, 1],
+        reads=[0],
+        cores=np.array([1, 1, 2]),
+    )
+    platform = Platform((Site("s", (Host("h", cores=3),)),))
+    plan = make("heft").plan(Problem(graph, platform))
+    assert replay(plan).makespan == 0.0
+
+
 def test_tasks_that_hold_several_cores_never_have_more_than_there_are() -> None:
     for seed in range(20):
         graph, plan = _with_several_cores(seed)

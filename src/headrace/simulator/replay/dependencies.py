@@ -82,10 +82,17 @@ def as_lists(key: Ints, value: Ints, keys: int) -> tuple[Ints, Ints]:
 
 def by_core(plan: Plan) -> Ints:
     """All tasks, those of a core together and in the order of their times."""
-    position = np.empty(plan.graph.n_tasks, np.int64)
-    position[plan.graph.order] = np.arange(plan.graph.n_tasks)
-    ordered: Ints = np.lexsort((position, plan.finish, plan.start, plan.core, plan.host)).astype(np.int32)
+    ordered: Ints = np.lexsort((_positions(plan), plan.finish, plan.start, plan.core, plan.host)).astype(
+        np.int32
+    )
     return ordered
+
+
+def _positions(plan: Plan) -> Ints:
+    """The topological position of each task, which decides between tasks with the same times."""
+    position = np.empty(plan.graph.n_tasks, np.int32)
+    position[plan.graph.order] = np.arange(plan.graph.n_tasks)
+    return position
 
 
 def places_before(plan: Plan, ordered: Ints, places: int) -> tuple[Ints, Ints]:
@@ -97,7 +104,7 @@ def places_before(plan: Plan, ordered: Ints, places: int) -> tuple[Ints, Ints]:
 
 def _held_cores(plan: Plan) -> Edges:
     """Tasks that hold several cores of a host wait for whoever had them last: cores are handed on in time order."""
-    graph = plan.graph
+    graph, position = plan.graph, _positions(plan)
     before: list[int] = []
     after: list[int] = []
     for h, host in enumerate(plan.platform.hosts):
@@ -106,7 +113,7 @@ def _held_cores(plan: Plan) -> Edges:
             continue
         free = np.zeros(host.cores)
         last = np.full(host.cores, -1)
-        for t in here[np.lexsort((here, plan.finish[here], plan.start[here]))].tolist():
+        for t in here[np.lexsort((position[here], plan.finish[here], plan.start[here]))].tolist():
             taken = np.argsort(free, kind="stable")[: graph.cores[t]]
             holders = np.unique(last[taken[last[taken] >= 0]]).tolist()
             before.extend(holders)

@@ -6,8 +6,8 @@ the times that follow. These are its rules; a coordinator that carries out a pla
 
 **Orders.** Tasks of a core follow each other by (start, finish, position in `graph.order`). On fifo links, transfers of
 more than 0 bytes follow each other by (start, size, finish, index in the plan) on every link of their route: out
-port, links between zones, in port. On a host with tasks that need several cores, its tasks take, by (start, finish,
-index), the cores that are free first by the planned times.
+port, links between zones, in port. On a host with tasks that need several cores, its tasks take, in the order of
+tasks on a core, the cores that are free first by the planned times.
 
 **An item is at a place** by the first of these that applies:
 
