@@ -119,6 +119,7 @@ def test_why_runs_did_not_end(home: Path) -> None:
     assert (home / "p.svg").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_done(home: Path) -> None:
     sweep = "[[application]]\ntasks = 40\n[[grid]]\n[[grid.cluster]]\nhosts = 2\n"
     (home / "c.toml").write_text('schedulers = ["minmin"]\nseeds = 3000\n' + sweep)

@@ -69,6 +69,7 @@ def test_a_plan_that_was_tampered_with_is_judged(folder: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_simulating_with_errors_depends_on_the_seed_alone(folder: Path) -> None:
     def makespan(seed: int) -> float:
         ended = headrace(
@@ -88,6 +89,7 @@ def test_simulating_with_errors_depends_on_the_seed_alone(folder: Path) -> None:
     assert makespan(1) == makespan(1) != makespan(2)
 
 
+@pytest.mark.slow
 def test_convert_to_what_other_tools_read(folder: Path) -> None:
     for target in ("sra.dot", "sra.graphml", "sra.nodelink.json", "again.json"):
         ended = headrace("convert", "sra.json.gz", target, cwd=folder)
@@ -136,6 +138,7 @@ def test_no_feasible_plan_is_exit_code_3(folder: Path) -> None:
     assert "storage" in ended.err
 
 
+@pytest.mark.slow
 def test_the_same_plan_for_every_hash_seed(folder: Path) -> None:
     outs = set()
     for seed in ("0", "1", "77"):

@@ -122,6 +122,7 @@ def test_bad_files_end_with_code_2_and_one_line(folder: Path) -> None:
     assert not (folder / "p.svg").exists()
 
 
+@pytest.mark.slow
 def test_a_campaign_runs_draws_and_is_kept(folder: Path) -> None:
     ended = headrace("campaign", "campaign.toml", "--plot", "p.svg", "--json", cwd=folder, timeout=240)
     assert ended.code == 0, ended.err
@@ -194,6 +195,7 @@ def test_what_is_sent_does_not_depend_on_the_estimated_size(tmp_path: Path) -> N
         assert json.loads(ended.out)["makespan"] == pytest.approx(61.0)
 
 
+@pytest.mark.slow
 def test_unknown_sizes_and_run_times_by_architecture_survive_conversion(folder: Path) -> None:
     text = (folder / "sweep.pst").read_text()
     unknown = text.replace("<file_11> <323459> <323459>", "<file_11> <323459> <0>")

@@ -109,6 +109,7 @@ def test_simulations_obey_and_are_judged(lab: Path, scheduler: str) -> None:
     ] == []
 
 
+@pytest.mark.slow
 def test_repeated_simulations_obey(lab: Path) -> None:
     ended = run(lab, "simulate", "-s", "heft", "--runs", "3", "--error", "0.2")
     assert ended.code == 0, ended.err
@@ -154,6 +155,7 @@ def test_schedulers_refuse_what_they_cannot_obey_during_a_run(lab: Path) -> None
     assert "lheft decides during the run and cannot obey even (line 2)" in ended.err
 
 
+@pytest.mark.slow
 def test_what_happened_can_break_a_requirement(lab: Path) -> None:
     case = ("mosaic.py:program", "--on", "lab.toml", "-s", "heft", "--json")
     planned = max(task["finish"] for task in json.loads(headrace("plan", *case, cwd=lab).out)["tasks"])

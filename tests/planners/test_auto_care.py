@@ -32,6 +32,7 @@ def test_without_such_requirements_nothing_changes() -> None:
     assert "coschedule" not in hr.plan(two(deadline=4.0), LAB).notes[-1]  # heft keeps it
 
 
+@pytest.mark.slow
 def test_what_nobody_can_do_is_still_refused() -> None:
     with pytest.raises(NoPlan, match=r"should have finished by 2\.9"):
         hr.plan(two(deadline=2.9), LAB)

@@ -20,7 +20,7 @@ FEW = {"coschedule": 45, "search": 45, "best": 90, "auto": 60}
 """Cases for planners that take longer."""
 
 
-@pytest.mark.parametrize("share", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", [10, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [name for name in PLANNERS if name not in EARLIER])
 def test_planner_conforms(name: str, share: int) -> None:
     options = {"time": 0.02} if name in ("best", "coschedule") else {}

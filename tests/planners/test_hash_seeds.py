@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import hashlib
 from headrace.core.scheduler import Problem
@@ -30,6 +32,7 @@ for name in names:
 """
 
 
+@pytest.mark.slow
 def test_plans_do_not_depend_on_hashes() -> None:
     found = []
     for seed in ("0", "4294967295"):

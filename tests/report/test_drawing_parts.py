@@ -127,6 +127,7 @@ def test_colours_of_the_same_kinds_agree_between_charts():
     assert one == other
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40), st.floats(0, 300))
 @settings(max_examples=100, deadline=None)
 def test_shortened_text_fits(text, room):

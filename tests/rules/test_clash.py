@@ -155,6 +155,7 @@ def require_as_enumerated(seed: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_clashes_are_those_of_enumeration() -> None:
     assert sum(require_as_enumerated(seed) for seed in range(6)) >= 2
 

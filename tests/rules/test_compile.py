@@ -171,6 +171,7 @@ def hold(seed: int, text: str) -> tuple[str, list[tuple[bool, bool, bool]]]:
     return coverage, found
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(seeds, requirements())
 def test_constraints_agree_with_evaluation(seed: int, text: str) -> None:

@@ -56,6 +56,7 @@ def require_as_evaluated(rules: RuleSet, judged: Judged, number: int, problem: C
     assert judged.score[number] == pytest.approx(score(verdicts), abs=1e-9)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6))
 def test_partial_schedules_are_judged_as_evaluate_does(seed: int) -> None:
@@ -73,6 +74,7 @@ def test_partial_schedules_are_judged_as_evaluate_does(seed: int) -> None:
         return  # a select of several rows as one value: no verdict from either
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6))
 def test_bounds_hold_in_every_completion(seed: int) -> None:

@@ -60,6 +60,7 @@ def test_never_below_the_comparators(slowdown: float) -> None:
         assert ours.bound <= other.makespan * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_more_time_is_never_worse_and_the_same_call_gives_the_same_plan(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

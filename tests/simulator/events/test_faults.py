@@ -86,6 +86,7 @@ def test_a_host_lives_and_links_are_up_in_the_end(profile: Profile) -> None:
             assert all(what == "link-up" for what in last.values())
 
 
+@pytest.mark.slow
 def test_everything_the_coordinator_can_do_is_done() -> None:
     """Among the runs there are repeated executions, stolen tasks, copies, replicas, dropped and cut data."""
     redone = stolen = copied = replicas = 0
