@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from headrace.model.check_case import overlaps
+from headrace.model.errors import BadPlan
 from headrace.model.graph import Floats
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.instance import NONE, Instance
@@ -119,7 +121,19 @@ def _solve(
         proven = max(0.0, solver.best_objective_bound * ticks.unit - lost)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Answer(None, proven, work)
-    return Answer(_with_cores_free(model.plan(solver), instance), proven, work)
+    plan = _with_cores_free(model.plan(solver), instance)
+    return Answer(plan if plan is None or ticks.exact else _with_exact_times(plan, instance), proven, work)
+
+
+def _with_exact_times(plan: Plan, instance: Instance) -> Plan:
+    """The plan with the times that follow from its orders, if these are valid: those of the model are rounded up."""
+    if instance.problem.platform.contention == "fair" or instance.problem.free_at:
+        return plan
+    with contextlib.suppress(BadPlan):
+        exact = replay(plan, holders=instance.problem.holders)
+        if exact.makespan <= plan.makespan and is_valid(exact, instance.problem):
+            return exact
+    return plan
 
 
 def _with_cores_free(plan: Plan, instance: Instance) -> Plan | None:
