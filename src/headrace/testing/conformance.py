@@ -133,9 +133,8 @@ def _check_loss(make: Callable[[], Planner], graph: Graph, platform: Platform, w
     if len(hosts) < 2 or not half:
         return
     lost = placed[half[-1]]
-    site = next((site for site in platform.sites if lost in [host.name for host in site.hosts]), None)
-    if platform.origin == lost or (graph.needs.names and site is not None and len(site.hosts) == 1):
-        return  # a plan may still send data by way of a site that has lost its only host
+    if platform.origin is not None and platform.without([lost]).origin is None:
+        return  # the inputs are lost with it
     coordinator.handle([HostLeft(2.0, lost)])
     coordinator.validate_state()
     state = coordinator.view.state

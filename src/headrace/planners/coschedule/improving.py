@@ -249,7 +249,7 @@ class Improving:
                 seen = relaxer.learned(self.scheduler, decisions, trial, queues)
                 least = np.minimum(least, seen[: len(least)])
                 here, value = (seen, trial) if trial < value else (here, value)
-        self.left -= self.cost(13) + solving(relaxer.size)
+        self.left -= self.cost(15) + solving(relaxer.size)
         if here is not None:
             here[: len(least)] = least  # each host can use its best rule
         return here
