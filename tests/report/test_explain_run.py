@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace.report.explain_run import explain, explain_plan, explain_simulated
+from headrace.model.events import Event, HostLeft, TaskFinished
+from headrace.report.explain_run import Stopped, explain, explain_plan, explain_simulated
 from headrace.testing import random_platform, random_program
 
 
@@ -65,6 +66,49 @@ def test_late_estimates_and_faults_are_told_apart() -> None:
     if killed.redone:
         assert told.split.happened.fault > 0
         assert "faults" in told.limit
+        assert told.waiting["fault"] > 0
+
+
+def test_waiting_behind_a_task_that_takes_longer_than_estimated() -> None:
+    """y is ready at 0 and waits for x, which takes 5 s instead of 2."""
+    program = hr.Program("late")
+    program.task(None, name="x", work=2.0)
+    program.task(None, name="y", work=1.0)
+    lab = hr.Platform.pairwise([1.0], bandwidth=1e6)
+    events: list[Event] = [TaskFinished(5.0, "x", "h0", 0.0), TaskFinished(6.0, "y", "h0", 5.0)]
+    found = explain(events, program.graph, lab, 6.0)
+    assert found is not None
+    assert found.waiting == {
+        "input": 0.0,
+        "link": 0.0,
+        "queue": 2.0,
+        "estimate": 3.0,
+        "fault": 0.0,
+        "other": 0.0,
+    }
+    assert ["tasks waited for", "busy hosts 2 s, late estimates 3 s"] in found.rows()
+
+
+def test_waiting_because_an_execution_was_stopped() -> None:
+    """x runs on b until that leaves at 4; a runs y until 5, then x."""
+    program = hr.Program("again")
+    program.task(None, name="x", work=6.0)
+    program.task(None, name="y", work=5.0)
+    events: list[Event] = [
+        HostLeft(4.0, "b"),
+        TaskFinished(5.0, "y", "a", 0.0),
+        TaskFinished(11.0, "x", "a", 5.0),
+    ]
+    found = explain(events, program.graph, two_hosts(), 11.0, [Stopped(4.0, "x")])
+    assert found is not None
+    assert found.waiting == {
+        "input": 0.0,
+        "link": 0.0,
+        "queue": 1.0,
+        "estimate": 0.0,
+        "fault": 4.0,
+        "other": 0.0,
+    }
 
 
 def test_results_on_their_way_count_as_transfers() -> None:

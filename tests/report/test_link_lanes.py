@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 
+import headrace as hr
 from headrace.api import plan as make_plan
 from headrace.report import link_lanes as module
 from headrace.report.resources import link_labels
@@ -22,7 +23,7 @@ def test_each_transfer_is_on_all_links_of_its_way(seed: int, network: str):
     plan = make_plan(random_program(seed, 60), random_platform(seed, network), "heft")
     line = Timeline.of_plan(plan)
     lanes = module.link_lanes(line, range(len(line.activities)))
-    found = Counter((label, bar) for label, bars in lanes for bar in bars)
+    found = Counter((label, bar) for label, bars, _ in lanes for bar in bars)
     assert all(count == 1 for count in found.values())
     net, labels = plan.platform.network, link_labels(plan.platform)
     places = {name: number for number, name in enumerate(net.place_names)}
@@ -41,13 +42,28 @@ def test_transfers_in_one_lane_do_not_overlap():
     plan = make_plan(random_program(1, 200), platform, "heft")
     line = Timeline.of_plan(plan)
     lanes = module.link_lanes(line, range(len(line.activities)))
-    count = Counter(label for label, _ in lanes)
+    count = Counter(label for label, *_ in lanes)
     assert 1 in count.values()
-    for label, bars in lanes:
+    for label, bars, ends in lanes:
         if count[label] == module.MOST_ROWS:
             continue
-        spans = sorted((line.activities[bar].start, line.activities[bar].finish) for bar in bars)
-        assert all(a[1] <= b[0] + line.slack for a, b in pairwise(spans))
+        spans = sorted((line.activities[bar].start, end) for bar, end in zip(bars, ends, strict=True))
+        assert all(a[1] <= b[0] + max(line.slack, 1e-5 * b[0]) for a, b in pairwise(spans))
+
+
+def test_fast_links_are_free_before_the_transfer_ends():
+    """3 MB at 1 MB/s over the uplink, but through a port of 3 MB/s."""
+    sites = [
+        hr.Site("a", [hr.Host("a0")], bandwidth="3 MB/s", uplink="1 MB/s"),
+        hr.Site("b", [hr.Host("b0")], bandwidth="3 MB/s", uplink="1 MB/s"),
+    ]
+    program = hr.Program("one")
+    first = program.task(None, name="x", work=1.0, outputs={"d": "3 MB"})
+    program.task(None, name="y", work=1.0, inputs=[first])
+    plan = make_plan(program, hr.Platform(sites, contention="fifo"), "round-robin")
+    line = Timeline.of_plan(plan)
+    lanes = {label: ends for label, _, ends in module.link_lanes(line, range(len(line.activities)))}
+    assert sorted(ends[0] for ends in lanes.values()) == pytest.approx([2.0, 2.0, 4.0, 4.0])
 
 
 def test_too_many_transfers_have_no_lanes(monkeypatch: pytest.MonkeyPatch):

@@ -35,6 +35,20 @@ def test_delayed_becomes_a_program(cluster, tmp_path):
     assert cluster.client.status == "running"
 
 
+def test_annotated_resources_become_needs():
+    import dask
+
+    with dask.annotate(resources={"GPU": 1, "MEMORY": 2e9}):
+        part = dask.delayed(inc)(1)
+    program = hr.Program.from_dask(dask.delayed(total)(part, 2))
+    by_kind = {task.kind: task for task in program.tasks.values()}
+    assert (by_kind["inc"].memory, dict(by_kind["inc"].resources)) == (2e9, {"GPU": 1})
+    assert (by_kind["total"].memory, dict(by_kind["total"].resources)) == (0, {})
+    hosts = [hr.Host("fast", 9.0), hr.Host("gpu", 1.0, memory="4 GB", resources={"GPU": 1})]
+    plan = hr.plan(program, hr.Platform([hr.Site("lab", hosts, bandwidth="1 GB/s")]), "heft")
+    assert {task.id.split("-")[0]: task.host for task in plan.tasks()}["inc"] == "gpu"
+
+
 def test_arrays_and_bags(cluster, tmp_path):
     da, db = pytest.importorskip("dask.array"), pytest.importorskip("dask.bag")
     x = da.arange(100, chunks=10)

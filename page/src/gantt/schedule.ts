@@ -16,8 +16,8 @@ export interface Schedule {
   marks: [number, string, boolean][];
   notes: string[];
   lanes: [string, boolean][];
-  /** Lanes of links, below those of hosts: the transfers that each carried. */
-  links?: [string, number[]][];
+  /** Lanes of links, below those of hosts: the transfers that each carried, and when the link was free again. */
+  links?: [string, number[], number[]][];
   /** The share of the core-seconds of each host in use that tasks took. */
   busy?: Record<string, number>;
   /** The same of all hosts in use together. */

@@ -30,7 +30,7 @@ export class GanttView {
   /** Those of hosts, then those of links. */
   private readonly lanes: [string, boolean][];
   private linksShown = true;
-  private readonly byLane: { ghosts: number[]; bars: number[]; longest: number }[];
+  private readonly byLane: LaneBars[];
   private readonly critical: Set<number>;
   private selected = -1;
   private chain = new Set<number>();
@@ -232,7 +232,7 @@ export class GanttView {
     if (y + tall < AXIS || y > height) return;
     const left = this.labelWidth;
     const scale = (width - left) / (this.to - this.from);
-    const { ghosts, bars, longest } = this.byLane[lane]!;
+    const { ghosts, bars, longest, until } = this.byLane[lane]!;
     pen.strokeStyle = colour("--ghost");
     pen.setLineDash([3, 2]);
     this.visible(ghosts, longest, (bar) => {
@@ -244,7 +244,8 @@ export class GanttView {
     let drawn = -Infinity;
     this.visible(bars, longest, (bar) => {
       const x = left + (this.data.start[bar]! - this.from) * scale;
-      const wide = Math.max(1, (this.data.finish[bar]! - this.data.start[bar]!) * scale);
+      const end = until?.get(bar) ?? this.data.finish[bar]!;
+      const wide = Math.max(1, (end - this.data.start[bar]!) * scale);
       if (x + wide < drawn + 0.5 && !this.marked(bar)) return;
       drawn = x + wide;
       this.paintBar(pen, bar, x, y + tall * 0.16, wide, tall * 0.68, colour);
@@ -373,7 +374,8 @@ export class GanttView {
     let found = -1;
     for (const list of [within.ghosts, within.bars]) {
       this.visible(list, within.longest, (bar) => {
-        if (this.data.start[bar]! - near <= time && time <= this.data.finish[bar]! + near) found = bar;
+        const end = within.until?.get(bar) ?? this.data.finish[bar]!;
+        if (this.data.start[bar]! - near <= time && time <= end + near) found = bar;
       });
     }
     return found;
@@ -459,10 +461,20 @@ export class GanttView {
   }
 }
 
-function indexLanes(data: Schedule): { ghosts: number[]; bars: number[]; longest: number }[] {
-  const lanes = data.lanes.map(() => ({ ghosts: [] as number[], bars: [] as number[], longest: 0 }));
-  for (const [, bars] of data.links ?? []) {
-    lanes.push({ ghosts: [], bars: [...bars], longest: bars.reduce((most, bar) => Math.max(most, data.finish[bar]! - data.start[bar]!), 0) });
+/** The bars of one lane; `until`: when a link was free again after each transfer, where that is not its finish. */
+interface LaneBars {
+  ghosts: number[];
+  bars: number[];
+  longest: number;
+  until?: Map<number, number>;
+}
+
+function indexLanes(data: Schedule): LaneBars[] {
+  const lanes: LaneBars[] = data.lanes.map(() => ({ ghosts: [], bars: [], longest: 0 }));
+  for (const [, bars, ends] of data.links ?? []) {
+    const until = new Map(bars.map((bar, k) => [bar, ends[k]!]));
+    const longest = bars.reduce((most, bar) => Math.max(most, until.get(bar)! - data.start[bar]!), 0);
+    lanes.push({ ghosts: [], bars: [...bars], longest, until });
   }
   data.lane.forEach((lane, bar) => {
     const within = lanes[lane]!;

@@ -241,7 +241,11 @@ class Platform:
                 latency = latency[np.ix_(keep, keep)]
             pairs = Pairs(pairs.bandwidth[np.ix_(keep, keep)], latency)
         # What hosts with disks of their own stored has left with them.
-        gone |= {s.name for s in self.sites if s.bandwidth is not None and s.hosts and gone.issuperset(h.name for h in s.hosts)}
+        gone |= {
+            s.name
+            for s in self.sites
+            if s.bandwidth is not None and s.hosts and gone.issuperset(h.name for h in s.hosts)
+        }
         origin = None if self.origin in gone else self.origin
         return replace(self, sites=sites, pairs=pairs, origin=origin)
 

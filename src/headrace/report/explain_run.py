@@ -1,17 +1,21 @@
 """Why a simulated run took as long as it did: utilisation, what tasks waited for, and what the makespan consists of.
 
-Waiting counts every task from the moment when its inputs were made (or the run began) to its start: first for its
-inputs to arrive (link), then, with all inputs there, for its host (queue) as long as that was busy, and otherwise for
-something else (other: its release, or the scheduler). The makespan is split along the path of data that the last task
-waited for, as `deviations` does.
+Waiting counts every task from the beginning of the run to its start: until its inputs were made (input), until they had
+arrived (link), and then, with all inputs there,
+
+- until an earlier execution of it was stopped, or its results were lost, because a host left (fault),
+- as long as its host ran tasks that took longer than estimated (estimate), or ran other tasks (queue),
+- and otherwise for something else (other: its release, or the scheduler).
+
+The makespan is split along the path of data that the last task waited for, as `deviations` does.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
 from headrace.model.graph import Graph
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 1_000_000
 """Log entries up to which a run is explained: it takes some microseconds for each."""
+_ROUNDING = 1e-6
 _NAMES = {
     "compute": "running tasks",
     "estimate": "late estimates",
@@ -45,7 +50,7 @@ class Explanation:
     busiest: tuple[str, float]
     """The host with the highest utilisation."""
     waiting: dict[str, float]
-    """Seconds that all tasks together waited: link, queue, other."""
+    """Seconds that all tasks together waited: input, link, queue, estimate, fault, other."""
     split: Deviations
     """The makespan by cause."""
     limit: str
@@ -65,7 +70,11 @@ class Explanation:
     def rows(self) -> list[list[str]]:
         """For a table."""
         host, share = self.busiest
-        waits = ", ".join(f"{_NAMES.get(c, c)} {show_time(s)}" for c, s in self.waiting.items() if s > 0)
+        # That tasks wait for those before them says nothing about the run.
+        told = {cause: seconds for cause, seconds in self.waiting.items() if seconds > 0 and cause != "input"}
+        waits = ", ".join(
+            f"{_NAMES.get(cause, cause)} {show_time(seconds)}" for cause, seconds in told.items()
+        )
         return [
             ["utilisation", f"{self.utilisation:.1%} of all cores; busiest host {host}, {share:.1%}"],
             ["tasks waited for", waits or "nothing"],
@@ -77,7 +86,7 @@ def explain_simulated(run: SimulatedRun) -> Explanation | None:
     """Explain a simulated run; None if it is too long for that, or no task ended. O(log), and the path's hosts."""
     if run.events > MOST_EVENTS:
         return None
-    return explain(list(_logged(run)), run.graph, run.platform, run.makespan)
+    return explain(list(_logged(run)), run.graph, run.platform, run.makespan, list(_stopped(run)))
 
 
 def explain_plan(plan: Plan) -> Explanation | None:
@@ -90,8 +99,17 @@ def explain_plan(plan: Plan) -> Explanation | None:
     return explain(events, plan.graph, plan.platform, plan.makespan)
 
 
-def explain(events: list[Event], graph: Graph, platform: Platform, makespan: float) -> Explanation | None:
-    """Explain what happened."""
+class Stopped(NamedTuple):
+    """An execution that did not finish."""
+
+    time: float
+    task: str
+
+
+def explain(
+    events: list[Event], graph: Graph, platform: Platform, makespan: float, stopped: Sequence[Stopped] = ()
+) -> Explanation | None:
+    """Explain what happened; `stopped` are the executions that did not finish, in order of time."""
     finished = [event for event in events if isinstance(event, TaskFinished)]
     if not finished or makespan <= 0:
         return None
@@ -112,7 +130,7 @@ def explain(events: list[Event], graph: Graph, platform: Platform, makespan: flo
     return Explanation(
         utilisation=sum(used.values()) / (sum(cores.values()) * makespan),
         busiest=busiest,
-        waiting=_waiting(events, finished, graph),
+        waiting=_waiting(events, finished, graph, platform, stopped),
         split=split,
         limit=_limit(split, late, makespan),
     )
@@ -150,6 +168,13 @@ def _logged(run: SimulatedRun) -> Iterator[Event]:
             yield HostLeft(time, hosts[a])
 
 
+def _stopped(run: SimulatedRun) -> Iterator[Stopped]:
+    from headrace.simulator.events import grid_state as w
+
+    for i in (run.log_kind == w.TASK_STOPPED).nonzero()[0].tolist():
+        yield Stopped(float(run.log_time[i]), run.graph.task_names[run.log_subject[i]])
+
+
 def _at_hosts(
     events: Iterable[Event], finished: list[TaskFinished], graph: Graph, platform: Platform
 ) -> Iterator[DataMoved]:
@@ -179,7 +204,13 @@ def _busy_seconds(finished: list[TaskFinished], graph: Graph) -> dict[str, float
     return used
 
 
-def _waiting(events: list[Event], finished: list[TaskFinished], graph: Graph) -> dict[str, float]:
+def _waiting(
+    events: list[Event],
+    finished: list[TaskFinished],
+    graph: Graph,
+    platform: Platform,
+    stopped: Sequence[Stopped],
+) -> dict[str, float]:
     """Seconds that tasks waited, by cause; of a task that ran several times, the last time counts."""
     number = {name: t for t, name in enumerate(graph.task_names)}
     ended = {event.task: event for event in finished}
@@ -187,8 +218,16 @@ def _waiting(events: list[Event], finished: list[TaskFinished], graph: Graph) ->
     for event in events:
         if isinstance(event, DataMoved):
             arrived[event.item, event.target] = event.time
-    idle = _Idle(finished)
-    waited = {"link": 0.0, "queue": 0.0, "other": 0.0}
+    running = _Spans((event.host, event.start, event.time) for event in finished)
+    late = _Spans(_overruns(finished, graph, platform, number))
+    stops: dict[str, list[float]] = {}
+    for time, task in stopped:
+        stops.setdefault(task, []).append(time)
+    losses = [event.time for event in events if isinstance(event, HostLeft)]
+    for event in finished:
+        if event is not ended[event.task]:  # its results were lost later on
+            stops.setdefault(event.task, []).extend([event.time, *(t for t in losses if t >= event.time)])
+    waited = dict.fromkeys(("input", "link", "queue", "estimate", "fault", "other"), 0.0)
     for task, event in ended.items():
         made = there = 0.0
         for item in graph.reads_of(number[task]).tolist():
@@ -200,20 +239,39 @@ def _waiting(events: list[Event], finished: list[TaskFinished], graph: Graph) ->
             came = arrived.get((graph.item_names[item], event.host), done)
             there = max(there, came if came <= event.start else done)
         there = max(made, there)
-        busy = idle.busy(event.host, there, event.start)
+        again = max((time for time in stops.get(task, ()) if time <= event.start), default=there)
+        again = max(again, there)
+        busy = running.between(event.host, again, event.start)
+        overrun = min(busy, late.between(event.host, again, event.start))
+        waited["input"] += made
         waited["link"] += there - made
-        waited["queue"] += busy
-        waited["other"] += max(0.0, event.start - there - busy)
+        waited["fault"] += again - there
+        waited["estimate"] += overrun
+        waited["queue"] += busy - overrun
+        waited["other"] += max(0.0, event.start - again - busy)
     return waited
 
 
-class _Idle:
-    """When hosts ran at least one task."""
+def _overruns(
+    finished: list[TaskFinished], graph: Graph, platform: Platform, number: dict[str, int]
+) -> Iterator[tuple[str, float, float]]:
+    """For tasks that took longer than estimated: the host, when they were expected to end, and when they did."""
+    rates = platform.rates(graph)
+    hosts = {host.name: h for h, host in enumerate(platform.hosts)}
+    for event in finished:
+        task = number[event.task]
+        seconds = float(graph.work[task] / rates[graph.speed_class[task], hosts[event.host]])
+        if event.time - event.start > seconds * (1 + _ROUNDING):
+            yield event.host, event.start + seconds, event.time
 
-    def __init__(self, finished: list[TaskFinished]) -> None:
+
+class _Spans:
+    """Spans of time of each host, joined where they overlap."""
+
+    def __init__(self, given: Iterable[tuple[str, float, float]]) -> None:
         spans: dict[str, list[tuple[float, float]]] = {}
-        for event in finished:
-            spans.setdefault(event.host, []).append((event.start, event.time))
+        for host, start, end in given:
+            spans.setdefault(host, []).append((start, end))
         self.ends: dict[str, list[float]] = {}
         self.starts: dict[str, list[float]] = {}
         self.sums: dict[str, list[float]] = {}
@@ -231,12 +289,12 @@ class _Idle:
                 sums.append(sums[-1] + end - start)
             self.starts[host], self.ends[host], self.sums[host] = starts, ends, sums
 
-    def busy(self, host: str, start: float, end: float) -> float:
-        """Seconds between two times in which a host ran something: O(log tasks)."""
+    def between(self, host: str, start: float, end: float) -> float:
+        """Seconds of a host's spans between two times: O(log spans)."""
         return max(0.0, self._until(host, end) - self._until(host, start))
 
     def _until(self, host: str, time: float) -> float:
-        at = bisect_right(self.starts[host], time)
+        at = bisect_right(self.starts.get(host, ()), time)
         if not at:
             return 0.0
         return self.sums[host][at - 1] + min(time, self.ends[host][at - 1]) - self.starts[host][at - 1]

@@ -16,10 +16,10 @@ MOST_ROWS = 4
 
 
 def link_lanes(timeline: Timeline, bars: Sequence[int]) -> list[list[object]]:
-    """The lanes of links, [name, numbers of bars], in the order of links; `bars` has the bar of each activity.
+    """The lanes of links, [name, numbers of bars, ends], in the order of links; `bars` has the bar of each activity.
 
-    A transfer is in a lane of every link on its way, from its start to its finish, although a fifo link may be idle
-    again before: O(n log n). None if there would be too many.
+    A transfer is in a lane of every link on its way, from its start until the link is free again, which under `fifo`
+    may be before it finishes: O(n log n). None if there would be too many.
 
     >>> import headrace as hr
     >>> program = hr.Program()
@@ -30,33 +30,30 @@ def link_lanes(timeline: Timeline, bars: Sequence[int]) -> list[list[object]]:
     >>> _ = program.task(None, name="c", inputs=["a", "b"], work=1.0)
     >>> plan = hr.plan(program, lab, "heft")
     >>> line = Timeline.of_plan(plan)
-    >>> [name for name, _ in link_lanes(line, range(9))]
-    ['h0 in', 'h1 out']
+    >>> link_lanes(line, range(9))
+    [['h0 in', [2], [10.0]], ['h1 out', [2], [10.0]]]
     """
-    network = timeline.platform.network
-    place = {name: number for number, name in enumerate(network.place_names)}
-    routes: dict[tuple[str, str], list[int]] = {}
-    carried: dict[int, list[int]] = {}
+    carried: dict[int, list[tuple[int, float]]] = {}
     entries = 0
     for i, move in enumerate(timeline.activities):
-        if move.is_task or move.source not in place or move.place not in place:
+        if move.is_task:
             continue
-        ends = (move.source, move.place)
-        if ends not in routes:
-            routes[ends] = network.route(place[move.source], place[move.place])
-        for link in routes[ends]:
-            carried.setdefault(link, []).append(i)
-        entries += len(routes[ends])
+        used = timeline.busy_links(move)
+        for link, end in used:
+            carried.setdefault(link, []).append((i, end))
+        entries += len(used)
         if entries > MOST_ENTRIES:
             return []
     labels = link_labels(timeline.platform)
     lanes: list[list[object]] = []
     for link in sorted(carried):
-        moves = carried[link]
-        rows = pack(
-            [(timeline.activities[i].start, timeline.activities[i].finish) for i in moves], timeline.slack
-        )
+        uses = carried[link]
+        rows = pack([(timeline.activities[i].start, end) for i, end in uses], timeline.slack)
         for row in range(min(max(rows) + 1, MOST_ROWS)):
-            within = [bars[i] for i, at in zip(moves, rows, strict=True) if min(at, MOST_ROWS - 1) == row]
-            lanes.append([labels[link], within])
+            within = [use for use, at in zip(uses, rows, strict=True) if min(at, MOST_ROWS - 1) == row]
+            lanes.append([labels[link], [bars[i] for i, _ in within], [_short(end) for _, end in within]])
     return lanes if len(lanes) <= MOST_LANES else []
+
+
+def _short(seconds: float) -> float:
+    return float(f"{seconds:.6g}") if seconds < 1e6 else round(seconds, 3)

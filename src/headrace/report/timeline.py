@@ -192,21 +192,26 @@ class Timeline:
                 self._hosts.setdefault(activity.place, _Line()).add(i, activity, cores)
             else:
                 self.arrivals.setdefault((activity.name, activity.place), []).append(i)
-                for link, seconds in self._busy_links(activity):
-                    end = min(activity.finish, activity.start + seconds)
-                    self._links.setdefault(link, []).append(_Use(end, activity.start, i))
+                if self.platform.contention == "fifo":
+                    for link, end in self.busy_links(activity):
+                        self._links.setdefault(link, []).append(_Use(end, activity.start, i))
         for line in self._hosts.values():
             line.close()
         for uses in self._links.values():
             uses.sort()
 
-    def _busy_links(self, move: Activity) -> list[tuple[int, float]]:
-        """The links on which a transfer had to wait for its turn, and how long it keeps each busy."""
+    def busy_links(self, move: Activity) -> list[tuple[int, float]]:
+        """The links on the way of a transfer, and until when each is busy: under `fifo` until its bytes have passed."""
         places = self.platform.place_of
-        if self.platform.contention != "fifo" or move.source not in places or move.place not in places:
+        if move.source not in places or move.place not in places:
             return []
         network, ends = self.platform.network, (places[move.source], places[move.place])
-        return [(link, network.busy_seconds(*ends, move.size, link)) for link in network.route(*ends)]
+        if self.platform.contention != "fifo":
+            return [(link, move.finish) for link in network.route(*ends)]
+        return [
+            (link, min(move.finish, move.start + network.busy_seconds(*ends, move.size, link)))
+            for link in network.route(*ends)
+        ]
 
     def _wait(self, i: int) -> Wait:
         found = self._waits_of_task(i) if self.activities[i].is_task else self._waits_of_move(i)
@@ -240,7 +245,7 @@ class Timeline:
         item = self._item_number.get(move.name)
         if item is not None:
             yield self._until_finish(self._available(item, self.place_of(move.source), i))
-        for link, _ in self._busy_links(move):
+        for link, _ in self.busy_links(move) if self.platform.contention == "fifo" else ():
             uses = self._links[link]
             at = bisect_right(uses, move.start + self.slack, key=lambda use: use.end) - 1
             while at >= 0 and uses[at].number >= i and uses[at].start >= move.start - self.slack:

@@ -27,12 +27,14 @@ def program_from_dask(collection: Any, name: str = "dask") -> Program:
     """The program of a Dask collection: a task for each key, whose kind is the key's prefix.
 
     The result is what `collection.compute()` returns. Graphs are optimized as Dask does before it computes them.
+    `dask.annotate(resources={"GPU": 1, "MEMORY": 2e9})` becomes what tasks need of their hosts; other annotations are
+    ignored.
     """
     from dask._task_spec import Alias, DataNode
     from dask.core import toposort
     from dask.utils import key_split
 
-    graph, wanted = _graph_of(collection)
+    graph, wanted, needs = _graph_of(collection)
     reads = {key: tuple(sorted(node.dependencies, key=str)) for key, node in graph.items()}
     names = _names(graph)
     program = Program(name)
@@ -49,8 +51,16 @@ def program_from_dask(collection: Any, name: str = "dask") -> Program:
             # The same item under two keys is passed once, and two values are expected.
             if len(set(map(str, given))) < len(given):
                 given = [_copied(program, items, read, names) for read in reads[key]]
+            resources = dict(needs.get(key, {}))
+            memory = sum(resources.pop(word) for word in ("MEMORY", "memory") if word in resources)
             items[key] = program.task(
-                body, inputs=given, outputs={names[key]: None}, name=names[key], kind=key_split(key)
+                body,
+                inputs=given,
+                outputs={names[key]: None},
+                name=names[key],
+                kind=key_split(key),
+                memory=memory,
+                resources=resources,
             )
     program.output(items[wanted])
     return program
@@ -64,8 +74,8 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _graph_of(collection: Any) -> tuple[dict[Any, Any], Any]:
-    """The optimized graph, and the key of its result."""
+def _graph_of(collection: Any) -> tuple[dict[Any, Any], Any, Mapping[Any, Mapping[str, Any]]]:
+    """The optimized graph, the key of its result, and the resources with which keys are annotated."""
     from dask._expr import FinalizeCompute
     from dask._task_spec import convert_legacy_graph
     from dask.base import collections_to_expr, is_dask_collection
@@ -78,7 +88,8 @@ def _graph_of(collection: Any) -> tuple[dict[Any, Any], Any]:
         )
     expression = FinalizeCompute(collections_to_expr([collection])).optimize()
     (wanted,) = flatten(expression.__dask_keys__())
-    return convert_legacy_graph(dict(expression.__dask_graph__())), wanted
+    needs = expression.__dask_annotations__().get("resources", {})
+    return convert_legacy_graph(dict(expression.__dask_graph__())), wanted, needs
 
 
 def _names(graph: Mapping[Any, Any]) -> dict[Any, str]:

@@ -13,6 +13,8 @@ from headrace.planners.coschedule.relaxation import least_times
 
 EXCHANGES = 8
 """Most exchanges of jobs between cores of a host, for each core."""
+EVEN = 2e-4
+"""Cores whose ends differ by a smaller share are even enough."""
 
 
 def topological(instance: Instance, key: Floats) -> Ints:
@@ -81,7 +83,7 @@ def _even_cores(run: Floats, cores: int) -> list[list[int]]:
         most, least = int(np.argmax(filled)), int(np.argmin(filled))
         gap = filled[most] - filled[least]
         given, taken = jobs[most], jobs[least]
-        if not taken:
+        if not taken or gap <= EVEN * filled[most]:
             break
         ascending = taken[::-1]
         # Each job of the fuller core against the one of the other that comes closest to closing half of the gap.
