@@ -234,19 +234,20 @@ class Platform:
         gone = set(lost)
         keep = [i for i, host in enumerate(self.hosts) if host.name not in gone]
         sites = tuple(replace(s, hosts=tuple(h for h in s.hosts if h.name not in gone)) for s in self.sites)
+        # Where hosts had disks of their own, these have left with the last one.
+        emptied = {
+            s.name
+            for s, left in zip(self.sites, sites, strict=True)
+            if s.bandwidth is not None and s.hosts and not left.hosts
+        }
+        sites = tuple(replace(s, storage=0.0) if s.name in emptied else s for s in sites)
         pairs = self.pairs
         if pairs is not None:
             latency = pairs.latency
             if isinstance(latency, np.ndarray):
                 latency = latency[np.ix_(keep, keep)]
             pairs = Pairs(pairs.bandwidth[np.ix_(keep, keep)], latency)
-        # What hosts with disks of their own stored has left with them.
-        gone |= {
-            s.name
-            for s in self.sites
-            if s.bandwidth is not None and s.hosts and gone.issuperset(h.name for h in s.hosts)
-        }
-        origin = None if self.origin in gone else self.origin
+        origin = None if self.origin in gone | emptied else self.origin
         return replace(self, sites=sites, pairs=pairs, origin=origin)
 
     @staticmethod

@@ -218,7 +218,8 @@ class ListScheduler:
         """Byte-seconds held on each disk up to a time in the latest schedule, divided by its size: [sites]."""
         usage, hosts = self.usage, len(self.instance.host_place)
         found = np.zeros(len(self.instance.storage))
-        for site in np.flatnonzero(np.isfinite(self.instance.storage)).tolist():
+        limited = np.isfinite(self.instance.storage) & (self.instance.storage > 0)
+        for site in np.flatnonzero(limited).tolist():
             first, count = int(usage.offset[hosts + site]), int(usage.length[hosts + site])
             start = np.minimum(usage.start[first : first + count], until)
             level = usage.level[first : first + count]

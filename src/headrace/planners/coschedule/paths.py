@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headrace.model.graph import Floats, Ints
+from headrace.model.graph import Bools, Floats, Ints
 from headrace.model.platform import Platform
 
 MOST_PATHS = 8
@@ -104,14 +104,16 @@ def find_paths(
     """
     arcs = arcs_of(platform)
     cost = arcs.latency + typical / arcs.bandwidth
-    relay = platform.routing == "links" or platform.network.n_places <= _RELAYED
-    out: list[list[int]] = [[] for _ in range(platform.network.n_places)]
+    network = platform.network
+    relay = platform.routing == "links" or network.n_places <= _RELAYED
+    out: list[list[int]] = [[] for _ in range(network.n_places)]
     for a, tail in enumerate(arcs.tail.tolist()):
         out[tail].append(a)
+    can_relay = network.storage[network.site] > 0
     by_pair: dict[int, list[tuple[int, list[int]]]] = {}
     complete = relay
     for s, t in sorted(set(pairs)):
-        found, whole = _best_paths(arcs, cost, out, sets[s], sets[t], relay)
+        found, whole = _best_paths(arcs, cost, out, sets[s], sets[t], can_relay & relay)
         by_pair[s * len(sets) + t] = found
         complete = complete and whole
     counts = np.zeros(len(sets) ** 2 + 1, np.int64)
@@ -135,7 +137,7 @@ def _best_paths(
     out: list[list[int]],
     sources: tuple[int, ...],
     targets: tuple[int, ...],
-    relay: bool,
+    relay: Bools,
 ) -> tuple[list[tuple[int, list[int]]], bool]:
     """Up to `MOST_PATHS` loop-free paths by cost (ties: fewer arcs, then numbers), and whether these are all."""
     there = sorted(set(sources) & set(targets))
@@ -160,7 +162,7 @@ def _best_paths(
         if passed[node] > MOST_PATHS:
             whole = False
             continue
-        if hops and not relay:
+        if hops and not relay[node]:
             continue
         seen = {start, *(heads[a] for a in steps)}
         for a in out[node]:
