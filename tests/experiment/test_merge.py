@@ -132,6 +132,23 @@ def test_what_is_left_is_what_the_program_says(data) -> None:
     assert counted.reused == len(left.reused)
 
 
+def test_a_task_that_is_run_for_its_side_effects_alone_is_read_under_another_name() -> None:
+    """t3 equals t1 wherever t1 is replaced; t2 reads what t1 made."""
+    program = hr.Program("p")
+    item = program.task(plus, inputs=[program.input("x", value=1)], outputs=["out0"], name="t0")
+    first = program.task(plus, inputs=[item], outputs=["out1"], name="t1")
+    program.task(plus, inputs=[item, first], outputs=["out2"], name="t2")
+    program.task(plus, inputs=[item], outputs=["out3"], name="t3")
+    program.output(item)
+    bodies = (("plus", "times", "plain"), (plus, times, plain))
+    axes = (Axis("t1", "task", "t1", *bodies), Axis("t3", "task", "t3", *bodies))
+    merged = merge(Experiment(FILE, axes, combinations(axes, FILE), lambda values: program))
+    built = merged_program(merged)
+    for kept in built.items.values():
+        items = {item: (1.0, 0) for item, identity in built.items.items() if identity == kept}
+        assert left_of(merged, {kept}).tasks == len(remaining_program(built.program, items).program.tasks)
+
+
 def test_a_merged_program_plans_like_any_other() -> None:
     program = hr.Program("p")
     x = program.input("x", value=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,30 +29,39 @@ def left_of(merged: Merged, kept: Collection[str]) -> Left:
 
     `kept` are identities of items. O(tasks * inputs * combinations) array operations and O(distinct tasks).
     """
+    used = {identity for variant in merged.variants for identity in _used(variant)}
     needed: dict[str, str] = {}
     for variant in merged.variants:
-        needed |= _needed(variant, kept)
+        needed |= _needed(variant, kept, used)
     by_task: dict[str, int] = {}
     for name in needed.values():
         by_task[name] = by_task.get(name, 0) + 1
     return Left(len(needed), len(merged.identities) - len(needed), by_task)
 
 
-def _needed(variant: Variant, kept: Collection[str]) -> dict[str, str]:
+def _used(variant: Variant) -> Iterator[str]:
+    """Identities of the tasks that have an output which is a result or is read."""
+    program = variant.program
+    used = {item.name for item in program.results()}
+    used |= {item for task in program.tasks.values() for item in task.inputs}
+    for task in program.tasks.values():
+        if not used.isdisjoint(task.outputs):
+            yield from variant.tasks[task.name].identity
+
+
+def _needed(variant: Variant, kept: Collection[str], used: Collection[str]) -> dict[str, str]:
     """By identity the tasks that must run."""
     program = variant.program
     results = {item.name for item in program.results()}
     wanted = {name: np.zeros(len(variant.tasks[maker]), np.bool_) for name, maker in program.producer.items()}
-    read = {item for task in program.tasks.values() for item in task.inputs}
     found: dict[str, str] = {}
     names = list(program.tasks)
     for t in reversed(program.graph.order.tolist()):
         task = program.tasks[names[t]]
         of = variant.tasks[task.name]
         for item in task.outputs:
-            # A task whose outputs are not needed is executed for its side effects.
-            if item in results or not any(each in results or each in read for each in task.outputs):
-                wanted[item][:] = True
+            # A task whose outputs nobody needs, under any name that it has elsewhere, is executed for its side effects.
+            wanted[item] |= item in results or np.array([each not in used for each in of.identity], np.bool_)
         runs = _must_run(task, of, wanted, kept)
         found |= {of.identity[i]: task.name for i in np.flatnonzero(runs).tolist()}
         first = of.first[runs]
