@@ -7,6 +7,11 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run, so that a failure is that of a change; HEADRACE_RANDOM=1 looks for new ones.
+settings.register_profile("same", derandomize=not os.environ.get("HEADRACE_RANDOM"))
+settings.load_profile("same")
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # In the background of a script an interrupt is ignored, and so it would be in every command that a test

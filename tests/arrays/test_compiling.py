@@ -80,6 +80,7 @@ def test_compiled_once_for_all_clones_of_the_same_source(clone, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_an_edited_callee_is_noticed(clone, tmp_path):
     _run(clone, tmp_path / "cache")
     path = clone / "headrace" / "small_inner.py"

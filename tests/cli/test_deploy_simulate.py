@@ -24,6 +24,7 @@ def test_one_deployment_as_json_has_both_routings(tmp_path):
     assert planned["of_planned"] == pytest.approx(planned["throughput"] / said["throughput"])
 
 
+@pytest.mark.slow
 def test_tables_have_simulated_throughput(tmp_path):
     one = headrace("deploy", *LOADED, "--simulate", cwd=tmp_path)
     assert one.code == 0, one.err

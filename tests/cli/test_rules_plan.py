@@ -54,6 +54,7 @@ def test_json_has_the_rules(lab: Path) -> None:
     assert found["score"] == pytest.approx(sum(rule["share"] or 0 for rule in rules.values()))
 
 
+@pytest.mark.slow
 def test_costs_can_be_left_out(lab: Path) -> None:
     ended = run(lab, "plan", "-s", "heft", "--no-rule-costs")
     assert ended.code == 0
@@ -115,6 +116,7 @@ def test_repeated_simulations_obey(lab: Path) -> None:
     assert ended.code == 0, ended.err
 
 
+@pytest.mark.slow
 def test_schedulers_are_compared_under_rules_and_cached_apart(lab: Path) -> None:
     options = ("--schedulers", "heft,minmin", "--json")
     free = json.loads(headrace("compare", "mosaic.py:program", "--on", "lab.toml", *options, cwd=lab).out)

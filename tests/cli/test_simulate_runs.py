@@ -20,6 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_replays_of_a_plan_can_be_repeated_one_by_one(folder: Path) -> None:
     made = ("sra.json.gz", "--on", "lab.toml")
     assert headrace("plan", *made, "-s", "heft", "-o", "p.json", cwd=folder).code == 0
@@ -68,6 +69,7 @@ def test_replays_without_errors_are_all_the_same(folder: Path) -> None:
     assert (ended.code, "are all the same" in ended.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_where_no_run_ends_there_is_nothing_to_report(folder: Path) -> None:
     lost = ("-s", "workqueue", "--faults", "kill=14@1%", "--runs", "2")
     ended = headrace("simulate", "sra.json.gz", "--on", "lab.toml", *lost, cwd=folder)

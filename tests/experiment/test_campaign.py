@@ -104,6 +104,7 @@ def test_it_goes_on_where_it_stopped(
     assert len(counted) == 8
 
 
+@pytest.mark.slow
 def test_processes_give_the_same(small: CampaignFile, tmp_path: Path) -> None:
     with KeptRuns(tmp_path / "one") as kept:
         here = run_campaign(small, kept, workers=1)

@@ -37,6 +37,7 @@ def test_any_number_of_threads_gives_the_same_makespans(once: PlanReplays) -> No
         assert repeat(once, 100, 5, workers=workers).values.tolist() == plain
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_makespans_as_threads(once: PlanReplays) -> None:
     for what in (Drawn(), once):
         threads = repeat(what, 40, 7, workers=2)

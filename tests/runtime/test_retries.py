@@ -116,6 +116,7 @@ def late_once(path: str) -> str:
     return "done"
 
 
+@pytest.mark.slow
 def test_a_function_that_takes_too_long_is_ended_with_its_worker(tmp_path: Path) -> None:
     program = Program("late")
     path = program.input("path", value=str(tmp_path / "pid"))

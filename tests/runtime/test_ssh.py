@@ -70,6 +70,7 @@ def test_a_program_runs_on_hosts_that_are_reached_by_ssh(server: SshServer, tmp_
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_certificates_from_a_folder_and_only_tls(server: SshServer, tmp_path: Path) -> None:
     write_certificates(tmp_path / "tls")
     file = server.hosts_file('name = "a"\nthreads = 1', top=f'certificates = "{tmp_path}/tls"')
@@ -95,6 +96,7 @@ def test_certificates_from_a_folder_and_only_tls(server: SshServer, tmp_path: Pa
             client(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_started_again(server: SshServer) -> None:
     file = server.hosts_file('name = "a"\nthreads = 1')
     with open_ssh(file) as cluster:
@@ -109,6 +111,7 @@ def test_a_worker_that_dies_is_started_again(server: SshServer) -> None:
         raise AssertionError("it was not started again")
 
 
+@pytest.mark.slow
 def test_workers_end_when_the_client_is_killed(server: SshServer, tmp_path: Path) -> None:
     file = server.hosts_file('name = "a"\nthreads = 1', top=f'folder = "{tmp_path}"')
     code = (

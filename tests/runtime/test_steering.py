@@ -91,6 +91,7 @@ def test_arrays(unequal, tmp_path):
         assert int((x + x.T).sum().compute(scheduler=unequal.client)) == 2 * sum(range(10_000))
 
 
+@pytest.mark.slow
 def test_data_frames(unequal, tmp_path):
     pytest.importorskip("pyarrow")
     dd = pytest.importorskip("dask.dataframe")
@@ -325,6 +326,7 @@ def test_another_client_works_beside(unequal, tmp_path):
             assert other.submit(double, 5).result() == 10
 
 
+@pytest.mark.slow
 def test_cancelled_tasks_are_forgotten(unequal, tmp_path):
     client, scheduler = unequal.client, scheduler_of(unequal)
     with steering(client, record=tmp_path):
@@ -337,6 +339,7 @@ def test_cancelled_tasks_are_forgotten(unequal, tmp_path):
     settled(scheduler)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_and_returns(hardy, tmp_path):
     client = hardy.client
     with steering(client, record=tmp_path):

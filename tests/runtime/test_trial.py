@@ -130,6 +130,7 @@ def test_streams_of_two_filters_are_one_in_the_pipeline_and_volumes_are_per_stre
     }
 
 
+@pytest.mark.slow
 def test_results_are_those_of_the_reference_runner(averager, microscope):  # noqa: F811
     for app in (
         averager.build(0.05, 30_000),

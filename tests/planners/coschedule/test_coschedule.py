@@ -48,6 +48,7 @@ def test_tight_disks_cost_time() -> None:
     assert planned(program, ample, 10.0).makespan < planned(program, platform, 10.0).makespan
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slowdown", [1.0, 20.0, 100.0])
 def test_never_below_the_comparators(slowdown: float) -> None:
     program, platform = production(120, slowdown)
@@ -75,6 +76,7 @@ def test_more_time_is_never_worse_and_the_same_call_gives_the_same_plan(
     assert np.array_equal(again.move_start, plans[2].move_start)
 
 
+@pytest.mark.slow
 def test_chunks_start_from_what_the_last_left() -> None:
     program, platform = production(120, 10.0)
     plan = planned(program, platform, 1.0, chunk=40)
@@ -259,6 +261,7 @@ def wide_jobs(cores: int) -> Program:
     return program
 
 
+@pytest.mark.slow
 def test_two_changes_that_help_only_together_are_found() -> None:
     """Four of six jobs fit on the fast host; one alone elsewhere leaves the other waiting there."""
     hosts = (Host("fast", 2.0, 8), *(Host(f"n{k}", 1.0, 4) for k in range(8)), Host("gpu", 3.0, 2))

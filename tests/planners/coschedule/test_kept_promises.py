@@ -215,6 +215,7 @@ def test_a_plan_is_a_solution_of_its_neighbourhoods_whatever_the_rounding(seed: 
         assert found.plan is not None
 
 
+@pytest.mark.slow
 def test_search_in_neighbourhoods_only_gets_better_and_stays_valid() -> None:
     program, platform = tiered_grid(12, 3)
     scheduler, plan = all_at(program, platform, 0)

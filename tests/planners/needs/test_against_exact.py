@@ -61,7 +61,9 @@ def test_full_bounds_do_not_exceed_the_optimum() -> None:
 
 amounts = st.integers(0, 6)
 tasks = st.lists(
-    st.tuples(st.floats(0.0, 9.0), amounts, st.integers(0, 2), st.integers(1, 2)), min_size=1, max_size=12
+    st.tuples(st.floats(0.0, 9.0, allow_subnormal=False), amounts, st.integers(0, 2), st.integers(1, 2)),
+    min_size=1,
+    max_size=12,
 )
 hosts = st.lists(
     st.tuples(st.sampled_from((0.5, 1.0, 3.0)), st.integers(1, 4), st.integers(0, 9), st.integers(0, 2)),

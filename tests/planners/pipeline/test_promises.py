@@ -60,6 +60,7 @@ def test_several_sources_are_never_worse_than_one_or_than_a_rule(seed: int) -> N
         assert not below(simple.bound, best)  # also the bound of a rule is that of the question
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["source", "host", "link"])
 def test_one_thing_more_is_never_worse(what: str) -> None:
     tried = better = 0
@@ -87,6 +88,7 @@ def test_what_if_is_the_changed_problem_in_many_problems() -> None:
     assert whatif_deploy(20) == 0
 
 
+@pytest.mark.slow
 def test_what_if_is_the_changed_problem() -> None:
     assert whatif_deploy(4) == 0
 

@@ -22,6 +22,7 @@ def shared(problem: PipelineProblem) -> PipelineProblem:
     return replace(problem, several_per_host=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "problem", [all_different(120, 4, seed=2, shape="mesh"), mixed_machines(150, 5, 0, seed=3)]
 )

@@ -123,6 +123,7 @@ def test_the_chain_ends_with_what_ends_last_and_covers_the_critical_tasks_of_sin
             assert np.intersect1d(chain, critical_tasks(decoded, problem.holders)).size > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", ["ports", "uplinks", "sites"])
 def test_plans_are_valid_shorter_and_reproducible(network: str) -> None:
     shorter = 0

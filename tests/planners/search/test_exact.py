@@ -125,6 +125,7 @@ def test_best_ends_with_a_proof() -> None:
     assert told[-1] == min(told)
 
 
+@pytest.mark.slow
 def test_fair_links_are_no_worse_than_fifo_links() -> None:
     graph, network = random_program(12, 16).graph, random_platform(12, "uplinks", contention="fifo", hosts=3)
     fifo = Best(time=3.0).plan(Problem(graph, network))

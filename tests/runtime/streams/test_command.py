@@ -107,6 +107,7 @@ def test_a_filter_that_raises_gives_exit_code_1_and_keeps_other_units(files, cap
     assert [path.name for path in (files / "out").iterdir()] == ["first.total"]
 
 
+@pytest.mark.slow
 def test_a_run_that_completed_no_unit_has_no_throughput(files, capsys):
     text = (files / "squares.py").read_text()
     (files / "none.py").write_text(text.replace("self.n == 700 and", "self.n == 3 and").replace("666", "1"))
