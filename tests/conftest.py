@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 # The same examples in every run, so that a failure is that of a change; HEADRACE_RANDOM=1 looks for new ones.
-settings.register_profile("same", derandomize=not os.environ.get("HEADRACE_RANDOM"))
+settings.register_profile("same", derandomize=not os.environ.get("HEADRACE_RANDOM"), deadline=None)
 settings.load_profile("same")
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
