@@ -15,8 +15,8 @@ MOST_ROWS = 4
 """Lanes of one link that carries several transfers at a time; the last is shared by all that are left."""
 
 
-def link_lanes(timeline: Timeline, bars: Sequence[int]) -> list[list[object]]:
-    """The lanes of links, [name, numbers of bars, ends], in the order of links; `bars` has the bar of each activity.
+def link_lanes(timeline: Timeline, bars: Sequence[int]) -> list[tuple[str, list[int], list[float]]]:
+    """The lanes of links, (name, numbers of bars, ends), in the order of links; `bars` has the bar of each activity.
 
     A transfer is in a lane of every link on its way, from its start until the link is free again, which under `fifo`
     may be before it finishes: O(n log n). None if there would be too many.
@@ -31,7 +31,7 @@ def link_lanes(timeline: Timeline, bars: Sequence[int]) -> list[list[object]]:
     >>> plan = hr.plan(program, lab, "heft")
     >>> line = Timeline.of_plan(plan)
     >>> link_lanes(line, range(9))
-    [['h0 in', [2], [10.0]], ['h1 out', [2], [10.0]]]
+    [('h0 in', [2], [10.0]), ('h1 out', [2], [10.0])]
     """
     carried: dict[int, list[tuple[int, float]]] = {}
     entries = 0
@@ -45,15 +45,11 @@ def link_lanes(timeline: Timeline, bars: Sequence[int]) -> list[list[object]]:
         if entries > MOST_ENTRIES:
             return []
     labels = link_labels(timeline.platform)
-    lanes: list[list[object]] = []
+    lanes: list[tuple[str, list[int], list[float]]] = []
     for link in sorted(carried):
         uses = carried[link]
         rows = pack([(timeline.activities[i].start, end) for i, end in uses], timeline.slack)
         for row in range(min(max(rows) + 1, MOST_ROWS)):
             within = [use for use, at in zip(uses, rows, strict=True) if min(at, MOST_ROWS - 1) == row]
-            lanes.append([labels[link], [bars[i] for i, _ in within], [_short(end) for _, end in within]])
+            lanes.append((labels[link], [bars[i] for i, _ in within], [end for _, end in within]))
     return lanes if len(lanes) <= MOST_LANES else []
-
-
-def _short(seconds: float) -> float:
-    return float(f"{seconds:.6g}") if seconds < 1e6 else round(seconds, 3)

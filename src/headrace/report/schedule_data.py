@@ -98,7 +98,10 @@ def _data(
         "end": chart.end,
         "marks": [list(mark) for mark in chart.marks],
         "notes": list(chart.notes),
-        "links": link_lanes(timeline, number),
+        "links": [
+            [name, carried, [_rounded(end) for end in ends]]
+            for name, carried, ends in link_lanes(timeline, number)
+        ],
         "busy": {host: round(share, 4) for host, share in timeline.busy().items()},
         "utilisation": round(timeline.utilisation(), 4),
         "lanes": [[lane.group, lane.thin] for lane in chart.lanes],

@@ -57,7 +57,7 @@ def even_starts(instance: Instance, host: Ints) -> Floats:
     """When jobs start if inputs never delay them, longest first, and cores of a host then exchange jobs to end alike.
 
     A list schedule in the order of these times fills the cores in the same way. Jobs that hold several cores count as
-    if they held one. O(n log n + n * cores of a host).
+    if they held one. O(n log n + cores^2) for each host.
     """
     starts = np.zeros(instance.n)
     for h in np.unique(host).tolist():
