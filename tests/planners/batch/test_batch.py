@@ -22,6 +22,7 @@ from headrace.planners.batch.randomized import (
 )
 from headrace.planners.batch.sufferage import Sufferage
 from headrace.planners.batch.sufferage2 import SufferageTwo
+from headrace.planners.batch.sweep_blocks import BLOCK
 from headrace.planners.batch.xsufferage import ExtendedSufferage
 from headrace.testing.generate import cases
 from planners.batch import batch_reference as reference
@@ -154,6 +155,15 @@ def test_equals_the_reference_on_clusters_behind_uplinks(
     planner: Callable[[], Planner], rule: reference.Rule, small: int
 ) -> None:
     for problem in [*grids(small), *grids(small // 8, tasks=40)]:
+        require_same(planner(), problem, reference.run(problem, rule))
+
+
+@pytest.mark.parametrize("few", [1, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("planner", "rule"), [(MinMin, reference.minmin), (MaxMin, reference.maxmin)])
+def test_equals_the_reference_with_several_blocks_of_tasks(
+    planner: Callable[[], Planner], rule: reference.Rule, few: int
+) -> None:
+    for problem in grids(few, tasks=2 * BLOCK + 7):
         require_same(planner(), problem, reference.run(problem, rule))
 
 

@@ -27,6 +27,7 @@ from headrace.planners.batch.completion_matrix import TILE
 from headrace.planners.batch.host_groups import host_groups
 from headrace.planners.batch.records import (
     CLUSTER_SUFFERAGE,
+    MAXMIN,
     STAR,
     SUFFERAGE,
     Availability,
@@ -35,9 +36,12 @@ from headrace.planners.batch.records import (
     GapStatistics,
     HostGroups,
     ReadyTasks,
+    SweepBlocks,
     SweepMatrix,
     TaskInputs,
 )
+from headrace.planners.batch.similar_tasks import similar_tasks
+from headrace.planners.batch.sweep_blocks import LISTED
 from headrace.planners.constraint_failures import DeadEnd, starting_state
 from headrace.planners.partial_schedule import (
     NO_HOST,
@@ -121,6 +125,7 @@ def _new_batch(
     inputs = _task_inputs(problem, arrays, groups, by_usage)
     alike = len(np.unique(arrays.tasks.cores)) <= 1
     as_sweep = problem.constraints is None and groups.network == STAR and alike
+    in_blocks = rule <= MAXMIN and tolerance < 0.0
     sweep = _sweep_matrix(arrays.tasks.level, groups, inputs, rule, as_sweep)
     return Batch(
         rule=rule,
@@ -132,6 +137,7 @@ def _new_batch(
         ready=_ready_tasks(arrays.tasks, groups, levels, rule, len(sweep.task) > 0),
         contended=_contended_rows(groups, levels, rule),
         sweep=sweep,
+        blocks=_sweep_blocks(arrays.tasks, groups, inputs, len(sweep.task) if in_blocks else 0),
     )
 
 
@@ -288,4 +294,27 @@ def _sweep_matrix(
         arrival=np.empty(TILE),
         new=np.empty(TILE),
         after=np.empty(TILE),
+    )
+
+
+def _sweep_blocks(tasks: TaskArrays, groups: HostGroups, inputs: TaskInputs, rows: int) -> SweepBlocks:
+    """Allocate blocks for this many rows."""
+    places, count = len(groups.places), len(groups.group_ptr) - 1
+    order, first = similar_tasks(tasks, groups, inputs, rows)
+    blocks = len(first) - 1
+    return SweepBlocks(
+        order=order,
+        block=np.repeat(np.arange(blocks), np.diff(first)),
+        first=first,
+        placed=np.zeros(rows, np.bool_),
+        left=np.zeros(blocks, np.int64),
+        send=np.empty((places, blocks)),
+        held=np.empty((places, blocks)),
+        back=np.empty((places, blocks)),
+        run=np.empty((count, blocks)),
+        bound=np.empty((places, blocks)),
+        arrival=np.empty(blocks),
+        listed=np.zeros(places, np.int64),
+        row=np.empty((places, LISTED), np.int64),
+        time=np.empty((places, LISTED)),
     )

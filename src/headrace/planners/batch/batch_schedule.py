@@ -35,6 +35,7 @@ from headrace.planners.batch.contended_rows import (
 from headrace.planners.batch.records import (
     CLUSTER_SUFFERAGE,
     FREE_LINKS,
+    MINMIN,
     OWN_LINKS,
     STAR,
     Availability,
@@ -42,7 +43,17 @@ from headrace.planners.batch.records import (
     ContendedRows,
     HostGroups,
     ReadyTasks,
+    SweepBlocks,
+    SweepMatrix,
     TaskInputs,
+)
+from headrace.planners.batch.sweep_blocks import (
+    earliest_row,
+    latest_row,
+    measure_block_at,
+    remove_from_blocks,
+    row_times,
+    start_blocks,
 )
 from headrace.planners.batch.update import update_rows
 from headrace.planners.partial_schedule import (
@@ -65,7 +76,8 @@ def batch_schedule(
     """Place all tasks, level by level: `levels` are the offsets of the levels in `batch.ready.task`.
 
     For n tasks of one level on P places, each step evaluates n entries of one place (sweeps on a STAR, FREE_LINKS and
-    OWN_LINKS) and looks through n keys: O(n^2) evaluations; in a sweep these are a few additions each. On other
+    OWN_LINKS) and looks through n keys: O(n^2) evaluations; in a sweep these are a few additions each, and under MINMIN
+    and MAXMIN only those of blocks that may contain the next task (see `sweep_blocks`). On other
     networks it evaluates the rows that a transfer may have delayed, each at the places that can decide about its key:
     up to n * P evaluations, in practice one to four for each of n rows, and for MINMIN only for rows that can be
     next (see `contended_rows`). Rules over C clusters sort the clusters of rows that may be next, O(n * C) per step in
@@ -74,7 +86,9 @@ def batch_schedule(
     for level in range(len(levels) - 1):
         first, last = levels[level], levels[level + 1]
         _start_level(batch.inputs, batch.ready, first, last)
-        if level == 0 and len(batch.sweep.task) > 0:
+        if level == 0 and len(batch.blocks.placed) > 0:
+            outcome, task = _place_blocks(problem, schedule, batch, last)
+        elif level == 0 and len(batch.sweep.task) > 0:
             outcome, task = _place_sweep(problem, schedule, batch, last)
         elif batch.groups.network >= STAR:
             outcome, task = _place_contended_level(problem, schedule, batch, first, last)
@@ -229,7 +243,8 @@ def _place_sweep(
     groups, inputs, available, ready, sweep = (
         batch.groups, batch.inputs, batch.available, batch.ready, batch.sweep,
     )  # fmt: skip
-    fill_matrix(tasks, groups, inputs, ready, sweep, count)
+    sweep.task[:count] = ready.task[:count]
+    fill_matrix(tasks, groups, inputs, sweep, count)
     # In reverse, so that the first column is updated last, when all blocks of places have their values.
     for k in range(len(groups.places) - 1, -1, -1):
         update_column(batch.rule, groups, available, ready, sweep, links, k)
@@ -253,6 +268,72 @@ def _place_sweep(
         note_arrivals(tasks, groups, inputs, ready, sweep, transfers, k, sent)
         update_column(batch.rule, groups, available, ready, sweep, links, k)
     return OK, -1
+
+
+@inner
+def _place_blocks(
+    problem: ProblemArrays, schedule: PartialSchedule, batch: Batch, count: int
+) -> tuple[int, int]:
+    """As `_place_sweep`, under MINMIN and MAXMIN without draws."""
+    tasks, hosts, network = problem.tasks, problem.hosts, problem.network
+    links, copies, transfers, placement = (
+        schedule.links,
+        schedule.copies,
+        schedule.transfers,
+        schedule.placement,
+    )
+    rule, groups, inputs, available, ready, sweep, blocks = (
+        batch.rule, batch.groups, batch.inputs, batch.available, batch.ready, batch.sweep, batch.blocks,
+    )  # fmt: skip
+    for row in range(count):
+        sweep.task[row] = ready.task[blocks.order[row]]
+        ready.row[sweep.task[row]] = row
+    fill_matrix(tasks, groups, inputs, sweep, count)
+    start_blocks(rule, groups, available, sweep, blocks, links)
+    for _ in range(count):
+        if rule == MINMIN:
+            row = earliest_row(groups, available, sweep, blocks, links)
+        else:
+            row = latest_row(groups, available, sweep, blocks, links)
+        task = sweep.task[row]
+        row_times(groups, available, ready, sweep, links, row)
+        host = best_sweep_host(groups, available, ready, sweep, links, row)
+        if host < 0:
+            return NO_ROUTE, task
+        ready.row[task] = -1
+        sent = transfers.used[0]
+        _place(
+            tasks, hosts, network, links, copies, transfers, placement, groups, inputs, available, task, host
+        )
+        if full(links):
+            return LINKS_FULL, task
+        k = groups.host_place[host]
+        note_arrivals(tasks, groups, inputs, ready, sweep, transfers, k, sent)
+        _measure_readers(rule, tasks, ready, sweep, blocks, transfers, k, sent)
+        remove_from_blocks(rule, groups, available, sweep, blocks, links, row, k)
+    return OK, -1
+
+
+@leaf
+def _measure_readers(
+    rule: int,
+    tasks: TaskArrays,
+    ready: ReadyTasks,
+    sweep: SweepMatrix,
+    blocks: SweepBlocks,
+    transfers: Transfers,
+    k: int,
+    sent: int,
+) -> None:
+    """Measure the blocks with readers of items sent to place k by transfers from number `sent` on."""
+    for transfer in range(sent, transfers.used[0]):
+        item = transfers.item[transfer]
+        measured = -1
+        for i in range(tasks.reader_ptr[item], tasks.reader_ptr[item + 1]):
+            row = ready.row[tasks.readers[i]]
+            if row >= 0 and blocks.block[row] != measured:
+                measured = blocks.block[row]
+                measure_block_at(rule, sweep, blocks, measured, k)
 
 
 @leaf

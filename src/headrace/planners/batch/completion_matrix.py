@@ -37,17 +37,10 @@ _FEW = 16
 
 @inner
 def fill_matrix(
-    tasks: TaskArrays,
-    groups: HostGroups,
-    inputs: TaskInputs,
-    ready: ReadyTasks,
-    sweep: SweepMatrix,
-    count: int,
+    tasks: TaskArrays, groups: HostGroups, inputs: TaskInputs, sweep: SweepMatrix, count: int
 ) -> None:
-    """Fill the matrix for the first `count` tasks: O(count * (places * inputs + groups))."""
+    """Fill the matrix for the first `count` of `sweep.task`: O(count * (places * inputs + groups))."""
     sweep.width[0] = count
-    for row in range(count):
-        sweep.task[row] = ready.task[row]
     for g in range(sweep.run_seconds.shape[0]):
         rate, seconds = groups.group_rate[:, g], sweep.run_seconds[g]
         for row in range(count):

@@ -195,6 +195,37 @@ class SweepMatrix(NamedTuple):
     """Scratch space for one tile of rows."""
 
 
+class SweepBlocks(NamedTuple):
+    """Sweeps on a STAR under MINMIN and MAXMIN: rows in blocks (see `sweep_blocks`); empty if not used."""
+
+    order: Int64s
+    """The position of each row's task in the level; decides ties."""
+    block: Int64s
+    """The block of each row,"""
+    first: Int64s
+    """and the rows of block b: first[b] .. first[b + 1] - 1."""
+    placed: Bools
+    """[rows] those that are placed,"""
+    left: Int64s
+    """[blocks] and the number of those that are not."""
+    send: Floats
+    held: Floats
+    back: Floats
+    """[places, blocks] extremes of the seconds to send inputs, `SweepMatrix.held` and the seconds to return results,"""
+    run: Floats
+    """[groups, blocks] and of run times."""
+    bound: Floats
+    """[places, blocks] bounds of completion times."""
+    arrival: Floats
+    """[blocks] scratch space."""
+    listed: Int64s
+    """[places] MINMIN: how many rows are listed; 0: search the place again."""
+    row: Int64s
+    time: Floats
+    """[places, rows listed] MINMIN: the rows that complete first at each place, and their times. MAXMIN: in time[0, 0]
+    the best time of the row chosen."""
+
+
 class Batch(NamedTuple):
     """A batch planner's rule and data, in addition to the problem and the schedule."""
 
@@ -208,3 +239,4 @@ class Batch(NamedTuple):
     ready: ReadyTasks
     contended: ContendedRows
     sweep: SweepMatrix
+    blocks: SweepBlocks
