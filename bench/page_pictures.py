@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+TESTS = Path(__file__).parents[1] / "tests"
 SIZE = {"width": 1200, "height": 780}
 FUNCTIONS = '''
 def read(path: "Path") -> list[float]:
@@ -120,6 +121,7 @@ def plans(camera: Camera) -> None:
 
 def look_back(camera: Camera) -> None:
     from bench.causes import planted
+    sys.path.insert(0, str(TESTS))
     from cli.test_report import recorded
 
     run = recorded(next(case for seed in range(50) if (case := planted(seed, tasks=40)).kind == "task"))
