@@ -121,6 +121,7 @@ def plans(camera: Camera) -> None:
 
 def look_back(camera: Camera) -> None:
     from bench.causes import planted
+
     sys.path.insert(0, str(TESTS))
     from cli.test_report import recorded
 
