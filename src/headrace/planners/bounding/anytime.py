@@ -57,10 +57,17 @@ def _all(table: WorkTable, best: Bound, most: float, until: float) -> Iterator[B
         flows = Flows(table, coarse)
         if flows.resources:
             programs.append(WorkProgram(table, coarse, flows))
+    # Each is solved once before the search for more, so that a slow machine has the bound of each.
+    first = []
     for program in programs:
-        for found in _largest(program, best, most, until):
+        value, data = program.bound(float(best), np.inf, until)
+        first.append(value)
+        best = max(best, Bound(value, WITH_DATA if data else KINDS))
+        yield best
+    for k in sorted(range(len(programs)), key=lambda k: -first[k]):
+        for found in _larger(programs[k], best, most, until):
             best = max(best, found)
-            yield found
+            yield best
     if fine.exact:
         for value in WholeTasks(table, fine, programs[0].rows).bounds(best, most, until):
             best = max(best, Bound(value, WHOLE))
@@ -70,14 +77,12 @@ def _all(table: WorkTable, best: Bound, most: float, until: float) -> Iterator[B
             yield Bound(value, ORDERED)
 
 
-def _largest(program: WorkProgram, best: Bound, most: float, until: float) -> Iterator[Bound]:
+def _larger(program: WorkProgram, best: Bound, most: float, until: float) -> Iterator[Bound]:
     """Search for the largest makespan that the program shows to be impossible.
 
     No plan has a makespan of at most T if the program for such plans needs more than T.
     """
-    value, data = program.bound(float(best), np.inf, until)
-    low = max(float(best), value)
-    yield Bound(value, WITH_DATA if data else KINDS)
+    low = float(best)
     high = most if np.isfinite(most) else 1.5 * low
     while high > low * (1.0 + _CLOSE) and work_clock() < until:
         tried = 0.5 * (low + high)
