@@ -158,7 +158,7 @@ def test_equals_the_reference_on_clusters_behind_uplinks(
         require_same(planner(), problem, reference.run(problem, rule))
 
 
-@pytest.mark.parametrize("few", [1, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("few", [1, pytest.param(6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("planner", "rule"), [(MinMin, reference.minmin), (MaxMin, reference.maxmin)])
 def test_equals_the_reference_with_several_blocks_of_tasks(
     planner: Callable[[], Planner], rule: reference.Rule, few: int

@@ -33,20 +33,18 @@ def similar_tasks(
     begin = np.cumsum(counts) - counts
     strip = np.empty(rows, np.int64)
     strip[by_run] = (np.arange(rows) - begin[group[by_run]]) * strips // counts[group[by_run]]
-    sets = np.full(len(counts), -np.inf)
-    np.maximum.at(sets, group, send)
-    return np.lexsort((send, strip, group, sets[group])), _cuts(
-        counts[np.lexsort((np.arange(len(counts)), sets))]
-    )
+    longest = np.full(len(counts), -np.inf)
+    np.maximum.at(longest, group, send)
+    sets = np.argsort(longest, kind="stable")  # those that take similar times to send are neighbours
+    return np.lexsort((send, strip, group, longest[group])), _cuts(counts[sets])
 
 
 def _shared(inputs: TaskInputs) -> Int64s:
     """A number for each task that is equal for tasks with the same shared inputs, and hardly ever for others."""
     mixed = np.random.default_rng(0).integers(1, 2**62, int(inputs.column.max(initial=-1)) + 2)
     mixed[-1] = 0  # of items with one reader, whose column is -1
-    total = np.concatenate(
-        (np.zeros(1, np.int64), np.cumsum(mixed[inputs.column]))
-    )  # overflows, and wraps around
+    # The sums overflow and wrap around, which their differences undo.
+    total = np.concatenate((np.zeros(1, np.int64), np.cumsum(mixed[inputs.column])))
     return np.asarray(total[inputs.ptr[1:]] - total[inputs.ptr[:-1]], np.int64)
 
 
