@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import headrace.dask
-from bench.dask_paced import pace_tasks
+from bench.dask_paced import collect_garbage, pace_tasks
 from bench.dask_programs import OTHERS, PROGRAMS, Program
 from bench.tools import geometric_mean, print_rows
 from headrace.runtime.cluster import Cluster, open_local
@@ -28,12 +28,15 @@ from headrace.runtime.cluster import Cluster, open_local
 SPEEDS = (4.0, 2.0, 1.0, 1.0)
 STRETCH = 96.0
 TASKS = 1000
+WARM_UPS = 2
 
 
 def timed(program: Program, client: Any) -> tuple[float, Any]:
-    began = time.perf_counter()
-    value = program(client)
-    return time.perf_counter() - began, value
+    """Seconds and the value, with the client as the current one: without it, data frames are not shuffled in memory."""
+    with client.as_current():
+        began = time.perf_counter()
+        value = program(client)
+        return time.perf_counter() - began, value
 
 
 def compare(program: Program, client: Any, repeats: int) -> tuple[list[float], list[float], list[float]]:
@@ -92,7 +95,9 @@ def main(arguments: Sequence[str] = ()) -> None:
         if not options.no_ops:
             rows = []
             for name, program in programs.items():
-                timed(program, cluster.client)
+                for _ in range(WARM_UPS):
+                    timed(program, cluster.client)
+                cluster.client.run(collect_garbage)
                 alone, first, again = compare(program, cluster.client, options.repeats)
                 rows.append(
                     (name, median(alone), median(first), median(again),

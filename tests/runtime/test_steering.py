@@ -41,6 +41,7 @@ def snapshot(scheduler: Any) -> dict[str, Any]:
         "attributes": sorted(scheduler.__dict__),
         "table": scheduler._TRANSITIONS_TABLE is type(scheduler)._TRANSITIONS_TABLE,
         "stealing": sorted(stealing.__dict__),
+        "shuffles": sorted(scheduler.extensions["shuffle"].__dict__),
         "callbacks": sorted(scheduler.periodic_callbacks),
         "saturation": scheduler.WORKER_SATURATION,
         "tasks": sorted(map(str, scheduler.tasks)),
@@ -101,6 +102,45 @@ def test_data_frames(unequal, tmp_path):
     with steering(unequal.client, record=tmp_path):
         table = dd.from_pandas(frame, npartitions=6).groupby("key").x.sum().compute(scheduler=unequal.client)
     assert table.sort_index().to_list() == frame.groupby("key").x.sum().to_list()
+
+
+@pytest.mark.slow
+def test_fast_workers_get_more_of_a_shuffle(unequal, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    dd = pytest.importorskip("dask.dataframe")
+    import dask
+    import pandas as pd
+    from distributed.shuffle import ShuffleSchedulerPlugin
+
+    client, scheduler = unequal.client, scheduler_of(unequal)
+    before = settled(scheduler)
+    frame = pd.DataFrame({"key": range(1400), "x": range(1400)})
+    pinned: list[dict[int, str]] = []
+    original = ShuffleSchedulerPlugin._calculate_worker_for
+
+    def noted(self: Any, spec: Any) -> dict[int, str]:
+        pinned.append(original(self, spec))
+        return pinned[-1]
+
+    monkeypatch.setattr(ShuffleSchedulerPlugin, "_calculate_worker_for", noted)
+
+    def shares() -> list[int]:
+        """Number of output partitions on each worker."""
+        with client.as_current(), dask.config.set({"dataframe.shuffle.method": "p2p"}):
+            table = dd.from_pandas(frame, npartitions=4).shuffle("key", npartitions=14)
+            assert sorted(table.x.compute(scheduler=client)) == list(range(1400))
+        names = [scheduler.workers[address].name for address in pinned.pop().values()]
+        assert not pinned
+        return [names.count(name) for name in ("w0-4x", "w1-2x", "w2-1x")]
+
+    with steering(client, record=tmp_path) as block:
+        speeds = [h.speed for h in block.platform.hosts]
+        steered = shares()
+    assert sum(steered) == 14
+    for share, speed in zip(steered, speeds, strict=True):
+        assert share == pytest.approx(14 * speed / sum(speeds), abs=1.0)
+    assert sorted(shares()) == [4, 5, 5]
+    assert settled(scheduler) == before
 
 
 def test_an_idle_cluster_uses_its_fastest_worker(unequal, tmp_path):

@@ -6,7 +6,8 @@ changed: all it does is to shadow these attributes of the scheduler object, whic
 
 - `_TRANSITIONS_TABLE`: waiting -> processing, waiting -> queued and queued -> processing;
 - `stimulus_queue_slots_maybe_opened`, which the engine calls whenever a thread may have become free;
-- `put_key_in_stealable` of its work stealing, so that it does not take steered tasks to slow workers.
+- `put_key_in_stealable` of its work stealing, so that it does not take steered tasks to slow workers;
+- `_calculate_worker_for` of its shuffles, so that fast workers get more of the output (see `steering_shuffles`).
 
 A task that the engine must treat in its own way (restrictions, resources, actors) is left to the engine. When anything
 in here raises an exception, `stop` hands all tasks back to the engine and the client is told, once.
@@ -21,11 +22,13 @@ from typing import Any
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.metrics import time as engine_time
+from distributed.shuffle._core import barrier_key
 from sortedcontainers import SortedDict  # type: ignore[import-untyped]
 
 from headrace.runtime.steering_dispatch import Part, Slot, dispatch, ready_task
 from headrace.runtime.steering_moves import worthwhile_moves
 from headrace.runtime.steering_ranks import fits, ranked, restore, upward_ranks
+from headrace.runtime.steering_shuffles import UnequalSpec
 from headrace.runtime.steering_times import GUESS, Delays, Times
 
 _SHADOWED = ("_TRANSITIONS_TABLE", "stimulus_queue_slots_maybe_opened")
@@ -105,6 +108,7 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         for address in sorted(scheduler.workers, key=lambda a: str(scheduler.workers[a].name)):
             self._know(scheduler.workers[address])
         self.stealing = scheduler.extensions.get("stealing")
+        self.shuffles: Any = None
         if not self.observe_only:
             self._shadow()
 
@@ -124,6 +128,10 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         if self.stealing is not None:
             self.put_stealable = self.stealing.put_key_in_stealable
             self.stealing.put_key_in_stealable = self._put_stealable
+        self.shuffles = scheduler.extensions.get("shuffle")
+        if self.shuffles is not None and hasattr(self.shuffles, "_calculate_worker_for"):
+            self.worker_for = self.shuffles._calculate_worker_for
+            self.shuffles._calculate_worker_for = self._worker_for
 
     # What the engine calls instead of its own functions.
 
@@ -163,6 +171,14 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         if ts.key not in self.mine or self.stopped:
             self.put_stealable(ts)
 
+    def _worker_for(self, spec: Any) -> dict[Any, str]:
+        """Which worker gets each output partition of a shuffle."""
+        if not self.stopped and barrier_key(spec.id) in self.mine:
+            workers = self.scheduler.workers
+            power = {address: self.times.speed(address) * workers[address].nthreads for address in workers}
+            spec = UnequalSpec(spec, power)
+        return dict(self.worker_for(spec))
+
     # Hooks of the plugin.
 
     @_guarded
@@ -176,9 +192,10 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         if len(new) > 1 and not self.observe_only and fits(new, self.times, memory):
             new.sort(key=lambda ts: ts.priority)  # the engine's order: a task comes after its inputs
             ranks = upward_ranks(new, self.times, self.delays.latency, self.usual_rate)
+            longest = max(ranks.values())
             for ts in new:
                 self.original_priority[ts.key] = ts.priority
-                ts.priority = ranked(ts.priority, ranks[ts.key])
+                ts.priority = ranked(ts.priority, ranks[ts.key], longest)
 
     @_guarded
     def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
@@ -426,6 +443,8 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
             scheduler.__dict__.pop(attribute, None)
         if self.stealing is not None:
             self.stealing.__dict__.pop("put_key_in_stealable", None)
+        if self.shuffles is not None:
+            self.shuffles.__dict__.pop("_calculate_worker_for", None)
         scheduler.plugins.pop(self.name, None)
         if self.timer is not None:
             scheduler.loop.remove_timeout(self.timer)

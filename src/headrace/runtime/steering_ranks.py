@@ -7,6 +7,9 @@ from typing import Any
 
 from headrace.runtime.steering_times import Times
 
+STEPS = 16
+"""Number of steps in which ranks are compared."""
+
 
 def upward_ranks(tasks: Iterable[Any], times: Times, latency: float, rate: float) -> dict[Any, float]:
     """Seconds of work and transfers from the begin of each task to the end of the graph; O(tasks + edges).
@@ -36,13 +39,17 @@ def fits(tasks: Iterable[Any], times: Times, memory: float) -> bool:
     return total <= 0.25 * memory
 
 
-def ranked(priority: tuple[Any, ...], rank: float) -> tuple[Any, ...]:
-    """A priority of the engine with the rank in place of its own order: the user's priority and the age come first.
+def ranked(priority: tuple[Any, ...], rank: float, longest: float) -> tuple[Any, ...]:
+    """A priority of the engine with the rank before its own order: the user's priority and the age come first.
 
-    >>> ranked((0, 3, 17), 2.5)
-    (0, 3, -2.5)
+    Ranks are compared in steps of the longest one. Within a step the engine's order decides: it goes through a graph
+    depth first, so that tasks find their inputs where they run, and ranks of equal tasks differ by what was measured.
+
+    >>> ranked((0, 3, 17), 2.5, longest=10.0), ranked((0, 3, 18), 2.6, longest=10.0)
+    ((0, 3, -4, 17), (0, 3, -4, 18))
     """
-    return (*priority[:2], -rank)
+    step = int(STEPS * rank / longest) if longest > 0 else 0
+    return (*priority[:2], -step, *priority[2:])
 
 
 def restore(states: Mapping[Any, Any], original: Mapping[Any, tuple[Any, ...]]) -> None:
