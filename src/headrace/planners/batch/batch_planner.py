@@ -54,6 +54,8 @@ from headrace.planners.partial_schedule import (
     return_all_results,
 )
 
+ROUTE = 8
+"""Links of all routes to the best place of a task that are noted for each row; with more there is no bound from above."""
 MOST_ENTRIES = 100_000_000
 """Maximum number of entries of the sweep matrix (800 MB)."""
 EXACT = -1.0
@@ -263,6 +265,11 @@ def _contended_rows(groups: HostGroups, levels: Int64s, rule: int) -> ContendedR
         links=np.zeros((places, widest), np.int64),
         leader=np.full((leaders, widest), -1, np.int64),
         stale=np.ones(widest, np.bool_),
+        route=np.zeros((ROUTE, widest if rule == MAXMIN else 0), np.int64),
+        route_count=np.full(widest, -1, np.int64),
+        route_since=np.zeros(widest),
+        route_seconds=np.zeros(widest),
+        upper=np.zeros(widest),
         time=np.empty(places),
         next_time=np.full(places, np.inf),
         exact=np.zeros(places, np.bool_),

@@ -160,6 +160,16 @@ class ContendedRows(NamedTuple):
     that of its second best, for rules over clusters the best of every cluster."""
     stale: Bools
     """Rows whose key has to be computed again."""
+    route: Int64s
+    """[links, rows] MAXMIN: the links over which missing inputs came to the best place, when last computed,"""
+    route_count: Int64s
+    """[rows] how many these are, or -1 if they are not known,"""
+    route_since: Floats
+    """[rows] from when on the inputs are at their sources, or there,"""
+    route_seconds: Floats
+    """[rows] and how long their transfers take, one after another."""
+    upper: Floats
+    """[rows] scratch space."""
     time: Floats
     next_time: Floats
     exact: Bools
