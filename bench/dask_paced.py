@@ -37,7 +37,7 @@ def pace_tasks() -> None:
 
 
 def collect_garbage() -> None:
-    """On a worker: leave what has been loaded so far out of later collections, whose CPU time would be stretched too."""
+    """On a worker: leave what is loaded so far out of later collections, whose CPU time would be stretched too."""
     import gc
 
     gc.collect()

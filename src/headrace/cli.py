@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from headrace.commands.general_options import (
 )
 from headrace.model.errors import HeadraceError
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 
@@ -154,6 +156,7 @@ def main() -> None:
         code = run_command(sys.argv[1:])
         if code == INTERRUPTED:  # how typer reports Ctrl-C
             raise KeyboardInterrupt
+        sys.stdout.flush()
         sys.exit(code)
     except HeadraceError as error:
         _print_error(str(error))
@@ -164,6 +167,12 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in _FULL or error.filename is not None:
+            raise
+        _print_error(f"stdout: cannot be written: {error.strerror} (try: free some space)")
+        sys.stderr.flush()
+        os._exit(2)  # at its end, the interpreter would try again to write the rest
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise

@@ -76,7 +76,7 @@ def steering(
     >>> with steering(client):  # doctest: +SKIP
     ...     total = array.sum().compute()
     """
-    _check(client, scheduler)
+    _check(client, platform, scheduler)
     from headrace.record import Record
 
     with ExitStack() as stack:
@@ -96,7 +96,7 @@ def steering(
         warnings.warn(found.steered.error, SteeringWarning, stacklevel=3)
 
 
-def _check(client: Any, scheduler: str) -> None:
+def _check(client: Any, platform: object, scheduler: str) -> None:
     from distributed import Client
 
     if not isinstance(client, Client):
@@ -104,6 +104,10 @@ def _check(client: Any, scheduler: str) -> None:
     if client.asynchronous:
         raise UsageError(
             "the client is asynchronous", where="steering", hint="use Client(..., asynchronous=False)"
+        )
+    if not isinstance(platform, Platform | str | Path | None):
+        raise UsageError(
+            f"platform is {platform!r}", where="steering", hint="give a Platform, its file, or nothing"
         )
     if scheduler not in ("auto", "dask"):
         raise UsageError(f"scheduler is {scheduler!r}", where="steering", hint="use auto or dask")
@@ -174,7 +178,8 @@ def _leave(client: Any, session: _Session, book: Record | None) -> None:
     try:
         rows, error = client.run_on_scheduler(end_steering, session.name)
     except Exception as lost:  # the cluster or the connection may be gone
-        rows, error = [], f"{type(lost).__name__}: {lost}"
+        closed = getattr(client, "status", "") == "closed"
+        rows, error = [], "the client was closed" if closed else f"{type(lost).__name__}: {lost}"
     session.steered.measured = len(rows)
     if error:
         last = error.strip().splitlines()[-1]

@@ -204,16 +204,50 @@ def test_another_file_can_be_named_or_none(
         ("[run]\nallow-commands = true\n", "cannot be set in a file"),
         ("scheduler = 'evil.py:Own'\n", "would execute"),
         ("[plan]\nscheduler = 'evil.py:Own'\n", "would execute"),
+        ("[compare]\nschedulers = 'heft,evil.py:Own'\non = 'lab.toml'\n", "would execute"),
         ("[plan\n", "line"),
     ],
 )
 def test_wrong_settings_are_errors_that_name_the_place(folder: Path, text: str, said: str) -> None:
     (folder / "headrace.toml").write_text(text)
-    command = "run" if "[run]" in text else "plan"
+    command = next((name for name in ("run", "compare") if f"[{name}]" in text), "plan")
     with pytest.raises(HeadraceError, match=said) as caught:
         run_command([command, "two.dot"])
     assert "headrace.toml" in str(caught.value)
     assert isinstance(caught.value, BadFile)
+
+
+def test_files_that_are_no_settings(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text("[tool]\nheadrace = 5\n")
+    with pytest.raises(BadFile, match="not a table"):
+        run_command(["plan", "two.dot"])
+    (folder / "headrace.toml").mkdir()
+    with pytest.raises(BadFile, match="directory"):
+        run_command(["plan", "two.dot"])
+    (folder / "headrace.toml").rmdir()
+    (folder / "pyproject.toml").write_text("keywords = [headrace\n")  # broken, and about something else
+    assert run_command(["schedulers"]) == 0
+
+
+def test_levels_and_sections_in_any_case(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "headrace.toml").write_text('quiet = true\n[PLAN]\non = "lab.toml"\nscheduler = "cpop"\n')
+    run_command(["plan", "two.dot", "-v"])
+    shown = capsys.readouterr()
+    assert "cpop" in shown.out
+    assert "planning" in shown.err
+    with pytest.raises(HeadraceError, match="exclude each other"):
+        run_command(["plan", "two.dot", "-v", "-q"])
+
+
+@pytest.mark.parametrize("args", [("plan", "--seed", "-5"), ("compare", "--seed", "-1")])
+def test_seeds_are_not_negative(folder: Path, args: tuple[str, ...]) -> None:
+    with pytest.raises(Exception, match="--seed"):
+        run_command([args[0], "two.dot", "--on", "lab.toml", *args[1:]])
+
+
+def test_at_least_one_scheduler_is_compared(folder: Path) -> None:
+    with pytest.raises(HeadraceError, match="at least one"):
+        run_command(["compare", "two.dot", "--on", "lab.toml", "--schedulers", ","])
 
 
 def test_settings_of_other_commands_do_not_matter() -> None:

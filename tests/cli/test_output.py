@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from cli.command import headrace
+from headrace.formats.files import write_file
 
 LAB = '[[site]]\nname = "s"\n[[site.host]]\nname = "h 1"\n[[site.host]]\nname = "h2"\n'
 TWO = (
@@ -78,3 +82,59 @@ def test_failures_are_told_apart_from_what_did_not_run(folder: Path) -> None:
     shown = headrace("runs", answer["run"], cwd=folder)
     assert "task 'boom' failed" in shown.out
     assert "no such luck" in shown.out
+
+
+PLAN = ("plan", "two.py", "--on", "lab.toml", "-s", "heft")
+
+
+def test_pipes_devices_and_links_stay_what_they_are(folder: Path) -> None:
+    pipe, link = folder / "pipe", folder / "link.json"
+    os.mkfifo(pipe)
+    unread = headrace("convert", "two.py", "pipe", "--to", "dot", cwd=folder)
+    assert (unread.code, "pipe: cannot be written" in unread.err) == (2, True)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_file(pipe, b"through")
+        assert os.read(reader, 100) == b"through"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    link.symlink_to("plan.json")
+    write_file(link, b"behind")
+    assert link.is_symlink()
+    assert (folder / "plan.json").read_bytes() == b"behind"
+    write_file("/dev/null", b"nowhere")
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        (("-o", "two.py"), "two.py is read and would be overwritten"),
+        (("--gantt", "./lab.toml"), "is read and would be overwritten"),
+        (("-o", "alias.json"), "alias.json is read and would be overwritten"),
+        (("-o", "same.json", "--trace", "same.json"), "two outputs have the name same.json"),
+    ],
+)
+def test_outputs_never_replace_inputs_or_each_other(
+    folder: Path, outputs: tuple[str, ...], said: str
+) -> None:
+    (folder / "alias.json").symlink_to("two.py")
+    ended = headrace(*PLAN, *outputs, cwd=folder)
+    assert (ended.code, said in ended.err) == (2, True), ended.err
+    assert (folder / "two.py").read_text() == TWO
+    assert (folder / "lab.toml").read_text() == LAB
+    assert not (folder / "same.json").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")
+@pytest.mark.parametrize("args", [("schedulers",), (*PLAN, "--json"), (*PLAN, "-o", "-")])
+def test_a_full_disk_is_one_message(folder: Path, args: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "headrace.cli", *args],
+            cwd=folder, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].startswith("error: stdout: cannot be written: No space left")
+    assert "Traceback" not in ended.stderr

@@ -123,14 +123,18 @@ def test_what_if_is_the_changed_problem_solved_from_scratch(seed: int) -> None:
 
 
 def test_what_if_and_why_not_on_the_command_line(files: list[str], tmp_path: Path) -> None:
-    questions = ["--what-if", "cores near +1", "--what-if", "without site near", "--why-not", "f1"]
+    changes = ("cores near +1", "without site near", "without link store-far-away", "without site store")
+    questions = [word for change in changes for word in ("--what-if", change)] + ["--why-not", "f1"]
     ended = headrace("plan", *files, "-s", "coschedule", "--time", "1", *questions, "--json", cwd=tmp_path)
     assert ended.code == 0, ended.err
     found = json.loads(ended.out)
     assert found["makespan"] == pytest.approx(42.0)
-    more, less = found["what_if"]
+    more, less, apart, nothing = found["what_if"]
     assert more["makespan"] == pytest.approx(23.0)
     assert less["makespan"] is None
+    assert apart["makespan"] == pytest.approx(42.0)
+    assert nothing["makespan"] is None
+    assert "'store'" in nothing["no_plan"]
     why = found["why_not"][0]
     assert why["job"] is None
     assert "holds 15 bytes" in why["reason"]
@@ -148,10 +152,15 @@ def test_why_not_names_what_decides(files: list[str]) -> None:
 
 
 def test_questions_are_read_before_anything_is_planned(files: list[str], tmp_path: Path) -> None:
-    for words in (["-s", "coschedule", "--why-not", "nobody"], ["-s", "heft", "--why-not", "f1"]):
+    for words in (
+        ["-s", "coschedule", "--why-not", "nobody"],
+        ["-s", "heft", "--why-not", "f1"],
+        ["-s", "coschedule", "--what-if", "host nobody"],
+    ):
         ended = headrace("plan", *files, *words, cwd=tmp_path)
         assert ended.code == 2
-        assert "--why-not" in ended.err
+        assert words[2] in ended.err
+        assert "makespan" not in ended.err
 
 
 def test_options_default_to_no_questions() -> None:

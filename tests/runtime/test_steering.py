@@ -362,8 +362,12 @@ def test_another_client_works_beside(unequal, tmp_path):
         others = other.map(nap, [0.03] * 30, pure=False)
         assert other.gather(others) == [0.03] * 30
         assert client.gather(mine) == [0.02] * 30
-        with pytest.warns(SteeringWarning, match="another client steers"), steering(other, record=tmp_path):
+        told = pytest.warns(SteeringWarning, match="another client already steers")
+        with told, steering(other, record=tmp_path):
             assert other.submit(double, 5).result() == 10
+        told = pytest.warns(SteeringWarning, match="this client already steers")
+        with told, steering(client, record=tmp_path):
+            assert client.submit(double, 6).result() == 12
 
 
 @pytest.mark.slow

@@ -55,7 +55,7 @@ def calibrate(
 ) -> None:
     """Write a platform as a run has shown it, and print how well a simulation with it predicts that run."""
     files = [path for path in (options.output, options.program_output) if path is not None]
-    require_outputs(*files)
+    require_outputs(*files, inputs=(program or None,))
     with Record.open() as record:
         base = read_program(program) if program else _program_of(record, run)
         found = fit(base, run, record, traces=options.traces)

@@ -23,6 +23,8 @@ def changed_platform(platform: Platform, change: Change) -> Platform:
     >>> [host.name for host in changed_platform(lab, parse_change("host n")).hosts]
     ['n', 'n+1']
     """
+    if change.operation == "remove":  # what is left need not be connected
+        platform = replace(platform, isolated=True)
     if change.kind == "link":
         return _with_link(platform, change)
     if change.kind == "host":

@@ -30,7 +30,7 @@ class CompareOptions:
 
     schedulers: str = option("heft,auto", "--schedulers", "Comma-separated scheduler names.", metavar="LIST")
     time: float = option(10.0, "--time", "Search time of `best`.", metavar="SECONDS")
-    seed: int = option(0, "--seed", "Random seed of randomized schedulers.")
+    seed: int = option(0, "--seed", "Random seed of randomized schedulers.", min=0)
     bound: Effort = option("quick", "--bound", "Effort for lower bounds: full takes up to 2 s for each plan.")
     rules: Path | None = option(
         None,
@@ -54,7 +54,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Print makespan / bound and planning time of each scheduler on each program and platform."""
-    require_outputs(plot)
+    require_outputs(plot, inputs=(*programs, *on))
     names = scheduler_list(options.schedulers)
     about_plans = plot is not None or options.rules is not None or options.bound != "quick"
     simulated.require_fitting(names, planning=about_plans)
@@ -109,7 +109,10 @@ def scheduler_list(text: str) -> list[str]:
     >>> scheduler_list("HEFT, auto")
     ['heft', 'auto']
     """
-    return [scheduler_name(name) for name in names_in(text)]
+    names = [scheduler_name(name) for name in names_in(text)]
+    if not names:
+        raise UsageError(f"--schedulers is {text!r}", hint="name at least one, such as heft,auto")
+    return names
 
 
 def table(rows: Sequence[Row], schedulers: Sequence[str]) -> tuple[list[str], list[list[str]]]:

@@ -37,10 +37,15 @@ def find_config() -> tuple[str, dict[str, Any]]:
     named = os.environ.get(VARIABLE)
     if named is not None:
         return (named, _read(Path(named))) if named else ("", {})
-    if Path(FILE).is_file():
+    if Path(FILE).exists():
         return FILE, _read(Path(FILE))
-    if Path(PROJECT).is_file() and b"tool.headrace" in Path(PROJECT).read_bytes()[:_MOST_BYTES]:
-        found = _read(Path(PROJECT)).get("tool", {}).get("headrace", {})
+    if Path(PROJECT).is_file() and b"headrace" in (text := Path(PROJECT).read_bytes()[:_MOST_BYTES]):
+        try:
+            found = _read(Path(PROJECT)).get("tool", {}).get("headrace", {})
+        except BadFile:
+            if b"tool.headrace" not in text:  # it is about something else
+                return "", {}
+            raise
         if not isinstance(found, dict):
             raise BadFile("tool.headrace is not a table", where=PROJECT, hint="write [tool.headrace]")
         return f"{PROJECT}: [tool.headrace]", found
@@ -68,7 +73,7 @@ def defaults_from(
     for key, value in settings.items():
         name = key.replace("_", "-")
         if isinstance(value, dict):
-            if name not in commands:
+            if name.lower() not in commands:
                 raise _unknown(f"section [{key}]", where, name, commands)
         elif name not in SHARED:
             raise BadFile(
@@ -79,7 +84,7 @@ def defaults_from(
         elif name in options:
             found[options[name].name] = _value(value, options[name], name, where)
     section = next(
-        (v for k, v in settings.items() if k.replace("_", "-") == command and isinstance(v, dict)), {}
+        (v for k, v in settings.items() if k.replace("_", "-").lower() == command and isinstance(v, dict)), {}
     )
     for key, value in section.items():
         name, place = key.replace("_", "-"), f"{where}: [{command}]"
@@ -109,9 +114,9 @@ def _value(value: Any, option: Any, name: str, where: str) -> Any:
     for each in given:
         if isinstance(each, bool) or not isinstance(each, str | int | float):
             raise BadFile(f"{name} is {each!r}", where=where, hint="write a text or a number")
-        if name == "scheduler" and ".py:" in str(each):
+        if ".py:" in str(each):
             raise BadFile(
-                f"scheduler {each!r} would execute a Python file",
+                f"{name} {each!r} would execute a Python file",
                 where=where,
                 hint="give it on the command line",
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,14 +62,38 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     draw(headers, rows)
 
 
-def require_outputs(*files: Path | None) -> None:
-    """Refuse files that cannot be written, before any work is done; at most one may be stdout (`-`)."""
+def require_outputs(*files: Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Refuse files that cannot be written, before any work is done; at most one may be stdout (`-`).
+
+    Two outputs may not have the same name, nor an output that of an input, which would be lost.
+    """
     from headrace.formats.files import is_stdout, require_svg, require_target
 
     require_svg(*files)
     require_target(*files)
     if sum(is_stdout(path) for path in files) > 1:
         raise UsageError("two files cannot both go to stdout", hint="give one of them a name")
+    read = {_place(str(path)) for path in inputs if path is not None and str(path) != "-"}
+    written: set[str] = set()
+    for path in files:
+        if path is None or is_stdout(path):
+            continue
+        place = _place(str(path))
+        if place in read:
+            raise UsageError(f"{path} is read and would be overwritten", hint="choose another name")
+        if place in written and (Path(place).is_file() or not Path(place).exists()):
+            raise UsageError(f"two outputs have the name {path}", hint="choose another name for one of them")
+        written.add(place)
+
+
+def _place(path: str) -> str:
+    """Where a file is, without symbolic links and without the name in a Python file.
+
+    >>> _place("/tmp/../flow.py:program")
+    '/flow.py'
+    """
+    file, _, name = path.partition(".py:")
+    return os.path.realpath(f"{file}.py" if name else path)
 
 
 @contextmanager

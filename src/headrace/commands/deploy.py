@@ -128,7 +128,7 @@ def deploy(
     as_json: JsonOption = False,
 ) -> None:
     """Plan the deployment, simulate it if requested, and print it."""
-    require_outputs(files.output, files.plot)
+    require_outputs(files.output, files.plot, inputs=(pipeline, on))
     with progress(f"deploying {pipeline}") as say:
         answers = deploy_file(pipeline, on, options, say)
         if files.simulate:

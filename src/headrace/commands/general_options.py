@@ -101,6 +101,13 @@ def with_general_options(function: Callable[..., None]) -> Callable[..., None]:
 class GroupedCommand(TyperCommand):
     """A command whose help lists options in groups, and arguments by their names alone."""
 
+    def invoke(self, ctx: Any) -> Any:
+        levels = [name for name in ("quiet", "verbose") if ctx.params.get(name)]
+        in_file = [name for name in levels if ctx.get_parameter_source(name).name == "DEFAULT_MAP"]
+        if len(levels) == 2 and len(in_file) == 1:  # the command line comes first
+            ctx.params[in_file[0]] = False
+        return super().invoke(ctx)
+
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [
             re.sub(r"^\{(.*)\}", r"\1", piece).replace("......", "...")

@@ -72,7 +72,7 @@ class PlanOptions:
         min=1,
         default_text="all",
     )
-    seed: int = option(0, "--seed", "Random seed of randomized schedulers.")
+    seed: int = option(0, "--seed", "Random seed of randomized schedulers.", min=0)
     bound: Effort = option("quick", "--bound", "Effort for the lower bound: full takes up to 2 s.")
     output: Path | None = option(
         None,
@@ -126,7 +126,7 @@ def plan(
     from headrace.report.table_files import is_table, require_table
 
     files = (options.output, *pictures.files)
-    require_outputs(*files)
+    require_outputs(*files, inputs=(program, on, rules))
     if options.output is not None and is_table(options.output):
         require_table(options.output)
     asked = read_rule_file(rules)
@@ -152,6 +152,11 @@ def plan(
 
 
 def _require_questions(platform: Platform, scheduler: str, options: PlanOptions) -> None:
+    """Refuse questions that have no answer, before anything is planned."""
+    if options.what_if:
+        from headrace.commands.plan_questions import require_changes
+
+        require_changes(platform, options.what_if)
     if options.why_not:
         from headrace.commands.plan_questions import require_hosts
 

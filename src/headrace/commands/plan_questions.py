@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.commands.changed_platform import changed_platform
 from headrace.commands.what_if import parse_change
-from headrace.model.errors import NoPlan, UsageError
+from headrace.model.errors import HeadraceError, UsageError
 from headrace.model.units import show_time
 
 if TYPE_CHECKING:
@@ -45,6 +45,12 @@ class Outcome:
         return [f"what if {self.change}", f"{show_time(self.makespan)}, {how}"]
 
 
+def require_changes(platform: Platform, changes: Sequence[str]) -> None:
+    """Raise UsageError for changes that cannot be made."""
+    for text in changes:
+        changed_platform(platform, parse_change(text))
+
+
 def what_if(platform: Platform, changes: Sequence[str], solve: Callable[[Platform], Plan]) -> list[Outcome]:
     """Solve the problem again after each change, each on its own.
 
@@ -55,7 +61,7 @@ def what_if(platform: Platform, changes: Sequence[str], solve: Callable[[Platfor
     for text, changed in platforms:
         try:
             made = solve(changed)
-        except NoPlan as error:
+        except HeadraceError as error:
             found.append(Outcome(text, None, 0.0, error.problem))
         else:
             found.append(Outcome(text, made.makespan, made.bound))

@@ -42,7 +42,7 @@ def report(
     """Write the page and say where it is."""
     from headrace.formats.files import encode_text, write_file
 
-    require_outputs(output)
+    require_outputs(output, inputs=(source, program, on))
     with progress(f"reading {source}"):
         text = _plan_page(source, program, on) if Path(source).is_file() else _run_page(source)
     write_file(output, encode_text(text, str(output)))

@@ -84,7 +84,7 @@ def simulate(
     from headrace.formats.loading import load_grid
 
     files = (output.plot, output.log, *pictures.files)
-    require_outputs(*files)
+    require_outputs(*files, inputs=(program, on, source.rules))
     grid = load_grid(on)
     require_fitting(source, config, grid)
     case = SimulateCase(read_program(program), grid, source, config, read_rule_file(source.rules))

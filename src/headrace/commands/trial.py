@@ -63,7 +63,7 @@ def trial(
     as_json: JsonOption = False,
 ) -> None:
     """Measure the filters and print a row for each."""
-    require_outputs(options.output, options.platform_output)
+    require_outputs(options.output, options.platform_output, inputs=(app_spec,))
     if options.on is not None:
         _trial_on_cluster(app_spec, options, as_json=as_json)
         return

@@ -29,6 +29,8 @@ FORMS = (
 )
 _FACTOR = re.compile(r"[x*]\s*(\S+)\Z")
 _MAX_LENGTH = 1000
+_MOST = 1e6
+"""The largest factor."""
 _UNIT = {"link": "rate", "disk": "size"}
 
 
@@ -134,6 +136,8 @@ def _factor(text: str, number: str) -> float:
         raise _wrong(text, f"{number!r} is not a factor") from None
     if not (math.isfinite(value) and value > 0):
         raise _wrong(text, f"the factor {number!r} is not above 0")
+    if not 1 / _MOST <= value <= _MOST:
+        raise _wrong(text, f"the factor {number!r} is not between {1 / _MOST:g} and {_MOST:g}")
     return value
 
 

@@ -76,8 +76,9 @@ def write_file(
 ) -> None:
     """Write all of `data` or nothing, to a file or, for `-`, to stdout.
 
-    The bytes go to a temporary file in the same folder, are flushed to the disk, and then take the name. The same
-    data gives the same bytes: a gzip header carries no time.
+    The bytes go to a temporary file in the same folder, are flushed to the disk, and then take the name. Symbolic links
+    are followed; a device or a pipe is written to and stays what it is. The same data gives the same bytes: a gzip
+    header carries no time.
 
     Parameters
     ----------
@@ -109,6 +110,10 @@ def write_file(
     require_target(path)
     if target.name.endswith(".gz") if compress is None else compress:
         data = gzip.compress(data, compresslevel=6, mtime=0)
+    if target.exists() and not target.is_file():
+        _write_through(target, data)
+        return
+    target = Path(os.path.realpath(target))
     scratch = target.with_name(f".{target.name[:80]}.{secrets.token_hex(8)}.tmp")
     try:
         with scratch.open("xb") as file:
@@ -121,6 +126,17 @@ def write_file(
     finally:
         with suppress(OSError):
             scratch.unlink()
+
+
+def _write_through(target: Path, data: bytes) -> None:
+    """Write to a device or a pipe; a pipe that nobody reads is an error, not a reason to wait."""
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+        with open(descriptor, "wb") as file:
+            os.set_blocking(descriptor, True)
+            file.write(data)
+    except OSError as error:
+        raise _unwritable(target, error.strerror) from None
 
 
 def is_stdout(path: str | Path | None) -> bool:
@@ -157,11 +173,13 @@ def require_target(*paths: str | Path | None) -> None:
         try:
             if not target.name or target.is_dir():
                 raise _unwritable(path, "Is a directory")
-            if not target.parent.is_dir():
+            folder = Path(os.path.realpath(target)).parent
+            if not folder.is_dir():
                 raise _unwritable(path, "No such file or directory")
+            special = target.exists() and not target.is_file()
         except (OSError, ValueError) as error:
             raise _unwritable(path, getattr(error, "strerror", None) or str(error)) from None
-        if not os.access(target.parent, os.W_OK | os.X_OK):
+        if not (os.access(target, os.W_OK) if special else os.access(folder, os.W_OK | os.X_OK)):
             raise _unwritable(path, "Permission denied")
 
 

@@ -86,7 +86,8 @@ class SteeringPlugin(SchedulerPlugin):  # type: ignore[misc]
         """Take over. Raises an exception, and changes nothing, if another session steers this cluster."""
         others = [p for p in scheduler.plugins.values() if isinstance(p, SteeringPlugin)]
         if others:
-            raise RuntimeError("another client steers this cluster")
+            who = "this client" if any(other.client == self.client for other in others) else "another client"
+            raise RuntimeError(f"{who} already steers this cluster")
         self.scheduler = scheduler
         self.times = Times(self.speeds)
         self.times.load(self.rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from headrace.planners.coschedule.cp import ticks_of
 from headrace.planners.coschedule.disks import disk_seconds
 from headrace.planners.coschedule.dispatching import Dispatcher
 from headrace.planners.coschedule.holding import holdings
+from headrace.planners.coschedule.improving import Improving
 from headrace.planners.coschedule.instance import instance_of
 from headrace.planners.coschedule.lanes import Lane, together
 from headrace.planners.coschedule.large_search import LargeSearch, decisions_of
@@ -29,6 +31,7 @@ from headrace.planners.coschedule.planner import Coschedule
 from headrace.planners.coschedule.relaxation import quick_bound, weighted_bound
 from headrace.planners.registry import make
 from headrace.report.resources import disk_levels, level_of
+from headrace.simulator.replay.replay import replay
 from headrace.testing.tiered_grid import tiered_grid
 from planners.coschedule.cases import rich_case
 from planners.coschedule.oracle import least_makespan
@@ -71,6 +74,45 @@ def test_more_disk_bandwidth_or_time_is_never_worse(seed: int) -> None:
     for richer in (replace(platform, sites=sites), replace(platform, links=links)):
         assert planned(program, richer).makespan <= makespan * (1 + 1e-9)
     assert planned(program, platform, 20.0).makespan <= makespan * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", _some((1,), range(6)))
+def test_more_time_is_never_worse_where_jobs_are_many(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of list schedules before the search once depended on the time."""
+    monkeypatch.setattr(Improving, "overdue", False)  # a busy machine must not end one of them early
+    program, platform = tiered_grid(60, seed)
+    makespans = [planned(program, platform, seconds).makespan for seconds in (0.5, 1.0, 2.0)]
+    assert all(later <= earlier for earlier, later in pairwise(makespans)), makespans
+
+
+def test_a_plan_of_a_comparator_if_a_file_at_several_sites_does_not_fit_at_all_of_them() -> None:
+    program = Program("copies")
+    program.input("a", size=25, sites=["s1"])
+    program.input("b", size=25, sites=["s1", "s0"])
+    program.task(None, inputs=["a"], work=1.0)
+    program.task(None, inputs=["b"], work=5.0, release=10.0)
+    sites = (Site("s0", (Host("h0"),)), Site("s1", storage=30), Site("s2", (Host("h2"),)))
+    links = (Link("s0", "s1", 20.0), Link("s1", "s2", 5.0))
+    platform = Platform(sites, links, contention="fifo", routing="links")
+    assert planned(program, platform, 1.0).makespan == pytest.approx(15)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_plans_on_fair_links_are_carried_out_as_planned_where_disks_are_small(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    program = Program("small-disks")
+    for k in range(6):
+        program.input(f"in{k}", size=float(random.integers(10, 25)), sites=["hub"])
+        program.task(
+            None, inputs=[f"in{k}"], outputs={f"out{k}": float(random.integers(5, 25))},
+            work=float(random.integers(5, 40)),
+        )  # fmt: skip
+    sites = (Site("hub"), Site("s", (Host("h", cores=4),), storage=120))
+    platform = Platform(
+        sites, (Link("hub", "s", 5.0, shared=True),), contention="fair", routing="links", origin="hub"
+    )
+    plan = planned(program, platform, 1.0)
+    assert replay(plan).makespan == pytest.approx(plan.makespan)
 
 
 def test_a_plan_is_found_where_disks_are_so_full_that_list_schedules_find_none() -> None:

@@ -55,7 +55,7 @@ from headrace.planners.partial_schedule import (
 )
 
 ROUTE = 8
-"""Links of all routes to the best place of a task that are noted for each row; with more there is no bound from above."""
+"""Links that are noted for each row, of all routes to its best place; with more there is no bound from above."""
 MOST_ENTRIES = 100_000_000
 """Maximum number of entries of the sweep matrix (800 MB)."""
 EXACT = -1.0

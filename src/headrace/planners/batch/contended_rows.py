@@ -199,7 +199,9 @@ def _update_last(
     for i in range(left):
         row = ready.unplaced[i]
         if rows.stale[row]:
-            rows.upper[row] = _latest_time(tasks, state.links, groups, inputs, available, ready, rows, first, row)
+            rows.upper[row] = _latest_time(
+                tasks, state.links, groups, inputs, available, ready, rows, first, row
+            )
             if rows.upper[row] > highest:
                 likely, highest = row, rows.upper[row]
         else:

@@ -14,7 +14,7 @@ from headrace.model.graph import Floats, Ints
 from headrace.model.plan import Plan
 from headrace.planners.coschedule.cp import FEW_CHOICES, MOST_CHOICES
 from headrace.planners.coschedule.instance import Instance
-from headrace.planners.coschedule.judge import with_executed_times
+from headrace.planners.coschedule.judge import is_valid, with_executed_times
 from headrace.planners.coschedule.lanes import LANES, Lane, rounds_of, together
 from headrace.planners.coschedule.large_search import LargeSearch
 from headrace.planners.coschedule.list_scheduler import Decisions, undecided_paths
@@ -30,7 +30,9 @@ ROUNDS = 6
 FIRST_DISPATCHES = 8
 """Number of list schedules that decide hosts as they go, in each lane, after the relaxation is solved."""
 MOST_DISPATCHES, DISPATCHING = 1000, 0.25
-"""Most further ones, and the share of the time for them."""
+"""Most further ones in a stage, and the share of its time for them."""
+FIRST_STAGE, FIRST_STAGE_OF_JOB = 2.0, 0.01
+"""Least seconds of the first stage, in all and for each job; each further one is twice as long."""
 DISPATCH, LONG_CALENDAR = 1.8e-6, 700
 """Seconds for each job that a host looks at in such a list schedule; twice as many with this many jobs, and so on."""
 LONG_SEARCH = 2500
@@ -49,8 +51,8 @@ MORE_DISPATCHES = 3
 """Number of further list schedules that decide hosts as they go, in each round."""
 LONGEST_PAUSE = 8
 """Most rounds for which a step that finds nothing is left out."""
-CHUNKS, CHUNKING = (200, 100, 50, 400, 25), 0.1
-"""Numbers of jobs in a chunk that are tried next to the whole, and the share of the time for them."""
+CHUNKS = (200, 100, 50, 400, 25)
+"""Numbers of jobs in a chunk that are tried next to the whole, one in each stage."""
 CHUNK_SECONDS = 4e-3
 """Seconds for each job of a plan in chunks."""
 _OPTIMAL = 1.0 + 1e-9
@@ -75,6 +77,8 @@ class Improving:
         self.executed: Plan | None = None
         """The best plan with the times of its execution, where links are shared fairly."""
         self._neighbours: LargeSearch | None = None
+        self._waits, self._pauses = [0, 0, 0], [1, 1, 1]
+        """Of the three steps of a round: for how many it is left out, and for how many it was."""
         self.left = 0.85 * seconds
         """Remaining seconds of work, as estimated for a machine of ordinary speed."""
 
@@ -143,28 +147,46 @@ class Improving:
             self._relaxed()
         if self.instance.n >= SMALL:
             self._dispatch(FIRST_DISPATCHES)
-            self._dispatch(MOST_DISPATCHES, DISPATCHING * self.left)
-        if self.optimal or self.left <= 0 or self.overdue:
-            return
-        self._searched(min(FIRST_SEARCH, FIRST_SEARCH_OF_JOB * self.instance.n))
-        if not self.optimal and self.left > 0:
-            self._solved(MOST_CHOICES, MOST_SOLVING)
-        self._some_chunks()
-        self._rounds()
+        stage = 0
+        while not self.optimal and not self.overdue and self.left > 0:
+            self._stage(stage)
+            stage += 1
+            if self.value >= FAILED and self.instance.n < SMALL:
+                return  # there is nothing to search from
 
-    def _rounds(self) -> None:
+    def _stage(self, stage: int) -> None:
+        """List schedules that decide hosts as they go, a plan in chunks, and searches.
+
+        How long each part of a stage takes does not depend on the time limit: with more time the same steps are made
+        first, and the plan is no worse.
+        """
+        instance = self.instance
+        seconds = max(FIRST_STAGE, FIRST_STAGE_OF_JOB * instance.n) * 2.0**stage
+        until = self.left - seconds
+        if instance.n >= SMALL:
+            self._dispatch(MOST_DISPATCHES, DISPATCHING * seconds)
+        if stage == 0:
+            if self.optimal or self.left <= 0 or self.overdue:
+                return
+            self._searched(min(FIRST_SEARCH, FIRST_SEARCH_OF_JOB * instance.n))
+            if not self.optimal and self.left > 0:
+                self._solved(MOST_CHOICES, MOST_SOLVING)
+        if stage < len(CHUNKS) and 2 * CHUNKS[stage] <= instance.n and not self.optimal and self.left > 0:
+            self.chunks(CHUNKS[stage], CHUNK_SECONDS * instance.n)
+        self._rounds(until)
+
+    def _rounds(self, until: float) -> None:
         """Local search in turns with the others; one that finds nothing is left out for more and more rounds."""
         steps: tuple[Callable[[], None], ...] = (self._searched, self._large, self._dispatch)
-        waits, pauses = [0, 0, 0], [1, 1, 1]
-        while not self.optimal and not self.overdue and self.left > 0 and self.value < FAILED:
+        while not self.optimal and not self.overdue and self.left > max(0.0, until) and self.value < FAILED:
             for k, step in enumerate(steps):
-                waits[k] -= 1
-                if waits[k] >= 0:
+                self._waits[k] -= 1
+                if self._waits[k] >= 0:
                     continue
                 before = self.value
                 step()
-                pauses[k] = 0 if self.value < before else min(1 + 2 * pauses[k], LONGEST_PAUSE)
-                waits[k] = pauses[k]
+                self._pauses[k] = 0 if self.value < before else min(1 + 2 * self._pauses[k], LONGEST_PAUSE)
+                self._waits[k] = self._pauses[k]
 
     def in_chunks(self, size: int) -> None:
         """Plan the jobs in chunks; as a whole only if chunks do not fit on the disks."""
@@ -176,15 +198,6 @@ class Improving:
             self._simple()
             self.left = max(self.left, 10.0)
             self._dispatch(FIRST_DISPATCHES)
-
-    def _some_chunks(self) -> None:
-        """Plan the jobs in chunks: of the first size in any case, of others while they take little of the time."""
-        each, until = CHUNK_SECONDS * self.instance.n, self.left * (1 - CHUNKING)
-        for k, size in enumerate(CHUNKS):
-            if self.optimal or self.overdue or self.left <= 0 or (k > 0 and self.left - each < until):
-                return
-            if 2 * size <= self.instance.n:
-                self.chunks(size, each)
 
     def chunks(self, size: int, seconds: float) -> None:
         """Plan the jobs in chunks."""
@@ -312,6 +325,20 @@ class Improving:
             self.left -= large.step()
             exact = None if large.decisions is not None else large.best
             self.offer(large.best.makespan, large.decisions, exact)
+
+    def simple_plan(self) -> Plan | None:
+        """The shortest valid plan of the comparators and simple decisions; None if none is valid.
+
+        Inputs that are at several sites from the beginning count as held at all of them here, and in a plan only where
+        they are used: where such disks are too small for all, a list schedule may hold more than there is room for.
+        """
+        found: Plan | None = None
+        for decisions in (*comparators(self.instance), *simple_starts(self.instance)):
+            if self.scheduler.value(decisions) < FAILED:
+                made = with_executed_times(self.scheduler.plan(decisions, ""), self.instance.problem)
+                shorter = found is None or made.makespan < found.makespan
+                found = made if shorter and is_valid(made, self.instance.problem) else found
+        return found
 
     def plan(self, name: str) -> Plan:
         """The best plan so far."""

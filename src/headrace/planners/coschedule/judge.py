@@ -28,7 +28,7 @@ def is_valid(plan: Plan, problem: Problem) -> bool:
 def with_executed_times(plan: Plan, problem: Problem) -> Plan:
     """The plan with the times of its execution if links are shared fairly and transfers start as early as possible.
 
-    If these times would violate a constraint, the plan is unchanged, with one transfer at a time on each link.
+    If these times would violate a constraint, they are unchanged, and transfers take turns on each link.
     """
     eager = as_executed(plan, problem)
-    return eager if eager is plan or is_valid(eager, problem) else plan
+    return eager if eager is plan or is_valid(eager, problem) else replace(plan, in_turn=True)

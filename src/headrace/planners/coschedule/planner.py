@@ -14,6 +14,7 @@ from headrace.model.network import EVERYWHERE
 from headrace.model.plan import NO_MOVES, Plan
 from headrace.planners.coschedule.improving import Improving, Tell
 from headrace.planners.coschedule.instance import Instance, instance_of
+from headrace.planners.coschedule.judge import is_valid
 from headrace.planners.coschedule.schedule_jobs import FAILED
 from headrace.planners.obeying import with_groups_placed
 
@@ -88,6 +89,8 @@ def finished(improving: Improving, name: str) -> Plan:
     if improving.value > plan.makespan * (1 + 1e-9) + 1e-6:
         raise too_late(improving.instance, plan)
     plan = plan if improving.executed is None else improving.executed
+    if not is_valid(plan, improving.instance.problem):
+        plan = improving.simple_plan() or plan
     bound = min(improving.bound, plan.makespan)
     return replace(plan, scheduler=name, bound=bound, notes=notes_of(improving.instance.problem))
 
