@@ -9,6 +9,9 @@ from headrace.model.platform import Host, Link, Pairs, Platform, Site
 from headrace.model.program import Command, Program
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
+dot_texts = st.text(
+    st.characters(exclude_categories=("Cs",), exclude_characters="\0"), min_size=1, max_size=12
+)
 xml_texts = st.text(st.characters(exclude_categories=("Cs", "Cc", "Cn")), min_size=1, max_size=12)
 amounts = st.one_of(st.integers(0, 10**15).map(float), st.floats(0, 1e15))
 kinds = st.one_of(st.just(""), texts, st.sampled_from(["fft", "two words", "x" * 100]))

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from formats.strategies import programs, xml_texts
+from formats.strategies import dot_texts, programs, xml_texts
+from headrace.formats import dot_text
 from headrace.formats.dot import read_dot, write_dot
 from headrace.formats.graphml import read_graphml, write_graphml
 from headrace.formats.loading import load_program
@@ -37,7 +39,7 @@ def example() -> Program:
     return program
 
 
-@pytest.mark.parametrize(
+each_format = pytest.mark.parametrize(
     ("write", "read", "suffix"),
     [
         (write_graphml, read_graphml, ".graphml"),
@@ -45,12 +47,63 @@ def example() -> Program:
         (write_node_link, read_node_link, ".nodelink.json"),
     ],
 )
+
+
+@each_format
 def test_what_is_written_is_read_back(write, read, suffix, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / f"p{suffix}"
     write(example(), path)
     assert between_tasks(read(path)) == between_tasks(example())
     found = load_program(path)  # the format is recognised
     assert (found.name, between_tasks(found)) == ("lab", between_tasks(example()))
+
+
+@each_format
+def test_unusual_names_and_numbers_are_read_back(write, read, suffix, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """Line breaks, what looks like a list or a comment, and numbers that are written with an exponent."""
+    program = Program("http://lab")
+    sizes = {"one\ntwo": 5e-5, '["x"]': 7e17, "[y]": 1.0, "z\r": 0.0}
+    program.task(name="a\r\n", outputs=sizes, work="50 us", kind="k\r", memory=2e15)
+    program.task(name="b", inputs=[*sizes], work=1e17, release=1e-7, deadline=1e18)
+    program.task(name="c", inputs=["[y]"], work=0.0)
+    program.task(name="d", inputs=['["x"]'])
+    program.task(name="e", inputs=["one\ntwo"])
+    path = tmp_path / f"p{suffix}"
+    write(program, path)
+    assert between_tasks(read(path)) == between_tasks(program)
+    assert load_program(path).name == "http://lab"
+
+
+@each_format
+def test_what_could_not_be_read_back_is_not_written(write, read, suffix, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    def of(size: float = 1.0, item: str = "x", **values: float) -> Program:
+        program = Program("p")
+        program.task(name="a", outputs={item: size, "y": size}, **values)  # type: ignore[arg-type]
+        program.task(name="b", inputs=[item, "y"])
+        return program
+
+    path = tmp_path / f"p{suffix}"
+    for program, said in (
+        (of(size=6e17), r"edge 'a' -> 'b': bytes is 1\.2e\+18"),
+        (of(work=2e18), r"task 'a': work is 2e\+18"),
+        (of(item=""), "the name of an item is ''"),
+    ):
+        with pytest.raises(BadProgram, match=said):
+            write(program, path)
+    assert not path.exists()
+
+
+def test_a_task_without_a_name_cannot_be_written() -> None:
+    with pytest.raises(BadProgram, match="name is empty"):
+        Program("p").task(name="")
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(program=programs(dot_texts))
+def test_any_program_survives_dot(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("dot") / "p.dot"
+    write_dot(program, path)
+    assert between_tasks(read_dot(path)) == between_tasks(program)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -95,6 +148,10 @@ def test_one_item_on_several_edges_is_one_item() -> None:
         (nx.DiGraph([("a", "b", {"bytes": "much"})]), "much"),
         (nx.DiGraph([("a", "c", {"data": ["x"]}), ("b", "c", {"data": ["x"]})]), "one producer"),
         (nx.DiGraph([(1, "1")]), "same name"),
+        (nx.DiGraph([("a", "b", {"bytes": np.array([1, 2])})]), "edge 'a' -> 'b': bytes is array"),
+        (nx.DiGraph([("a", "b", {"data": np.array(["x", "y"])})]), "edge 'a' -> 'b': data is array"),
+        (nx.DiGraph([("a", "b", {"data": ["x"], "sizes": np.array([1, 2])})]), "sizes is array"),
+        (nx.DiGraph([("a", "b", {"bytes": 10**5000})]), "bytes is a number of more than 1000 digits"),
     ],
 )
 def test_graphs_that_are_no_programs_are_refused(graph: object, said: str) -> None:
@@ -102,6 +159,15 @@ def test_graphs_that_are_no_programs_are_refused(graph: object, said: str) -> No
         Program.from_networkx(graph)
     with pytest.raises(UsageError, match="networkx"):
         Program.from_networkx([])
+
+
+@pytest.mark.parametrize("name", ["work", "cores", "memory"])
+def test_arrays_are_no_numbers(name: str) -> None:
+    for value in (np.array([1, 2]), np.array([1])):
+        graph = nx.DiGraph()
+        graph.add_node("a", **{name: value})
+        with pytest.raises(BadProgram, match=f"node 'a': {name} is array"):
+            Program.from_networkx(graph)
 
 
 def test_dot_of_other_tools(tmp_path: Path) -> None:
@@ -131,6 +197,69 @@ def test_dot_of_other_tools(tmp_path: Path) -> None:
     assert edges == {("a", "b"): 10, ("a", "c"): 10, ("b", "d"): 10, ("c", "d"): 10, ("d", "e"): 1000}
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("strict digraph { a -> b [bytes=3]; a -> b [bytes=4] }", [("a", "b", 4)]),
+        ("strict digraph { a -> b [bytes=3]; edge [bytes=9]; a -> {b c} }", [("a", "b", 3), ("a", "c", 9)]),
+        ("digraph { a -> b [bytes=3]; a -> b [bytes=4] }", [("a", "b", 7)]),
+        ("digraph { {a; a} -> b [bytes=3] }", [("a", "b", 3)]),
+    ],
+)
+def test_edges_that_dot_names_twice(
+    text: str, expected: list[tuple[str, str, float]], tmp_path: Path
+) -> None:
+    (tmp_path / "g.dot").write_text(text)
+    found = [(e.source, e.target, e.bytes) for e in task_edges(read_dot(tmp_path / "g.dot"))]
+    assert found == expected
+
+
+def test_only_attributes_that_are_read_are_kept() -> None:
+    graph = dot_text.parse_dot("digraph { node [color=red, work=2] edge [style] a -> b [bytes=3, x=4] }", "g")
+    assert graph.nodes == {"a": {"work": "2"}, "b": {"work": "2"}}
+    assert graph.edges == [("a", "b", {"bytes": "3"})]
+
+
+def test_edges_of_groups_are_counted_before_they_are_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    names = [" ".join(f"{letter}{i}" for i in range(5000)) for letter in "nm"]
+    (tmp_path / "g.dot").write_text(f"digraph {{ {{{names[0]}}} -> {{{names[1]}}} }}")
+    with pytest.raises(BadFile, match="more than 1000000 edges"):
+        read_dot(tmp_path / "g.dot")
+    monkeypatch.setattr(dot_text, "EDGES_OF_SHORT_TEXT", 1)
+    (tmp_path / "g.dot").write_text("digraph {" + "".join(f"a{i}->b{i};" for i in range(200)) + "}")
+    assert len(read_dot(tmp_path / "g.dot").tasks) == 400
+    group = "{a b c d e f g h}->{i j k l m n o p};"
+    (tmp_path / "g.dot").write_text(f"strict digraph {{ {group * 3} }}")
+    with pytest.raises(BadFile, match="more than 130 edges"):
+        read_dot(tmp_path / "g.dot")
+
+
+def test_defaults_of_graphml_keys(tmp_path: Path) -> None:
+    (tmp_path / "g.graphml").write_text(
+        """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+          <key id="d0" for="node" attr.name="weight"><default>3</default></key>
+          <key id="d1" for="edge" attr.name="weight"><default>100</default></key>
+          <key id="d2" attr.name="kind"><default>k</default></key>
+          <graph edgedefault="directed">
+            <node id="a"/><node id="b"><data key="d0">5</data></node><node id="c"><data key="d2">l</data></node>
+            <edge source="a" target="b"/><edge source="b" target="c"><data key="d1">7</data></edge>
+          </graph>
+        </graphml>"""
+    )
+    program = read_graphml(tmp_path / "g.graphml")
+    assert [(t.work, t.kind) for t in program.tasks.values()] == [(3.0, "k"), (5.0, "k"), (3.0, "l")]
+    assert [e.bytes for e in task_edges(program)] == [100.0, 7.0]
+
+
+def test_numbers_as_ids_of_node_link_documents(tmp_path: Path) -> None:
+    nodes = [{"id": value} for value in (1000001.0, 1000002.0, 7, 1.5, 1e300, 2.0**60)]
+    (tmp_path / "g.json").write_text(json.dumps({"nodes": nodes, "edges": []}))
+    names = ["1000001", "1000002", "7", "1.5", "1e+300", "1.152921504606847e+18"]
+    assert [*read_node_link(tmp_path / "g.json").tasks] == names
+
+
 def test_links_of_older_node_link_documents_are_read(tmp_path: Path) -> None:
     graph = nx.DiGraph([("a", "b", {"size": 7})])
     (tmp_path / "g.json").write_text(json.dumps(nx.node_link_data(graph, edges="links")))
@@ -147,6 +276,8 @@ def test_links_of_older_node_link_documents_are_read(tmp_path: Path) -> None:
         ("g.dot", "digraph {" + "{" * 200, "deep"),
         ("g.dot", "digraph { a -> b", "end of the file"),
         ("g.dot", 'digraph { a [work="-3"]; }', "-3"),
+        ("g.dot", "digraph { a [work=1e5]; }", "quotes"),
+        ("g.dot", 'digraph { a [label="x" + ', "end of the file"),
         ("g.graphml", "<graphml><graph edgedefault='undirected'><node id='a'/><node id='b'/>"
          "<edge source='a' target='b'/></graph></graphml>", "direction"),
         ("g.graphml", "<graphml><graph><node id='a'><graph/></node></graph></graphml>", "contains a graph"),
@@ -154,6 +285,14 @@ def test_links_of_older_node_link_documents_are_read(tmp_path: Path) -> None:
         ("g.graphml", "<!DOCTYPE g [<!ENTITY a 'b'>]><graphml>&a;</graphml>", "document type"),
         ("g.graphml", "<graphml>" + "<a>" * 500, "deep"),
         ("g.graphml", "<graphml><graph>", "not valid XML"),
+        ("g.graphml", '<?xml version="1.0" encoding="bogus"?><graphml/>', "'bogus'"),
+        ("g.graphml", '<?xml version="1.0" encoding="utf-7"?><graphml/>', "'utf-7'"),
+        ("g.graphml", '<?xml version="1.0" encoding="euc-jp"?><graphml/>', "'euc-jp'"),
+        ("g.graphml", '<?xml version="1.0" encoding="rot13"?><graphml/>', "'rot13'"),
+        ("g.json", f'{{"nodes": [{{"id": 1, "work": {10**400}}}], "edges": []}}', "node '1': work is 10"),
+        ("g.json", f'{{"nodes": [{{"id": 1, "cores": {10**400}}}], "edges": []}}', "node '1': cores is 10"),
+        ("g.json", '{"nodes": [{"id": 1}, {"id": 2}], "edges": [{"source": 1, "target": 2, "data": ["a", "b"], '
+         '"sizes": 5}]}', "edge '1' -> '2': sizes is 5"),
         ("g.json", '{"nodes": [{"id": null}], "edges": []}', "id of a node"),
         ("g.json", '{"nodes": 5, "edges": []}', "nodes"),
         ("g.json", '{"directed": false, "nodes": [], "edges": []}', "no directions"),

@@ -10,7 +10,7 @@ import networkx as nx
 import pytest
 from hypothesis import given, settings
 
-from formats.strategies import programs, xml_texts
+from formats.strategies import dot_texts, programs, xml_texts
 from headrace.formats.dot import write_dot
 from headrace.formats.graphml import write_graphml
 from headrace.formats.node_link import write_node_link
@@ -36,20 +36,21 @@ def diamond() -> Program:
 
 def test_dot(tmp_path: Path) -> None:
     write_dot(diamond(), tmp_path / "d.dot")
-    assert (tmp_path / "d.dot").read_text().splitlines() == [
+    assert (tmp_path / "d.dot").read_bytes().decode().split("\n") == [
         'digraph "d \\"<&>" {',
         "  node [shape=box];",
-        '  t0 [label="a \\"<&>\\\\", tooltip="1.5 s", name="a \\"<&>\\\\", work=1.5, kind="k&"];',
+        '  t0 [label="a \\"<&>\\\\", tooltip="1.5 s", name="a \\"<&>\\\\", work=1.5, kind="k&\r"];',
         '  t1 [label="b\\n", tooltip="2 s", name="b\\n", work=2.0, kind=""];',
         '  t2 [label="c", tooltip="3 s", name="c", work=3.0, kind=""];',
         '  t0 -> t1 [label="12 B", bytes=12.0, data="x\\ny <&>", sizes="5.0\\n7.0"];',
         "  t0 -> t2;",
         "}",
+        "",
     ]
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(program=programs())
+@given(program=programs(dot_texts))
 def test_dot_is_well_formed_whatever_the_names(
     program: Program, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -59,6 +60,14 @@ def test_dot_is_well_formed_whatever_the_names(
     assert match
     assert match["nodes"].count("\n") == len(program.tasks)
     assert match["edges"].count("\n") == len(list(task_edges(program)))
+
+
+def test_dot_refuses_what_graphviz_cannot_hold(tmp_path: Path) -> None:
+    program = Program("x")
+    program.task(name="nul \0")
+    with pytest.raises(BadProgram, match="nul"):
+        write_dot(program, tmp_path / "x.dot")
+    assert list(tmp_path.iterdir()) == []
 
 
 def check_graph(graph: nx.DiGraph, program: Program, join: bool) -> None:

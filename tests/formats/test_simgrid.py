@@ -113,9 +113,66 @@ def test_traces_of_speeds(tmp_path: Path) -> None:
     assert [b.trace.at(t) for t in (1.0, 6.0, 1e6)] == [1.0, 0.25, 0.25]
 
 
+def host(attributes: str) -> str:
+    return f'<zone id="z" routing="Full"><host id="h" {attributes}/></zone>'
+
+
+def link(attributes: str) -> str:
+    return f'<zone id="z" routing="Full"><host id="h" speed="1Gf"/><link id="l" bandwidth="1" {attributes}/></zone>'
+
+
+def cluster(attributes: str) -> str:
+    return (
+        f'<cluster id="c" prefix="" suffix="" radical="0-1" speed="1Gf" bw="1MBps" lat="1us" {attributes}/>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("attributes", "speed", "load"),
+    [
+        ('speed="1Gf,2Gf,4Gf"', 1.0, 0.0),
+        ('speed="1Gf,2Gf,4Gf" pstate="2"', 4.0, 0.0),
+        ('speed="3Gf" pstate="0.0"', 3.0, 0.0),
+        ('power="2Gf" availability="0.25" state="ON" coordinates="1 2" state_file=""', 2.0, 0.75),
+    ],
+)
+def test_speeds_of_hosts(attributes: str, speed: float, load: float, tmp_path: Path) -> None:
+    (found,) = platform_of(tmp_path, host(attributes)).hosts
+    assert (found.speed, found.load) == (speed, load)
+
+
+def test_attributes_of_clusters_without_effect(tmp_path: Path) -> None:
+    more = (
+        'loopback_bw="1GBps" loopback_lat="1us" topology="FLAT" topo_parameters="" limiter_link="" bb_bw=""'
+    )
+    found = platform_of(tmp_path, cluster(f'{more} sharing_policy="FULLDUPLEX"'))
+    assert between(found, "0", "1") == (1e6, pytest.approx(2e-6))
+
+
+def test_availability_and_a_trace_are_refused(tmp_path: Path) -> None:
+    trace = '<trace id="t" periodicity="0">0 1</trace><trace_connect trace="t" element="h" kind="SPEED"/>'
+    with pytest.raises(BadPlatform, match="host 'h': availability"):
+        platform_of(tmp_path, host('power="2Gf" availability="0.5"') + trace)
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
+        (host('speed="1Gf,2Gf" pstate="2"'), "host 'h': pstate is '2'"),
+        (host('speed="1Gf,2Gf" pstate="-1"'), "pstate is '-1'"),
+        (host('speed="1Gf,fast"'), "'fast' is not a speed"),
+        (host('speed="1Gf" availability="0"'), "availability is '0'"),
+        (host('speed="1Gf" availability="1.5"'), "availability is '1.5'"),
+        (host('speed="1Gf" state="OFF"'), "state 'OFF'"),
+        (host('speed="1Gf" turbo="2"'), "turbo is not read"),
+        (host('speed="1Gf" core="000000100000000000"'), "core is '000000100000000000'"),
+        (link('state_file="x"'), "link 'l': state_file"),
+        (link('state="OFF"'), "state 'OFF'"),
+        (link('sharing_policy="WIFI"'), "sharing_policy 'WIFI'"),
+        (cluster('limiter_link="1MBps"'), "cluster 'c': limiter_link"),
+        (cluster('availability_file="x"'), "availability_file"),
+        (cluster('sharing_policy="SHARED"'), "sharing_policy 'SHARED'"),
+        (cluster("").replace("/>", "><cabinet/></cluster>"), "<cabinet>"),
         ('<zone id="z" routing="Vivaldi"/>', "routing 'Vivaldi'"),
         ('<zone id="z" routing="Full"><peer id="p"/></zone>', "<peer>"),
         ('<zone id="z" routing="Full"><host id="h" speed="fast"/></zone>', "not a speed"),

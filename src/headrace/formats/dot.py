@@ -9,17 +9,37 @@ from pathlib import Path
 from headrace.formats.dot_text import parse_dot
 from headrace.formats.files import encode_text, read_file, write_file
 from headrace.formats.format import Format
-from headrace.formats.graph_program import GraphEdge, GraphNode, edge_values, node_values, program_of_graph
-from headrace.model.errors import BadFile, HeadraceError
+from headrace.formats.graph_program import (
+    GraphEdge,
+    GraphNode,
+    edge_texts,
+    edge_values,
+    node_values,
+    program_of_graph,
+)
+from headrace.formats.shapes import shorten
+from headrace.model.errors import BadFile, BadProgram, HeadraceError
 from headrace.model.program import Program
 from headrace.model.units import show_size, show_time
 
-_COMMENTS = re.compile(rb"//[^\n]*|/\*.*?\*/|^#[^\n]*", re.DOTALL | re.MULTILINE)
+_HEAD = re.compile(
+    rb"(?:\s|//[^\n]*|/\*.*?\*/|#[^\n]*)*+(strict\s+)?(di)?graph\b[^{]{0,5000}\{", re.IGNORECASE | re.DOTALL
+)
+"""Comments, and the beginning of a graph; its name may look like a comment."""
 
 
 def write_dot(program: Program, path: str | Path) -> None:
     """Write tasks as boxes with name and run time, edges with the bytes they carry."""
-    write_file(path, encode_text("\n".join(_lines(program)) + "\n", str(path)))
+    text = "\n".join(_lines(program)) + "\n"
+    bad = text.find("\0")
+    if bad >= 0:
+        around = text[max(0, bad - 20) : bad + 20]
+        raise BadProgram(
+            f"the name {shorten(around)} contains a character that DOT does not allow",
+            where=str(path),
+            hint="write node-link JSON instead",
+        )
+    write_file(path, encode_text(text, str(path)))
 
 
 def _lines(program: Program) -> Iterator[str]:
@@ -30,19 +50,28 @@ def _lines(program: Program) -> Iterator[str]:
         label = {"label": node.id, "tooltip": show_time(node.attributes["work"]), "name": node.id}
         yield f"  t{number[node.id]} [{_attributes(label | dict(node.attributes))}];"
     for edge in edge_values(program):
-        values = edge.attributes
+        values = edge_texts(edge)
         label = {"label": show_size(values["bytes"])} if values["bytes"] else {}
-        data = {"data": "\n".join(values["data"]), "sizes": "\n".join(map(repr, values["sizes"]))}
-        shown = _attributes(label | {"bytes": values["bytes"]} | data) if values["data"] else ""
+        shown = _attributes(label | values) if values["data"] else ""
         yield f"  t{number[edge.source]} -> t{number[edge.target]}{f' [{shown}]' if shown else ''};"
     yield "}"
 
 
 def _attributes(values: Mapping[str, str | float]) -> str:
     return ", ".join(
-        f"{name}={_quoted(value) if isinstance(value, str) else repr(value)}"
+        f"{name}={_quoted(value) if isinstance(value, str) else _numeral(value)}"
         for name, value in values.items()
     )
+
+
+def _numeral(value: float) -> str:
+    """A number; numerals of DOT have no exponent, so one that has is quoted.
+
+    >>> print(_numeral(1.5), _numeral(5e-5))
+    1.5 "5e-05"
+    """
+    text = repr(value)
+    return _quoted(text) if "e" in text else text
 
 
 def read_dot(path: str | Path) -> Program:
@@ -70,8 +99,7 @@ def read_dot(path: str | Path) -> Program:
 
 
 def _is_dot(head: bytes) -> bool:
-    text = _COMMENTS.sub(b"", head)
-    return re.match(rb"\s*(strict\s+)?(di)?graph\b[^{]{0,5000}\{", text, re.IGNORECASE) is not None
+    return _HEAD.match(head) is not None
 
 
 def _quoted(text: str) -> str:
@@ -79,8 +107,8 @@ def _quoted(text: str) -> str:
     >>> print(_quoted('a "b" \\N'))
     "a \"b\" \\N"
     """
-    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "").replace("\n", "\\n")
-    return '"' + text.replace("\0", "\ufffd") + '"'
+    text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"'
 
 
 FORMATS = (

@@ -1,6 +1,6 @@
 """Parse untrusted Graphviz DOT: directed graphs with subgraphs, chains of edges and attributes.
 
-HTML labels are refused; ports and styles are ignored.
+HTML labels are refused; ports, styles and other attributes that are not read are ignored.
 """
 
 from __future__ import annotations
@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, product
 
+from headrace.formats.graph_program import READ
 from headrace.formats.shapes import shorten
 from headrace.model.errors import BadFile
 
 MAX_DEPTH = 50
+EDGES_OF_SHORT_TEXT = 1_000_000
+"""Edges that groups of nodes in a short text may stand for; in a longer one, as many as it has characters."""
 
 _TOKEN = re.compile(
     r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/|\#[^\n]*)
@@ -25,6 +28,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_READ = READ | {"name", "label"}
+"""Only these are kept: each node and edge has a copy of its defaults, of which a file may give any number."""
 _KEYWORDS = ("node", "edge", "graph", "digraph", "subgraph", "strict")
 
 
@@ -62,6 +67,11 @@ class _Parser:
         self.kind, self.word = "", ""
         self.found = DotGraph()
         self.depth = 0
+        self.strict = False
+        self.expanded = 0
+        """How many edges the statements stand for."""
+        self.first: dict[tuple[str, str], dict[str, str]] = {}
+        """In a strict graph, the attributes of the edge between two nodes."""
         self.step()
 
     def _words(self) -> Iterator[tuple[str, str]]:
@@ -70,7 +80,10 @@ class _Parser:
             match = _TOKEN.match(self.text, place)
             self.at = place
             if match is None:
-                raise self.wrong(f"{shorten(self.text[place : place + 20])} is not DOT")
+                raise self.wrong(
+                    f"{shorten(self.text[place : place + 20])} is not DOT",
+                    "put all but plain names and numbers in quotes; see graphviz.org/doc/info/lang.html",
+                )
             place = match.end()
             kind = str(match.lastgroup)
             if kind == "quoted":
@@ -109,12 +122,14 @@ class _Parser:
         text = self.word
         self.step()
         while self.take("mark", "+"):
-            text += self.word if self.kind == "id" else ""
+            if self.kind != "id":
+                raise self.wrong(f"expected a text after +, found {shorten(self.word)}")
+            text += self.word
             self.step()
         return text
 
     def graph(self) -> DotGraph:
-        self.take("keyword", "strict")
+        self.strict = self.take("keyword", "strict")
         if self.take("keyword", "graph"):
             raise self.wrong("the graph has no directions", "write digraph, and -> between tasks")
         self.need("keyword", "digraph")
@@ -138,7 +153,7 @@ class _Parser:
             named += self.statement(nodes, edges)
             self.take("mark", ";")
         self.depth -= 1
-        return named
+        return list(dict.fromkeys(named))  # a subgraph is a set of nodes
 
     def statement(self, nodes: dict[str, str], edges: dict[str, str]) -> list[str]:
         for word, defaults in (("node", nodes), ("edge", edges), ("graph", None)):
@@ -164,10 +179,28 @@ class _Parser:
             if after is None:
                 raise self.wrong("expected a task after ->")
             chain.append(after)
-        values = edges | self.attributes()
+        given = self.attributes()
         for before, after in pairwise(chain):
-            self.found.edges += [(a, b, dict(values)) for a in before for b in after]
+            self.connect(before, after, edges, given)
         return [node for part in chain for node in part]
+
+    def connect(
+        self, before: list[str], after: list[str], defaults: dict[str, str], given: dict[str, str]
+    ) -> None:
+        """Add an edge between each two nodes; in a strict graph, one that is there only gets the attributes given."""
+        self.expanded += len(before) * len(after)
+        most = max(EDGES_OF_SHORT_TEXT, len(self.text))  # a text that names each edge has fewer
+        if self.expanded > most:
+            raise self.wrong(f"groups of tasks stand for more than {most} edges", "write each edge, or fewer")
+        values = defaults | given
+        for a, b in product(before, after):
+            if not self.strict:
+                self.found.edges.append((a, b, values))
+            elif (a, b) in self.first:
+                self.first[a, b].update(given)
+            else:
+                self.first[a, b] = dict(values)
+                self.found.edges.append((a, b, self.first[a, b]))
 
     def operand(self, nodes: dict[str, str], edges: dict[str, str]) -> list[str] | None:
         """The nodes of a name or subgraph; None for `name = value`, which is a setting of the graph."""
@@ -187,12 +220,14 @@ class _Parser:
         return [node]
 
     def attributes(self) -> dict[str, str]:
-        """Any number of `[name = value, ...]`."""
+        """Any number of `[name = value, ...]`; those that are read."""
         values: dict[str, str] = {}
         while self.take("mark", "["):
             while not self.take("mark", "]"):
                 key = self.name()
-                values[key] = self.name() if self.take("mark", "=") else "true"
+                value = self.name() if self.take("mark", "=") else "true"
+                if key in _READ:
+                    values[key] = value
                 if not self.take("mark", ","):
                     self.take("mark", ";")
         return values

@@ -132,7 +132,7 @@ def _write_through(target: Path, data: bytes) -> None:
     """Write to a device or a pipe; a pipe that nobody reads is an error, not a reason to wait."""
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
-        with open(descriptor, "wb") as file:
+        with os.fdopen(descriptor, "wb") as file:
             os.set_blocking(descriptor, True)
             file.write(data)
     except OSError as error:

@@ -3,6 +3,7 @@
 Attributes of nodes: `work` (or `runtime`, `duration`, `weight`; default 1 s), `kind` (or `category`), `cores`,
 `memory`, `resources` (such as `gpu=1`), `release`, `deadline`. Attributes of edges: `bytes` (or `size`, `weight`;
 default 0: only an order), `data`, the names of the items, and `sizes`, their sizes. Quantities may be texts with units.
+In a text, `data` and `sizes` have a line for each item; names that contain line breaks are a JSON list.
 Other attributes are ignored.
 
 An item that several edges name is one item, read by several tasks. Where an edge has several items and only their sum,
@@ -11,8 +12,10 @@ what is left of it is divided equally among those whose size no other edge tells
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeAlias
 
 from headrace.formats.resource_text import read_resources, write_resources
@@ -27,6 +30,10 @@ MAX_TASKS = 5_000_000
 WORK = ("work", "runtime", "duration", "weight")
 KIND = ("kind", "category")
 BYTES = ("bytes", "size", "weight")
+READ = frozenset(
+    (*WORK, *KIND, *BYTES, "cores", "memory", "resources", "release", "deadline", "data", "sizes")
+)
+"""All attributes that are read."""
 
 Attributes: TypeAlias = Mapping[str, Any]
 
@@ -166,15 +173,17 @@ def _task_values(node: GraphNode) -> dict[str, Any]:
 def _number(attributes: Attributes, names: Iterable[str], what: str, where: str) -> float | None:
     """The first of these attributes as a number; a text may have a unit."""
     for name in names:
-        value = attributes.get(name)
-        if value is None or value == "":
+        value: Any = attributes.get(name)
+        if _missing(value):
             continue
         try:
+            if getattr(value, "ndim", 0):  # of one element, it would pass for a number
+                raise TypeError
             if what == "number":
                 found = float(value)
             else:
                 found = quantity(value if isinstance(value, str) else float(value), what)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise BadProgram(f"{name} is {shorten(value)}", where=where, hint=f"give a {what}") from None
         except HeadraceError as error:
             raise BadProgram(error.problem, where=where, hint=error.hint) from None
@@ -188,21 +197,46 @@ def _text(attributes: Attributes, names: Iterable[str]) -> str:
     return next((str(attributes[name]) for name in names if attributes.get(name) is not None), "")
 
 
+def _missing(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value)  # arrays compare their elements
+
+
 def _names(value: Any, where: str) -> list[str]:
     """Names of items: a list, or a text with one in each line."""
-    if value is None or value == "":
+    if _missing(value):
         return []
-    found = value.split("\n") if isinstance(value, str) else value
+    found = _split(value) if isinstance(value, str) else value
     if not isinstance(found, list | tuple) or not all(isinstance(each, str) and each for each in found):
         raise BadProgram(f"data is {shorten(value)}", where=where, hint="give names of items")
     return list(dict.fromkeys(found))
 
 
+def _split(text: str) -> list[str]:
+    r"""
+    >>> _split("a\nb"), _split('["a\\nb", "c"]'), _split("[a]")
+    (['a', 'b'], ['a\nb', 'c'], ['[a]'])
+    """
+    if text.startswith("["):
+        with suppress(ValueError, RecursionError):
+            found = json.loads(text)
+            if found and all(isinstance(name, str) for name in found):
+                return list(found)
+    return text.split("\n")
+
+
+def _joined(names: list[str]) -> str:
+    """Names in a line each, or, if those would not be read as these names, as a JSON list."""
+    text = "\n".join(names)
+    return text if not names or _split(text) == names else json.dumps(names, ensure_ascii=False)
+
+
 def _sizes(value: Any, count: int, where: str) -> list[float] | None:
-    if value is None or value == "":
+    if _missing(value):
         return None
     texts = value.split("\n") if isinstance(value, str) else value
-    found = [_number({"sizes": text}, ("sizes",), "size", where) for text in texts]
+    found: list[float | None] = []
+    if isinstance(texts, list | tuple):
+        found = [_number({"sizes": text}, ("sizes",), "size", where) for text in texts]
     if len(found) != count or None in found:
         raise BadProgram(
             f"sizes is {shorten(value)}", where=where, hint=f"give {count} sizes, one for each item"
@@ -220,17 +254,33 @@ def node_values(program: Program) -> list[GraphNode]:
         values |= {"resources": write_resources(task.resources)} if task.resources else {}
         values |= {"release": task.release} if task.release else {}
         values |= {"deadline": task.deadline} if math.isfinite(task.deadline) else {}
+        _require_readable(values, f"task {shorten(task.name)}")
         nodes.append(GraphNode(task.name, values))
     return nodes
 
 
 def edge_values(program: Program) -> list[GraphEdge]:
     """The edges of a program: `bytes`, and lists `data` and `sizes`."""
-    return [
-        GraphEdge(
-            edge.source,
-            edge.target,
-            {"bytes": edge.bytes, "data": list(edge.data), "sizes": list(edge.sizes)},
-        )
-        for edge in task_edges(program)
-    ]
+    edges = []
+    for edge in task_edges(program):
+        where = f"edge {shorten(edge.source)} -> {shorten(edge.target)}"
+        if "" in edge.data:
+            raise BadProgram("the name of an item is ''", where=where, hint="give it a name")
+        _require_readable({"bytes": edge.bytes}, where)
+        values = {"bytes": edge.bytes, "data": list(edge.data), "sizes": list(edge.sizes)}
+        edges.append(GraphEdge(edge.source, edge.target, values))
+    return edges
+
+
+def edge_texts(edge: GraphEdge) -> dict[str, Any]:
+    """The attributes of an edge for formats without lists."""
+    values = edge.attributes
+    sizes = "\n".join(map(repr, values["sizes"]))
+    return {"bytes": values["bytes"], "data": _joined(values["data"]), "sizes": sizes}
+
+
+def _require_readable(values: Attributes, where: str) -> None:
+    """Refuse to write numbers that would be refused when they are read."""
+    for name, value in values.items():
+        if not isinstance(value, str) and value > MAX_NUMBER:
+            raise BadProgram(f"{name} is {value:g}", where=where, hint="give a number from 0 to 1e18")

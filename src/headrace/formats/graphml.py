@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -10,7 +11,14 @@ from xml.sax.saxutils import escape, quoteattr
 
 from headrace.formats.files import encode_text, write_file
 from headrace.formats.format import Format
-from headrace.formats.graph_program import GraphEdge, GraphNode, edge_values, node_values, program_of_graph
+from headrace.formats.graph_program import (
+    GraphEdge,
+    GraphNode,
+    edge_texts,
+    edge_values,
+    node_values,
+    program_of_graph,
+)
 from headrace.formats.safe_xml import read_xml
 from headrace.formats.shapes import shorten
 from headrace.model.errors import BadFile, BadProgram, HeadraceError
@@ -55,9 +63,7 @@ def _lines(program: Program) -> Iterator[str]:
         yield f"    <node id={quoteattr(node.id)}>{data}</node>"
     for edge in edges:
         ends = f"source={quoteattr(edge.source)} target={quoteattr(edge.target)}"
-        values = edge.attributes
-        texts = {"data": "\n".join(values["data"]), "sizes": "\n".join(map(repr, values["sizes"]))}
-        data = "".join(_data(key, value) for key, value in ({"bytes": values["bytes"]} | texts).items())
+        data = "".join(_data(key, value) for key, value in edge_texts(edge).items())
         yield f"    <edge {ends}>{data}</edge>"
     yield "  </graph>"
     yield "</graphml>"
@@ -80,18 +86,19 @@ def read_graphml(path: str | Path) -> Program:
     if root.tag != "graphml" or graph is None:
         raise BadFile(f"the document is a <{root.tag}>, not a graph", where=where, hint="give GraphML")
     keys = {key.get("id", ""): key.get("attr.name", key.get("id", "")) for key in root.findall("key")}
+    of_nodes, of_edges = (_defaults(root, keys, owner) for owner in ("node", "edge"))
     undirected = graph.get("edgedefault", "directed") != "directed"
     nodes, edges = [], []
     for element in graph:
         if element.tag == "node":
             if element.find("graph") is not None:
                 raise BadFile("a node contains a graph", where=where, hint="flatten it")
-            nodes.append(GraphNode(element.get("id", ""), _values(element, keys)))
+            nodes.append(GraphNode(element.get("id", ""), _values(element, keys, of_nodes)))
         elif element.tag == "edge":
             if element.get("directed", "false" if undirected else "true") != "true":
                 raise BadFile("an edge has no direction", where=where, hint='set edgedefault="directed"')
             ends = element.get("source", ""), element.get("target", "")
-            edges.append(GraphEdge(*ends, _values(element, keys)))
+            edges.append(GraphEdge(*ends, _values(element, keys, of_edges)))
         elif element.tag == "hyperedge":
             raise BadFile("hyperedges are not read", where=where, hint="write an edge for each pair of tasks")
     try:
@@ -100,8 +107,18 @@ def read_graphml(path: str | Path) -> Program:
         raise error.at(where) from None
 
 
-def _values(element: Element, keys: Mapping[str, str]) -> dict[str, str]:
-    return {keys.get(data.get("key", ""), ""): data.text or "" for data in element.findall("data")}
+def _defaults(root: Element, keys: Mapping[str, str], owner: str) -> dict[str, str]:
+    """The values of nodes or edges that do not say otherwise."""
+    return {
+        keys[key.get("id", "")]: default.text or ""
+        for key in root.findall("key")
+        if key.get("for", "all") in (owner, "all") and (default := key.find("default")) is not None
+    }
+
+
+def _values(element: Element, keys: Mapping[str, str], defaults: dict[str, str]) -> Mapping[str, str]:
+    found = {keys.get(data.get("key", ""), ""): data.text or "" for data in element.findall("data")}
+    return ChainMap(found, defaults) if defaults else found  # not copied for each element
 
 
 def _is_graphml(head: bytes) -> bool:

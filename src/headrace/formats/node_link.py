@@ -75,7 +75,8 @@ def _name(value: object, what: str) -> str:
     if isinstance(value, str) and value:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return f"{value:g}" if isinstance(value, float) else str(value)
+        whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+        return str(int(value) if whole else value)  # 1.0 is 1, as other tools write it
     raise BadProgram(f"the {what} is {shorten(value)}", hint="give a text or a number")
 
 

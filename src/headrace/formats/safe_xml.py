@@ -7,6 +7,7 @@ from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
 from headrace.formats.files import read_file
+from headrace.formats.shapes import shorten
 from headrace.model.errors import BadFile
 
 MAX_ELEMENTS = 20_000_000
@@ -41,6 +42,12 @@ def parse_xml(data: bytes, where: str, *, max_elements: int = MAX_ELEMENTS) -> E
             where=where,
             hint="fix the file at that line",
         ) from None
+    except (LookupError, ValueError):  # the codec of the declared encoding is missing, or not of single bytes
+        raise BadFile(
+            f"its encoding is {shorten(builder.encoding)}, which is not read",
+            where=where,
+            hint="save it as UTF-8",
+        ) from None
 
 
 class _Builder:
@@ -51,13 +58,18 @@ class _Builder:
         self.tree = TreeBuilder()
         self.depth = 0
         self.elements = 0
+        self.encoding: str | None = None
         parser.buffer_text = True
+        parser.XmlDeclHandler = self.declaration
         parser.StartElementHandler = self.start
         parser.EndElementHandler = self.end
         parser.CharacterDataHandler = self.tree.data
         parser.StartDoctypeDeclHandler = self.doctype
         parser.EntityDeclHandler = self.entity
         parser.SkippedEntityHandler = self.skipped
+
+    def declaration(self, version: str, encoding: str | None, standalone: int) -> None:
+        self.encoding = encoding
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self.depth += 1

@@ -59,6 +59,8 @@ def shorten(value: object, limit: int = 80) -> str:
         value = value[:limit]
     elif isinstance(value, (list, dict)) and value:
         return f"a list of {len(value)}" if isinstance(value, list) else f"an object of {len(value)}"
+    elif isinstance(value, int) and value.bit_length() > 4000:  # repr refuses longer ones
+        return "a number of more than 1000 digits"
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 

@@ -4,7 +4,9 @@
 - A platform of clusters becomes one of sites with links between them; any other becomes one of pairs of hosts, each
   pair with the least bandwidth and the summed latency of its route. Links that several routes share are then
   independent.
-- Disks and properties are ignored. Other elements, and attributes that would change the result, are refused by name.
+- `pstate` chooses one of several speeds; `availability` (version 3) is a constant load.
+- Disks, properties, coordinates and loopbacks are ignored. Other elements, and attributes that would change the result,
+  are refused by name.
 """
 
 from __future__ import annotations
@@ -36,8 +38,17 @@ _PREFIX |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 _TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12, "m": 60.0, "h": 3600.0}
 _ZONES = ("zone", "AS")
 _IGNORED = ("prop", "disk", "config", "mount", "storage_type", "storage")
-_NOT_READ = ("availability_file", "state_file", "bandwidth_file", "latency_file")
-"""Attributes that name files of changes which are not read."""
+_OF_HOST = ("id", "speed", "power", "core", "pstate", "speed_file", "availability", "state", "coordinates")
+"""Attributes that are read or change nothing: coordinates are only for a routing that is refused."""
+_OF_LINK = ("id", "bandwidth", "latency", "sharing_policy", "state")
+_OF_CLUSTER = (
+    *("id", "prefix", "suffix", "radical", "speed", "power", "core", "bw", "lat", "sharing_policy"),
+    *("bb_bw", "bb_lat", "bb_sharing_policy", "router_id", "topology", "topo_parameters"),
+    *("loopback_bw", "loopback_lat"),
+)
+"""A flat topology has no parameters, and data does not move within a host."""
+_DUPLEX = ("SPLITDUPLEX", "FULLDUPLEX")
+_POLICIES = ("SHARED", "FATPIPE", *_DUPLEX)
 
 
 @dataclass(frozen=True)
@@ -157,19 +168,25 @@ class _Reader:
     def cluster(self, element: Element) -> Zone:
         zone = Zone(_required(element, "id"), "Cluster")
         where = f"cluster {zone.id!r}"
+        self.refuse_unread(element, _OF_CLUSTER, where)
         topology = element.get("topology", "FLAT")
         if topology != "FLAT":
             raise BadPlatform(f"topology {topology!r} is not read", where=where, hint="use a flat cluster")
         prefix, suffix = element.get("prefix", ""), element.get("suffix", "")
-        speed = _flops(_required(element, "speed", "power"), where) / FLOPS
+        speed = _speed(element, where)
         cores = _whole(element.get("core", "1"), where)
         for number in _radical(_required(element, "radical"), where):
             self.add_host(zone, Host(f"{prefix}{number}{suffix}", speed, cores))
-        private = _link(
-            _required(element, "bw"), _required(element, "lat"), element.get("sharing_policy"), where
-        )
+        sharing = element.get("sharing_policy") or _DUPLEX[0]
+        if sharing.upper() not in _DUPLEX:  # each host of a site has a port in and one out
+            raise BadPlatform(
+                f"sharing_policy {shorten(sharing)} of a cluster is not read",
+                where=where,
+                hint=f"use {_DUPLEX[0]}",
+            )
+        private = _link(_required(element, "bw"), _required(element, "lat"), sharing, where)
         backbone = None
-        if element.get("bb_bw") is not None:
+        if element.get("bb_bw"):
             policy = element.get("bb_sharing_policy")
             backbone = _link(_required(element, "bb_bw"), element.get("bb_lat", "0"), policy, where)
         router = element.get("router_id") or f"{prefix}{zone.id}_router{suffix}"
@@ -186,19 +203,19 @@ class _Reader:
 
     def host(self, element: Element) -> Host:
         where = f"host {shorten(element.get('id', ''))}"
-        _refuse_files(element, where)
+        self.refuse_unread(element, _OF_HOST, where)
         name = _required(element, "id")
-        speed = _flops(_required(element, "speed", "power").split(",")[0], where) / FLOPS
+        speed = _speed(element, where)
         cores = _whole(element.get("core", "1"), where)
         trace = None
         if element.get("speed_file"):
             file = sibling_path(self.path, element.get("speed_file", ""))
             trace = _trace(read_file(file, limit=16_000_000).decode("utf-8", "replace"), None, str(file))
-        return _with_trace(Host(name, speed, cores), trace)
+        return _with_trace(Host(name, speed, cores, load=_load(element, where)), trace)
 
     def add_link(self, element: Element) -> None:
         where = f"link {shorten(element.get('id', ''))}"
-        _refuse_files(element, where)
+        self.refuse_unread(element, _OF_LINK, where)
         policy = element.get("sharing_policy")
         latency = element.get("latency", "0")
         self.links[_required(element, "id")] = _link(_required(element, "bandwidth"), latency, policy, where)
@@ -257,6 +274,18 @@ class _Reader:
                     hint="describe it by hosts, links and routes",
                 )
 
+    def refuse_unread(self, element: Element, known: tuple[str, ...], where: str) -> None:
+        """Attributes and parts that are neither read nor without effect; empty texts are SimGrid's defaults."""
+        self.refuse_others(element, ())
+        for name, value in element.items():
+            if value and name not in known:
+                raise BadPlatform(f"{name} is not read", where=where, hint="leave it out")
+        state = element.get("state", "ON")
+        if state != "ON":
+            raise BadPlatform(
+                f"state {shorten(state)} is not read", where=where, hint="leave out what is not ON"
+            )
+
 
 def _required(element: Element, *names: str) -> str:
     for name in names:
@@ -264,12 +293,6 @@ def _required(element: Element, *names: str) -> str:
         if value:
             return value
     raise BadPlatform(f"<{element.tag}> has no {names[0]}", hint=f'write {names[0]}="..."')
-
-
-def _refuse_files(element: Element, where: str) -> None:
-    for name in _NOT_READ:
-        if element.get(name):
-            raise BadPlatform(f"{name} is not read", where=where, hint="leave it out")
 
 
 def _amount(text: str, units: dict[str, float], what: str, where: str) -> float:
@@ -300,16 +323,46 @@ def _flops(text: str, where: str) -> float:
     return _amount(text, _SPEEDS, "a speed", where)
 
 
+def _speed(element: Element, where: str) -> float:
+    """The speed that `pstate` chooses among those given."""
+    speeds = [_flops(text, where) / FLOPS for text in _required(element, "speed", "power").split(",")]
+    text = element.get("pstate") or "0"
+    number = text.removesuffix(".0")  # SimGrid's default is written 0.0
+    if not number.isdecimal() or len(number) > 9 or int(number) >= len(speeds):
+        raise BadPlatform(
+            f"pstate is {shorten(text)}", where=where, hint=f"give a whole number from 0 to {len(speeds) - 1}"
+        )
+    return speeds[int(number)]
+
+
+def _load(element: Element, where: str) -> float:
+    """What the constant availability of a file of version 3 leaves to others."""
+    text = element.get("availability") or "1"
+    share = _amount(text, {"": 1.0}, "a share", where)
+    if not 0 < share <= 1:
+        raise BadPlatform(
+            f"availability is {shorten(text)}", where=where, hint="give a share above 0, at most 1"
+        )
+    return 1.0 - share
+
+
 def _link(bandwidth: str, latency: str, policy: str | None, where: str) -> WireLink:
     """A link; in SimGrid, `SHARED` links share one bandwidth for both directions."""
     rate, delay = _amount(bandwidth, _RATES, "a bandwidth", where), _amount(latency, _TIMES, "a time", where)
     if rate <= 0:
         raise BadPlatform(f"bandwidth is {bandwidth}", where=where, hint="give a bandwidth above 0")
-    return WireLink(rate, delay, (policy or "SHARED").upper() == "SHARED")
+    sharing = (policy or "SHARED").upper()
+    if sharing not in _POLICIES:
+        raise BadPlatform(
+            f"sharing_policy {shorten(policy)} is not read",
+            where=where,
+            hint=f"use one of {', '.join(_POLICIES)}",
+        )
+    return WireLink(rate, delay, sharing == "SHARED")
 
 
 def _whole(text: str, where: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= 10**6:
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= 10**6:
         raise BadPlatform(f"core is {shorten(text)}", where=where, hint="give a whole number of 1 or more")
     return int(text)
 
@@ -358,6 +411,12 @@ def _trace(text: str, period: float | None, where: str) -> Trace:
 def _with_trace(host: Host, trace: Trace | None) -> Host:
     if trace is None:
         return host
+    if host.trace is None and host.load:
+        raise BadPlatform(
+            "availability is not read together with a trace",
+            where=f"host {shorten(host.name)}",
+            hint="leave one of them out",
+        )
     values: dict[str, Any] = {"load": min(max(0.0, 1.0 - trace.mean), 0.999), "trace": trace}
     return Host(host.name, host.speed, host.cores, **values)
 
