@@ -8,14 +8,17 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import headrace as hr
 from headrace.model.deferred import FUNCTIONS, deferred
 from headrace.model.errors import BadFile, BadPlatform, BadProgram, UsageError
+from headrace.planners.list.heft import Heft
 from headrace.predict.parameters import task_parameters
 from headrace.record.task_code import code_digests
 
+LAB_OF_TWO = hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)
 LAB = 'name = "lab"\n[[site]]\nname = "s"\nbandwidth = "1 MB/s"\n[[site.host]]\nname = "h1"\nspeed = 2\n'
 
 
@@ -54,12 +57,85 @@ def test_wrong_arguments_are_named(call: Any, said: str, files: Path) -> None:
     assert said in str(caught.value)
 
 
+SEEDS = (-1, 1.5, "a", None, True, 2**64)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda p: hr.plan(p, LAB_OF_TWO, None), "the scheduler is None"),
+        (lambda p: hr.plan(p, LAB_OF_TWO, object()), "the scheduler is <object"),
+        (lambda p: hr.simulate(p, LAB_OF_TWO, object()), "the scheduler is <object"),
+        (lambda p: hr.plan(p, LAB_OF_TWO, Heft), "make an object: Heft()"),
+        (lambda p: hr.plan(p, LAB_OF_TWO, rules=5), "rules is 5, an int"),
+        (lambda p: hr.plan(p, LAB_OF_TWO, rules=[5]), "rules is [5], a list"),
+        (lambda p: hr.simulate(p, LAB_OF_TWO, rules=5), "rules is 5, an int"),
+        (lambda p: hr.plan(p, LAB_OF_TWO, "best", time="x"), "the option time of 'best' is 'x'"),
+        (lambda p: hr.simulate(p, LAB_OF_TWO, "BEST", time=None), "the option time of 'best' is None"),
+        (lambda p: hr.plan(p, LAB_OF_TWO, "coschedule", chunk=1.5), "give a whole number"),
+        *((lambda p, s=s: hr.plan(p, LAB_OF_TWO, seed=s), f"the seed is {s!r}") for s in SEEDS),
+        *((lambda p, s=s: hr.simulate(p, LAB_OF_TWO, seed=s), f"the seed is {s!r}") for s in SEEDS),
+        (lambda p: hr.replay(hr.plan(p, LAB_OF_TWO, "heft"), seed=-1), "the seed is -1"),
+        (lambda p: hr.Program.read(None), "the path is None"),
+        (lambda p: hr.Program.read(5), "the path is 5, an int"),
+        (lambda p: hr.Platform.read(5), "the path is 5, an int"),
+        (lambda p: p.write("x", 5), "the format is 5, an int"),
+        (lambda p: p.write(5), "the path is 5, an int"),
+        (lambda p: hr.plan(p, LAB_OF_TWO, "heft").gantt(5), "the path is 5, an int"),
+        (lambda p: hr.plan(p, LAB_OF_TWO, "heft").write(5), "the path is 5, an int"),
+        (lambda p: hr.replay("p.json"), "the plan is 'p.json', a str"),
+        (lambda p: hr.replay(hr.plan(p, LAB_OF_TWO, "heft"), error="x"), "the error is 'x', a str"),
+        (lambda p: hr.check(p, LAB_OF_TWO, 5), "the plan is 5, an int"),
+        (lambda p: hr.check(p, LAB_OF_TWO, hr.plan(p, LAB_OF_TWO, "heft"), limit="x"), "the limit is 'x'"),
+        (lambda p: hr.simulate(p, LAB_OF_TWO, config=5), "the config is 5, an int"),
+        (lambda p: hr.simulate(p, LAB_OF_TWO, config=hr.SimulationConfig(faults=5)), "faults is 5, an int"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_named_with_what_to_pass(call: Any, said: str) -> None:
+    program = hr.Program("p")
+    program.task(None, name="t")
+    with pytest.raises(UsageError) as caught:
+        call(program)
+    assert said in str(caught.value)
+    assert caught.value.hint
+
+
+def test_what_is_a_number_to_numpy_is_one_to_us() -> None:
+    program = hr.Program("p")
+    program.task(
+        None, name="t", work=np.int64(3), outputs={"x": np.int64(4)}, cores=np.int32(2), labels={"a": np.float32(2)},
+        release=np.float32(1.5), deadline=np.float64(math.inf), retries=np.int64(1),
+    )  # fmt: skip
+    task = program.tasks["t"]
+    assert (task.work, task.release, task.deadline, task.retries) == (3.0, 1.5, math.inf, 1)
+    assert (program.data["x"].size, task.cores, task.labels) == (4.0, 2, {"a": 2.0})
+    assert type(task.labels["a"]) is float
+    lab = hr.Platform.pairwise([np.float32(2), 1], bandwidth=np.float32(5))
+    assert hr.plan(hr.Program(), lab, seed=np.int64(3)).platform.pairs.bandwidth.tolist() == [[5, 5], [5, 5]]
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
         (lambda p: p.task("echo hi"), "write ['echo', 'hi']"),
         (lambda p: p.task(hr.Command("ls -l")), "write ['ls', '-l']"),  # type: ignore[arg-type]
         (lambda p: p.task(5), "a task cannot execute 5"),
+        (lambda p: p.task(b"ls"), "a task cannot execute b'ls'"),
+        (lambda p: p.task({"a": 1}), "a task cannot execute {'a': 1}"),
+        (lambda p: p.task([]), "names no program"),
+        (lambda p: p.task(["a", 3]), "word 1 of the command is 3, which is not a text (try: write '3')"),
+        (lambda p: p.task([b"ls"]), "try: write 'ls'"),
+        (lambda p: p.task(hr.Command(("a", 3))), "word 1 of the command is 3"),  # type: ignore[arg-type]
+        (lambda p: p.task(None, name=3), "try: write name='3'"),
+        (lambda p: p.task(None, kind=3), "try: write kind='3'"),
+        (lambda p: p.input(3), "try: write name='3'"),
+        (lambda p: p.task(None, outputs={3: 1}), "outputs contains 3"),
+        (lambda p: p.task(abs, kwargs=[1]), "kwargs is [1]"),
+        (lambda p: p.task(None, work=b"3 s"), "b'3 s' is not a time"),
+        (lambda p: p.task(None, work=10**400), "an int of 1329 bits is not a time"),
+        (lambda p: p.task(None, labels=[("a", "b")]), "labels is [('a', 'b')]"),
+        (lambda p: p.task(None, labels={"a": 10**400}), "label 'a' is an int of 1329 bits"),
+        (lambda p: p.task(None, cores=10**30), "from 1 to 1,000,000"),
         (lambda p: p.task(abs, inputs="abc"), "write inputs=['abc']"),
         (lambda p: p.task(abs, inputs=p.input("x")), "write inputs=[x]"),
         (lambda p: p.task(abs, inputs=[3]), "kwargs="),
@@ -101,6 +177,12 @@ def test_tasks_that_cannot_be_meant_are_refused_with_what_to_write(make: Any, sa
         (lambda: hr.Platform.pairwise([1, 2], "quick"), "is not a rate"),
         (lambda: hr.Platform.pairwise(3, 1e6), "speeds is 3"),
         (lambda: hr.Platform.pairwise([1, 2], [[1, 2, 3]]), "for 2 hosts"),
+        (lambda: hr.Platform.pairwise([1, 1, 1], [1e6, 2e6, 3e6]), "3 rows of 3 numbers"),
+        (lambda: hr.Platform.pairwise([1, 1, 1], [[5e6]]), "3 rows of 3 numbers"),
+        (lambda: hr.Platform.pairwise([1, 1], [[1, 2], [3]]), "2 rows of 2 numbers"),
+        (lambda: hr.Platform.pairwise([1], None), "bandwidth is None"),
+        (lambda: hr.Platform.pairwise([1, 2], 10**400), "bandwidth is an int of 1329 bits"),
+        (lambda: hr.Platform([hr.Site("s", [hr.Host("h", cores=10**30)])]), "cores is 1"),
         (lambda: hr.Platform.local(speeds="4,2"), "give a list"),
     ],
 )

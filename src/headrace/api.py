@@ -7,8 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.core.scheduler import Planner, Problem, Scheduler
-from headrace.given import as_grid, as_platform, as_program
+from headrace.given import (
+    as_grid,
+    as_plan,
+    as_platform,
+    as_program,
+    as_rule_set,
+    as_scheduler,
+    require_config,
+    require_plan,
+)
 from headrace.model import check as model_check
+from headrace.model.arguments import as_float, checked_seed, checked_whole, wrong_argument
 from headrace.model.bound import Effort
 from headrace.model.check import Violation, require_valid
 from headrace.model.errors import NoPlan
@@ -21,7 +31,6 @@ from headrace.planners.registry import DEFAULT, make, registered_name
 if TYPE_CHECKING:
     from headrace.model.behaviour import GridScript
     from headrace.rules.given import Rules
-    from headrace.rules.tree import RuleSet
     from headrace.simulator.events.config import SimulationConfig
     from headrace.simulator.events.run import SimulatedRun
     from headrace.simulator.replay.plan_replay import Simulation
@@ -80,8 +89,9 @@ def plan(
 
     program, platform = as_program(program), as_platform(platform)
     graph = program.graph if isinstance(program, Program) else program
+    scheduler = as_scheduler(scheduler, options)
+    problem = Problem(graph, platform, seed=checked_seed(seed), rules=as_rule_set(rules))
     chosen = make(scheduler, **options) if isinstance(scheduler, str) else scheduler
-    problem = Problem(graph, platform, seed=seed, rules=_given(rules))
     made = (
         _what_it_does(problem, make_scheduler(chosen), bound)
         if is_scheduler(chosen)
@@ -89,16 +99,6 @@ def plan(
     )
     _require_plan(graph, platform, made, chosen.name)
     return made
-
-
-def _given(rules: Rules | None) -> RuleSet | None:
-    """None if there are none, so that plans without rules need no parser."""
-    if rules is None:
-        return None
-    from headrace.rules.given import as_rules
-
-    found = as_rules(rules)
-    return found if len(found) else None
 
 
 def _what_it_does(problem: Problem, scheduler: Scheduler, effort: Effort) -> Plan:
@@ -170,10 +170,13 @@ def simulate(
     """
     from headrace.simulator.events.simulate import simulate_program
 
+    asked, place = as_program(program), as_grid(grid)
+    scheduler = as_scheduler(scheduler, options)
     if isinstance(scheduler, str):
         scheduler = registered_name(scheduler)
-    given = as_program(program), as_grid(grid)
-    return simulate_program(*given, scheduler, config, rules=_given(rules), seed=seed, **options)
+    require_config(config)
+    seed = checked_seed(seed)
+    return simulate_program(asked, place, scheduler, config, rules=as_rule_set(rules), seed=seed, **options)
 
 
 def check(
@@ -195,11 +198,7 @@ def check(
     []
     """
     asked, place = as_program(program), as_platform(platform)
-    if isinstance(plan, str | Path):
-        from headrace.formats.plan_json import read_plan
-
-        plan = read_plan(plan, asked.graph if isinstance(asked, Program) else asked, place)
-    return model_check.check(asked, place, plan, limit=limit)
+    return model_check.check(asked, place, as_plan(plan, asked, place), limit=checked_whole(limit, "limit"))
 
 
 def replay(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:
@@ -221,4 +220,8 @@ def replay(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:
     """
     from headrace.simulator.replay.plan_replay import replay_plan
 
-    return replay_plan(plan, error=error, seed=seed)
+    found = require_plan(plan, "give a Plan, as hr.plan returns it: its file does not hold the program")
+    share = as_float(error)
+    if share is None:
+        raise wrong_argument("error", error, "give a share of at least 0 and below 1, such as 0.2")
+    return replay_plan(found, error=share, seed=checked_seed(seed))

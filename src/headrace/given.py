@@ -1,17 +1,24 @@
-"""What Python callers give: programs and platforms as objects, or as files, as the command takes them."""
+"""What Python callers give: programs, platforms and plans as objects, or as files, as the command takes them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from headrace.model.arguments import as_float, as_whole, short, wrong_argument
 from headrace.model.errors import UsageError
 from headrace.model.graph import Graph
 from headrace.model.platform import Platform
 from headrace.model.program import Program
 
 if TYPE_CHECKING:
+    from headrace.core.scheduler import Planner, Scheduler
     from headrace.model.behaviour import GridScript
+    from headrace.model.plan import Plan
+    from headrace.rules.tree import RuleSet
 
 
 def as_program(given: Any, *, commands: bool = False) -> Program | Graph:
@@ -37,7 +44,7 @@ def as_program(given: Any, *, commands: bool = False) -> Program | Graph:
         hint = "use Program.from_dask"
     elif isinstance(given, Platform):
         hint = "the program comes first, then the platform"
-    raise _wrong("program", given, hint)
+    raise wrong_argument("program", given, hint)
 
 
 def as_platform(given: Any) -> Platform:
@@ -59,7 +66,104 @@ def as_grid(given: Any) -> Platform | GridScript:
 
         return load_grid(given)
     hint = "the program comes first, then the platform" if isinstance(given, Program | Graph) else ""
-    raise _wrong("platform", given, hint or "give a Platform, the name of a file, or 'local'")
+    raise wrong_argument("platform", given, hint or "give a Platform, the name of a file, or 'local'")
+
+
+def as_plan(given: Any, program: Program | Graph, platform: Platform) -> Plan:
+    """A plan as it is; a text or path is the file of a plan for this program and platform."""
+    if isinstance(given, str | Path):
+        from headrace.formats.plan_json import read_plan
+
+        return read_plan(given, program.graph if isinstance(program, Program) else program, platform)
+    return require_plan(given, "give a Plan, or the name of its file")
+
+
+def require_plan(given: Any, hint: str) -> Plan:
+    """A plan as it is; nothing else will do."""
+    from headrace.model.plan import Plan
+
+    if not isinstance(given, Plan):
+        raise wrong_argument("plan", given, hint)
+    return given
+
+
+def as_scheduler(given: Any, options: Mapping[str, Any]) -> str | Planner | Scheduler:
+    """The name of a scheduler whose options make sense, or an object that is one.
+
+    >>> as_scheduler("best", {"time": "x"})
+    Traceback (most recent call last):
+        ...
+    headrace.model.errors.UsageError: the option time of 'best' is 'x', a str (try: give a number, such as 10.0)
+    """
+    if isinstance(given, str):
+        _require_numbers(given, options)
+        return given
+    if isinstance(given, type):
+        raise wrong_argument("scheduler", given, f"make an object: {given.__name__}()")
+    if not any(callable(getattr(given, method, None)) for method in ("plan", "react")):
+        hint = "give a name that `headrace schedulers` lists, or an object with plan(problem) or react(view, events)"
+        raise wrong_argument("scheduler", given, hint)
+    if not isinstance(getattr(given, "name", None), str):
+        raise UsageError(
+            f"the scheduler {short(given)} has no name", hint="set its attribute `name` to a text"
+        )
+    found: Planner | Scheduler = given
+    return found
+
+
+def _require_numbers(scheduler: str, options: Mapping[str, Any]) -> None:
+    """Raise an error if an option of one of Headrace's own schedulers is not the number that it has to be."""
+    if not options:
+        return
+    from headrace.planners.registry import ENTRIES, registered_name
+
+    name = registered_name(scheduler)
+    for entry in ENTRIES:
+        if entry.name == name:
+            known = signature(getattr(import_module(entry.module), entry.maker)).parameters
+            for option in options.keys() & known.keys():
+                _require_number(known[option], options[option], name)
+
+
+def _require_number(option: Parameter, given: Any, scheduler: str) -> None:
+    kinds = str(option.annotation).split(" | ")
+    if given is None and "None" in kinds:
+        return
+    example = "" if option.default is None else f", such as {option.default}"
+    for kind, read, wanted in (("float", as_float, "a number"), ("int", as_whole, "a whole number")):
+        if kind in kinds and read(given) is None:
+            raise wrong_argument(f"option {option.name} of {scheduler!r}", given, f"give {wanted}{example}")
+
+
+def as_rule_set(given: Any) -> RuleSet | None:
+    """Rules as `as_rules` takes them. None if there are none, so that plans without rules need no parser."""
+    if given is None:
+        return None
+    from headrace.rules.given import as_rules
+    from headrace.rules.tree import RuleSet
+
+    if not isinstance(given, RuleSet | str | Path):
+        texts = list(given) if isinstance(given, Iterable) and not isinstance(given, Mapping) else [given]
+        if not all(isinstance(text, str) for text in texts):
+            raise wrong_argument(
+                "argument rules", given, "give a text of rules, the name of a file, or a list of texts"
+            )
+        given = texts
+    found = as_rules(given)
+    return found if len(found) else None
+
+
+def require_config(given: Any) -> None:
+    """Raise an error unless these are settings of a simulation, or None."""
+    from headrace.simulator.events.config import SimulationConfig
+
+    if given is None:
+        return
+    if not isinstance(given, SimulationConfig):
+        raise wrong_argument("config", given, "give a SimulationConfig, or leave it out")
+    faults: object = given.faults
+    if not isinstance(faults, str):
+        raise wrong_argument("argument config.faults", faults, 'give a text, such as "kill=1@50%"')
 
 
 def require_bodies(program: Program, spec: str | Path | None, *, allow: str, emulate: str) -> None:
@@ -80,11 +184,3 @@ def require_bodies(program: Program, spec: str | Path | None, *, allow: str, emu
         where=program.name,
         hint=f"{emulate} to run emulated tasks, or give it a function or a command",
     )
-
-
-def _wrong(what: str, given: Any, hint: str) -> UsageError:
-    kind = type(given).__name__
-    article = "an" if kind[0].lower() in "aeiou" else "a"
-    shown = repr(given)
-    text = f"{shown}, {article} {kind}" if len(shown) <= 60 else f"{article} {kind}"
-    return UsageError(f"the {what} is {text}", hint=hint)

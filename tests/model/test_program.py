@@ -126,6 +126,15 @@ def test_mistakes_are_named_when_made(wrong, words):
     assert caught.value.hint
 
 
+def test_a_refused_task_leaves_the_program_as_it_was():
+    program = two_tasks()
+    before = dict(program.tasks), dict(program.data), dict(program.producer)
+    with pytest.raises(BadProgram, match="two items are named 'x'"):
+        program.task(None, outputs=["a", "x"])
+    assert (program.tasks, program.data, program.producer) == before
+    assert program.task(None, outputs=["a"]).name == "a"
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

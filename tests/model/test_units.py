@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from headrace.model.errors import HeadraceError
@@ -24,6 +25,9 @@ from headrace.model.units import quantity, show_size, show_time
         ("2 d", "time", 172800.0),
         (3, "time", 3.0),
         (0, "size", 0.0),
+        (np.int64(3), "time", 3.0),
+        (np.uint8(3), "size", 3.0),
+        (np.float32(0.5), "time", 0.5),
     ],
 )
 def test_quantities(text, what, value):
@@ -46,6 +50,10 @@ def test_quantities(text, what, value):
         (True, "size"),
         (None, "size"),
         ([1], "time"),
+        (b"3 s", "time"),
+        (np.True_, "time"),
+        (np.array(3.0), "time"),
+        (np.float32("nan"), "time"),
     ],
 )
 def test_what_is_no_quantity(value, what):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import headrace as hr
-from headrace.model.errors import BadProgram, UsageError
+from headrace.model.errors import BadProgram, TaskFailed, UsageError
+from headrace.runtime.bodies import Job, execute_job
+from headrace.runtime.packing import packer
 
 
 def inc(x: int) -> int:
@@ -14,6 +16,14 @@ def inc(x: int) -> int:
 
 def total(*values: int) -> int:
     return sum(values)
+
+
+def same(x: object) -> object:
+    return x
+
+
+def shown(*values: object, **named: object) -> tuple[tuple[object, ...], dict[str, object]]:
+    return values, named
 
 
 def halves(x: int) -> tuple[int, int]:
@@ -89,6 +99,32 @@ def test_a_program_as_delayed_objects():
     program.output(program.task(inc, inputs=[high], outputs=["more"]))
     results = program.to_dask()
     assert {name: one.compute(scheduler="sync") for name, one in results.items()} == {"sum": 7, "more": 5}
+
+
+@pytest.mark.parametrize("value", [(1, 2, 3), [1], "ab", 5, None])
+def test_a_wrong_number_of_outputs_is_told_as_in_a_real_run(value):
+    program = hr.Program("p")
+    x = program.input("x", value=value)
+    program.task(same, inputs=[x], outputs=["a", "b"], name="t")
+    with packer() as pack, pytest.raises(TaskFailed) as real:
+        execute_job(Job("t", pack(same, "t"), ("x",), ("a", "b")), (value,))
+    for result in program.to_dask().values():
+        with pytest.raises(TaskFailed) as caught:
+            result.compute(scheduler="sync")
+        assert str(caught.value) == str(real.value)
+        assert "but has 2 outputs" in str(caught.value)
+
+
+def test_signals_order_delayed_objects_and_are_no_arguments():
+    seen = []
+    program = hr.Program("p")
+    x = program.input("x", value=7)
+    ready = program.task(lambda: seen.append("ready"), name="prepare")
+    program.output(program.task(shown, inputs=[ready, x], outputs=["given"]))
+    program.output(program.task(shown, inputs=[ready, x], kwargs={"y": x, "z": 1}, outputs=["named"]))
+    results = {name: one.compute(scheduler="sync") for name, one in program.to_dask().items()}
+    assert results == {"given": ((7,), {}), "named": ((7,), {"y": 7, "z": 1})}
+    assert seen == ["ready", "ready"]
 
 
 def test_there_and_back(cluster, tmp_path):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from headrace.model.arguments import checked_path
 from headrace.model.pipeline import PipelineProblem
 
 if TYPE_CHECKING:
@@ -127,4 +128,4 @@ class Deployment:
         """Draw clusters, copies and flows as SVG."""
         from headrace.report.deployment import write_deployment
 
-        write_deployment(path, self)
+        write_deployment(checked_path(path), self)

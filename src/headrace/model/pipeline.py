@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, get_args
 
+from headrace.model.arguments import checked_path
 from headrace.model.errors import BadProgram, UsageError
 from headrace.model.platform import Host, Platform
 
@@ -189,7 +190,7 @@ class Pipeline:
         """Read a pipeline file (INI or TOML)."""
         from headrace.formats.loading import load_pipeline
 
-        return load_pipeline(path)
+        return load_pipeline(checked_path(path))
 
     def _wrong(self, problem: str, hint: str, where: str = "") -> BadProgram:
         return BadProgram(problem, where=f"pipeline {self.name!r}{where}", hint=hint)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from headrace.model.arguments import checked_path
 from headrace.model.deferred import deferred
 from headrace.model.graph import Floats, Graph, Ints
 from headrace.model.platform import Platform
@@ -116,7 +117,7 @@ class Plan:
 
     def gantt(self, path: str | Path | None = None) -> Any:
         """The Gantt chart of the plan, written to an SVG file if a path is given; a notebook shows what is returned."""
-        return deferred("draw_plan")(self, path)
+        return deferred("draw_plan")(self, None if path is None else checked_path(path))
 
     def to_pandas(self, what: Literal["tasks", "transfers"] = "tasks") -> Any:
         """The tasks or the transfers as a `pandas.DataFrame`, by start time; times in seconds, sizes in bytes."""
@@ -124,7 +125,7 @@ class Plan:
 
     def write(self, path: str | Path) -> None:
         """Write the plan: .json can be read again, .csv and .parquet list the tasks, .svg is the Gantt chart."""
-        deferred("write_plan_as")(self, path)
+        deferred("write_plan_as")(self, checked_path(path))
 
     def __repr__(self) -> str:
         return (

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from headrace.model.arguments import as_float, checked_path, short
 from headrace.model.deferred import deferred
 from headrace.model.errors import BadPlatform, HeadraceError
 from headrace.model.graph import Floats, Graph
@@ -28,6 +28,8 @@ _LOOPBACK_BANDWIDTH = 1e9
 """Approximate rate of data exchange between local workers: copying and pickling over loopback."""
 _LOOPBACK_LATENCY = 1e-3
 """Approximate overhead of requesting an item from another worker, whatever its size."""
+_MOST_CORES = 2**31 - 1
+"""Arrays count the cores of a host in 32 bits."""
 Routing = Literal["quickest", "links"]
 ROUTINGS: tuple[Routing, ...] = ("quickest", "links")
 CONTENTIONS: tuple[Contention, ...] = ("none", "fifo", "fair")
@@ -267,29 +269,18 @@ class Platform:
         """
         try:
             hosts = tuple(Host(f"h{i}", float(s), cores) for i, s in enumerate(speeds))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise BadPlatform(
-                f"speeds is {speeds!r}", where="pairwise", hint="give a list of numbers"
+                f"speeds is {short(speeds)}", where="pairwise", hint="give a list of numbers"
             ) from None
         latency = _quantity(latency, "time", "latency", "pairwise")
-        if isinstance(bandwidth, str):
-            bandwidth = _quantity(bandwidth, "rate", "bandwidth", "pairwise")
-        try:
-            matrix = np.array(np.broadcast_to(np.asarray(bandwidth, np.float64), (len(hosts), len(hosts))))
-        except (TypeError, ValueError):
-            raise BadPlatform(
-                f"bandwidth is {bandwidth!r} for {plural(len(hosts), 'host')}",
-                where="pairwise",
-                hint='give a number of bytes/s, a text such as "1 Gbit/s", or a matrix of numbers',
-            ) from None
-        return Platform(
-            (Site("all", hosts),), pairs=Pairs(matrix, latency), contention=contention, origin=origin
-        )
+        pairs = Pairs(_pair_matrix(bandwidth, len(hosts)), latency)
+        return Platform((Site("all", hosts),), pairs=pairs, contention=contention, origin=origin)
 
     @staticmethod
     def read(path: str | Path) -> Platform:
         """Read a platform file: TOML, or a grid description at time 0."""
-        platform: Platform = deferred("load_platform")(path)
+        platform: Platform = deferred("load_platform")(checked_path(path))
         return platform
 
     @staticmethod
@@ -339,6 +330,24 @@ class Platform:
         return Platform((site,), name="local")
 
 
+def _pair_matrix(bandwidth: Any, hosts: int) -> Floats:
+    """The bandwidth of each pair of hosts, from one for all of them or from a matrix of just that shape."""
+    try:
+        if np.ndim(bandwidth) == 0:
+            return np.full((hosts, hosts), _quantity(bandwidth, "rate", "bandwidth", "pairwise"))
+        matrix = np.array(bandwidth, np.float64)
+        if matrix.shape == (hosts, hosts):
+            return matrix
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise BadPlatform(
+        f"bandwidth is {short(bandwidth)} for {plural(hosts, 'host')}",
+        where="pairwise",
+        hint='give a number of bytes/s, a text such as "1 Gbit/s", '
+        f"or a matrix of {hosts} rows of {plural(hosts, 'number')}",
+    )
+
+
 def _quantity(value: Any, kind: str, what: str, where: str) -> float:
     """A number, or a text with a unit; other values and unknown units are a `BadPlatform`."""
     if not isinstance(value, str):
@@ -366,8 +375,8 @@ def _require_numbers(record: Any, where: str, *fields: str) -> None:
 
 
 def _require_number(value: Any, what: str, where: str) -> None:
-    if not isinstance(value, Real) or value is True or value is False:
-        raise BadPlatform(f"{what} is {value!r}", where=where, hint="give a number")
+    if as_float(value) is None:
+        raise BadPlatform(f"{what} is {short(value)}", where=where, hint="give a number")
 
 
 def _all_of(kind: type, given: Any, where: str) -> tuple[Any, ...]:
@@ -424,8 +433,9 @@ def _validate(platform: Platform) -> None:
                     raise wrong(f"speed is {speed} ({kind})", where, "give a speed above 0")
             if not 0 <= host.load < 1:
                 raise wrong(f"load is {host.load}", where, "give a share from 0 up to, not including, 1")
-            if not host.cores >= 1 or host.cores % 1:
-                raise wrong(f"cores is {host.cores}", where, "give a whole number, 1 or more")
+            if not 1 <= host.cores <= _MOST_CORES or host.cores % 1:
+                hint = f"give a whole number from 1 to {_MOST_CORES:,}"
+                raise wrong(f"cores is {short(host.cores)}", where, hint)
             if host.arch < 0:
                 raise wrong(f"arch is {host.arch}", where, "give 0 or more")
             for what, value in (("price", host.price), ("watts", host.watts)):

@@ -9,13 +9,20 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.model.architecture import arch_speeds
+from headrace.model.arguments import as_float, checked_path, short, wrong_argument
 from headrace.model.deferred import deferred
 from headrace.model.errors import BadProgram, HeadraceError
 from headrace.model.graph import Graph
 from headrace.model.keyword_call import with_keywords
 from headrace.model.needs import checked_resources
 from headrace.model.program_graph import build_graph
-from headrace.model.task_checks import checked_attempts, checked_cores, checked_labels
+from headrace.model.task_checks import (
+    checked_attempts,
+    checked_cores,
+    checked_labels,
+    checked_text,
+    checked_words,
+)
 from headrace.model.units import plural, quantity, show_size
 
 if TYPE_CHECKING:
@@ -40,6 +47,7 @@ class Command:
         given: object = self.argv
         if isinstance(given, str):
             raise _text_as_command(given)
+        object.__setattr__(self, "argv", checked_words(given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +152,15 @@ class Program:
             BadProgram: The name is in use, or the size is not a size.
         """
         item = Data(
-            name,
+            checked_text(name, "name", self.name),
             _checked_size(size, name),
             path=None if path is None else str(path),
             value=value,
             initial_locations=_names(sites, "sites", f"item {name!r}"),
         )
-        self._add_data(item)
+        self._require_new(item)
+        self.data[name] = item
+        self._graph = None
         return item
 
     def task(
@@ -213,25 +223,24 @@ class Program:
         command = _body_of(body, stdout, self.name)
         if kind is None:
             kind = _kind_of(command)
+        elif kind:
+            checked_text(kind, "kind", self.name)
         if name is None:
             name = self._free_name(kind or "task")
-        if name in self.tasks:
+        if checked_text(name, "name", self.name) in self.tasks:
             raise BadProgram(
                 f"two tasks are named {name!r}", where=self.name, hint="give each task its own name"
             )
-        sizes: dict[str, float | str | None]
         where = f"{self.name}: task {name!r}"
-        sizes = (
-            dict(outputs)
-            if isinstance(outputs, Mapping)
-            else dict.fromkeys(_names(outputs, "outputs", where), 0.0)
-        )
+        sizes: dict[str, float | str | None] = dict.fromkeys(_names(outputs, "outputs", where), 0.0)
+        if isinstance(outputs, Mapping):
+            sizes.update(outputs)
         if not sizes:
             sizes = {f"{name}.done": 0.0}
         try:
             seconds, speeds = _work_and_speeds(work)
             earliest = quantity(release, "time")
-            latest = math.inf if deadline == math.inf else quantity(deadline, "time")
+            latest = math.inf if as_float(deadline) == math.inf else quantity(deadline, "time")
             allowed = None if timeout is None else quantity(timeout, "time")
             needed = quantity(memory, "size")
         except HeadraceError as error:
@@ -244,18 +253,20 @@ class Program:
                     where=self.name,
                     hint="one item has one producer: give the second output another name",
                 )
+            self._require_new(item)
         read = _items(inputs, where)
         if kwargs:
             command, named = _with_kwargs(command, kwargs, len(read), where)
             read += named
         task = Task(
             name, seconds, read, tuple(sizes), kind, command, _names(after, "after", where),
-            checked_cores(cores, where), earliest, latest,
-            speeds, checked_labels(labels or {}, where), *checked_attempts(allowed, retries, where), needed,
-            checked_resources(resources or {}, where, BadProgram),
+            checked_cores(cores, where), earliest, latest, speeds,
+            checked_labels({} if labels is None else labels, where), *checked_attempts(allowed, retries, where), needed,
+            checked_resources({} if resources is None else resources, where, BadProgram),
         )  # fmt: skip
+        # Nothing is refused from here on: a program that refuses a task is as it was before.
         for item in made:
-            self._add_data(item)
+            self.data[item.name] = item
             self.producer[item.name] = name
         self.tasks[name] = task
         self._graph = None
@@ -337,7 +348,7 @@ class Program:
         A Python file is executed. With `commands`, so are the commands of a WfFormat file when the program runs. Use
         either only on files that you trust.
         """
-        program: Program = deferred("load_program")(path, commands=commands)
+        program: Program = deferred("load_program")(checked_path(path), commands=commands)
         return program
 
     def write(self, path: str | Path, format: str | None = None) -> None:
@@ -345,7 +356,9 @@ class Program:
 
         Functions cannot be written: a program that is read back can be planned and simulated.
         """
-        deferred("write_program_as")(self, path, format)
+        if not isinstance(format, str | None):
+            raise wrong_argument("format", format, 'give its name, such as "dot", or leave it out')
+        deferred("write_program_as")(self, checked_path(path), format)
 
     @staticmethod
     def from_networkx(graph: Any, name: str | None = None) -> Program:
@@ -379,13 +392,11 @@ class Program:
         html: str = deferred("program_html")(self)
         return html
 
-    def _add_data(self, item: Data) -> None:
+    def _require_new(self, item: Data) -> None:
         if item.name in self.data:
             raise BadProgram(
                 f"two items are named {item.name!r}", where=self.name, hint="give each item its own name"
             )
-        self.data[item.name] = item
-        self._graph = None
 
     def _free_name(self, stem: str) -> str:
         number = len(self.tasks)
@@ -407,20 +418,14 @@ def _text_as_command(text: str, where: str = "") -> BadProgram:
 
 
 def _body_of(body: Any, stdout: str | None, where: str) -> Callable[..., Any] | Command | None:
-    if isinstance(body, str | bytes):
-        raise _text_as_command(str(body), where)
+    if isinstance(body, str):
+        raise _text_as_command(body, where)
     if isinstance(body, Command) or body is None:
         return body
     if callable(body):
         function: Callable[..., Any] = body
         return function
-    if not isinstance(body, Iterable):
-        raise BadProgram(
-            f"a task cannot execute {body!r}",
-            where=where,
-            hint='give a function, or a list such as ["ls", "-l"]',
-        )
-    return Command(tuple(str(word) for word in body), stdout)
+    return Command(checked_words(body, where), stdout)
 
 
 def _names(given: Iterable[str], what: str, where: str) -> tuple[str, ...]:
@@ -447,16 +452,11 @@ def _items(inputs: Iterable[Data | str], where: str) -> tuple[str, ...]:
     for position, item in enumerate(read):
         if not isinstance(item, str):
             raise BadProgram(
-                f"input {position} is {_short(item)}, which is not an item",
+                f"input {position} is {short(item)}, which is not an item",
                 where=where,
                 hint='give constants by name, such as kwargs={"width": 3}, or bind them with functools.partial',
             )
     return read
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"a {type(value).__name__}"
 
 
 def _with_kwargs(
@@ -469,6 +469,9 @@ def _with_kwargs(
             where=where,
             hint="add them to the command" if body is not None else "give the task a function",
         )
+    if not isinstance(kwargs, Mapping) or not all(isinstance(name, str) for name in kwargs):
+        hint = 'give names and values, such as {"width": 3}'
+        raise BadProgram(f"kwargs is {short(kwargs)}", where=where, hint=hint)
     items = {name: value.name for name, value in kwargs.items() if isinstance(value, Data)}
     constants = {name: value for name, value in kwargs.items() if name not in items}
     return with_keywords(body, constants, list(items), positional), tuple(items.values())
@@ -485,7 +488,7 @@ def _kind_of(body: Callable[..., Any] | Command | None) -> str:
 
 def _work_and_speeds(work: float | str | Sequence[float | str]) -> tuple[float, tuple[float, ...]]:
     """Seconds on a host of speed 1 and architecture 0, and the speed on each architecture if they are given."""
-    if isinstance(work, Sequence) and not isinstance(work, str):
+    if isinstance(work, Sequence) and not isinstance(work, str | bytes | bytearray | memoryview):
         return arch_speeds([quantity(each, "time") for each in work])
     return quantity(work, "time"), ()
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from headrace.model.architecture import speed_classes
+from headrace.model.arguments import short
 from headrace.model.errors import BadProgram
 from headrace.model.graph import OUTSIDE, Graph, LabelColumn, make_graph
 from headrace.model.needs import MOST_MEMORY, checked_resources, needs_of
 from headrace.model.sited import SiteLists
+from headrace.model.task_checks import MOST_CORES
 
 if TYPE_CHECKING:
     from headrace.model.program import Program, Task
@@ -44,11 +46,11 @@ def build_graph(program: Program) -> Graph:
                 hint=f"give a number of bytes from 0 to {MOST_MEMORY:,}",
             )
         checked_resources(task.resources, f"{program.name}: task {task.name!r}", BadProgram)
-        if task.cores < 1 or not task.release >= 0 or math.isnan(task.deadline):
+        if not 1 <= task.cores <= MOST_CORES or not task.release >= 0 or math.isnan(task.deadline):
             raise BadProgram(
-                f"cores is {task.cores}, release {task.release}, deadline {task.deadline}",
+                f"cores is {short(task.cores)}, release {task.release}, deadline {task.deadline}",
                 where=f"{program.name}: task {task.name!r}",
-                hint="give 1 core or more and moments of 0 or more",
+                hint=f"give 1 to {MOST_CORES:,} cores and moments of 0 or more",
             )
         work[i] = task.work
         read = dict.fromkeys(_item(program, task, item_number, name) for name in task.inputs)

@@ -3,30 +3,78 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import numpy as np
-
+from headrace.model.arguments import as_float, as_whole, short
 from headrace.model.errors import BadProgram
 
+MOST_CORES = 10**6
+"""The most cores of a task, in programs as in files."""
+_COMMAND = 'give a function, or a list such as ["ls", "-l"]'
 
-def checked_labels(labels: Mapping[str, str | float], where: str) -> dict[str, str | float]:
+
+def checked_text(given: Any, what: str, where: str) -> str:
+    """A name, which must be a text that is not empty."""
+    if not isinstance(given, str):
+        raise BadProgram(f"{what} is {short(given)}", where=where, hint=f"write {what}={str(given)[:60]!r}")
+    if not given:
+        raise BadProgram(f"{what} is empty", where=where, hint="give a text, or leave it out")
+    return given
+
+
+def checked_words(command: Any, where: str = "") -> tuple[str, ...]:
+    """The words of a command: texts, or paths, of which the first is the program."""
+    if not isinstance(command, Sequence) or isinstance(command, str | bytes | bytearray | memoryview):
+        raise BadProgram(f"a task cannot execute {short(command)}", where=where, hint=_COMMAND)
+    words = tuple(_word(word, number, where) for number, word in enumerate(command))
+    if not words or not words[0]:
+        raise BadProgram(f"the command {short(command)} names no program", where=where, hint=_COMMAND)
+    return words
+
+
+def _word(given: Any, number: int, where: str) -> str:
+    word = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if isinstance(word, str):
+        return word
+    text = os.fsdecode(word) if isinstance(word, bytes) else short(word)
+    raise BadProgram(
+        f"word {number} of the command is {short(word)}, which is not a text",
+        where=where,
+        hint=f"write {text!r}",
+    )
+
+
+def checked_labels(labels: Any, where: str) -> dict[str, str | float]:
+    if not isinstance(labels, Mapping):
+        hint = 'give names and values, such as {"site": "cern"}'
+        raise BadProgram(f"labels is {short(labels)}", where=where, hint=hint)
     for name, value in labels.items():
         if not isinstance(name, str) or not name:
             raise BadProgram(f"the name of a label is {name!r}", where=where, hint="give a text")
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not isinstance(value, str) and not (number and math.isfinite(value)):
+        number = as_float(value)
+        if not isinstance(value, str) and (number is None or not math.isfinite(number)):
             raise BadProgram(
-                f"label {name!r} is {value!r}", where=where, hint="give a text or a finite number"
+                f"label {name!r} is {short(value)}", where=where, hint="give a text or a finite number"
             )
-    return dict(labels)
+    return {name: _plain(value) for name, value in labels.items()}
+
+
+def _plain(label: Any) -> str | float:
+    """Numbers of NumPy as those of Python, which files can hold."""
+    if isinstance(label, str | int | float):
+        return label
+    whole = as_whole(label)
+    return float(label) if whole is None else whole
 
 
 def checked_cores(cores: int, where: str) -> int:
-    whole = isinstance(cores, int | np.integer) and not isinstance(cores, bool)
-    if not whole or cores < 1:
-        raise BadProgram(f"cores is {cores!r}", where=where, hint="give a whole number, 1 or more")
-    return int(cores)
+    number = as_whole(cores)
+    if number is None or not 1 <= number <= MOST_CORES:
+        hint = f"give a whole number from 1 to {MOST_CORES:,}"
+        raise BadProgram(f"cores is {short(cores)}", where=where, hint=hint)
+    return number
 
 
 def checked_attempts(
@@ -34,6 +82,7 @@ def checked_attempts(
 ) -> tuple[float | None, int | None]:
     if timeout is not None and not timeout > 0:
         raise BadProgram(f"timeout is {timeout}", where=where, hint="give a time above 0")
-    if retries is not None and not (isinstance(retries, int) and retries >= 0):
-        raise BadProgram(f"retries is {retries!r}", where=where, hint="give a whole number, 0 or more")
-    return timeout, retries
+    number = None if retries is None else as_whole(retries)
+    if retries is not None and (number is None or number < 0):
+        raise BadProgram(f"retries is {short(retries)}", where=where, hint="give a whole number, 0 or more")
+    return timeout, number

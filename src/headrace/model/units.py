@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from headrace.model.arguments import as_float, short
 from headrace.model.errors import HeadraceError
 
 _NUMBER = re.compile(r"\s*([0-9][0-9_]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+)\s*(.*?)\s*\Z", re.ASCII)
@@ -35,12 +36,11 @@ def quantity(value: object, what: str, where: str = "") -> float:
         if unit and unit not in _UNITS[what]:
             raise HeadraceError(f"unknown unit {unit!r} in {value!r}", where=where, hint=wanted)
         result = number * (_UNITS[what][unit] if unit else 1.0)
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        result = float(value)
     else:
-        raise HeadraceError(f"{value!r} is not a {what}", where=where, hint=wanted)
+        given = as_float(value)
+        result = math.nan if given is None else given
     if not math.isfinite(result) or result < 0:
-        raise HeadraceError(f"{value!r} is not a {what}", where=where, hint=wanted)
+        raise HeadraceError(f"{short(value)} is not a {what}", where=where, hint=wanted)
     return result
 
 

@@ -31,7 +31,6 @@ from headrace.planners.coschedule.planner import Coschedule
 from headrace.planners.coschedule.relaxation import quick_bound, weighted_bound
 from headrace.planners.registry import make
 from headrace.report.resources import disk_levels, level_of
-from headrace.simulator.replay.replay import replay
 from headrace.testing.tiered_grid import tiered_grid
 from planners.coschedule.cases import rich_case
 from planners.coschedule.oracle import least_makespan
@@ -95,24 +94,6 @@ def test_a_plan_of_a_comparator_if_a_file_at_several_sites_does_not_fit_at_all_o
     links = (Link("s0", "s1", 20.0), Link("s1", "s2", 5.0))
     platform = Platform(sites, links, contention="fifo", routing="links")
     assert planned(program, platform, 1.0).makespan == pytest.approx(15)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_plans_on_fair_links_are_carried_out_as_planned_where_disks_are_small(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    program = Program("small-disks")
-    for k in range(6):
-        program.input(f"in{k}", size=float(random.integers(10, 25)), sites=["hub"])
-        program.task(
-            None, inputs=[f"in{k}"], outputs={f"out{k}": float(random.integers(5, 25))},
-            work=float(random.integers(5, 40)),
-        )  # fmt: skip
-    sites = (Site("hub"), Site("s", (Host("h", cores=4),), storage=120))
-    platform = Platform(
-        sites, (Link("hub", "s", 5.0, shared=True),), contention="fair", routing="links", origin="hub"
-    )
-    plan = planned(program, platform, 1.0)
-    assert replay(plan).makespan == pytest.approx(plan.makespan)
 
 
 def test_a_plan_is_found_where_disks_are_so_full_that_list_schedules_find_none() -> None:

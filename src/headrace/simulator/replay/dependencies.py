@@ -64,6 +64,22 @@ def in_lists(plan: Plan, needed: Needs) -> Dependencies:
     total = plan.graph.n_tasks + len(plan.move_item)
     before = np.concatenate([pair[0] for pair in edges])
     after = np.concatenate([pair[1] for pair in edges])
+    return _listed(before, after, lag, total)
+
+
+def with_more(depends: Dependencies, before: Ints, after: Ints, lag: Floats) -> Dependencies:
+    """The same with further edges."""
+    total = len(depends.waits)
+    source = np.repeat(np.arange(total, dtype=np.int32), np.diff(depends.ptr))
+    return _listed(
+        np.concatenate((source, before)),
+        np.concatenate((depends.successors, after)),
+        np.concatenate((depends.lag, lag)),
+        total,
+    )
+
+
+def _listed(before: Ints, after: Ints, lag: Floats, total: int) -> Dependencies:
     ptr, number = as_lists(before, np.arange(len(before), dtype=np.int32), total)
     waits = np.bincount(after, minlength=total).astype(np.int32)
     return Dependencies(ptr, after[number], waits, lag[number])

@@ -21,6 +21,10 @@ holder of each of them), all its inputs are at its host's place, and its release
 never overtakes another one on its core. Where tasks of a host can need more memory or more of a resource than it has,
 each also waits for those that leave it what it needs by the planned times: what is free first is taken first.
 
+**Limited disks** that the copies of the plan could fill are taken up in the order of the planned starts. A task or
+transfer that begins a copy there also waits until the one that begins the copy before it has started, and until all
+that use copies whose planned last use has ended by then - read, send, make or bring them - have finished.
+
 **A transfer starts** at the first moment at which
 
 - its item is at its source. A relay is no special case: the transfer onward waits for the end of the one that brings
@@ -66,6 +70,7 @@ from headrace.simulator.replay.dependencies import (
     route_seconds,
     routes,
 )
+from headrace.simulator.replay.disks import with_disks
 from headrace.simulator.replay.event_loop import NODE, replay_events
 from headrace.simulator.replay.prefetch import Calls, calls_for_prefetch, no_calls
 from headrace.simulator.replay.walk import walk
@@ -144,15 +149,13 @@ class Replayer:
             holders = graph.initial_locations.places_by_item(graph, platform)
         in_turn = _in_turn(plan)
         needed = needs(in_turn, holders)
-        depends = in_lists(in_turn, needed)
+        calls = no_calls(plan) if prefetch_depth is None else calls_for_prefetch(plan, needed, prefetch_depth)
+        depends = with_disks(plan, in_lists(in_turn, needed), holders, calls)
         soonest = graph.release if not_before is None else np.maximum(graph.release, not_before)
         fair = platform.contention == "fair"
         delay = _delays(plan, fair)
         events = None
         if fair or prefetch_depth is not None:
-            calls = (
-                no_calls(plan) if prefetch_depth is None else calls_for_prefetch(plan, needed, prefetch_depth)
-            )
             nodes = _nodes(calls, soonest, delay)
             share = _share_links(plan, nodes) if fair else _no_flows(plan, nodes)
             events = _Events(nodes, calls, share)
