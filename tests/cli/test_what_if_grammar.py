@@ -36,7 +36,8 @@ def test_forms(text: str, change: Change) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "host", "hosts n9", "link a-b", "link a-b x0", "link a-b x-1", "link a-b xinf", "cores uw x1e300", "host n9 x1e-300", "link a-b +0",
+        "", "host", "hosts n9", "link a-b", "link a-b x0", "link a-b x-1", "link a-b xinf", "link a-b +0",
+        "cores uw x1e300", "host n9 x1e-300",
         "disk uw +5 furlongs", "cores uw +1.5", "cores uw +0", "host n9 +2", "without disk uw", "without host",
         "x" * 2000,
     ],
