@@ -122,7 +122,8 @@ def test_what_is_a_number_to_numpy_is_one_to_us() -> None:
         (lambda p: p.task(5), "a task cannot execute 5"),
         (lambda p: p.task(b"ls"), "a task cannot execute b'ls'"),
         (lambda p: p.task({"a": 1}), "a task cannot execute {'a': 1}"),
-        (lambda p: p.task([]), "names no program"),
+        (lambda p: p.task([]), "the command [] names no program"),
+        (lambda p: p.task(hr.Command(())), "the command [] names no program"),
         (lambda p: p.task(["a", 3]), "word 1 of the command is 3, which is not a text (try: write '3')"),
         (lambda p: p.task([b"ls"]), "try: write 'ls'"),
         (lambda p: p.task(hr.Command(("a", 3))), "word 1 of the command is 3"),  # type: ignore[arg-type]

@@ -22,6 +22,7 @@ from headrace.model.task_checks import (
     checked_labels,
     checked_text,
     checked_words,
+    require_program,
 )
 from headrace.model.units import plural, quantity, show_size
 
@@ -420,12 +421,14 @@ def _text_as_command(text: str, where: str = "") -> BadProgram:
 def _body_of(body: Any, stdout: str | None, where: str) -> Callable[..., Any] | Command | None:
     if isinstance(body, str):
         raise _text_as_command(body, where)
-    if isinstance(body, Command) or body is None:
-        return body
+    if body is None:
+        return None
     if callable(body):
         function: Callable[..., Any] = body
         return function
-    return Command(checked_words(body, where), stdout)
+    command = body if isinstance(body, Command) else Command(checked_words(body, where), stdout)
+    require_program(command.argv, where)
+    return command
 
 
 def _names(given: Iterable[str], what: str, where: str) -> tuple[str, ...]:

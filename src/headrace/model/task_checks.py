@@ -28,10 +28,12 @@ def checked_words(command: Any, where: str = "") -> tuple[str, ...]:
     """The words of a command: texts, or paths, of which the first is the program."""
     if not isinstance(command, Sequence) or isinstance(command, str | bytes | bytearray | memoryview):
         raise BadProgram(f"a task cannot execute {short(command)}", where=where, hint=_COMMAND)
-    words = tuple(_word(word, number, where) for number, word in enumerate(command))
+    return tuple(_word(word, number, where) for number, word in enumerate(command))
+
+
+def require_program(words: tuple[str, ...], where: str) -> None:
     if not words or not words[0]:
-        raise BadProgram(f"the command {short(command)} names no program", where=where, hint=_COMMAND)
-    return words
+        raise BadProgram(f"the command {short(list(words))} names no program", where=where, hint=_COMMAND)
 
 
 def _word(given: Any, number: int, where: str) -> str:
