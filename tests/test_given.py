@@ -111,7 +111,10 @@ def test_what_is_a_number_to_numpy_is_one_to_us() -> None:
     assert (program.data["x"].size, task.cores, task.labels) == (4.0, 2, {"a": 2.0})
     assert type(task.labels["a"]) is float
     lab = hr.Platform.pairwise([np.float32(2), 1], bandwidth=np.float32(5))
-    assert hr.plan(hr.Program(), lab, seed=np.int64(3)).platform.pairs.bandwidth.tolist() == [[5, 5], [5, 5]]
+    assert hr.plan(hr.Program(), lab, "heft", seed=np.int64(3)).platform.pairs.bandwidth.tolist() == [
+        [5, 5],
+        [5, 5],
+    ]
 
 
 @pytest.mark.parametrize(
