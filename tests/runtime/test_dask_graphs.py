@@ -22,10 +22,6 @@ def same(x: object) -> object:
     return x
 
 
-def shown(*values: object, **named: object) -> tuple[tuple[object, ...], dict[str, object]]:
-    return values, named
-
-
 def halves(x: int) -> tuple[int, int]:
     return x // 2, x - x // 2
 
@@ -113,18 +109,6 @@ def test_a_wrong_number_of_outputs_is_told_as_in_a_real_run(value):
             result.compute(scheduler="sync")
         assert str(caught.value) == str(real.value)
         assert "but has 2 outputs" in str(caught.value)
-
-
-def test_signals_order_delayed_objects_and_are_no_arguments():
-    seen = []
-    program = hr.Program("p")
-    x = program.input("x", value=7)
-    ready = program.task(lambda: seen.append("ready"), name="prepare")
-    program.output(program.task(shown, inputs=[ready, x], outputs=["given"]))
-    program.output(program.task(shown, inputs=[ready, x], kwargs={"y": x, "z": 1}, outputs=["named"]))
-    results = {name: one.compute(scheduler="sync") for name, one in program.to_dask().items()}
-    assert results == {"given": ((7,), {}), "named": ((7,), {"y": 7, "z": 1})}
-    assert seen == ["ready", "ready"]
 
 
 def test_there_and_back(cluster, tmp_path):

@@ -26,20 +26,8 @@ class KeywordCall(functools.partial[Any]):
             name: values[given.position] if isinstance(given, InputAt) else given
             for name, given in self.keywords.items()
         }
-        return self.func(*self.args, *values[: self.first_named], **{**named, **more})
-
-    @property
-    def first_named(self) -> int:
-        """The number of inputs that are passed by position."""
-        return min(given.position for given in self.keywords.values() if isinstance(given, InputAt))
-
-    def without(self, inputs: int) -> KeywordCall:
-        """The same function, of a task that passes this many inputs less by position."""
-        moved = {
-            name: InputAt(given.position - inputs) if isinstance(given, InputAt) else given
-            for name, given in self.keywords.items()
-        }
-        return KeywordCall(self.func, *self.args, **moved)
+        first = min(given.position for given in self.keywords.values() if isinstance(given, InputAt))
+        return self.func(*self.args, *values[:first], **{**named, **more})
 
 
 def with_keywords(

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from headrace.model.errors import BadProgram, TaskFailed, UsageError
-from headrace.model.keyword_call import KeywordCall
 from headrace.model.program import Command, Program, Task
 
 
@@ -25,20 +24,18 @@ class NodeCall:
 
 
 class TaskCall:
-    """A task's function as Dask calls it: signals are not passed on, and there must be a value for each output.
+    """A task's function as Dask calls it: there must be a value for each output.
 
     Not a dataclass, as `NodeCall`.
     """
 
-    def __init__(self, task: Task, signals: frozenset[int]) -> None:
+    def __init__(self, task: Task) -> None:
         self.task = task.name
         self.body: Any = task.body
         self.outputs = len(task.outputs)
-        self.signals = signals
-        """The positions of inputs that only say that another task has ended."""
 
     def __call__(self, *values: Any) -> Any:
-        made = self._called(values)
+        made = self.body(*values)
         if self.outputs == 1 or (isinstance(made, tuple | list) and len(made) == self.outputs):
             return made
         # As `runtime.bodies` says in a real run.
@@ -48,11 +45,6 @@ class TaskCall:
             where=f"task {self.task!r}",
             hint=f"return a tuple of {self.outputs} values",
         )
-
-    def _called(self, values: tuple[Any, ...]) -> Any:
-        body = self.body
-        passed = [value for position, value in enumerate(values) if position not in self.signals]
-        return body.without(len(self.signals))(*passed) if isinstance(body, KeywordCall) else body(*passed)
 
 
 def program_from_dask(collection: Any, name: str = "dask") -> Program:
@@ -149,23 +141,12 @@ def program_to_dask(program: Program) -> dict[str, Any]:
         task = program.tasks[graph.task_names[number]]
         _require_function(program, task)
         token = _token(program, task.name)
-        body = TaskCall(task, _signals(program, task))
+        body = TaskCall(task)
         call = delayed(body, name=f"{task.name}-{token}", pure=True, nout=len(task.outputs), traverse=False)
         out = call(*[made[name] for name in task.inputs], dask_key_name=f"{task.kind or task.name}-{token}")
         parts = [out] if len(task.outputs) == 1 else list(out)
         made.update(zip(task.outputs, parts, strict=True))
     return {item.name: made[item.name] for item in program.results()}
-
-
-def _signals(program: Program, task: Task) -> frozenset[int]:
-    """The positions of the inputs that a task lists only to wait for tasks without outputs."""
-    by_position = task.body.first_named if isinstance(task.body, KeywordCall) else len(task.inputs)
-    makers = [program.producer.get(name) for name in task.inputs[:by_position]]
-    return frozenset(
-        position
-        for position, maker in enumerate(makers)
-        if maker is not None and program.tasks[maker].outputs == (f"{maker}.done",)
-    )
 
 
 def _token(program: Program, name: str) -> str:
