@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headrace.arrays.compiling import entry
 from headrace.model.check_case import EXCESS, Numbers, slack
 from headrace.model.graph import OUTSIDE, Bools, Floats, Ints
 from headrace.model.network import EVERYWHERE
@@ -136,7 +135,6 @@ def _kept(plan: Plan, copy: Numbers, ready: Floats) -> Numbers:
     return np.concatenate((np.flatnonzero(at_origin), at[order[first]]))
 
 
-@entry
 def _ranks(depends: Dependencies, calls: Calls, start: Floats, finish: Floats, begins: Bools) -> Ints:
     """The place of each node in an order that keeps to what waits for what and else to planned starts.
 
@@ -155,12 +153,12 @@ def _ranks(depends: Dependencies, calls: Calls, start: Floats, finish: Floats, b
         rank[node] = reached
         reached += 1
         for i in range(ptr[node], ptr[node + 1]):
-            v = int(np.int64(successors[i]))  # all entries of the heap have one type
+            v = int(successors[i])
             waits[v] -= 1
             if waits[v] == 0:
                 heapq.heappush(ready, (start[v], begins[v], finish[v], v))
         for i in range(call_ptr[node], call_ptr[node + 1]) if node < tasks else range(0):
-            v = int(np.int64(nodes[i]))
+            v = int(nodes[i])
             if not called[v - tasks]:
                 called[v - tasks] = True
                 waits[v] -= 1
