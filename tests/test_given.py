@@ -88,7 +88,11 @@ SEEDS = (-1, 1.5, "a", None, True, 2**64)
         (lambda p: hr.check(p, LAB_OF_TWO, 5), "the plan is 5, an int"),
         (lambda p: hr.check(p, LAB_OF_TWO, hr.plan(p, LAB_OF_TWO, "heft"), limit="x"), "the limit is 'x'"),
         (lambda p: hr.simulate(p, LAB_OF_TWO, config=5), "the config is 5, an int"),
-        (lambda p: hr.simulate(p, LAB_OF_TWO, config=hr.SimulationConfig(faults=5)), "faults is 5, an int"),
+        (lambda p: hr.SimulationConfig(faults=5), "faults is 5, an int"),
+        (lambda p: hr.SimulationConfig(estimates=5), "estimates is 5, an int"),
+        (lambda p: hr.SimulationConfig(error="x"), "error is 'x', a str"),
+        (lambda p: hr.SimulationConfig(policy="neither"), "policy is 'neither', a str"),
+        (lambda p: hr.SimulationConfig(planned="soon"), "planned makespan is 'soon', a str"),
     ],
 )
 def test_arguments_that_make_no_sense_are_named_with_what_to_pass(call: Any, said: str) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from headrace.core.execution_policy import ExecutionPolicy
 from headrace.core.replan_policy import ReplanPolicy
+from headrace.model.arguments import as_float, wrong_argument
 from headrace.model.errors import UsageError
 from headrace.predict.information import LEARNING, parse_quality
 
@@ -19,7 +20,7 @@ ESTIMATES = (
 class SimulationConfig:
     """Settings of a simulated run. The defaults are those of the command line.
 
-    Raises UsageError for an unknown kind of estimates or an error outside [0, 1).
+    Raises UsageError for settings of the wrong type, an unknown kind of estimates or an error outside [0, 1).
 
     >>> SimulationConfig(estimates="history", error=0.2, faults="kill=1@50%").planned is None
     True
@@ -59,6 +60,17 @@ class SimulationConfig:
         return replace(self, policy=accepted_policy(scheduler, self.policy))
 
     def __post_init__(self) -> None:
+        for name, kind in (("policy", ReplanPolicy), ("execution", ExecutionPolicy)):
+            if not isinstance(getattr(self, name), kind):
+                raise wrong_argument(name, getattr(self, name), f"give an hr.{kind.__name__}(...)")
+        for name in ("estimates", "faults"):
+            if not isinstance(getattr(self, name), str):
+                example = "kill=2@30%" if name == "faults" else "history"
+                raise wrong_argument(name, getattr(self, name), f'give a text, such as "{example}"')
+        if as_float(self.error) is None:
+            raise wrong_argument("error", self.error, "give a number of at least 0 and below 1, such as 0.2")
+        if self.planned is not None and as_float(self.planned) is None:
+            raise wrong_argument("planned makespan", self.planned, "give a number of seconds, or None")
         if not 0.0 <= self.error < 1.0:
             raise UsageError(
                 f"error is {self.error}", hint="use a share of at least 0 and below 1, such as 0.2"
