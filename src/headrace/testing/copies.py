@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from headrace.model.graph import OUTSIDE, Floats, Graph
 from headrace.model.network import EVERYWHERE
@@ -66,6 +66,27 @@ class Copies:
     def is_lost(self, item: int) -> bool:
         """Whether no copy is reachable."""
         return not self.needs_none(item) and not any(self.up[p] for p in self.places[item])
+
+    def elsewhere(self, item: int, place: int) -> bool:
+        """Whether another reachable place holds an item."""
+        return any(self.up[p] for p in self.places[item] if p != place)
+
+    def is_delivered(self, item: int, place: int) -> bool:
+        """Whether a place is the only one of those where a task's result has to be that has it."""
+        if self.graph.producer[item] == OUTSIDE:
+            return False
+        if item in self.destinations:
+            return self.places[item].intersection(self.destinations[item]) == {place}
+        return bool(self.graph.result[item]) and place == self.origin
+
+    def unused(self, site: int, in_use: Callable[[int, int], bool]) -> float:
+        """Bytes of the copies at a site of which `in_use` is false."""
+        return sum(
+            float(self.size[item])
+            for item, places in enumerate(self.places)
+            for place in places
+            if self.site[place] == site and not in_use(item, place)
+        )
 
     def must_be_kept(self, item: int) -> bool:
         """Whether it is a task's result that is not (or no longer) at its destination."""

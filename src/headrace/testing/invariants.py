@@ -104,7 +104,8 @@ class _Judge:
                 (self._sends, self._arrives, self._breaks)[kind - w.MOVE_STARTED](a, b, c)
             elif kind == w.COPY_DROPPED:
                 self._drops(a, b)
-            self._look_at_storage()
+            if kind in (w.TASK_STARTED, w.MOVE_STARTED):  # nothing else takes up storage
+                self._look_at_storage()
         late = self._due()
         if late is not None and late.time < self.now and not _close(late.time, self.now, 0.0):
             self._say("script", f"{late} had not happened by the end at {self.now}")
@@ -396,8 +397,23 @@ class _Judge:
             self._say("storage", f"item {item} is dropped at {place}, was nowhere else and is needed")
 
     def _look_at_storage(self) -> None:
+        """Copies count until their last use there; afterwards they may stay if they must not be dropped."""
         for site, used in self.copies.over_full(self.network.storage, EXCESS):
-            self._say("storage", f"site {site} holds {used!r} of {float(self.network.storage[site])!r} bytes")
+            room = float(self.network.storage[site])
+            counted = used - self.copies.unused(site, self._in_use)
+            if counted > room * (1.0 + EXCESS) + EXCESS:
+                self._say("storage", f"site {site} holds {counted!r} of {room!r} bytes")
+
+    def _in_use(self, item: int, place: int) -> bool:
+        """Whether a task or transfer uses a copy now, it is a delivered result, or it is needed and nowhere else."""
+        if any(i == item and source == place for i, source, _ in self.moving):
+            return True
+        running = [t for (h, _), (t, _) in self.on_core.items() if self.network.host_place[h] == place]
+        if any(item in self.graph.reads_of(task) for task in running):
+            return True
+        if self.copies.is_delivered(item, place):
+            return True
+        return self._needed(item) and not self.copies.elsewhere(item, place)
 
     def _look_at_end(self) -> None:
         for task in np.flatnonzero(self.ended == 0).tolist():

@@ -9,6 +9,7 @@ from headrace.core.state import (
     ABSENT,
     COMMANDS,
     CONTENTION,
+    COPIES,
     DELIVERED,
     DROP,
     FIFO,
@@ -36,6 +37,7 @@ from headrace.core.transitions.queues import (
     link_out,
     make_startable,
     mark_host,
+    not_startable,
 )
 from headrace.core.transitions.requests import (
     abandon_outgoing,
@@ -54,6 +56,9 @@ from headrace.core.transitions.requests import (
     wanted,
 )
 
+EXCESS = 1e-9
+"""Share by which a sum of bytes may exceed a limit because of rounding, as in `check`."""
+
 
 @leaf
 def command(state, kind, subject, origin, target):
@@ -68,8 +73,14 @@ def command(state, kind, subject, origin, target):
 
 @leaf
 def still_needed(problem, state, item):
-    """Whether a task that has not started reads the item, or the item is a result that has not been delivered."""
-    if problem.result_anywhere[item] or (problem.destination[item] >= 0 and not state.delivered[item]):
+    """Whether the item will be used, or is a result that must exist at the end."""
+    return problem.result_anywhere[item] or will_be_used(problem, state, item)
+
+
+@leaf
+def will_be_used(problem, state, item):
+    """Whether a task that has not started reads the item, or the item has to be delivered and has not been."""
+    if problem.destination[item] >= 0 and not state.delivered[item]:
         return True
     for k in range(problem.reader_ptr[item], problem.reader_ptr[item + 1]):
         task = problem.readers[k]
@@ -82,17 +93,66 @@ def still_needed(problem, state, item):
 
 
 @leaf
-def fits(problem, state, place, size):
-    """Whether a site has room, possibly after dropping copies that are not needed there."""
+def output_size(problem, state, task):
+    total = 0.0
+    for k in range(problem.write_ptr[task], problem.write_ptr[task + 1]):
+        total += state.size[problem.writes[k]]
+    return total
+
+
+@leaf
+def fits(problem, state, place, size, item):
+    """Whether a site has room, possibly after dropping copies that are not needed there.
+
+    Copies count until their last use, as in a plan: inputs and results that must not be dropped stay where they are,
+    but do not count. Other copies of the `item` that is sent there (-1: a task starts) may be its source, and count.
+    """
+    if can_be_free(problem, state, place, size):
+        return True
+    site = problem.place_site[place]
+    counted = state.storage_used[site] - unused(problem, state, site, item)
+    return counted <= problem.storage[site] * (1.0 + EXCESS) - size
+
+
+@leaf
+def can_be_free(problem, state, place, size):
+    """As `fits`, but everything that is there counts."""
     if not problem.policy[LIMITED]:
         return True
     site = problem.place_site[place]
+    most = problem.storage[site] * (1.0 + EXCESS) - size
     for other in range(len(state.place_up)):
-        if state.storage_used[site] + size <= problem.storage[site]:
+        if state.storage_used[site] <= most:
             return True
         if problem.place_site[other] == site and other != problem.origin and state.place_up[other]:
-            make_room(problem, state, other, problem.storage[site] - size)
-    return state.storage_used[site] + size <= problem.storage[site]
+            make_room(problem, state, other, most)
+    return state.storage_used[site] <= most
+
+
+@leaf
+def unused(problem, state, site, sent):
+    """Bytes of copies at a site that have had their last use, except those of an item: O(copies)."""
+    total = 0.0
+    for record in range(state.counters[COPIES]):
+        item, place = state.copy_item[record], state.copy_place[record]
+        if item == sent or problem.place_site[place] != site or not is_idle(problem, state, record):
+            continue
+        if state.copy_count[item] > 1 or not will_be_used(problem, state, item):
+            total += state.size[item]
+    return total
+
+
+@leaf
+def is_idle(problem, state, record):
+    """Whether a copy is there for no task or transfer that is under way or planned, nor as a delivered result."""
+    item, place = state.copy_item[record], state.copy_place[record]
+    return (
+        state.copy_status[record] == PRESENT
+        and state.copy_needed[record] == 0
+        and state.copy_outgoing[record] < 0
+        and place != problem.destination[item]
+        and not is_being_sent(state, item, place)
+    )
 
 
 @leaf
@@ -148,15 +208,9 @@ def make_room(problem, state, place, most):
         if state.storage_used[site] <= most or full:
             return
         record = find_copy(state, item, place)
-        if (
-            record >= 0
-            and state.copy_status[record] == PRESENT
-            and state.copy_needed[record] == 0
-            and place != problem.destination[item]
-        ):
+        if record >= 0 and is_idle(problem, state, record):
             produced = problem.producer[item] >= 0
-            spare = state.copy_count[item] > 1 or (produced and not still_needed(problem, state, item))
-            if spare and not is_being_sent(state, item, place):
+            if state.copy_count[item] > 1 or (produced and not still_needed(problem, state, item)):
                 drop_copy(problem, state, item, place)
 
 
@@ -320,7 +374,7 @@ def serve_order(problem, state, link, now):
             return started
         if not is_turn_of_request(problem, state, request):
             return started
-        if not fits(problem, state, target, state.size[item]) or not can_send(state, request):
+        if not fits(problem, state, target, state.size[item], item) or not can_send(state, request):
             return started
         start_transfer(problem, state, request, source, now)
         started = True
@@ -372,7 +426,10 @@ def try_to_send(problem, state, request, now):
         relay(problem, state, item, target)
     if source >= 0:  # making room may have dropped the copy at the source
         turn = is_turn_of_request(problem, state, request)
-        room = turn and fits(problem, state, target, state.size[item])
+        if state.replica[item] == target:  # no plan has counted it
+            room = turn and can_be_free(problem, state, target, state.size[item])
+        else:
+            room = turn and fits(problem, state, target, state.size[item], item)
         source = source_of(problem, state, request) if room else -1
     if source < 0:
         return False
@@ -481,12 +538,27 @@ def unblock(problem, state):
 
 @leaf
 def let_first_startable_go(problem, state, host):
-    """Move the first startable task to the head of a queue that is processed in order."""
-    first, head = state.startable_head[host], state.queue_head[host]
-    if first < 0 or first == head or not (problem.policy[STRICT] or state.in_order[head]):
-        return False
-    state.rank[first] = state.rank[head]
-    link_out(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, host, first)
-    link_in(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, host, first, -1)
+    """Move the first startable task for whose outputs there is room to the front of a host's queue."""
+    task, place = state.startable_head[host], problem.host_place[host]
+    while task >= 0 and not fits(problem, state, place, output_size(problem, state, task), -1):
+        task = state.startable_next[task]
+    head = state.queue_head[host]
+    in_order = head >= 0 and (problem.policy[STRICT] or state.in_order[head])
+    if task < 0 or (task == state.startable_head[host] and (task == head or not in_order)):
+        return False  # no task fits, or its turn has come
+    state.rank[task] = min(state.rank[head], state.rank[state.startable_head[host]])
+    link_out(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, host, task)
+    link_in(state.queue_next, state.queue_previous, state.queue_head, state.queue_tail, host, task, -1)
+    not_startable(state, host, task)
+    state.startable[task] = 1
+    link_in(
+        state.startable_next,
+        state.startable_previous,
+        state.startable_head,
+        state.startable_tail,
+        host,
+        task,
+        -1,
+    )
     mark_host(state, host)
     return True

@@ -29,16 +29,18 @@ from headrace.core.state import (
 from headrace.core.transitions.copies import is_present
 from headrace.core.transitions.data import (
     add_copy,
+    can_be_free,
     come_to_exist,
     command,
     fits,
     is_turn_of_task,
+    output_size,
     serve_order,
     serve_queue,
     transfer_done,
 )
 from headrace.core.transitions.load import change_needs, cores_of, count_running, meets_needs, note_load
-from headrace.core.transitions.losses import count_at_gates, leave_core, output_size
+from headrace.core.transitions.losses import count_at_gates, leave_core
 from headrace.core.transitions.queues import (
     change_needed,
     count_absent,
@@ -139,7 +141,7 @@ def serve_host(problem, state, host, now):
             break
         if not is_turn_of_task(problem, state, task, problem.host_place[host]):
             break
-        if not fits(problem, state, problem.host_place[host], output_size(problem, state, task)):
+        if not fits(problem, state, problem.host_place[host], output_size(problem, state, task), -1):
             break
         start_task(problem, state, task, host, now)
     prefetch(problem, state, host)
@@ -176,7 +178,7 @@ def steal(problem, state, host, now):
     task = last_movable(problem, state, victim, host)
     place = problem.host_place[host]
     if not has_room(problem, state, task, host) or not fits(
-        problem, state, place, output_size(problem, state, task)
+        problem, state, place, output_size(problem, state, task), -1
     ):
         return False
     state.backlog[victim] -= state.predicted[task]
@@ -231,7 +233,7 @@ def duplicate(problem, state, host, now):
     place = problem.host_place[host]
     if chosen < 0 or not has_room(problem, state, chosen, host):
         return
-    if not fits(problem, state, place, output_size(problem, state, chosen)):
+    if not can_be_free(problem, state, place, output_size(problem, state, chosen)):
         return
     if count_absent(problem, state, chosen, place) > 0:  # making room has dropped one of them
         return

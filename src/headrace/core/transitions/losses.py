@@ -44,14 +44,6 @@ from headrace.core.transitions.requests import (
 
 
 @leaf
-def output_size(problem, state, task):
-    total = 0.0
-    for k in range(problem.write_ptr[task], problem.write_ptr[task + 1]):
-        total += state.size[problem.writes[k]]
-    return total
-
-
-@leaf
 def count_at_gates(problem, state, task, host, change):
     """Count a task that starts or stops running on a host in the limits on tasks at once."""
     if problem.policy[GATED]:
