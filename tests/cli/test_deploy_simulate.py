@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from cli.command import headrace
+from headrace.commands.deploy_simulated import WIDER, simulated_json, simulated_rows
+from headrace.model.pipeline import PipelineProblem
+from headrace.simulator.pipeline.flow import simulate_deployment
+from simulator.pipeline.deployments import chain, deployed, lab
 
 LPSCHED = Path(__file__).parents[2] / "examples" / "lpsched"
 LOADED = [LPSCHED / "averager-1x7x1.ini", "--on", LPSCHED / "ufmg.ini", "--load", LPSCHED / "ufmg-load.csv"]
@@ -34,3 +38,17 @@ def test_tables_have_simulated_throughput(tmp_path):
     assert "round robin" in several.out
     plain = headrace("deploy", *LOADED, "--compare", "trivial,lpsched", cwd=tmp_path)
     assert "simulated" not in plain.out
+
+
+def test_the_window_is_named_where_it_is_the_limit():
+    problem = PipelineProblem(chain((10, 100), (9, 0)), lab([1, 1]))
+    made = deployed(problem, {"f1": ["h1"]})
+    outcomes = {routing: simulate_deployment(made, routing) for routing in ("planned", "round-robin")}
+    assert len(simulated_rows(outcomes)) == 2
+    limited = {**outcomes, WIDER: simulate_deployment(made, window=256)}
+    rows = simulated_rows(limited)
+    assert [row[0] for row in rows] == ["simulated", "", "round robin"]
+    assert (
+        rows[1][1] == "room for 16 buffers limits the simulation: with 256 it is 10 MB/s, 100.0% of the plan"
+    )
+    assert simulated_json(limited)[WIDER]["window"] == 256

@@ -12,27 +12,38 @@ if TYPE_CHECKING:
     from headrace.simulator.pipeline.flow import FlowOutcome
 
 Outcomes: TypeAlias = "Mapping[str, FlowOutcome]"
-"""By routing."""
+"""By routing; under `WIDER` as planned with a wider window, if the usual one limits the throughput."""
+WIDER = "wider-window"
 _WORDS = {"planned": "simulated", "round-robin": "round robin"}
 
 
 def simulate_deployments(
     made: Mapping[str, Deployment | NoPlan], tell: Callable[[str], None]
 ) -> dict[str, Outcomes]:
-    """Both routings, for each planner that found a deployment."""
-    from headrace.simulator.pipeline.flow import ROUTINGS, simulate_deployment
+    """Both routings, for each planner that found a deployment, and whether the window is the limit."""
+    from headrace.simulator.pipeline.flow import ROUTINGS, simulate_deployment, with_wider_window
 
     happened: dict[str, Outcomes] = {}
     for planner, deployment in made.items():
         if isinstance(deployment, Deployment):
             tell(f"simulating {planner}'s deployment")
-            happened[planner] = {r: simulate_deployment(deployment, r) for r in ROUTINGS}
+            outcomes = {str(r): simulate_deployment(deployment, r) for r in ROUTINGS}
+            wider = with_wider_window(outcomes["planned"])
+            happened[planner] = outcomes if wider is None else {**outcomes, WIDER: wider}
     return happened
 
 
 def simulated_rows(outcomes: Outcomes) -> list[list[str]]:
     """Names and values, for the table of one deployment."""
-    return [[_WORDS[routing], _text(outcome)] for routing, outcome in outcomes.items()]
+    rows = [[word, _text(outcomes[routing])] for routing, word in _WORDS.items()]
+    if WIDER in outcomes:
+        usual, wider = outcomes["planned"].window, outcomes[WIDER]
+        text = (
+            f"room for {usual} buffers limits the simulation: with {wider.window} it is {wider.throughput:.4g} MB/s, "
+            f"{wider.of_planned:.1%} of the plan"
+        )
+        rows.insert(1, ["", text])
+    return rows
 
 
 def simulated_cells(outcomes: Outcomes | None) -> list[str]:
@@ -49,6 +60,7 @@ def simulated_json(outcomes: Outcomes) -> dict[str, Any]:
             "makespan": o.makespan,
             "megabytes": o.megabytes,
             "buffer": o.buffer,
+            "window": o.window,
             "events": o.events,
             "seconds": o.seconds,
             "host_busy": o.host_busy,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from headrace.model.errors import HeadraceError, UsageError
-from headrace.model.pipeline import FilterProfile, Pipeline, PipelineProblem, Source, Stream
+from headrace.model.pipeline import FilterProfile, Knobs, Pipeline, PipelineProblem, Source, Stream
 from headrace.model.platform import Host, Link, Platform, Site
-from headrace.simulator.pipeline.flow import simulate_deployment
+from headrace.simulator.pipeline.flow import simulate_deployment, with_wider_window
 from simulator.pipeline.deployments import chain, deployed, lab
 
 
@@ -160,6 +160,51 @@ def test_all_data_comes_through_and_no_rate_is_above_what_there_is(seed):
             sent = {h: share * happened.makespan for h, share in happened.host_busy.items()}
             work = sum(sent[h] * platform.hosts[names.index(h)].speed * 2 for h in sent)
             assert work == pytest.approx(sum(seconds for seconds, _ in profiles), rel=1e-6)
+
+
+@pytest.mark.parametrize("growth", [17, 100, 5000])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_a_filter_that_multiplies_its_data_keeps_its_rate(growth, copies):
+    """Buffers leave while the copy works: a burst at the end would wait for room, and the copy with it."""
+    problem = PipelineProblem(chain((10, 1), (8 * copies, growth), (9 * copies, 0)), lab([1] * 7))
+    hosts = {"f1": ["h1", "h2", "h3"][:copies], "f2": ["h4", "h5", "h6"][:copies]}
+    happened = simulate_deployment(deployed(problem, hosts))
+    assert happened.of_planned == near(1.0)
+    assert happened.events < 500_000
+
+
+def test_pieces_of_a_buffer_of_given_size_leave_one_by_one():
+    """One buffer becomes 40, which is more than the next copy has room for."""
+    problem = PipelineProblem(chain((10, 100), (8, 4000), (9, 0)), lab([1, 1, 1]))
+    happened = simulate_deployment(deployed(problem, {"f1": ["h1"], "f2": ["h2"]}), buffer=1.0)
+    assert happened.throughput == near(10.0)
+    assert happened.makespan == pytest.approx(10 + 8 / 100 + 9 / 100, rel=0.01)
+
+
+def test_readers_leave_the_reserve_alone():
+    made = deployed(
+        PipelineProblem(chain((5, 100), (10, 50), (4, 0)), lab([1, 1, 1]), Knobs(spare=0.25)),
+        {"f1": ["h1"], "f2": ["h2"]},
+        slow=0.8,
+    )
+    happened = simulate_deployment(made)
+    assert happened.throughput == near(8.0)
+    assert happened.host_busy["h0"] == near(0.4)
+    assert happened.host_busy["h1"] == near(0.8)
+
+
+def test_the_window_is_named_where_it_is_the_limit():
+    """With room for one buffer, a copy and the ports before it work by turns."""
+    problem = PipelineProblem(chain((10, 100), (9, 100), (9, 0)), lab([1, 1, 1], port=10e6))
+    made = deployed(problem, {"f1": ["h1"], "f2": ["h2"]})
+    narrow = simulate_deployment(made, window=1)
+    assert narrow.of_planned < 0.98
+    wider = with_wider_window(narrow)
+    assert wider is not None
+    assert (wider.window, wider.of_planned) == (16, near(1.0))
+    assert with_wider_window(simulate_deployment(made)) is None
+    slow = deployed(problem, {"f1": ["h1"], "f2": ["h2"]}, slow=2.0)
+    assert with_wider_window(simulate_deployment(slow)) is None  # a promise that nothing can keep
 
 
 def test_the_same_again():

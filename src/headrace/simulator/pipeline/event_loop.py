@@ -49,7 +49,7 @@ def run_pipeline(
         if what < 0:
             _deliver(pipeline, now, ~what)
             continue
-        through += _finish(pipeline, what, size)
+        through += _finish(pipeline, what)
         if through >= low and math.isnan(low_at):
             low_at, low = now, through
         elif through >= high and math.isinf(rate) and now > low_at:
@@ -103,24 +103,48 @@ def _settle(pipeline: PipelineState, now: float, size: float) -> None:
 
 
 @leaf
-def _finish(pipeline: PipelineState, copy: int, size: float) -> float:
-    """A copy has worked a buffer off and has pieces to send. MB that are through."""
+def _divide(pipeline: PipelineState, copy: int, size: float) -> None:
+    """Divide the work on a buffer into steps: a copy sends what it makes piece by piece, not all at the end."""
     worker = pipeline.copies[copy]
     station = pipeline.stations[worker.station]
-    worker.status = BLOCKED
+    worker.step = 0
+    worker.steps = 1
     for router in range(station.first_router, station.last_router):
         made = worker.size * pipeline.routers[router].ratio
         pieces = 0 if made <= 0.0 else max(1, math.ceil(made / size - 1e-9))
         output = pipeline.outputs[copy * pipeline.streams + router - station.first_router]
-        output.left = pieces
+        output.pieces = pieces
+        output.left = 0
         output.size = made / max(pieces, 1)
+        worker.steps = max(worker.steps, pieces)
+
+
+@leaf
+def _continue(pipeline: PipelineState, now: float, copy: int) -> None:
+    """A copy begins the next step of its work on a buffer."""
+    worker = pipeline.copies[copy]
+    worker.status = BUSY
+    _cause(pipeline, now + worker.size / worker.steps / pipeline.stations[worker.station].rate, copy)
+
+
+@leaf
+def _finish(pipeline: PipelineState, copy: int) -> float:
+    """A copy has finished a step and may have pieces to send. MB that are through."""
+    worker = pipeline.copies[copy]
+    station = pipeline.stations[worker.station]
+    worker.status = BLOCKED
+    before = worker.step
+    worker.step += 1
+    for router in range(station.first_router, station.last_router):
+        output = pipeline.outputs[copy * pipeline.streams + router - station.first_router]
+        output.left += worker.step * output.pieces // worker.steps - before * output.pieces // worker.steps
     _let_send(pipeline, worker.station)
-    return float(worker.size * station.input_share)
+    return float(worker.size * station.input_share) if worker.step == worker.steps else 0.0
 
 
 @leaf
 def _send(pipeline: PipelineState, now: float, number: int) -> None:
-    """Copies that have worked something off send their pieces, as far as there is room for them."""
+    """Copies that have made pieces send them, as far as there is room for them, and then go on."""
     station = pipeline.stations[number]
     for copy in range(station.first_copy, station.last_copy):
         if pipeline.copies[copy].status != BLOCKED:
@@ -132,7 +156,9 @@ def _send(pipeline: PipelineState, now: float, number: int) -> None:
                 output.left -= 1
                 _send_buffer(pipeline, now, number, router, output.size)
             done = done and output.left == 0
-        if done:
+        if done and pipeline.copies[copy].step < pipeline.copies[copy].steps:
+            _continue(pipeline, now, copy)
+        elif done:
             pipeline.copies[copy].status = IDLE
             _let_begin(pipeline, number)
 
@@ -262,15 +288,15 @@ def _begin(pipeline: PipelineState, now: float, number: int, size: float) -> Non
     for copy in range(station.first_copy, station.last_copy):
         if pipeline.copies[copy].status != IDLE:
             continue
-        if reads and not _may_read(pipeline, number, size):
+        if reads and not _may_read(pipeline, number):
             return
         if not reads and station.first_buffer == NONE:
             return
-        taken = _read(pipeline, number, size) if reads else _take(pipeline, number)
-        pipeline.copies[copy].status = BUSY
+        taken = _read(pipeline, number) if reads else _take(pipeline, number)
         pipeline.copies[copy].size = taken
         station.done += taken
-        _cause(pipeline, now + taken / station.rate, copy)
+        _divide(pipeline, copy, size)
+        _continue(pipeline, now, copy)
 
 
 @leaf
@@ -292,7 +318,7 @@ def _take(pipeline: PipelineState, number: int) -> float:
 
 
 @leaf
-def _may_read(pipeline: PipelineState, number: int, size: float) -> bool:
+def _may_read(pipeline: PipelineState, number: int) -> bool:
     """Whether something is left to read, and the reader is not too far ahead of the others."""
     stations = pipeline.stations
     station = stations[number]
@@ -301,7 +327,7 @@ def _may_read(pipeline: PipelineState, number: int, size: float) -> bool:
     least = station.to_read
     for other in range(pipeline.readers):
         least = min(least, stations[other].to_read)
-    lead = size * max(pipeline.window / station.to_read, 2.0 / least)
+    lead = pipeline.portion * max(pipeline.window / station.to_read, 2.0 / least)
     return bool(station.begun / station.to_read <= _slowest(pipeline) + lead)
 
 
@@ -316,11 +342,11 @@ def _slowest(pipeline: PipelineState) -> float:
 
 
 @leaf
-def _read(pipeline: PipelineState, number: int, size: float) -> float:
-    """Begin to read a buffer: its size. When the slowest reader does, others may go on."""
+def _read(pipeline: PipelineState, number: int) -> float:
+    """Begin to read a portion: its size. When the slowest reader does, others may go on."""
     station = pipeline.stations[number]
     was_slowest = station.begun / station.to_read <= _slowest(pipeline)
-    taken = min(size, station.to_read - station.begun)
+    taken = min(pipeline.portion, station.to_read - station.begun)
     station.begun += taken
     for other in range(pipeline.readers if was_slowest else 0):
         if other != number:

@@ -26,6 +26,12 @@ that copies which cannot keep up have filled theirs long before the end."""
 _USUAL_MOST, _LEAST_BUFFERS = 50_000, 10_000
 """Usual maximum and minimum number of buffers in total; above the maximum, each host gets fewer."""
 _MOST_BUFFERS = 2_000_000
+_MOST_PIECES = 8
+"""Without a given size, buffers are large enough that none becomes more than this many on any stream; readers then
+send them partly filled. Otherwise a pipeline that multiplies its data would be millions of buffers."""
+_NOTABLE = 0.02
+"""Differences of the throughput below this share of the plan need no explanation."""
+_WIDER = 16
 _LOW, _HIGH = 0.5, 0.95
 """The steady state is taken to last from the first to the second share of the input."""
 
@@ -43,6 +49,8 @@ class FlowOutcome:
     megabytes: float
     buffer: float
     """MB of a full buffer."""
+    window: int
+    """Buffers that the copies of a filter on a host had room for."""
     host_busy: dict[str, float]
     """Share of the time that the cores of each host in use were working."""
     link_use: dict[str, float]
@@ -68,7 +76,8 @@ def simulate_deployment(
     """Simulate the flow of this many megabytes of input through a deployment; by default the trial run's volume.
 
     `buffer` is in MB; by default each host of the filter with the most hosts gets hundreds of buffers.
-    Readers keep together, as they do in the plan: none is more than `window` buffers ahead. Memory
+    A copy sends the buffers that it makes while it works, as they become full. Readers keep together, as they do in
+    the plan: none is more than `window` buffers ahead. With a reserve (W_F) they read no faster than planned. Memory
     O(flows + hosts * window), time O(buffers * filters * (log hosts + targets of a copy)).
     """
     if routing not in ROUTINGS:
@@ -80,9 +89,13 @@ def simulate_deployment(
     began = work_clock()
     layout = Layout(deployment)
     amount = deployment.problem.pipeline.reader.volume if megabytes is None else megabytes
-    size = amount / _buffers(layout.most_hosts) if buffer is None else buffer
-    _check_sizes(amount, size)
-    state = layout.initial_state(amount, window, planned=routing == "planned")
+    if buffer is None:
+        portion = amount / _buffers(layout.most_hosts)
+        size = portion * max(1.0, layout.growth / _MOST_PIECES)
+    else:
+        portion = size = buffer
+    _check_sizes(amount, portion)
+    state = layout.initial_state(amount, portion, window, planned=routing == "planned")
     rate, end, through, events = run_pipeline(state, size, _LOW * amount, _HIGH * amount)
     if not abs(through - amount) <= 1e-6 * amount:
         raise HeadraceError(
@@ -97,11 +110,22 @@ def simulate_deployment(
         makespan=end,
         megabytes=amount,
         buffer=size,
+        window=window,
         host_busy=_busy(layout, state.stations["done"].tolist(), end),
         link_use=_use(layout, state.resources["carried"].tolist(), end),
         events=int(events),
         seconds=work_clock() - began,
     )
+
+
+def with_wider_window(outcome: FlowOutcome) -> FlowOutcome | None:
+    """The same with a much wider window, if the window is why throughput stays below the plan; else None."""
+    if outcome.of_planned >= 1 - _NOTABLE:
+        return None
+    wider = simulate_deployment(
+        outcome.deployment, outcome.routing, megabytes=outcome.megabytes, window=_WIDER * outcome.window
+    )
+    return wider if wider.of_planned > outcome.of_planned + _NOTABLE else None
 
 
 def _buffers(hosts: int) -> int:

@@ -70,6 +70,11 @@ class Layout:
     def most_hosts(self) -> int:
         return max(count for _, count in self.ranges.values())
 
+    @property
+    def growth(self) -> float:
+        """MB on the stream that carries most, for each MB read."""
+        return max(self.pipeline.volumes) / self.pipeline.reader.volume
+
     @cached_property
     def bandwidth(self) -> Floats:
         """MB/s of all resources: ports and links, then segments."""
@@ -82,11 +87,12 @@ class Layout:
         links = self.network.link_names or tuple(f"link {i}" for i in range(self.network.n_links))
         return (*links, *(f"{site} segment" for site in self.problem.segments))
 
-    def initial_state(self, amount: float, window: int, *, planned: bool) -> PipelineState:
+    def initial_state(self, amount: float, portion: float, window: int, *, planned: bool) -> PipelineState:
         """Everything idle and every queue empty, with `amount` MB to read.
 
         Args:
             amount: MB that the reader reads.
+            portion: MB that it reads at a time.
             window: Buffers that a station has room for.
             planned: Whether routers send in the planned proportions; else in turn.
         """
@@ -115,6 +121,7 @@ class Layout:
             streams,
             len(self.network.route_bandwidth),
             self.ranges[self.pipeline.reader.name][1],
+            portion,
             window,
         )
 
@@ -126,7 +133,7 @@ class Layout:
         copy_ptr = _pointers([p.copies for p in self.stations])
         stations = np.zeros(len(self.stations), STATION)
         stations["place"] = self.network.host_place[hosts]
-        stations["rate"] = np.array([self.core_rate(p) for p in self.stations]) * self._core_shares()
+        stations["rate"] = self._rates()
         stations["to_read"] = [amount * p.share if self._reads(p) else 0.0 for p in self.stations]
         stations["input_share"] = self._input_shares()
         stations["room"] = window
@@ -153,6 +160,14 @@ class Layout:
         per_read = self.pipeline.inflow(placement.filter) / self.pipeline.reader.volume
         capacity = self.problem.capacity(placement.filter, placement.host)
         return capacity * per_read if per_read > 0 else math.inf
+
+    def _rates(self) -> Floats:
+        """MB/s of each copy. With W_F readers keep to the plan, or they would use up the power it holds in reserve."""
+        rates: Floats = np.array([self.core_rate(p) for p in self.stations]) * self._core_shares()
+        if self.problem.knobs.spare > 0:
+            planned = [p.rate / p.copies if self._reads(p) else math.inf for p in self.stations]
+            rates = np.minimum(rates, planned)
+        return rates
 
     def _core_shares(self) -> Floats:
         """Of a core, for each copy: all of it; filters that share a host have their planned parts of its cores.

@@ -47,10 +47,12 @@ COPY = row_type(
     ("size", np.float64),  # MB it works on
     ("station", np.int32),
     ("status", np.int32),
+    ("step", np.int32),  # steps of this work that are done
+    ("steps", np.int32),
 )
 
-OUTPUT = row_type(("size", np.float64), ("left", np.int32))
-"""[copy, stream] the pieces that a copy still has to send, and the MB of each."""
+OUTPUT = row_type(("size", np.float64), ("pieces", np.int32), ("left", np.int32))
+"""[copy, stream] MB of each piece that a copy makes of its buffer, how many, and those made but not yet sent."""
 
 ROUTER = row_type(
     ("ratio", np.float64),  # MB sent for each MB taken in
@@ -121,6 +123,8 @@ class PipelineState(NamedTuple):
     zones: int
     readers: int
     """Stations that read."""
+    portion: float
+    """MB that a reader reads at a time: a full buffer or less."""
     window: int
     """Buffers that a station has room for, and that a reader may be ahead of the slowest (by two of the one that reads
     least, if that is more)."""
