@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headrace.model.errors import NoPlan, UsageError
+from headrace.model.errors import BadProgram, NoPlan, UsageError
 from headrace.model.pipeline import FilterProfile, Knobs, Pipeline, PipelineProblem, Source, Stream
 from headrace.model.platform import Host, Link, Platform, Site
 from headrace.planners.pipeline import portfolio
@@ -196,6 +196,50 @@ def test_spare_power() -> None:
     )
     assert (plain.copies("f1"), spare.copies("f1")) == (3, 5)
     assert spare.check() == []
+
+
+@pytest.mark.parametrize("several_per_host", [False, True])
+def test_the_reserve_is_named_where_it_limits(several_per_host: bool) -> None:
+    problem = chain((1, 10), (20, 10), (1, 0), knobs=Knobs(spare=0.25), several_per_host=several_per_host)
+    made = deploy_lpsched(problem)
+    assert made.check() == []
+    assert "have no power left beyond W_F = 0.25" in made.limits[0].text
+    assert made.limits[0].kind == "cpu"
+
+
+@pytest.mark.parametrize("several_per_host", [False, True])
+@pytest.mark.parametrize("trial", [((1e-11, 1), (1, 1), (1, 0)), ((1, 1), (1e10, 1), (1, 0))])
+def test_a_reader_that_is_far_too_fast_is_throttled(
+    trial: tuple[tuple[float, float], ...], several_per_host: bool
+) -> None:
+    made = deploy_lpsched(chain(*trial, knobs=Knobs(host_cost=0.0), several_per_host=several_per_host))
+    assert made.check() == []
+    slowest = max(seconds for seconds, _ in trial[1:])
+    assert made.throughput >= 2 / slowest
+    full = trial[0][1] / trial[0][0]
+    assert f"of its {full:.4g} MB/s" in made.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("trial", "words"),
+    [
+        (
+            ((1e-300, 1e18), (1, 1), (1, 0)),
+            "filter 'f0': 1e-300 s for 1e+18 MB read at power 1: the reader would",
+        ),
+        (((1e300, 1e-18), (1, 0)), "filter 'f0': 1e+300 s for 1e-18 MB"),
+        (
+            ((1, 1), (1e300, 0)),
+            "filter 'f1': 1e+300 s for 1 MB read at power 1: all hosts together would process",
+        ),
+        (((1, 1e-300), (1, 1e300), (1, 0)), "stream 'f1' -> 'f2': 1e+300 MB for 1e-300 MB read"),
+        (((1e-300, 1e18), (0, 0)), "would process inf MB/s"),
+    ],
+)
+def test_numbers_of_no_machine_are_refused(trial: tuple[tuple[float, float], ...], words: str) -> None:
+    with pytest.raises(BadProgram) as caught:
+        deploy_lpsched(chain(*trial))
+    assert words in str(caught.value)
 
 
 def test_a_dear_host_must_be_worth_it() -> None:

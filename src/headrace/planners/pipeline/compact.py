@@ -33,12 +33,12 @@ from headrace.planners.pipeline.weights import Weights
 class Resource:
     """Rows that limit the throughput, used to report which of them are binding."""
 
-    kind: Literal["reader", "cpu", "port"]
+    kind: Literal["reader", "cpu", "port", "reserve"]
     rows: Numbers
     columns: Numbers
     """The columns that provide the resource (hosts in use), one for each row; empty for the reader."""
     amount: Floats
-    """What one of these adds to the right-hand side; for the reader, its rate."""
+    """What one of these adds to the right-hand side, below 0 in rows with a lower limit; for the reader, its rate."""
     filter: int
     """The filter concerned; -1 for all filters on the host."""
     groups: Numbers
@@ -110,10 +110,15 @@ def build_compact(rates: Rates, groups: Groups, weights: Weights) -> Compact:
     limit_rows = b.add_rows((k - 1) * g, high=0.0).reshape(k - 1, g)  # 10, 12 for ports, 13
     b.put(limit_rows, work[1:], 1.0)
     b.put(limit_rows, count[1:], -groups.limit[1:])
+    reserves: list[Resource] = []
     if weights.spare > 0:  # 11
         rows = b.add_rows(k - 1, low=0.0)
         b.put(rows[:, None], count[1:], groups.reserve[1:])
         b.put(rows, read, -(1 + weights.spare))
+        reserves = [
+            Resource("reserve", np.full(g, rows[f - 1]), count[f], -groups.reserve[f], f, np.arange(g))
+            for f in range(1, k)
+        ]
     _least_use(b, groups, weights, work, count)
     net = add_flows(b, rates)
     share = zone_shares(rates, groups.zone, groups.share * groups.size)
@@ -131,7 +136,7 @@ def build_compact(rates: Rates, groups: Groups, weights: Weights) -> Compact:
         count=count,
         local=np.empty((0, g), np.int64),
         net=net,
-        resources=(reader, *_hosts_as_resources(groups, limit_rows, count)),
+        resources=(reader, *_hosts_as_resources(groups, limit_rows, count), *reserves),
         constant=-weights.host_cost * int((groups.size * groups.per)[groups.reading].sum()),
     )
 

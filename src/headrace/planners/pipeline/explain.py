@@ -25,6 +25,8 @@ from headrace.planners.pipeline.shared import build_shared
 
 NOTABLE = 0.01
 """A resource that determines less than this part of the throughput is not reported."""
+MANY_HOSTS = 10**9
+"""If a filter would need so many hosts or more, their number is not reported."""
 MOST_SECONDS = 3.0
 
 
@@ -37,7 +39,7 @@ def find_limits(
     """
     full = float(case.rates.readable[0])
     if found.throughput >= full * (1 - 1e-9):  # even if other resources are exactly used up
-        return (_reader_limit(problem, case.rates),)
+        return (_reader_limit(problem, case),)
     program, linear, hosts = _as_deployed(case, found)
     most = _most_read(program, linear)
     answer = solve(most, whole=False, seconds=MOST_SECONDS, primal=case.several_per_host)
@@ -49,7 +51,7 @@ def find_limits(
         part = answer.dual[resource.rows] * resource.amount * held
         weight = float(part.sum()) / answer.objective
         if weight > NOTABLE:
-            parts.append((weight, _limit(problem, case.rates, resource, part, hosts)))
+            parts.append((weight, _limit(problem, case, resource, part, hosts)))
     capacity = program.rates.capacity
     for j, dual in enumerate(answer.dual[program.link_rows].tolist()):
         if dual * capacity[j] / answer.objective > NOTABLE:
@@ -79,7 +81,7 @@ def _as_deployed(case: SourceCase, found: HostFlows) -> tuple[Compact, Linear, l
         counts[k] = np.bincount(classes.of_host, found.placed[k], classes.n)
     part = Partition(counts, np.zeros(classes.n, np.int64))
     groups, block_of, _ = partition_groups(case.groups, part)
-    weights = replace(case.weights, least=np.zeros_like(case.weights.least), spare=0.0)
+    weights = replace(case.weights, least=np.zeros_like(case.weights.least))
     program = build_compact(case.rates, groups, weights)
     low = program.linear.low.copy()
     low[program.count] = program.linear.high[program.count]
@@ -110,7 +112,7 @@ def _idle(
 
 def shortage(problem: PipelineProblem, rates: Rates, found: HostFlows) -> str:
     """Explain in words why the reader is throttled: the filter that lacks hosts, and how many."""
-    full = float(rates.readable[found.option])
+    full = problem.readable(problem.sources[found.option]) / rates.unit
     rest = (
         f"planned with a throttled reader: {found.throughput / full:.0%} of its {full * rates.unit:.4g} MB/s"
     )
@@ -118,10 +120,11 @@ def shortage(problem: PipelineProblem, rates: Rates, found: HostFlows) -> str:
         return rest
     free = np.flatnonzero(rates.share[found.option] == 0)
     each = (rates.core * rates.cores)[1:, free].mean(axis=1)
-    need = np.ceil(full / each * (1 - 1e-9)).astype(np.int64)
+    with np.errstate(over="ignore"):
+        need = np.ceil(np.minimum(full / each * (1 - 1e-9), MANY_HOSTS)).astype(np.int64)
     k = int(np.argmax(need))
     left = max(len(free) - int(np.delete(need, k).sum()), 0)
-    if need[k] <= left:
+    if need[k] <= left or need[k] == MANY_HOSTS:
         return rest
     name = problem.pipeline.order[k + 1].name
     powers = {problem.power(name, problem.platform.hosts[h].name) for h in free.tolist()}
@@ -151,9 +154,10 @@ def _most_read(program: Compact, linear: Linear) -> Linear:
     return replace(linear, cost=cost)
 
 
-def _reader_limit(problem: PipelineProblem, rates: Rates) -> Limit:
+def _reader_limit(problem: PipelineProblem, case: SourceCase) -> Limit:
     name = problem.pipeline.reader.name
-    full, real = float(rates.readable[0]) * rates.unit, float(rates.reader_rate[0]) * rates.unit
+    full = problem.readable(problem.sources[case.option])
+    real = float(case.rates.reader_rate[0]) * case.rates.unit
     if real < full * (1 - 1e-9) and not problem.several_per_host:
         text = f"the reader's port carries {real:.4g} of the {full:.4g} MB/s it could read"
         return Limit("port", name, text)
@@ -161,17 +165,20 @@ def _reader_limit(problem: PipelineProblem, rates: Rates) -> Limit:
 
 
 def _limit(
-    problem: PipelineProblem, rates: Rates, resource: Resource, part: Floats, members: list[Numbers]
+    problem: PipelineProblem, case: SourceCase, resource: Resource, part: Floats, members: list[Numbers]
 ) -> Limit:
     """Describe a binding resource in words."""
     if resource.kind == "reader":
-        return _reader_limit(problem, rates)
+        return _reader_limit(problem, case)
     order = [f.name for f in problem.pipeline.order]
     name = order[resource.filter] if resource.filter >= 0 else "all filters"
     binding = [members[g] for g in resource.groups[part > 0].tolist()]
     some = [problem.platform.hosts[h].name for hosts in binding for h in hosts[:2].tolist()]
     number = sum(len(hosts) for hosts in binding)
     listed = ", ".join(some[:2]) + " and others" * (number > 2)
+    spare = problem.knobs.spare
+    if resource.kind == "reserve" or (resource.kind == "cpu" and problem.several_per_host and spare > 0):
+        return Limit("cpu", name, f"the hosts of {name} have no power left beyond W_F = {spare:g} ({listed})")
     if resource.kind == "cpu":
         return Limit("cpu", name, f"the hosts of {name} are busy all the time ({listed})")
     return Limit("port", name, f"ports of hosts with {name} are full ({listed})")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headrace.model.check_case import Numbers
-from headrace.model.errors import NoPlan
+from headrace.model.errors import BadProgram, NoPlan
 from headrace.model.graph import Bools, Floats
 from headrace.model.link_graph import NO_LINK, link_graph, link_labels
 from headrace.model.network import Network
@@ -18,6 +18,15 @@ from headrace.planners.pipeline.arcs import Arcs, Incidence, find_arcs
 
 MAX_ZONE_PAIRS = 250_000
 """Maximum number of pairs of zones; the program has one flow variable per stream and pair."""
+
+
+AHEAD = 1e6
+"""A reader counts as at most this many times as fast as all hosts together are with the slowest filter. It is
+throttled in any case, and the solver cannot tell larger ratios from infinite ones."""
+LEAST_RATE, MOST_RATE = 1e-15, 1e15
+"""MB/s at which a pipeline can be planned: the solver weighs them against the cost of hosts."""
+MOST_GROWTH, MOST_GROWTH_SHARED = 1e12, 1e8
+"""Maximum MB on a stream for each MB read, and if filters share hosts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +55,7 @@ class Rates:
     share: Floats
     """[options, hosts] share of the input."""
     readable: Floats
-    """Maximum rate of each option."""
+    """Maximum rate of each option, at most `AHEAD` times what the hosts can process."""
     weight: Floats
     """[zones, zones] W_C per unit of flow."""
     quickest: Incidence
@@ -96,9 +105,11 @@ def find_rates(problem: PipelineProblem) -> Rates:
     powers = platform.speeds([pipeline.kind(name) for name in order])
     seconds = np.array([f.seconds for f in profiles])
     trial_power = np.array([f.power for f in profiles])
-    with np.errstate(divide="ignore"):
+    cores = np.array([float(h.cores) for h in hosts])
+    with np.errstate(divide="ignore", over="ignore"):
         core = (read / (seconds * trial_power))[:, None] * powers
-    stream_rate = np.array(pipeline.volumes) / read
+        stream_rate = np.array(pipeline.volumes) / read
+    _require_growth(problem, stream_rate)
     source = np.array([number[s.source] for s in pipeline.streams], np.int64)
     target = np.array([number[s.target] for s in pipeline.streams], np.int64)
     rate_in = np.bincount(target, stream_rate, len(order)).astype(np.float64)
@@ -108,13 +119,17 @@ def find_rates(problem: PipelineProblem) -> Rates:
     for i, option in enumerate(problem.sources):
         for host, part in option.shares.items():
             share[i, place[host]] = part
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         readable = np.min(np.where(share > 0, core[0] / np.where(share > 0, share, 1.0), np.inf), axis=1)
+        together = np.sum(core[1:] * cores, axis=1)
+    full = float(readable.max())
+    readable = np.minimum(readable, AHEAD * together.min())
+    _require_rate(problem, full, float(readable.max()), together)
     unit = 2.0 ** math.floor(math.log2(float(readable.max())) - 3)
     return Rates(
         unit=unit,
         core=core / unit,
-        cores=np.array([float(h.cores) for h in hosts]),
+        cores=cores,
         port=network.port[network.host_place] / (MEGABYTE * unit),
         zone=zone,
         stream_source=source,
@@ -125,6 +140,36 @@ def find_rates(problem: PipelineProblem) -> Rates:
         share=share,
         readable=readable / unit,
         **_between_zones(problem, zone, unit),
+    )
+
+
+def _require_growth(problem: PipelineProblem, stream_rate: Floats) -> None:
+    """Refuse volumes that are too different for one linear program."""
+    pipeline = problem.pipeline
+    most = MOST_GROWTH_SHARED if problem.several_per_host else MOST_GROWTH
+    for stream, volume, rate in zip(pipeline.streams, pipeline.volumes, stream_rate.tolist(), strict=True):
+        if not rate <= most:
+            raise BadProgram(
+                f"{volume:g} MB for {pipeline.reader.volume:g} MB read",
+                where=f"pipeline {pipeline.name!r}, stream {stream.source!r} -> {stream.target!r}",
+                hint=f"check both volumes: at most {most:g} MB for each MB read",
+            )
+
+
+def _require_rate(problem: PipelineProblem, full: float, most: float, together: Floats) -> None:
+    """Refuse rates that no machine has: a time, a volume or a power is wrong, or in another unit."""
+    if LEAST_RATE <= most <= MOST_RATE:
+        return
+    pipeline = problem.pipeline
+    slowest = pipeline.order[1 + int(np.argmin(together))]
+    throttled = most < LEAST_RATE and most < full
+    profile = slowest if throttled else pipeline.reader
+    rate = float(together.min()) if throttled else full
+    raise BadProgram(
+        f"{profile.seconds:g} s for {pipeline.reader.volume:g} MB read at power {profile.power:g}: "
+        f"{'all hosts together' if throttled else 'the reader'} would process {rate:g} MB/s",
+        where=f"pipeline {pipeline.name!r}, filter {profile.name!r}",
+        hint=f"check time, volume and power: rates from {LEAST_RATE:g} to {MOST_RATE:g} MB/s can be planned",
     )
 
 
