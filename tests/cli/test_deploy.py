@@ -91,6 +91,11 @@ def test_load_source_and_knobs(folder: Path) -> None:
         (("--source", "MG1=x"), "--source is 'MG1=x'"),
         (("--source", "MG1=0.5,MG2=0.4"), "shares sum to 0.9"),
         (("--load", "nowhere.csv"), "nowhere.csv"),
+        (("--load", "busy.csv"), "load 1.5 at 0 s"),
+        (
+            ("--plot", "d.html"),
+            "d.html: deployments are drawn as SVG, not HTML (try: a name that ends in .svg)",
+        ),
         (("--load", "forecast"), "no host of the platform has a trace"),
         (("--load", "record"), "the record has no repeated executions"),
         (("--compare", "lpsched,best"), "no deployment planner 'best'"),
@@ -100,6 +105,7 @@ def test_load_source_and_knobs(folder: Path) -> None:
     ],
 )
 def test_bad_usage_is_exit_2(args: tuple[str, ...], words: str, folder: Path) -> None:
+    (folder / "busy.csv").write_text("MG2,1.5\n")
     ended = headrace("deploy", "averager-1x2x1.ini", "--on", "ufmg.ini", *args, cwd=folder)
     assert ended.code == 2, ended.out
     assert words in ended.err

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from cli.command import headrace
-from headrace.commands.deploy_questions import change_problem
+from headrace.commands.deploy_questions import ask_what_if, change_problem, what_if_rows
 from headrace.commands.what_if import parse_change
-from headrace.model.errors import UsageError
+from headrace.model.deployment import Deployment
+from headrace.model.errors import BadPlatform, NoPlan
 from headrace.model.pipeline import FilterProfile, Knobs, Pipeline, PipelineProblem, Source
 from headrace.model.platform import Host, Link, Platform, Site
+from headrace.planners.pipeline.plan import deploy_lpsched
 
 PIPELINE = """
 [pipeline]
@@ -56,6 +58,16 @@ power = 9
 [link north -> south]
 bandwidth = 6
 shared = yes
+"""
+OLD = """
+[deployment]
+throughput = 1
+[copies cam]
+{1}1 = 1, 1
+[copies {0}]
+{1}2 = 1, 1
+[copies store]
+{1}3 = 1, 1
 """
 
 
@@ -113,10 +125,15 @@ def test_words(folder: Path) -> None:
         (["--why-not", "x9"], "no host 'x9'"),
         (["--refresh", "nowhere.ini"], "cannot be opened"),
         (["--refresh", "m.ini"], "no [deployment] section"),
+        (["--refresh", "other.ini"], "it has lens; it does not have detect"),
+        (["--refresh", "elsewhere.ini"], "none of the deployment's hosts is in platform 'rooms': x1, x2"),
+        (["--refresh-loss", "0.5"], "--refresh-loss 0.5 without --refresh"),
         (["--compare", "total", "--what-if", "host n2"], "leave out --compare"),
     ],
 )
 def test_errors(folder: Path, asked: list[str], words: str) -> None:
+    (folder / "other.ini").write_text(OLD.format("lens", "n"))
+    (folder / "elsewhere.ini").write_text(OLD.format("detect", "x"))
     done = headrace("deploy", "p.ini", "--on", "m.ini", *asked, cwd=folder)
     assert done.code == 2
     assert words in done.err
@@ -154,5 +171,33 @@ def test_changes() -> None:
     assert [s.name for s in without.sources] == ["a"]
     assert [s.name for s in changed("without host a1").sources] == ["b"]
     only = replace(problem, pipeline=problem.pipeline.with_sources(problem.sources[:1]))
-    with pytest.raises(UsageError, match="nothing could be read"):
+    with pytest.raises(NoPlan, match="nothing could be read"):
         change_problem(only, parse_change("without host a1"))
+
+
+def test_refresh_loss_of_a_configuration_file_is_a_default(folder: Path) -> None:
+    (folder / "headrace.toml").write_text("[deploy]\nrefresh-loss = 0.05\n")
+    done = headrace("deploy", "p.ini", "--on", "m.ini", cwd=folder)
+    assert done.code == 0, done.err
+
+
+def test_without_its_only_source_there_is_no_plan_and_other_questions_are_answered(folder: Path) -> None:
+    asked = ("--source", "n1", "--what-if", "without host n1", "--what-if", "host n2")
+    done = headrace("deploy", "p.ini", "--on", "m.ini", *asked, cwd=folder)
+    assert done.code == 0, done.err
+    assert "without host n1: no plan: nothing could be read without it" in done.out
+    assert "host n2: 8 MB/s" in done.out
+    done = headrace("deploy", "p.ini", "--on", "m.ini", *asked, "--json", cwd=folder)
+    answers = json.loads(done.out)["what_if"]
+    assert "nothing could be read" in answers[0]["error"]
+    assert "throughput" in answers[1]
+
+
+def test_typed_errors_of_a_changed_problem_are_its_answer() -> None:
+    made = deploy_lpsched(rooms())
+
+    def solve(problem: PipelineProblem) -> Deployment:
+        raise BadPlatform("no route")
+
+    answers = ask_what_if(made, ["host a2 x2"], solve)
+    assert [answer[1] for answer in what_if_rows(answers)] == ["host a2 x2: no plan: no route"]

@@ -102,8 +102,13 @@ class DeployOptions:
         "Adapt this deployment (INI) to new loads with the fewest moves.",
         metavar="FILE",
     )
-    refresh_loss: float = option(
-        0.01, "--refresh-loss", "Share of the best objective that fewer moves may cost.", min=0.0, max=1.0
+    refresh_loss: float | None = option(
+        None,
+        "--refresh-loss",
+        "With --refresh: share of the best objective that fewer moves may cost.",
+        min=0.0,
+        max=1.0,
+        default_text="0.01",
     )
 
 
@@ -117,6 +122,7 @@ class DeployOutput:
 
 
 def deploy(
+    context: typer.Context,
     pipeline: Annotated[
         str, typer.Argument(metavar="PIPELINE", help="Pipeline file (INI or TOML).", show_default=False)
     ],
@@ -129,6 +135,19 @@ def deploy(
 ) -> None:
     """Plan the deployment, simulate it if requested, and print it."""
     require_outputs(files.output, files.plot, inputs=(pipeline, on))
+    if files.plot is not None:
+        from headrace.report.deployment import require_svg_name
+
+        require_svg_name(files.plot)
+    source = context.get_parameter_source("refresh_loss")
+    in_file = (
+        source is not None and source.name == "DEFAULT_MAP"
+    )  # there it is for deployments to be refreshed
+    if options.refresh_loss is not None and options.refresh is None and not in_file:
+        raise UsageError(
+            f"--refresh-loss {options.refresh_loss:g} without --refresh",
+            hint="add --refresh FILE, or leave it out",
+        )
     with progress(f"deploying {pipeline}") as say:
         answers = deploy_file(pipeline, on, options, say)
         if files.simulate:
@@ -196,7 +215,7 @@ def _solve(problem: PipelineProblem, planner: str, options: DeployOptions, tell:
 
 def _answer(problem: PipelineProblem, options: DeployOptions, tell: Tell) -> Answers:
     """The deployment, refreshed if requested, with the answers to the questions about it."""
-    from headrace.planners.pipeline.refresh import refresh
+    from headrace.planners.pipeline.refresh import LOSS, refresh
     from headrace.planners.pipeline.why_not import why_not
 
     refreshed = None
@@ -205,7 +224,7 @@ def _answer(problem: PipelineProblem, options: DeployOptions, tell: Tell) -> Ans
             refreshed = refresh(
                 problem,
                 read_placements(options.refresh),
-                loss=options.refresh_loss,
+                loss=LOSS if options.refresh_loss is None else options.refresh_loss,
                 seconds=options.time,
                 gap=options.gap,
                 tell=tell,

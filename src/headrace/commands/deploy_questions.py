@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.commands.what_if import Change, find_link, parse_change
 from headrace.model.deployment import Deployment
-from headrace.model.errors import NoPlan, UsageError
+from headrace.model.errors import BadPlan, HeadraceError, NoPlan, UsageError
 from headrace.model.pipeline import PipelineProblem
 from headrace.model.platform import Host, Link, Platform, Site
 
@@ -26,7 +26,7 @@ class WhatIf:
 
     text: str
     before: Deployment
-    after: Deployment | NoPlan
+    after: Deployment | HeadraceError
 
     @property
     def gain(self) -> float:
@@ -37,7 +37,8 @@ class WhatIf:
 def change_problem(problem: PipelineProblem, change: Change) -> PipelineProblem:
     """The problem after a change of its platform.
 
-    Raises UsageError for unknown names, and for changes that mean nothing to a deployment.
+    Raises UsageError for unknown names, and for changes that mean nothing to a deployment; NoPlan if nothing could be
+    read any more.
 
     >>> from headrace.model.pipeline import FilterProfile, Pipeline, Source
     >>> lab = Platform((Site("lab", (Host("n1"), Host("n2")), bandwidth=1e6),))
@@ -59,15 +60,35 @@ def change_problem(problem: PipelineProblem, change: Change) -> PipelineProblem:
 def ask_what_if(
     made: Deployment, texts: Iterable[str], solve: Callable[[PipelineProblem], Deployment]
 ) -> list[WhatIf]:
-    """Solve each changed problem from scratch; all changes are parsed and applied before the first is solved."""
-    changes = [(text, change_problem(made.problem, parse_change(text))) for text in texts]
-    answers = []
-    for text, problem in changes:
-        try:
-            answers.append(WhatIf(text, made, solve(problem)))
-        except NoPlan as error:
-            answers.append(WhatIf(text, made, error))
-    return answers
+    """Solve each changed problem from scratch; all changes are parsed and applied before the first is solved.
+
+    A mistake in a change is raised; that nothing can be planned after a change is its answer.
+    """
+    changes = [(text, _changed(made.problem, parse_change(text))) for text in texts]
+    return [
+        WhatIf(text, made, problem if isinstance(problem, HeadraceError) else _solved(problem, solve))
+        for text, problem in changes
+    ]
+
+
+def _changed(problem: PipelineProblem, change: Change) -> PipelineProblem | HeadraceError:
+    try:
+        return change_problem(problem, change)
+    except UsageError:
+        raise
+    except HeadraceError as error:
+        return error
+
+
+def _solved(
+    problem: PipelineProblem, solve: Callable[[PipelineProblem], Deployment]
+) -> Deployment | HeadraceError:
+    try:
+        return solve(problem)
+    except BadPlan:  # a bug in the planner
+        raise
+    except HeadraceError as error:
+        return error
 
 
 def what_if_rows(answers: Iterable[WhatIf]) -> list[list[str]]:
@@ -75,7 +96,7 @@ def what_if_rows(answers: Iterable[WhatIf]) -> list[list[str]]:
     rows = []
     for answer in answers:
         after = answer.after
-        if isinstance(after, NoPlan):
+        if isinstance(after, HeadraceError):
             rows.append(["what if", f"{answer.text}: no plan: {after.problem}"])
             continue
         difference = after.objective - answer.before.objective
@@ -93,7 +114,7 @@ def what_if_json(answers: Iterable[WhatIf]) -> list[dict[str, Any]]:
     """The answers as JSON."""
     return [
         {"change": a.text, "error": str(a.after)}
-        if isinstance(a.after, NoPlan)
+        if isinstance(a.after, HeadraceError)
         else {
             "change": a.text,
             "throughput": a.after.throughput,
@@ -245,7 +266,11 @@ def _without(problem: PipelineProblem, change: Change) -> PipelineProblem:
         gone = {h.name for s in platform.sites if s.name == change.name for h in s.hosts}
     sources = [s for s in problem.sources if not any(s.shares.get(h, 0) > 0 for h in gone)]
     if not sources or len(gone) == len(platform.hosts):
-        raise _wrong(change, "nothing could be read without it", "offer another source")
+        raise NoPlan(
+            "nothing could be read without it",
+            where=f"--what-if {str(change)!r}",
+            hint="offer another source",
+        )
     platform = platform.without(gone)
     knobs, segments = problem.knobs, dict(problem.segments)
     if change.kind == "site":

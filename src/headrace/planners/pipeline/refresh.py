@@ -67,6 +67,8 @@ def refresh(
     """The deployment with the fewest moves whose objective is at most `loss` (a share) below the best one.
 
     `old` has the hosts of each filter; hosts that are not there any more are ignored.
+
+    Raises UsageError if the filters are those of another pipeline, or none of the hosts is known.
     """
     if problem.several_per_host:
         raise UsageError(
@@ -76,6 +78,7 @@ def refresh(
         )
     if not 0 <= loss < 1:
         raise UsageError(f"the loss is {loss}", where="--refresh-loss", hint="give a share from 0 to 1")
+    _require_same(problem, old)
     before = _before(problem, old)
     question = ask(problem, seconds=seconds / 2, gap=gap, tell=tell)
     best = solve_question(question)
@@ -99,6 +102,32 @@ def refresh(
     )
     made = answer_deployment(question, replace(chosen, bound=best.bound), notes=(note,))
     return Refreshed(made, _named_moves(problem, before, chosen.flows), most, best.objective, kept)
+
+
+def _require_same(problem: PipelineProblem, old: Mapping[str, Set[str]]) -> None:
+    """Refuse a deployment of other filters, or of hosts that are all unknown: everything would count as a move."""
+    filters = [f.name for f in problem.pipeline.order]
+    known = {h.name for h in problem.platform.hosts}
+    unknown, missing = [name for name in old if name not in filters], [f for f in filters if f not in old]
+    if unknown or missing:
+        parts = [
+            f"{what} {', '.join(names)}"
+            for what, names in (("it has", unknown), ("it does not have", missing))
+            if names
+        ]
+        raise UsageError(
+            f"the deployment has other filters than pipeline {problem.pipeline.name!r}: {'; '.join(parts)}",
+            where="--refresh",
+            hint="give a deployment of this pipeline",
+        )
+    used = sorted({host for hosts in old.values() for host in hosts})
+    if not known.intersection(used):
+        more = " and others" * (len(used) > 4)
+        raise UsageError(
+            f"none of the deployment's hosts is in platform {problem.platform.name!r}: {', '.join(used[:4])}{more}",
+            where="--refresh",
+            hint="give a deployment on this platform",
+        )
 
 
 def _before(problem: PipelineProblem, old: Mapping[str, Set[str]]) -> Numbers:
