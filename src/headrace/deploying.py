@@ -39,7 +39,7 @@ def deploy(
     segments
         Sites whose hosts share one medium, with its bandwidth in bytes/s.
     loads
-        Override the load of hosts by name: the share of each core used by others, from 0 to 1.
+        Override the load of hosts by name: the share of each core used by others, from 0 to less than 1.
     routes
         `any`: flows between two sites may be divided among routes; `quickest`: they take that of the platform.
     time, gap

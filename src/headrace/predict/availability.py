@@ -9,14 +9,18 @@ from headrace.predict.forecast import Forecaster
 from headrace.predict.history import Measurement
 
 MOST_LOAD = 0.99
-"""Upper limit of a forecast load: the remaining speed of a host must stay above 0."""
+"""Upper limit of a forecast load: higher ones count as this one, because the speed of a host must stay above 0."""
 
 
 def forecast_loads(series: Mapping[str, Sequence[tuple[float, float]]]) -> dict[str, float]:
     """Forecast the load of each host from a series of (time, load).
 
+    A forecast above `MOST_LOAD` counts as `MOST_LOAD`: a host that is fully loaded now keeps a hundredth of its speed.
+
     >>> forecast_loads({"a": [(0.0, 0.5), (10.0, 0.5)], "b": [(0.0, 0.25)]})
     {'a': 0.5, 'b': 0.25}
+    >>> forecast_loads({"a": [(0.0, 1.0)]})
+    {'a': 0.99}
     """
     loads = {}
     for host, measured in series.items():
