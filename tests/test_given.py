@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import math
 import pickle
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import headrace as hr
+from headrace.given import require_arguments
 from headrace.model.deferred import FUNCTIONS, deferred
 from headrace.model.errors import BadFile, BadPlatform, BadProgram, UsageError
 from headrace.planners.list.heft import Heft
@@ -147,6 +149,14 @@ def test_what_is_a_number_to_numpy_is_one_to_us() -> None:
         (lambda p: p.task(abs, inputs="abc"), "write inputs=['abc']"),
         (lambda p: p.task(abs, inputs=p.input("x")), "write inputs=[x]"),
         (lambda p: p.task(abs, inputs=[3]), "kwargs="),
+        (lambda p: p.task(scaled, inputs={"b": "x"}), "write kwargs={'b': item}"),
+        (
+            lambda p: p.task(scaled, kwargs={"zz": 1}),
+            "task 'scaled_0': scaled(): got an unexpected keyword argument 'zz'",
+        ),
+        (lambda p: p.task(scaled, inputs=["a", "b", "c"]), "scaled(): too many positional arguments"),
+        (lambda p: p.task(scaled, inputs=["a"], kwargs={"x": 1}), "multiple values for argument 'x'"),
+        (lambda p: p.task(functools.partial(scaled, zz=1)), "unexpected keyword argument 'zz'"),
         (lambda p: p.task(abs, outputs="abc"), "write outputs=['abc']"),
         (lambda p: p.task(abs, after="abc"), "write after=['abc']"),
         (lambda p: p.task(["ls"], kwargs={"a": 1}), "keyword arguments of a function"),
@@ -222,6 +232,33 @@ def test_keyword_arguments_are_constants_or_items() -> None:
     assert task.body is not None
     assert pickle.loads(pickle.dumps(task.body))(5, 2, 100) == 130
     assert task_parameters(program)["t"].numbers["factor"] == 10.0
+
+
+def test_arguments_that_nothing_is_known_about_are_accepted() -> None:
+    program = hr.Program()
+    x = program.input("x", value=1)
+    program.task(max, inputs=[x, x, x], kwargs={"key": str})
+    program.task(functools.cache(scaled), inputs=[x], kwargs={"zz": 1})
+    program.task(lambda *values, **more: 0, inputs=[x] * 3, kwargs={"zz": x})
+    program.task(functools.partial(scaled, 1, factor=2), inputs=[x], kwargs={"offset": x})
+    program.task(_with_one_more(scaled), inputs=[x, x], kwargs={"factor": 1})
+    require_arguments(program)
+
+
+def _with_one_more(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(x: float, y: float, factor: float) -> Any:
+        return function(x, y, factor=factor, offset=0)
+
+    return call
+
+
+def test_a_missing_argument_is_noticed_before_a_run_starts(tmp_path: Path) -> None:
+    program = hr.Program("p")
+    x = program.input("x", value=1)
+    program.task(scaled, name="t", inputs=[x, x], kwargs={"factor": x})  # an experiment could set the offset
+    with pytest.raises(BadProgram, match=r"p: task 't': scaled\(\): missing a required argument: 'offset'"):
+        hr.run(program, workers=1, record=tmp_path)
 
 
 def test_a_change_of_a_keyword_is_a_change_of_the_task() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
 from headrace.core.scheduler import Planner, Problem, Scheduler
-from headrace.given import as_program, require_bodies
+from headrace.given import as_program, require_arguments, require_bodies
 from headrace.model.check import require_valid
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
 from headrace.model.events import Event, TaskFinished
@@ -306,6 +306,7 @@ def carry_out(
     from headrace.record.run_reports import note_report
     from headrace.runtime.host_room import with_room
 
+    require_arguments(program)
     require_inputs(program, base)
     known = book if request.learn else None
     with opened_cluster(request) as cluster:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from headrace.model.arguments import as_float, as_whole, short, wrong_argument
 from headrace.model.errors import UsageError
 from headrace.model.graph import Graph
+from headrace.model.keyword_call import require_call
 from headrace.model.platform import Platform
-from headrace.model.program import Program
+from headrace.model.program import Command, Program
 
 if TYPE_CHECKING:
     from headrace.core.scheduler import Planner, Scheduler
@@ -184,3 +185,15 @@ def require_bodies(program: Program, spec: str | Path | None, *, allow: str, emu
         where=program.name,
         hint=f"{emulate} to run emulated tasks, or give it a function or a command",
     )
+
+
+def require_arguments(program: Program) -> None:
+    """Raise an error if a function lacks an argument, before anything is started. O(tasks)."""
+    seen = set()
+    for task in program.tasks.values():
+        if task.body is None or isinstance(task.body, Command):
+            continue
+        call = id(task.body), len(task.inputs)
+        if call not in seen:  # many tasks call one function alike
+            seen.add(call)
+            require_call(task.body, len(task.inputs), f"{program.name}: task {task.name!r}")

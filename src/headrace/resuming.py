@@ -15,6 +15,7 @@ from headrace.execution import (
     first_plan,
     result_files,
 )
+from headrace.given import require_arguments
 from headrace.model.errors import BadFile, ProgramChanged, UsageError
 from headrace.model.events import Event
 from headrace.model.graph import Graph
@@ -146,6 +147,7 @@ def preview_run(program: Program, **wanted: Any) -> Preview:
 
     record = wanted.pop("record", None)
     with Record.open(None if record is None else Path(record)) as book:
+        require_arguments(program)
         require_inputs(program)
         return _preview(program, run_request(**wanted), book)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -13,16 +12,18 @@ from headrace.model.arguments import as_float, checked_path, short, wrong_argume
 from headrace.model.deferred import deferred
 from headrace.model.errors import BadProgram, HeadraceError
 from headrace.model.graph import Graph
-from headrace.model.keyword_call import with_keywords
+from headrace.model.keyword_call import function_name, require_call, with_keywords
 from headrace.model.needs import checked_resources
 from headrace.model.program_graph import build_graph
 from headrace.model.task_checks import (
     checked_attempts,
     checked_cores,
     checked_labels,
+    checked_names,
     checked_text,
     checked_words,
     require_program,
+    text_as_command,
 )
 from headrace.model.units import plural, quantity, show_size
 
@@ -47,7 +48,7 @@ class Command:
     def __post_init__(self) -> None:
         given: object = self.argv
         if isinstance(given, str):
-            raise _text_as_command(given)
+            raise text_as_command(given)
         object.__setattr__(self, "argv", checked_words(given))
 
 
@@ -157,7 +158,7 @@ class Program:
             _checked_size(size, name),
             path=None if path is None else str(path),
             value=value,
-            initial_locations=_names(sites, "sites", f"item {name!r}"),
+            initial_locations=checked_names(sites, "sites", f"item {name!r}"),
         )
         self._require_new(item)
         self.data[name] = item
@@ -213,7 +214,9 @@ class Program:
             other tasks can list among their inputs to wait for it.
 
         Raises:
-            BadProgram: A name is in use, an item has two producers, or a value is invalid.
+            BadProgram: A name is in use, an item has two producers, a value is invalid, or the function cannot be
+                called with these inputs and keyword arguments. Arguments that are missing are noticed when the
+                program runs: an experiment may still set them.
 
         >>> program = Program()
         >>> x = program.input("x", value=3.14159)
@@ -233,7 +236,7 @@ class Program:
                 f"two tasks are named {name!r}", where=self.name, hint="give each task its own name"
             )
         where = f"{self.name}: task {name!r}"
-        sizes: dict[str, float | str | None] = dict.fromkeys(_names(outputs, "outputs", where), 0.0)
+        sizes: dict[str, float | str | None] = dict.fromkeys(checked_names(outputs, "outputs", where), 0.0)
         if isinstance(outputs, Mapping):
             sizes.update(outputs)
         if not sizes:
@@ -259,8 +262,10 @@ class Program:
         if kwargs:
             command, named = _with_kwargs(command, kwargs, len(read), where)
             read += named
+        if command is not None and not isinstance(command, Command):
+            require_call(command, len(read), where, complete=False)
         task = Task(
-            name, seconds, read, tuple(sizes), kind, command, _names(after, "after", where),
+            name, seconds, read, tuple(sizes), kind, command, checked_names(after, "after", where),
             checked_cores(cores, where), earliest, latest, speeds,
             checked_labels({} if labels is None else labels, where), *checked_attempts(allowed, retries, where), needed,
             checked_resources({} if resources is None else resources, where, BadProgram),
@@ -287,7 +292,7 @@ class Program:
         name = item.name if isinstance(item, Data) else item
         if name not in self.data:
             raise BadProgram(f"there is no item {name!r}", where=self.name, hint="declare it first")
-        destinations = _names(sites, "sites", f"item {name!r}")
+        destinations = checked_names(sites, "sites", f"item {name!r}")
         if destinations and name not in self.producer:
             raise BadProgram(
                 f"item {name!r} comes from outside and cannot be sent to {destinations[0]!r}",
@@ -406,21 +411,9 @@ class Program:
         return f"{stem}_{number}"
 
 
-def _text_as_command(text: str, where: str = "") -> BadProgram:
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = text.split()
-    return BadProgram(
-        f"the command {text!r} is one text, and no shell splits it",
-        where=where,
-        hint=f"write {words}, or run a shell: ['sh', '-c', {text!r}]",
-    )
-
-
 def _body_of(body: Any, stdout: str | None, where: str) -> Callable[..., Any] | Command | None:
     if isinstance(body, str):
-        raise _text_as_command(body, where)
+        raise text_as_command(body, where)
     if body is None:
         return None
     if callable(body):
@@ -431,24 +424,18 @@ def _body_of(body: Any, stdout: str | None, where: str) -> Callable[..., Any] | 
     return command
 
 
-def _names(given: Iterable[str], what: str, where: str) -> tuple[str, ...]:
-    """Names, of tasks, items or sites; a single text would be taken for a list of letters."""
-    if isinstance(given, str):
-        raise BadProgram(f"{what} is the text {given!r}", where=where, hint=f"write {what}=[{given!r}]")
-    if not isinstance(given, Iterable):
-        raise BadProgram(f"{what} is {given!r}", where=where, hint="give a list of names")
-    names = tuple(given)
-    for name in names:
-        if not isinstance(name, str):
-            raise BadProgram(f"{what} contains {name!r}", where=where, hint="give names, as texts")
-    return names
-
-
 def _items(inputs: Iterable[Data | str], where: str) -> tuple[str, ...]:
     """The names of items that a task reads."""
     if isinstance(inputs, str | Data):
         shown = repr(inputs) if isinstance(inputs, str) else inputs.name
         raise BadProgram(f"inputs is a single item, {shown}", where=where, hint=f"write inputs=[{shown}]")
+    if isinstance(inputs, Mapping):
+        name = next(iter(inputs), "name")
+        raise BadProgram(
+            f"inputs is {short(inputs)}, which does not list items",
+            where=where,
+            hint=f"write kwargs={{{name!r}: item}} for keyword arguments, or inputs=[item] for positional ones",
+        )
     if not isinstance(inputs, Iterable):
         raise BadProgram(f"inputs is {inputs!r}", where=where, hint="give a list of items")
     read = tuple(item.name if isinstance(item, Data) else item for item in inputs)
@@ -485,8 +472,7 @@ def _kind_of(body: Callable[..., Any] | Command | None) -> str:
         return ""
     if isinstance(body, Command):
         return body.argv[0] if body.argv else "command"
-    name = getattr(body, "__qualname__", type(body).__name__)
-    return str(name).rpartition("<locals>.")[2].replace("<lambda>", "lambda")
+    return function_name(body)
 
 
 def _work_and_speeds(work: float | str | Sequence[float | str]) -> tuple[float, tuple[float, ...]]:

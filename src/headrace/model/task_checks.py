@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headrace.model.arguments import as_float, as_whole, short
@@ -24,11 +25,37 @@ def checked_text(given: Any, what: str, where: str) -> str:
     return given
 
 
+def checked_names(given: Iterable[str], what: str, where: str) -> tuple[str, ...]:
+    """Names, of tasks, items or sites; a single text would be taken for a list of letters."""
+    if isinstance(given, str):
+        raise BadProgram(f"{what} is the text {given!r}", where=where, hint=f"write {what}=[{given!r}]")
+    if not isinstance(given, Iterable):
+        raise BadProgram(f"{what} is {given!r}", where=where, hint="give a list of names")
+    names = tuple(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise BadProgram(f"{what} contains {name!r}", where=where, hint="give names, as texts")
+    return names
+
+
 def checked_words(command: Any, where: str = "") -> tuple[str, ...]:
     """The words of a command: texts, or paths, of which the first is the program."""
     if not isinstance(command, Sequence) or isinstance(command, str | bytes | bytearray | memoryview):
         raise BadProgram(f"a task cannot execute {short(command)}", where=where, hint=_COMMAND)
     return tuple(_word(word, number, where) for number, word in enumerate(command))
+
+
+def text_as_command(text: str, where: str = "") -> BadProgram:
+    """The error for a command that is one text instead of a list of words."""
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    return BadProgram(
+        f"the command {text!r} is one text, and no shell splits it",
+        where=where,
+        hint=f"write {words}, or run a shell: ['sh', '-c', {text!r}]",
+    )
 
 
 def require_program(words: tuple[str, ...], where: str) -> None:
