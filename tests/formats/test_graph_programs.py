@@ -9,8 +9,9 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from formats.strategies import dot_texts, programs, xml_texts
+from formats.strategies import amounts, dot_texts, programs, xml_texts
 from headrace.formats import dot_text
 from headrace.formats.dot import read_dot, write_dot
 from headrace.formats.graphml import read_graphml, write_graphml
@@ -38,6 +39,8 @@ def example() -> Program:
     program.task(name="c", inputs=[a], after=["b"], work=3)
     return program
 
+
+sizes = st.one_of(st.none(), amounts)
 
 each_format = pytest.mark.parametrize(
     ("write", "read", "suffix"),
@@ -75,6 +78,29 @@ def test_unusual_names_and_numbers_are_read_back(write, read, suffix, tmp_path: 
 
 
 @each_format
+def test_unknown_sizes_stay_unknown_and_zeros_zero(write, read, suffix, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    given = {"unknown": None, "empty": 0.0, "large": 5.0}
+    program = Program("p")
+    program.task(name="a", outputs=given)
+    program.task(name="b", inputs=["unknown"])
+    program.task(name="c", inputs=[*given])
+    path = tmp_path / f"p{suffix}"
+    write(program, path)
+    for found in (read(path), Program.from_networkx(program.to_networkx())):
+        assert {name: found.data[name].size for name in given} == given
+
+
+def test_a_size_that_is_a_question_mark_is_unknown(tmp_path: Path) -> None:
+    (tmp_path / "g.dot").write_text(
+        'digraph { a -> b [bytes="?"]; a -> c [data="x\\ny", sizes="?\\n3 kB"]; b -> c }'
+    )
+    program = read_dot(tmp_path / "g.dot")
+    assert [program.data[name].size for name in ("a -> b", "x", "y")] == [None, None, 3000.0]
+    with pytest.raises(BadProgram, match="give 2 sizes"):
+        Program.from_networkx(nx.DiGraph([("a", "b", {"data": ["x", "y"], "sizes": [None]})]))
+
+
+@each_format
 def test_what_could_not_be_read_back_is_not_written(write, read, suffix, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     def of(size: float = 1.0, item: str = "x", **values: float) -> Program:
         program = Program("p")
@@ -99,7 +125,7 @@ def test_a_task_without_a_name_cannot_be_written() -> None:
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(program=programs(dot_texts))
+@given(program=programs(dot_texts, sizes))
 def test_any_program_survives_dot(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("dot") / "p.dot"
     write_dot(program, path)
@@ -107,14 +133,14 @@ def test_any_program_survives_dot(program: Program, tmp_path_factory: pytest.Tem
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(program=programs(xml_texts))
+@given(program=programs(xml_texts, sizes))
 def test_any_program_survives_networkx(program: Program) -> None:
     back = Program.from_networkx(program.to_networkx())
     assert between_tasks(back) == between_tasks(program)
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
-@given(program=programs(xml_texts))
+@given(program=programs(xml_texts, sizes))
 def test_any_program_survives_graphml(program: Program, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("xml") / "p.graphml"
     write_graphml(program, path)

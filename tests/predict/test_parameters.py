@@ -21,6 +21,10 @@ def smooth(width: float, x: object = None, *, rounds: int = 3) -> None:
     pass
 
 
+def sharpen(x: object, width: float = 1, rounds: int = 3) -> None:
+    pass
+
+
 def captured(width: float) -> object:
     return lambda x: width
 
@@ -29,7 +33,7 @@ def captured(width: float) -> object:
     ("body", "numbers"),
     [
         (partial(smooth, 5), {"width": 5.0, "rounds": 3.0}),
-        (partial(smooth, width=5, rounds=7), {"width": 5.0, "rounds": 7.0}),
+        (partial(sharpen, width=5, rounds=7), {"width": 5.0, "rounds": 7.0}),
         (partial(smooth, np.float32(0.5)), {"width": 0.5, "rounds": 3.0}),
         (captured(4), {"width": 4.0}),
         (partial(max, 4), {"argument 0": 4.0}),

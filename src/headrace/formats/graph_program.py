@@ -3,6 +3,7 @@
 Attributes of nodes: `work` (or `runtime`, `duration`, `weight`; default 1 s), `kind` (or `category`), `cores`,
 `memory`, `resources` (such as `gpu=1`), `release`, `deadline`. Attributes of edges: `bytes` (or `size`, `weight`;
 default 0: only an order), `data`, the names of the items, and `sizes`, their sizes. Quantities may be texts with units.
+A size of `?`, or None in a list, is unknown.
 In a text, `data` and `sizes` have a line for each item; names that contain line breaks are a JSON list.
 Other attributes are ignored.
 
@@ -30,6 +31,8 @@ MAX_TASKS = 5_000_000
 WORK = ("work", "runtime", "duration", "weight")
 KIND = ("kind", "category")
 BYTES = ("bytes", "size", "weight")
+UNKNOWN = "?"
+"""An unknown size, as in tables of jobs."""
 READ = frozenset(
     (*WORK, *KIND, *BYTES, "cores", "memory", "resources", "release", "deadline", "data", "sizes")
 )
@@ -99,7 +102,8 @@ class _Items:
         self.tasks = tasks
         self.producer: dict[str, str] = {}
         self.written: dict[str, list[str]] = {}
-        self.size: dict[str, float] = {}
+        self.size: dict[str, float | None] = {}
+        """None: unknown. NaN: no edge has told it yet."""
         self._open: list[tuple[list[str], float]] = []
         """Items of one edge, and the sum of their sizes."""
 
@@ -111,9 +115,10 @@ class _Items:
                     f"an edge names the task {shorten(end)}, which is not there", hint="add a node for it"
                 )
         where = f"edge {shorten(edge.source)} -> {shorten(edge.target)}"
-        total = _number(edge.attributes, BYTES, "size", where)
+        unknown = _size_is_unknown(edge.attributes)
+        total = None if unknown else _number(edge.attributes, BYTES, "size", where)
         names = _names(edge.attributes.get("data"), where)
-        if not names and not total:
+        if not names and not total and not unknown:
             return []
         names = names or [self._own_name(edge)]
         for name in names:
@@ -128,8 +133,8 @@ class _Items:
                 self.size[name] = math.nan
                 self.written.setdefault(edge.source, []).append(name)
         sizes = _sizes(edge.attributes.get("sizes"), len(names), where)
-        if sizes is None and len(names) == 1:
-            sizes = [total or 0.0]
+        if sizes is None and (unknown or len(names) == 1):
+            sizes = [None if unknown else total or 0.0] * len(names)
         if sizes is None:
             self._open.append((names, total or 0.0))
         else:
@@ -139,9 +144,10 @@ class _Items:
     def settle(self) -> None:
         """Sizes of items of which only sums are known."""
         for names, total in self._open:
-            unknown = [name for name in names if math.isnan(self.size[name])]
-            rest = max(0.0, total - sum(self.size[name] for name in names if name not in unknown))
-            self.size.update({name: rest / len(unknown) for name in unknown})
+            known = {name: self.size[name] or 0.0 for name in names}
+            untold = [name for name, size in known.items() if math.isnan(size)]
+            rest = max(0.0, total - sum(size for size in known.values() if not math.isnan(size)))
+            self.size.update({name: rest / len(untold) for name in untold})
 
     def _own_name(self, edge: GraphEdge) -> str:
         name = f"{edge.source} -> {edge.target}"
@@ -230,18 +236,30 @@ def _joined(names: list[str]) -> str:
     return text if not names or _split(text) == names else json.dumps(names, ensure_ascii=False)
 
 
-def _sizes(value: Any, count: int, where: str) -> list[float] | None:
+def _size_is_unknown(attributes: Attributes) -> bool:
+    """Whether the size of an edge is `?`; one that is not given is 0."""
+    return _is_unknown(next((attributes[name] for name in BYTES if not _missing(attributes.get(name))), 0))
+
+
+def _is_unknown(size: Any) -> bool:
+    return size is None or (isinstance(size, str) and size.strip() == UNKNOWN)
+
+
+def _sizes(value: Any, count: int, where: str) -> list[float | None] | None:
     if _missing(value):
         return None
     texts = value.split("\n") if isinstance(value, str) else value
-    found: list[float | None] = []
-    if isinstance(texts, list | tuple):
-        found = [_number({"sizes": text}, ("sizes",), "size", where) for text in texts]
-    if len(found) != count or None in found:
+    if (
+        not isinstance(texts, list | tuple)
+        or len(texts) != count
+        or any(isinstance(text, str) and not text for text in texts)
+    ):
         raise BadProgram(
             f"sizes is {shorten(value)}", where=where, hint=f"give {count} sizes, one for each item"
         )
-    return [size for size in found if size is not None]
+    return [
+        None if _is_unknown(text) else _number({"sizes": text}, ("sizes",), "size", where) for text in texts
+    ]
 
 
 def node_values(program: Program) -> list[GraphNode]:
@@ -260,7 +278,7 @@ def node_values(program: Program) -> list[GraphNode]:
 
 
 def edge_values(program: Program) -> list[GraphEdge]:
-    """The edges of a program: `bytes`, and lists `data` and `sizes`."""
+    """The edges of a program: `bytes`, and lists `data` and `sizes`, in which None is an unknown size."""
     edges = []
     for edge in task_edges(program):
         where = f"edge {shorten(edge.source)} -> {shorten(edge.target)}"
@@ -275,7 +293,7 @@ def edge_values(program: Program) -> list[GraphEdge]:
 def edge_texts(edge: GraphEdge) -> dict[str, Any]:
     """The attributes of an edge for formats without lists."""
     values = edge.attributes
-    sizes = "\n".join(map(repr, values["sizes"]))
+    sizes = "\n".join(UNKNOWN if size is None else repr(size) for size in values["sizes"])
     return {"bytes": values["bytes"], "data": _joined(values["data"]), "sizes": sizes}
 
 

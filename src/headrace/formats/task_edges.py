@@ -14,11 +14,11 @@ class TaskEdge(NamedTuple):
     source: str
     target: str
     bytes: float
-    """Sum of the sizes of the items."""
+    """Sum of the sizes of the items that are known."""
     data: tuple[str, ...]
     """Names of the items; empty for an ordering without data."""
-    sizes: tuple[float, ...] = ()
-    """The size of each item; an unknown one is 0."""
+    sizes: tuple[float | None, ...] = ()
+    """The size of each item; None: unknown."""
 
 
 def task_edges(program: Program) -> Iterator[TaskEdge]:
@@ -38,5 +38,5 @@ def task_edges(program: Program) -> Iterator[TaskEdge]:
         for before in task.after:
             handed.setdefault(before, [])
         for source, items in handed.items():
-            sizes = tuple(program.data[item].size or 0.0 for item in items)
-            yield TaskEdge(source, task.name, sum(sizes, 0.0), tuple(items), sizes)
+            sizes = tuple(program.data[item].size for item in items)
+            yield TaskEdge(source, task.name, sum((size or 0.0 for size in sizes), 0.0), tuple(items), sizes)
