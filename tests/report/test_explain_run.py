@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace.model.events import Event, HostLeft, TaskFinished
+from headrace.model.events import DataMoved, Event, HostLeft, TaskFinished
 from headrace.report.explain_run import Stopped, explain, explain_plan, explain_simulated
 from headrace.testing import random_platform, random_program
 
@@ -83,6 +83,7 @@ def test_waiting_behind_a_task_that_takes_longer_than_estimated() -> None:
         "link": 0.0,
         "queue": 2.0,
         "estimate": 3.0,
+        "order": 0.0,
         "fault": 0.0,
         "other": 0.0,
     }
@@ -106,9 +107,49 @@ def test_waiting_because_an_execution_was_stopped() -> None:
         "link": 0.0,
         "queue": 1.0,
         "estimate": 0.0,
+        "order": 0.0,
         "fault": 4.0,
         "other": 0.0,
     }
+
+
+def test_waiting_for_those_that_come_first_and_for_a_host_that_leaves() -> None:
+    """y waits on an idle host for x, whose input comes at 3 s; z starts there when another host has left at 7 s."""
+    program = hr.Program("order")
+    program.input("file", size=3.0)
+    program.task(None, inputs=["file"], name="x", work=1.0)
+    program.task(None, name="y", work=1.0)
+    program.task(None, name="z", work=1.0)
+    events: list[Event] = [
+        DataMoved(3.0, "file", "b", "a", 2.0, 3.0),
+        TaskFinished(4.0, "x", "a", 3.0),
+        TaskFinished(5.0, "y", "a", 4.0),
+        HostLeft(7.0, "b"),
+        TaskFinished(8.0, "z", "a", 7.0),
+    ]
+    found = explain(events, program.graph, two_hosts(), 8.0)
+    assert found is not None
+    assert found.waiting == {
+        "input": 0.0,
+        "link": 3.0,
+        "queue": 3.0,
+        "estimate": 0.0,
+        "order": 6.0,
+        "fault": 2.0,
+        "other": 0.0,
+    }
+
+
+def test_inputs_from_outside_wait_for_transfers_from_the_beginning() -> None:
+    program = hr.Program("outside")
+    for name in "ab":
+        program.input(f"{name}.in", size=3e6)
+        program.task(None, inputs=[f"{name}.in"], name=name, work=1.0)
+    sites = [hr.Site("home"), hr.Site("s", [hr.Host("h")])]
+    lab = hr.Platform(sites, [hr.Link("home", "s", "1 MB/s")], origin="home", contention="fifo")
+    found = explain_simulated(hr.simulate(program, lab, "heft"))
+    assert found is not None
+    assert found.limit.endswith("transfers 86%, running tasks 14%")
 
 
 def test_results_on_their_way_count_as_transfers() -> None:

@@ -246,7 +246,7 @@ def _waited_for(
         if made is not None and made.host == run.host:
             there, since = made.finish, made.finish
         elif arrival is not None:
-            there, since = arrival[0], arrival[0] if made is None else min(made.finish, arrival[0])
+            there, since = arrival[0], 0.0 if made is None else min(made.finish, arrival[0])
         else:
             there = since = 0.0 if made is None else made.finish
         if there > ready or (there == ready and maker is None):

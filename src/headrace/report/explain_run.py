@@ -5,7 +5,9 @@ arrived (link), and then, with all inputs there,
 
 - until an earlier execution of it was stopped, or its results were lost, because a host left (fault),
 - as long as its host ran tasks that took longer than estimated (estimate), or ran other tasks (queue),
-- and otherwise for something else (other: its release, or the scheduler).
+- as long as its host was idle, until a task started there that came first (order),
+- as long as its host was idle, until a host left, from which it may have been moved (fault),
+- and otherwise for something else (other: its release, room on a disk, or the scheduler).
 
 The makespan is split along the path of data that the last task waited for, as `deviations` does.
 """
@@ -35,6 +37,7 @@ _NAMES = {
     "estimate": "late estimates",
     "link": "transfers",
     "queue": "busy hosts",
+    "order": "planned order",
     "fault": "faults",
     "overhead": "other",
     "delivery": "sending results",
@@ -50,7 +53,7 @@ class Explanation:
     busiest: tuple[str, float]
     """The host with the highest utilisation."""
     waiting: dict[str, float]
-    """Seconds that all tasks together waited: input, link, queue, estimate, fault, other."""
+    """Seconds that all tasks together waited: input, link, queue, estimate, order, fault, other."""
     split: Deviations
     """The makespan by cause."""
     limit: str
@@ -227,7 +230,8 @@ def _waiting(
     for event in finished:
         if event is not ended[event.task]:  # its results were lost later on
             stops.setdefault(event.task, []).extend([event.time, *(t for t in losses if t >= event.time)])
-    waited = dict.fromkeys(("input", "link", "queue", "estimate", "fault", "other"), 0.0)
+    waited = dict.fromkeys(("input", "link", "queue", "estimate", "order", "fault", "other"), 0.0)
+    started_before = _starts_before(ended.values())
     for task, event in ended.items():
         made = there = 0.0
         for item in graph.reads_of(number[task]).tolist():
@@ -248,8 +252,35 @@ def _waiting(
         waited["fault"] += again - there
         waited["estimate"] += overrun
         waited["queue"] += busy - overrun
-        waited["other"] += max(0.0, event.start - again - busy)
+        idle = max(0.0, event.start - again - busy)
+        earlier, latest = started_before[task]
+        lost = max((time for time in losses if time <= event.start), default=-1.0)
+        turn = max(again, earlier if lost >= latest else latest)
+        moved = max(turn, lost)
+        in_order = min(idle, max(0.0, turn - again - running.between(event.host, again, turn)))
+        after_loss = min(idle - in_order, max(0.0, moved - turn - running.between(event.host, turn, moved)))
+        waited["order"] += in_order
+        waited["fault"] += after_loss
+        waited["other"] += idle - in_order - after_loss
     return waited
+
+
+def _starts_before(executions: Iterable[TaskFinished]) -> dict[str, tuple[float, float]]:
+    """When the last of the other tasks of its host started that started before a task, or not after it; 0: none."""
+    by_host: dict[str, list[TaskFinished]] = {}
+    for event in executions:
+        by_host.setdefault(event.host, []).append(event)
+    before: dict[str, tuple[float, float]] = {}
+    for events in by_host.values():
+        events.sort(key=lambda event: event.start)
+        earlier = 0.0
+        for k, event in enumerate(events):
+            if k and events[k - 1].start < event.start:
+                earlier = events[k - 1].start
+            neighbours = [*events[max(0, k - 1) : k], *events[k + 1 : k + 2]]
+            together = any(other.start == event.start for other in neighbours)
+            before[event.task] = earlier, event.start if together else earlier
+    return before
 
 
 def _overruns(
