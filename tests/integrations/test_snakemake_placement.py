@@ -102,10 +102,45 @@ def test_resources_are_not_exceeded():
     assert [p.job for p in placed] == [0, 1]
 
 
-def test_a_job_larger_than_any_host_needs_no_host():
-    hosts = hosts_of([(1.0, 2), (1.0, 2)])
-    (placed,) = placement.place(wishes_of([(1.0, 4)], hosts), hosts, 0.0, {"_cores": 4})
-    assert placed.host == ""
+def test_a_job_that_fits_no_host_has_the_closest_one_for_itself():
+    hosts = [
+        placement.HostState("small", 4.0, 4, room={"mem_mb": 1000.0}),
+        placement.HostState("large", 1.0, 4, room={"mem_mb": 4000.0}),
+    ]
+
+    def wish(name: str, memory: int) -> Any:
+        return placement.Wish(name, 1, {"_cores": 1, "mem_mb": memory}, lambda host: 1 / host.speed, hosts)
+
+    large = placement.place([wish("a", 9000), wish("b", 2000), wish("c", 10)], hosts, 0.0, {"_cores": 8})
+    assert [(p.job, p.host, p.alone) for p in large] == [("a", "large", True), ("c", "small", False)]
+    # Snakemake counts what the job asked for, not what its host has.
+    assert (large[0].cores, large[0].resources["mem_mb"]) == (1, 9000)
+    for now, expected in ((0.0, []), (10.0, ["only"])):  # it waits until its host is idle
+        only = [placement.HostState("only", 1.0, 4, [(10.0, 1)])]
+        wide = placement.Wish("wide", 6, {"_cores": 6}, lambda host: 1.0, only)
+        assert [p.host for p in placement.place([wide], only, now, {"_cores": 8})] == expected
+
+
+def test_what_no_host_has_is_told():
+    def host(name: str, **room: float) -> Any:
+        return placement.HostState(name, 1.0, 4, room=room)
+
+    hosts = [host("a", mem_mb=1000.0), host("b", mem_mb=4000.0)]
+    assert placement.shortage(hosts, 1, {"mem_mb": 4000}) is None
+    assert placement.shortage([], 1, {}) is None
+    needs, closest, has = placement.shortage(hosts, 1, {"mem_mb": 9000, "disk_mb": 5})
+    assert (needs, closest.name, has) == ({"mem_mb": 9000}, "b", {"mem_mb": 4000})
+    # Each of them is somewhere, but both on no host.
+    apart = [host("memory", mem_mb=9000.0, gpu=0), host("gpu", mem_mb=4000.0, gpu=1)]
+    needs, closest, has = placement.shortage(apart, 1, {"mem_mb": 8000, "gpu": 1})
+    assert (needs, closest.name) == ({"mem_mb": 8000, "gpu": 1}, "gpu")
+    assert has == {"mem_mb": 4000, "gpu": 1}
+
+
+def test_a_job_whose_host_is_not_listed_needs_only_resources():
+    wishes = [placement.Wish("j", 4, {"_cores": 4}, lambda host: 1.0, [])]
+    assert [p.host for p in placement.place(wishes, [], 0.0, {"_cores": 4})] == [""]
+    assert placement.place(wishes, [], 0.0, {"_cores": 3}) == []
 
 
 def test_out_of_time_starts_what_was_found():

@@ -55,6 +55,8 @@ def read_lab(platform: str | None, hosts: str | None) -> Lab | None:
             for host in read.hosts
             if host.load < 1
         )
+        if not rated:
+            raise UsageError(f"no host of {platform} has any speed left", hint="lower the load of a host")
         return Lab(rated, {host.name: host.speed for host in rated}, build_network(read))
     if hosts is None:
         return None

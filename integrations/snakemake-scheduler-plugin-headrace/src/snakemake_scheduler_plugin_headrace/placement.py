@@ -1,7 +1,8 @@
 """Which jobs to start now and where: in the order of their ranks, each on the host where it finishes first.
 
 A job whose best host is busy waits for it; it then counts as work of that host for the jobs after it. So a slow host
-gets a job only if the job would finish there before it could on a faster one. There is neither a clock nor I/O in here.
+gets a job only if the job would finish there before it could on a faster one. A job that fits no host has the one that
+comes closest for itself. There is neither a clock nor I/O in here.
 """
 
 from __future__ import annotations
@@ -60,6 +61,16 @@ class HostState:
             at = max(at, _free_from(has, used, resources.get(name, 0), now))
         return at
 
+    def lacks(self, cores: int, resources: Mapping[str, int]) -> dict[str, float]:
+        """What it has too little of, even when idle, and how much it has.
+
+        >>> HostState("h", 1.0, 4, room={"mem_mb": 4000.0}).lacks(8, {"mem_mb": 3000, "disk_mb": 10})
+        {'threads': 4}
+        """
+        has: dict[str, float] = {"threads": self.cores, **self.room}
+        needs = {**resources, "threads": cores}
+        return {name: amount for name, amount in has.items() if needs.get(name, 0) > amount}
+
 
 @dataclass
 class Placing:
@@ -72,6 +83,14 @@ class Placing:
     """When it should end."""
     started: float = 0.0
     resources: Mapping[str, int] = field(default_factory=dict)
+    alone: bool = False
+    """It fits no host: whatever its host has is taken."""
+
+    def occupy(self, host: HostState, until: float) -> None:
+        """Count it as work of its host."""
+        host.busy.append((until, host.cores if self.alone else self.cores))
+        taken = {name: int(has) for name, has in host.room.items()} if self.alone else self.resources
+        host.held.append((until, taken))
 
     def expected_end(self, now: float) -> float:
         """When it will end: a job that is late is expected to take as long again as it is late."""
@@ -106,16 +125,16 @@ def place(
     for wish in wishes:
         if left.get("_cores", 1) <= 0 or (placed and late()):
             break
-        found = _best(wish, now)
-        if found is None:  # larger than any host: it needs no host, only resources
+        if not wish.hosts:  # its host is none of ours: it needs only resources
             if _fits(wish, left):
-                placed.append(_take(wish, "", now + 1.0, left))
+                placed.append(_take(_placing(wish, "", now + 1.0), left))
             continue
-        host, starts, finish = found
-        host.busy.append((finish, wish.cores))
-        host.held.append((finish, wish.resources))
+        found = _best(wish, now)
+        host, starts, finish = found or _alone(wish, now)
+        placing = _placing(wish, host.name, finish, alone=found is None)
+        placing.occupy(host, finish)
         if starts <= now and _fits(wish, left):
-            placed.append(_take(wish, host.name, finish, left))
+            placed.append(_take(placing, left))
     return placed
 
 
@@ -133,10 +152,51 @@ def _fits(wish: Wish, left: Mapping[str, int]) -> bool:
     return all(wish.resources.get(name, 0) <= value for name, value in left.items())
 
 
-def _take(wish: Wish, host: str, finish: float, left: dict[str, int]) -> Placing:
+def closest(hosts: Sequence[HostState], cores: int, resources: Mapping[str, int]) -> HostState:
+    """The host that lacks the smallest share of what a job needs; the fastest of equal ones.
+
+    >>> hosts = [HostState("a", 2.0, 4, room={"mem_mb": 1000}), HostState("b", 1.0, 4, room={"mem_mb": 4000})]
+    >>> closest(hosts, 1, {"mem_mb": 9000}).name
+    'b'
+    """
+    needs = {**resources, "threads": cores}
+
+    def missing(host: HostState) -> float:
+        return sum(1 - has / needs[name] for name, has in host.lacks(cores, resources).items())
+
+    return min(hosts, key=lambda host: (missing(host), -host.speed))
+
+
+def shortage(
+    hosts: Sequence[HostState], cores: int, resources: Mapping[str, int]
+) -> tuple[dict[str, int], HostState, dict[str, float]] | None:
+    """What a job needs that no host has, the host that comes closest, and what that has; None if the job fits one."""
+    lacking = [host.lacks(cores, resources) for host in hosts]
+    if not lacking or not all(lacking):
+        return None
+    host = closest(hosts, cores, resources)
+    named = host.lacks(cores, resources)
+    if not all(named.keys() & lacks.keys() for lacks in lacking):  # each is there, but not on one host
+        named = {name: 0.0 for lacks in lacking for name in lacks}
+    needs = {**resources, "threads": cores}
+    has: dict[str, float] = {"threads": host.cores, **host.room}
+    return {name: needs[name] for name in named}, host, {name: has[name] for name in named if name in has}
+
+
+def _alone(wish: Wish, now: float) -> tuple[HostState, float, float]:
+    host = closest(wish.hosts, wish.cores, wish.resources)
+    starts = max((end for end, _ in host.busy), default=now)
+    return host, max(starts, now), max(starts, now) + wish.seconds(host)
+
+
+def _placing(wish: Wish, host: str, finish: float, *, alone: bool = False) -> Placing:
+    return Placing(wish.job, host, wish.cores, finish, resources=wish.resources, alone=alone)
+
+
+def _take(placing: Placing, left: dict[str, int]) -> Placing:
     for name in left:
-        left[name] -= wish.resources.get(name, 0)
-    return Placing(wish.job, host, wish.cores, finish, resources=wish.resources)
+        left[name] -= placing.resources.get(name, 0)
+    return placing
 
 
 def upward_ranks(work: Mapping[Any, float], inputs: Mapping[Any, Sequence[Any]]) -> dict[Any, float]:
