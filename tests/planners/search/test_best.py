@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import headrace as hr
 from headrace.core.scheduler import Problem
 from headrace.model.check import check
 from headrace.model.errors import UsageError
@@ -121,3 +122,17 @@ def test_options_that_do_not_fit_are_refused() -> None:
         make("heft", time=1.0)
     with pytest.raises(UsageError, match="time is 0"):
         make("best", time=0)
+
+
+def test_where_only_coschedule_fits_the_storage_its_plan_is_taken() -> None:
+    program = hr.Program("disks")
+    for k in range(6):
+        program.input(f"in{k}", size="3 GB")
+        program.task(None, name=f"t{k}", work=10.0, inputs=[f"in{k}"], outputs={f"out{k}": "1 GB"})
+    near = hr.Site("a", [hr.Host("h1", cores=2)], bandwidth="1 GB/s", uplink="1 GB/s", storage="10 GB")
+    far = hr.Site("b", [hr.Host("h2")], bandwidth="1 GB/s", uplink="1 GB/s", storage="10 GB")
+    platform = hr.Platform([near, far, hr.Site("o", uplink="2 GB/s")], origin="o", contention="fifo")
+    plan = hr.plan(program, platform, "best", time=1.0)
+    assert hr.check(program, platform, plan) == []
+    assert plan.scheduler == "best"
+    assert any("coschedule" in note for note in plan.notes)

@@ -101,7 +101,7 @@ class Auto:
     def _chosen(self, problem: Problem) -> Plan:
         best = best_of_candidates(problem)
         if breaks_requirements(problem, best):
-            best = _with_care(problem) or best
+            best = with_care(problem, CARE) or best
         note = f"auto chose {best.scheduler}"
         return replace(best, scheduler=self.name, notes=(*best.notes, note))
 
@@ -138,12 +138,12 @@ def breaks_requirements(problem: Problem, plan: Plan) -> bool:
     return bool(check(problem.graph, problem.platform, plan, limit=1))
 
 
-def _with_care(problem: Problem) -> Plan | None:
+def with_care(problem: Problem, seconds: float) -> Plan | None:
     """The plan of the planner that looks at all of them; None if it finds none that is valid."""
     from headrace.planners.registry import make
 
     try:
-        plan = make("coschedule", time=CARE).plan(problem)
+        plan = make("coschedule", time=seconds).plan(problem)
     except NoPlan:
         return None
     return None if check(problem.graph, problem.platform, plan, limit=1) else plan

@@ -27,6 +27,7 @@ from headrace.planners.search.auto import (
     breaks_requirements,
     candidates,
     short_search,
+    with_care,
 )
 from headrace.planners.search.contended import contended
 from headrace.planners.search.critical_chain import critical_tasks
@@ -72,7 +73,8 @@ class Best:
     contention: hill climbing by single tasks. Small problems without constraints are then solved as a whole by a
     constraint program that starts from the plan and also raises the bound. The length of the search is counted work,
     not measured time, and moves depend only on the seed, so the same call gives the same plan. On a slow machine the
-    clock ends the search soon after the time limit.
+    clock ends the search soon after the time limit. Where the plans of all candidates break a requirement of the program
+    or platform, such as the storage of a site, the plan is that of `coschedule`.
 
     Under rules it starts from the plan of `auto` or of another planner, by failed tests of requirements, score of the
     preferences and makespan in this order, and moves are accepted by the same. Small problems without contention are
@@ -115,6 +117,17 @@ class Best:
         plan = best_of_candidates(problem)
         first = plan.scheduler
         bound = lower_bound(problem)
+        if breaks_requirements(problem, plan):
+            careful = with_care(problem, self.time)
+            if careful is not None:  # the search below does not look at what it keeps
+                self.tell(work_clock() - began, careful.makespan, max(bound, careful.bound))
+                note = f"the plan of {careful.scheduler}"
+                return replace(
+                    careful,
+                    scheduler=self.name,
+                    bound=max(bound, careful.bound),
+                    notes=(*careful.notes, note),
+                )
 
         def tell(makespan: float) -> None:
             self.tell(work_clock() - began, makespan, bound)
