@@ -73,8 +73,8 @@ class Best:
     contention: hill climbing by single tasks. Small problems without constraints are then solved as a whole by a
     constraint program that starts from the plan and also raises the bound. The length of the search is counted work,
     not measured time, and moves depend only on the seed, so the same call gives the same plan. On a slow machine the
-    clock ends the search soon after the time limit. Where the plans of all candidates break a requirement of the program
-    or platform, such as the storage of a site, the plan is that of `coschedule`.
+    clock ends the search soon after the time limit. Where the plans of all candidates break a requirement of the
+    program or platform, such as the storage of a site, the plan is that of `coschedule`.
 
     Under rules it starts from the plan of `auto` or of another planner, by failed tests of requirements, score of the
     preferences and makespan in this order, and moves are accepted by the same. Small problems without contention are
