@@ -13,12 +13,17 @@ import numpy as np
 import pytest
 
 import headrace as hr
+from headrace.execution import Run
+from headrace.formats.plan_json import write_plan
 from headrace.given import require_arguments
 from headrace.model.deferred import FUNCTIONS, deferred
-from headrace.model.errors import BadFile, BadPlatform, BadProgram, UsageError
+from headrace.model.errors import BadFile, BadPlatform, BadProgram, NoResult, UsageError
+from headrace.model.events import TaskErred, TaskFinished
 from headrace.planners.list.heft import Heft
 from headrace.predict.parameters import task_parameters
 from headrace.record.task_code import code_digests
+from headrace.run_results import Results
+from headrace.runtime.execute import Outcome
 
 LAB_OF_TWO = hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)
 LAB = 'name = "lab"\n[[site]]\nname = "s"\nbandwidth = "1 MB/s"\n[[site.host]]\nname = "h1"\nspeed = 2\n'
@@ -85,7 +90,24 @@ SEEDS = (-1, 1.5, "a", None, True, 2**64)
         (lambda p: p.write(5), "the path is 5, an int"),
         (lambda p: hr.plan(p, LAB_OF_TWO, "heft").gantt(5), "the path is 5, an int"),
         (lambda p: hr.plan(p, LAB_OF_TWO, "heft").write(5), "the path is 5, an int"),
-        (lambda p: hr.replay("p.json"), "the plan is 'p.json', a str"),
+        (lambda p: hr.replay(p, LAB_OF_TWO), "the plan comes first"),
+        (lambda p: hr.replay(hr.plan(p, LAB_OF_TWO, "heft"), p), "a Plan has its program"),
+        (lambda p: hr.Plan.read(5, p, LAB_OF_TWO), "the path is 5, an int"),
+        (lambda p: LAB_OF_TWO.write(5), "the path is 5, an int"),
+        (lambda p: LAB_OF_TWO.write("lab.toml", 5), "the format is 5, an int"),
+        (lambda p: LAB_OF_TWO.write("lab.xml"), "the suffix of 'lab.xml' is unknown"),
+        (
+            lambda p: hr.simulate(p, LAB_OF_TWO, "heft", faults="kill=1@30%", error=0.3),
+            "pass config=hr.SimulationConfig(faults=..., error=...)",
+        ),
+        (
+            lambda p: hr.simulate(p, LAB_OF_TWO, "HEFT", events="S2"),
+            "hr.SimulationConfig(policy=hr.ReplanPolicy(events=...))",
+        ),
+        (
+            lambda p: hr.simulate(p, LAB_OF_TWO, Heft(), task_order="fifo"),
+            "hr.SimulationConfig(execution=hr.ExecutionPolicy(task_order=...))",
+        ),
         (lambda p: hr.replay(hr.plan(p, LAB_OF_TWO, "heft"), error="x"), "the error is 'x', a str"),
         (lambda p: hr.check(p, LAB_OF_TWO, 5), "the plan is 5, an int"),
         (lambda p: hr.check(p, LAB_OF_TWO, hr.plan(p, LAB_OF_TWO, "heft"), limit="x"), "the limit is 'x'"),
@@ -324,6 +346,68 @@ def test_charts_and_tables_of_plans(tmp_path: Path) -> None:
     assert [row["finish"] for row in csv.DictReader((tmp_path / "p.csv").open())] == ["1.0", "2.0"]
     with pytest.raises(UsageError, match="selects no format"):
         plan.write(tmp_path / "p.xls")
+
+
+def test_plans_are_read_with_their_program_and_platform(files: Path) -> None:
+    program, lab, file = files / "two.dot", files / "lab.toml", files / "plan.json"
+    plan = hr.plan(program, lab, "heft")
+    plan.write(file)
+    found = hr.Plan.read(file, program, lab)
+    assert list(found.tasks()) == list(plan.tasks())
+    assert hr.replay(file, program, lab).makespan == hr.replay(found).makespan == plan.makespan
+    with pytest.raises(UsageError, match="read together with its program and platform"):
+        hr.replay(file)
+    for wrong in (lambda: hr.replay(program, lab, file), lambda: hr.Plan.read(program, program, lab)):
+        with pytest.raises(BadFile, match=r"two\.dot: is a program, not a plan"):
+            wrong()
+    write_plan(plan, file, made_from=(str(program), str(lab)))
+    assert hr.Plan.read(file).makespan == plan.makespan
+
+
+@pytest.mark.parametrize("name", ["lab.toml", "lab.ini", "lab.toml.gz"])
+def test_platforms_are_written_as_they_are_read(name: str, tmp_path: Path) -> None:
+    hosts = [hr.Host("h1", speed=2.0), hr.Host("h2")]
+    lab = hr.Platform([hr.Site("s", hosts, bandwidth="1 MB/s")], name="lab")
+    lab.write(tmp_path / name)
+    found = hr.Platform.read(tmp_path / name)
+    assert [host.speed for host in found.hosts] == [2.0, 1.0]
+    assert found.network.seconds(0, 1, 1e6) == lab.network.seconds(0, 1, 1e6)
+    with pytest.raises(BadPlatform, match="which a grid description cannot express"):
+        lab.write(tmp_path / "lab.pst")
+
+
+def _failed_run() -> Run:
+    program = hr.Program("p")
+    program.output(program.task(abs, name="f", outputs=["fa"]))
+    error = TaskErred(
+        1.0, "f", "w0", "task 'f': Traceback (most recent call last):\nZeroDivisionError: by zero"
+    )
+    done = TaskFinished(0.5, "g", "w0", start=0.25)
+    outcome = Outcome({"fb": 1}, 1.0, (done, error), (error,))
+    return Run("r1", "heft", None, outcome, program.graph, LAB_OF_TWO, {})
+
+
+def test_a_result_that_is_not_there_says_why() -> None:
+    run = _failed_run()
+    assert run.results == {"fb": 1}
+    assert run.results.get("fa") is None
+    with pytest.raises(KeyError) as caught:
+        _ = run.results["fa"]
+    assert isinstance(caught.value, NoResult)
+    assert "no result 'fa', because it failed: task 'f' on w0: ZeroDivisionError: by zero" in str(
+        caught.value
+    )
+    with pytest.raises(KeyError, match="its results: fb"):
+        _ = Results({"fb": 1})["fa"]
+
+
+def test_tables_of_runs(tmp_path: Path) -> None:
+    run = _failed_run()
+    run.write(tmp_path / "run.csv")
+    assert [row["finish"] for row in csv.DictReader((tmp_path / "run.csv").open())] == ["0.5"]
+    assert list(run.to_pandas()["host"]) == ["w0"]
+    with pytest.raises(UsageError, match="selects no format for a run"):
+        run.write(tmp_path / "run.xls")
 
 
 def test_parquet_needs_pyarrow(tmp_path: Path) -> None:

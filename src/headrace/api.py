@@ -14,14 +14,16 @@ from headrace.given import (
     as_program,
     as_rule_set,
     as_scheduler,
+    load_plan,
     require_config,
+    require_options,
     require_plan,
 )
 from headrace.model import check as model_check
 from headrace.model.arguments import as_float, checked_seed, checked_whole, wrong_argument
 from headrace.model.bound import Effort
 from headrace.model.check import Violation, require_valid
-from headrace.model.errors import NoPlan
+from headrace.model.errors import NoPlan, UsageError
 from headrace.model.graph import Graph
 from headrace.model.plan import Plan
 from headrace.model.platform import Platform
@@ -174,6 +176,7 @@ def simulate(
     scheduler = as_scheduler(scheduler, options)
     if isinstance(scheduler, str):
         scheduler = registered_name(scheduler)
+    require_options(scheduler, options)
     require_config(config)
     seed = checked_seed(seed)
     return simulate_program(asked, place, scheduler, config, rules=as_rule_set(rules), seed=seed, **options)
@@ -201,11 +204,22 @@ def check(
     return model_check.check(asked, place, as_plan(plan, asked, place), limit=checked_whole(limit, "limit"))
 
 
-def replay(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:
+def replay(
+    plan: Plan | str | Path,
+    program: Program | Graph | str | Path | None = None,
+    platform: Platform | str | Path | None = None,
+    *,
+    error: float = 0.0,
+    seed: int = 0,
+) -> Simulation:
     """Execute a fixed plan in virtual time, keeping its hosts, task order, sources and routes; only times change.
 
     Parameters
     ----------
+    plan
+        A plan, or the name of its file.
+    program, platform
+        What the plan of a file was made for, as for `plan`; by default the files that the plan names.
     error
         Each run time is multiplied by a factor drawn uniformly from 1 - error to 1 + error.
     seed
@@ -220,7 +234,14 @@ def replay(plan: Plan, *, error: float = 0.0, seed: int = 0) -> Simulation:
     """
     from headrace.simulator.replay.plan_replay import replay_plan
 
-    found = require_plan(plan, "give a Plan, as hr.plan returns it: its file does not hold the program")
+    if isinstance(plan, str | Path):
+        found = load_plan(plan, program, platform, hint="hr.replay(plan, program, platform)")
+    else:
+        found = require_plan(plan, "the plan comes first: give a Plan, or the name of its file")
+        if program is not None or platform is not None:
+            raise UsageError(
+                "a Plan has its program and platform", hint="leave them out, or give the file of a plan"
+            )
     share = as_float(error)
     if share is None:
         raise wrong_argument("error", error, "give a share of at least 0 and below 1, such as 0.2")

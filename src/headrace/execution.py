@@ -15,6 +15,7 @@ from headrace.core.replan import Replan
 from headrace.core.replan_policy import ReplanPolicy, WhenImpossible
 from headrace.core.scheduler import Planner, Problem, Scheduler
 from headrace.given import as_program, require_arguments, require_bodies
+from headrace.model.arguments import checked_path
 from headrace.model.check import require_valid
 from headrace.model.errors import HeadraceError, TaskFailed, UsageError
 from headrace.model.events import Event, TaskFinished
@@ -36,6 +37,7 @@ from headrace.predict.parameters import task_parameters
 from headrace.report.deviations import Deviations, deviations
 from headrace.run_platform import Sources, given_platform, platform_of_run, with_overheads
 from headrace.run_request import ENGINE, PAUSE, RunRequest, opened_cluster, run_request
+from headrace.run_results import Results, write_run
 from headrace.runtime.input_files import require_inputs
 from headrace.runtime.run_policy import RunPolicy, with_fields
 
@@ -107,9 +109,10 @@ class Run:
             "deviations": None if split is None else split.facts(),
         }
 
-    @property
+    @cached_property
     def results(self) -> dict[str, Any]:
-        return self.outcome.results
+        """The values of results, by name; after a failure, those that are there. Others raise a KeyError."""
+        return Results(self.outcome.results, self.failure)
 
     def gantt(self, path: str | Path | None = None) -> Picture:
         """The run as a Gantt chart, with the plan behind it; written to an SVG file if a path is given."""
@@ -123,6 +126,10 @@ class Run:
         from headrace.report.frames import events_frame
 
         return events_frame(self.outcome.events, self.graph, what)
+
+    def write(self, path: str | Path) -> None:
+        """Write the run: .csv and .parquet list the executions, as `to_pandas` does, .svg is the Gantt chart."""
+        write_run(self, checked_path(path))
 
     def __repr__(self) -> str:
         state = "complete" if self.failure is None else "failed"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headrace.model.arguments import as_float, as_whole, short, wrong_argument
-from headrace.model.errors import UsageError
+from headrace.model.errors import BadFile, UsageError
 from headrace.model.graph import Graph
 from headrace.model.keyword_call import require_call
 from headrace.model.platform import Platform
@@ -75,8 +75,48 @@ def as_plan(given: Any, program: Program | Graph, platform: Platform) -> Plan:
     if isinstance(given, str | Path):
         from headrace.formats.plan_json import read_plan
 
-        return read_plan(given, program.graph if isinstance(program, Program) else program, platform)
+        try:
+            return read_plan(given, program.graph if isinstance(program, Program) else program, platform)
+        except BadFile:
+            _require_kind_plan(given, "give a plan file")  # says more about a file of something else
+            raise
     return require_plan(given, "give a Plan, or the name of its file")
+
+
+def _require_kind_plan(path: str | Path, hint: str) -> None:
+    from headrace.formats.registry import detect
+
+    kind = detect(path).kind
+    if kind != "plan":
+        raise BadFile(f"is a {kind}, not a plan", where=str(path), hint=hint)
+
+
+def load_plan(
+    path: str | Path,
+    program: Any = None,
+    platform: Any = None,
+    *,
+    hint: str = "give the program and the platform that it was made for",
+) -> Plan:
+    """The plan of a file, for this program and platform; None: those whose files the plan names.
+
+    A Python file is executed only if it is given here.
+    """
+    from headrace.formats.plan_json import files_of_plan
+    from headrace.formats.python_program import is_python_program
+
+    try:
+        named_program, named_platform = files_of_plan(path)
+    except BadFile:
+        _require_kind_plan(path, "the plan comes first, then its program and its platform")
+        raise
+    if program is None and named_program is not None and not is_python_program(named_program):
+        program = named_program
+    platform = named_platform if platform is None else platform
+    if program is None or platform is None:
+        raise UsageError("a plan is read together with its program and platform", where=str(path), hint=hint)
+    place = as_platform(platform)
+    return as_plan(path, as_program(program), place)
 
 
 def require_plan(given: Any, hint: str) -> Plan:
@@ -134,6 +174,37 @@ def _require_number(option: Parameter, given: Any, scheduler: str) -> None:
     for kind, read, wanted in (("float", as_float, "a number"), ("int", as_whole, "a whole number")):
         if kind in kinds and read(given) is None:
             raise wrong_argument(f"option {option.name} of {scheduler!r}", given, f"give {wanted}{example}")
+
+
+def require_options(scheduler: str | Planner | Scheduler, options: Mapping[str, Any]) -> None:
+    """Raise an error if options of `simulate` are settings of the simulation, and not of the scheduler.
+
+    >>> require_options("heft", {"faults": "kill=1@30%"})
+    Traceback (most recent call last):
+        ...
+    headrace.model.errors.UsageError: 'faults' is a setting of the simulation, and 'heft' does not accept it (try: \
+pass config=hr.SimulationConfig(faults=...))
+    """
+    from dataclasses import fields
+
+    from headrace.core.execution_policy import ExecutionPolicy
+    from headrace.core.replan_policy import ReplanPolicy
+    from headrace.planners.registry import options_taken
+    from headrace.simulator.events.config import SimulationConfig
+
+    if not options:
+        return
+    homes = {each.name: f"policy=hr.ReplanPolicy({each.name}=...)" for each in fields(ReplanPolicy)}
+    homes |= {each.name: f"execution=hr.ExecutionPolicy({each.name}=...)" for each in fields(ExecutionPolicy)}
+    homes |= {each.name: f"{each.name}=..." for each in fields(SimulationConfig)}
+    taken = options_taken(scheduler) if isinstance(scheduler, str) else ()
+    wrong = [name for name in options if name in homes and name not in taken]
+    if wrong:
+        shown = repr(scheduler) if isinstance(scheduler, str) else scheduler.name
+        raise UsageError(
+            f"{wrong[0]!r} is a setting of the simulation, and {shown} does not accept it",
+            hint=f"pass config=hr.SimulationConfig({', '.join(homes[name] for name in wrong)})",
+        )
 
 
 def as_rule_set(given: Any) -> RuleSet | None:

@@ -61,6 +61,17 @@ def test_what_is_written_is_read_back(write, read, suffix, tmp_path: Path) -> No
     assert (found.name, between_tasks(found)) == ("lab", between_tasks(example()))
 
 
+@pytest.mark.parametrize("suffix", [".dot", ".gv", ".graphml", ".nodelink.json", ".json", ".pst"])
+def test_every_text_format_can_be_packed(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"p{suffix}.gz"
+    program = Program("lab")
+    program.task(name="a", outputs={"x": 5})
+    program.task(name="b", inputs=["x"])
+    program.write(path)
+    assert path.read_bytes()[:2] == b"\x1f\x8b"
+    assert len(load_program(path).tasks) == 2
+
+
 @each_format
 def test_unusual_names_and_numbers_are_read_back(write, read, suffix, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     """Line breaks, what looks like a list or a comment, and numbers that are written with an exponent."""

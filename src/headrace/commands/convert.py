@@ -11,11 +11,10 @@ import typer
 from headrace.commands.console import print_json, results_beside
 from headrace.commands.options import JsonOption
 from headrace.formats.format import Format, Kind
-from headrace.formats.loading import load_platform, load_program
-from headrace.formats.plan_json import files_of_plan, read_plan
+from headrace.formats.loading import load_platform
 from headrace.formats.pst_platform import grid_of
-from headrace.formats.python_program import is_python_program
 from headrace.formats.registry import choose_format, detect, writable
+from headrace.given import load_plan
 from headrace.model.behaviour import GridScript
 from headrace.model.errors import BadPlatform, UsageError
 from headrace.model.plan import Plan
@@ -100,7 +99,11 @@ def convert_file(
         raise _no_format(found.kind, choices, target, to)
     assert found.read is not None
     assert chosen.write is not None
-    content = _read_plan(source, program, platform) if found.kind == "plan" else found.read(source)
+    content: Any = (
+        load_plan(source, program, platform, hint="add --program FILE --on FILE")
+        if found.kind == "plan"
+        else found.read(source)
+    )
     chosen.write(_as_kind(content, chosen.kind, source), target)
     if isinstance(content, Program) and content.reality is not None and chosen.name != "pst":
         note = "estimates only: this format cannot hold real run times and sizes"
@@ -140,9 +143,9 @@ def plan_formats() -> list[Format]:
 
     return [
         trace,
-        Format("svg", "plan", "Gantt chart", suffixes=(".svg",), write=draw),
-        Format("csv", "plan", "table of tasks", suffixes=(".csv", ".csv.gz"), write=write_tasks),
-        Format("parquet", "plan", "table of tasks", suffixes=(".parquet",), write=write_tasks),
+        Format("svg", "plan", "Gantt chart", suffixes=(".svg",), write=draw, packed=False),
+        Format("csv", "plan", "table of tasks", suffixes=(".csv",), write=write_tasks),
+        Format("parquet", "plan", "table of tasks", suffixes=(".parquet",), write=write_tasks, packed=False),
     ]
 
 
@@ -167,18 +170,3 @@ def _as_kind(content: Any, kind: Kind, source: str) -> Any:
         except BadPlatform as error:
             raise error.at(source) from None
     return content
-
-
-def _read_plan(source: str, program: str | None, platform: str | None) -> Plan:
-    named_program, named_platform = files_of_plan(source)
-    if program is None and named_program is not None and not is_python_program(named_program):
-        program = named_program  # a Python file is executed only if the user names it
-    platform = platform or named_platform
-    if program is None or platform is None:
-        raise UsageError(
-            "a plan is read together with its program and platform",
-            where=source,
-            hint="add --program FILE --on FILE",
-        )
-    where = load_platform(platform)
-    return read_plan(source, load_program(program).graph, where)

@@ -108,7 +108,7 @@ def write_file(
         except OSError as error:
             raise _unwritable(path, error.strerror) from None
     require_target(path)
-    if target.name.endswith(".gz") if compress is None else compress:
+    if target.name.lower().endswith(".gz") if compress is None else compress:
         data = gzip.compress(data, compresslevel=6, mtime=0)
     if target.exists() and not target.is_file():
         _write_through(target, data)

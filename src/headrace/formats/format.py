@@ -26,8 +26,8 @@ Kind: TypeAlias = Literal[
 class Format:
     """One format for one kind of content; a module of formats lists its own as `FORMATS`.
 
-    >>> Format("wfformat", "program", "WfCommons JSON", suffixes=(".json", ".json.gz")).matches("a.json.gz")
-    8
+    >>> Format("wfformat", "program", "WfCommons JSON", suffixes=(".json",)).matches("a.json.gz")
+    5
     """
 
     name: str
@@ -42,8 +42,12 @@ class Format:
     read: Callable[..., Any] | None = None
     """Takes a path. Plans and deployments also need what they were made for, as further arguments."""
     write: Callable[[Any, Path], None] | None = None
+    packed: bool = True
+    """Whether `.gz` may follow the suffixes; files are then packed when they are written."""
 
     def matches(self, path: str | Path) -> int:
-        """The length of the longest suffix that the name of a file ends in; 0 if there is none."""
+        """The length of the longest suffix that the name of a file ends in, without `.gz`; 0 if there is none."""
         name = Path(path).name.lower()
-        return max((len(suffix) for suffix in self.suffixes if name.endswith(suffix)), default=0)
+        plain = name.removesuffix(".gz") if self.packed else name
+        fitting = (suffix for suffix in self.suffixes if name.endswith(suffix) or plain.endswith(suffix))
+        return max(map(len, fitting), default=0)

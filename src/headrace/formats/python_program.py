@@ -81,5 +81,6 @@ FORMATS = (
         "a Python file that builds the program",
         suffixes=(".py",),
         read=load_python_program,
+        packed=False,
     ),
 )

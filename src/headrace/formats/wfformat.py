@@ -376,7 +376,7 @@ FORMATS = (
         "wfformat",
         "program",
         "WfCommons JSON",
-        suffixes=(".json", ".json.gz"),
+        suffixes=(".json",),
         sniff=_is_json,
         read=read_program,
         write=write_program,

@@ -13,11 +13,13 @@ from typing import Any
 FUNCTIONS = {
     "load_program": "headrace.formats.loading",
     "load_platform": "headrace.formats.loading",
+    "load_plan": "headrace.given",
     "program_from_networkx": "headrace.formats.networkx_graph",
     "program_to_networkx": "headrace.formats.networkx_graph",
     "program_from_dask": "headrace.runtime.dask_graphs",
     "program_to_dask": "headrace.runtime.dask_graphs",
     "write_program_as": "headrace.formats.saving",
+    "write_platform_as": "headrace.formats.saving",
     "probe_platform": "headrace.runtime.measured",
     "draw_plan": "headrace.report.picture",
     "plan_frame": "headrace.report.frames",

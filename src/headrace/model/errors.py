@@ -108,6 +108,10 @@ class PoisonTask(TaskFailed):
     """A task ended the worker process that executed it, and did so again on another: it is not tried any more."""
 
 
+class NoResult(HeadraceError, KeyError):
+    """A run has no result of this name: there is none in the program, or the run failed before it was made."""
+
+
 class ProgramChanged(HeadraceError):
     """A run cannot be resumed, because its program or inputs are not those that it was started with."""
 

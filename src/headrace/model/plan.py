@@ -17,6 +17,8 @@ from headrace.model.units import plural, show_time
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from headrace.model.program import Program
+
 
 class PlannedTask(NamedTuple):
     id: str
@@ -115,6 +117,30 @@ class Plan:
                 float(self.move_finish[k]),
             )
 
+    @staticmethod
+    def read(
+        path: str | Path,
+        program: Program | Graph | str | Path | None = None,
+        platform: Platform | str | Path | None = None,
+    ) -> Plan:
+        """Read a plan that `write`, or `headrace plan -o`, has written as JSON; `headrace.check` says if it is valid.
+
+        A plan has only the names of its tasks, items and hosts, so it is read together with the program and the
+        platform that it was made for. By default they are read from the files that `headrace plan` notes in the plan; a
+        Python file must be given.
+
+        >>> import tempfile, headrace as hr
+        >>> program = hr.Program()
+        >>> done = program.task(None, work=1.0)
+        >>> lab = hr.Platform.pairwise([2.0, 1.0], bandwidth=1e6)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     hr.plan(program, lab, "heft").write(f"{folder}/plan.json")
+        ...     hr.Plan.read(f"{folder}/plan.json", program, lab)
+        <Plan of 'program' on 'platform' by heft: 1 task, makespan 500 ms>
+        """
+        plan: Plan = deferred("load_plan")(checked_path(path), program, platform)
+        return plan
+
     def gantt(self, path: str | Path | None = None) -> Any:
         """The Gantt chart of the plan, written to an SVG file if a path is given; a notebook shows what is returned."""
         return deferred("draw_plan")(self, None if path is None else checked_path(path))
@@ -124,7 +150,7 @@ class Plan:
         return deferred("plan_frame")(self, what)
 
     def write(self, path: str | Path) -> None:
-        """Write the plan: .json can be read again, .csv and .parquet list the tasks, .svg is the Gantt chart."""
+        """Write the plan: .json can be read by `read`, .csv and .parquet list the tasks, .svg is the Gantt chart."""
         deferred("write_plan_as")(self, checked_path(path))
 
     def __repr__(self) -> str:

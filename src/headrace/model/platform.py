@@ -283,6 +283,17 @@ class Platform:
         platform: Platform = deferred("load_platform")(checked_path(path))
         return platform
 
+    def write(self, path: str | Path, format: str | None = None) -> None:
+        """Write the platform to a file, in the format that its suffix selects: TOML, INI or a grid description (.pst).
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Platform.pairwise([2.0, 1.0], bandwidth="1 MB/s").write(f"{folder}/lab.toml")
+        ...     [host.speed for host in Platform.read(f"{folder}/lab.toml").hosts]
+        [2.0, 1.0]
+        """
+        deferred("write_platform_as")(self, checked_path(path), format)
+
     @staticmethod
     def probe(client: Any, name: str = "cluster", *, say: Callable[[str], None] | None = None) -> Platform:
         """Measure a Dask cluster: a CPU benchmark on every worker, and bandwidth and latency of sampled pairs.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from headrace.model.architecture import arch_speeds
-from headrace.model.arguments import as_float, checked_path, short, wrong_argument
+from headrace.model.arguments import as_float, checked_path, short
 from headrace.model.deferred import deferred
 from headrace.model.errors import BadProgram, HeadraceError
 from headrace.model.graph import Graph
@@ -360,10 +360,9 @@ class Program:
     def write(self, path: str | Path, format: str | None = None) -> None:
         """Write the program to a file, in the format that its suffix selects: WfFormat (.json), GraphML, DOT, ...
 
+        A name that ends in `.gz` as well is packed.
         Functions cannot be written: a program that is read back can be planned and simulated.
         """
-        if not isinstance(format, str | None):
-            raise wrong_argument("format", format, 'give its name, such as "dot", or leave it out')
         deferred("write_program_as")(self, checked_path(path), format)
 
     @staticmethod
@@ -377,7 +376,11 @@ class Program:
         return program
 
     def to_networkx(self) -> Any:
-        """The program as a `networkx.DiGraph`: the opposite of `from_networkx`."""
+        """The program as a `networkx.DiGraph`: the opposite of `from_networkx`.
+
+        Attributes of edges are lists, which GraphML does not have: to write that, use `program.write("x.graphml")`
+        instead of `networkx.write_graphml`.
+        """
         return deferred("program_to_networkx")(self)
 
     @staticmethod
