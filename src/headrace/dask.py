@@ -126,6 +126,13 @@ def _enter(
     if isinstance(platform, str | Path):
         platform = Platform.read(platform)
     try:
+        from headrace.runtime.installed import require_on_scheduler
+
+        require_on_scheduler(client, "steering")
+    except Exception as error:  # as below, but nobody's platform is to blame
+        _not_steered(session, str(error))
+        return session
+    try:
         from headrace.record.steering_rows import steered_rows
         from headrace.runtime.dask_steering import SteeringPlugin
 
@@ -179,7 +186,9 @@ def _leave(client: Any, session: _Session, book: Record | None) -> None:
         rows, error = client.run_on_scheduler(end_steering, session.name)
     except Exception as lost:  # the cluster or the connection may be gone
         closed = getattr(client, "status", "") == "closed"
+        restarted = isinstance(lost, KeyError)
         rows, error = [], "the client was closed" if closed else f"{type(lost).__name__}: {lost}"
+        error = "the scheduler was restarted" if restarted else error
     session.steered.measured = len(rows)
     if error:
         last = error.strip().splitlines()[-1]

@@ -15,6 +15,7 @@ import pytest
 from distributed import Client
 
 import headrace as hr
+from headrace.dask import SteeringWarning, steering
 from headrace.model.errors import HeadraceError
 
 
@@ -68,6 +69,13 @@ def test_the_error_names_what_to_install(
         )
         assert "install the same version of headrace" in text
         assert caught.value.exit_code == 2
+        if lacking == "scheduler":
+            with (
+                Client(address_in(contact), set_as_default=False, timeout=30) as client,
+                pytest.warns(SteeringWarning, match="headrace is not installed for the scheduler"),
+                steering(client, record=tmp_path / "record"),
+            ):
+                assert client.submit(max, 1, 2).result() == 2
     finally:
         for process in processes:
             os.killpg(process.pid, signal.SIGKILL)

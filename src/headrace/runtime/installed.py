@@ -26,6 +26,15 @@ def require_headrace(client: Any, where: str = "cluster") -> None:
     found = {"the scheduler": client.run_on_scheduler(eval, _VERSION)}
     for address, version in ask_workers(client, eval, dict.fromkeys(workers, (_VERSION,))).items():
         found[f"worker {workers[address]['name']}"] = version
+    _require_same(found, where)
+
+
+def require_on_scheduler(client: Any, where: str) -> None:
+    """As `require_headrace`, but of the scheduler alone."""
+    _require_same({"the scheduler": client.run_on_scheduler(eval, _VERSION)}, where)
+
+
+def _require_same(found: dict[str, str | None], where: str) -> None:
     for name, version in found.items():
         if version != own_version():
             raise HeadraceError(
