@@ -53,6 +53,40 @@ def test_hosts_and_routes_of_a_full_zone(tmp_path: Path) -> None:
     assert (lab.name, lab.contention) == ("p", "fair")
 
 
+def test_routes_may_name_one_direction_of_a_link(tmp_path: Path) -> None:
+    body = FULL.replace(
+        'dst="far" symmetrical="NO"><link_ctn id="l2"/>', 'dst="far" symmetrical="NO"><link_ctn id="l2_UP"/>'
+    )
+    body = body.replace(
+        'dst="slow" symmetrical="NO"><link_ctn id="l1"/>',
+        'dst="slow" symmetrical="NO"><link_ctn id="l2_DOWN"/>',
+    )
+    lab = platform_of(tmp_path, body)
+    assert between(lab, "slow", "far") == between(lab, "far", "slow") == (10e6, pytest.approx(2e-3))
+    with pytest.raises(BadPlatform, match="there is no link 'l1_UP'"):  # it is SHARED
+        platform_of(
+            tmp_path,
+            FULL.replace('"fast" dst="slow"><link_ctn id="l1"', '"fast" dst="slow"><link_ctn id="l1_UP"'),
+        )
+
+
+@pytest.mark.parametrize(("symmetrical", "shared"), [(True, True), (False, False)])
+def test_a_direction_that_both_ways_take_is_shared(symmetrical: bool, shared: bool, tmp_path: Path) -> None:
+    routes = '<zoneRoute src="a" dst="b" gw_src="ar" gw_dst="br"><link_ctn id="wan_UP"/></zoneRoute>'
+    if not symmetrical:
+        one_way = routes.replace("><link_ctn", ' symmetrical="NO"><link_ctn')
+        back = one_way.replace('"a"', '"x"').replace('"b"', '"a"').replace('"x"', '"b"')
+        back = back.replace('gw_src="ar" gw_dst="br"', 'gw_src="br" gw_dst="ar"').replace("_UP", "_DOWN")
+        routes = one_way + back
+    clusters = "".join(
+        f'<cluster id="{c}" prefix="{c}" suffix="" radical="0-1" speed="1Gf" bw="1MBps" lat="0" router_id="{c}r"/>'
+        for c in "ab"
+    )
+    wan = '<link id="wan" bandwidth="1MBps" sharing_policy="SPLITDUPLEX"/>'
+    (link,) = platform_of(tmp_path, f'<zone id="z" routing="Full">{clusters}{wan}{routes}</zone>').links
+    assert (link.shared, link.oneway) == (shared, False)
+
+
 def test_clusters_become_sites(tmp_path: Path) -> None:
     grid = platform_of(
         tmp_path,
@@ -161,6 +195,8 @@ def test_availability_and_a_trace_are_refused(tmp_path: Path) -> None:
         (host('speed="1Gf,2Gf" pstate="2"'), "host 'h': pstate is '2'"),
         (host('speed="1Gf,2Gf" pstate="-1"'), "pstate is '-1'"),
         (host('speed="1Gf,fast"'), "'fast' is not a speed"),
+        (host('speed="3Gflips"'), r"write it as in 500Mf, 2.5Gf or 1Tflops\)$"),
+        (link('latency="3 parsec"'), r"write it as in 10s, 2ms or 50us\)$"),
         (host('speed="1Gf" availability="0"'), "availability is '0'"),
         (host('speed="1Gf" availability="1.5"'), "availability is '1.5'"),
         (host('speed="1Gf" state="OFF"'), "state 'OFF'"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
@@ -36,6 +36,12 @@ _AMOUNT = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-zµ]*)\s*\Z", r
 _PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _PREFIX |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 _TIMES = {"": 1.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12, "m": 60.0, "h": 3600.0}
+_EXAMPLES = {
+    "a speed": "500Mf, 2.5Gf or 1Tflops",
+    "a bandwidth": "125MBps, 1Gbps or 10MiBps",
+    "a time": "10s, 2ms or 50us",
+    "a share": "0.5",
+}
 _ZONES = ("zone", "AS")
 _IGNORED = ("prop", "disk", "config", "mount", "storage_type", "storage")
 _OF_HOST = ("id", "speed", "power", "core", "pstate", "speed_file", "availability", "state", "coordinates")
@@ -122,6 +128,8 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.links: dict[str, WireLink] = {}
+        self.halves: dict[str, WireLink] = {}
+        """The directions of links that have a bandwidth for each, as routes may name them: `id_UP`, `id_DOWN`."""
         self.homes: dict[str, dict[str, Host]] = {}
         """By the name of a host, the hosts of its zone."""
         self.traces: dict[str, Trace] = {}
@@ -218,21 +226,20 @@ class _Reader:
         self.refuse_unread(element, _OF_LINK, where)
         policy = element.get("sharing_policy")
         latency = element.get("latency", "0")
-        self.links[_required(element, "id")] = _link(_required(element, "bandwidth"), latency, policy, where)
+        name = _required(element, "id")
+        self.links[name] = _link(_required(element, "bandwidth"), latency, policy, where)
+        if policy is not None and policy.upper() in _DUPLEX:
+            self.halves |= dict.fromkeys((f"{name}_UP", f"{name}_DOWN"), self.links[name])
 
     def add_route(self, zone: Zone, element: Element) -> None:
         ends = _required(element, "src"), _required(element, "dst")
         where = f"route {shorten(ends[0])} -> {shorten(ends[1])}"
         self.refuse_others(element, ("link_ctn",))
+        both = element.get("symmetrical", "YES").upper() != "NO"
         links = []
         for each in element:
             if each.tag == "link_ctn":
-                name = _required(each, "id")
-                if name not in self.links:
-                    raise BadPlatform(
-                        f"there is no link {shorten(name)}", where=where, hint="declare it before"
-                    )
-                links.append(self.links[name])
+                links.append(self.link(_required(each, "id"), both, where))
         known = zone.hosts.keys() | zone.routers | zone.zones.keys()
         for end in ends:
             if end not in known:
@@ -241,8 +248,17 @@ class _Reader:
                 )
         leaves, enters = element.get("gw_src", ""), element.get("gw_dst", "")
         zone.routes[ends] = Route(tuple(links), leaves, enters)
-        if element.get("symmetrical", "YES").upper() != "NO":
+        if both:
             zone.routes.setdefault((ends[1], ends[0]), Route(tuple(links[::-1]), enters, leaves))
+
+    def link(self, name: str, both: bool, where: str) -> WireLink:
+        """The link that a route names; one direction of a link that `both` ways take is shared by them."""
+        found = self.links.get(name)
+        if found is None and name in self.halves:
+            found = replace(self.halves[name], shared=both)
+        if found is None:
+            raise BadPlatform(f"there is no link {shorten(name)}", where=where, hint="declare it before")
+        return found
 
     def add_trace(self, element: Element) -> None:
         name = _required(element, "id")
@@ -299,7 +315,7 @@ def _amount(text: str, units: dict[str, float], what: str, where: str) -> float:
     match = _AMOUNT.match(text)
     if match is None or match[2] not in units:
         raise BadPlatform(
-            f"{shorten(text)} is not {what}", where=where, hint=f"use one of {', '.join(units)[:80]}"
+            f"{shorten(text)} is not {what}", where=where, hint=f"write it as in {_EXAMPLES[what]}"
         )
     try:
         value = float(match[1]) * units[match[2]]
