@@ -94,7 +94,7 @@ def test_load_source_and_knobs(folder: Path) -> None:
         (("--load", "busy.csv"), "load 1.5 at 0 s"),
         (
             ("--plot", "d.html"),
-            "d.html: deployments are drawn as SVG, not HTML (try: a name that ends in .svg)",
+            "d.html: pictures are drawn as SVG, not HTML (try: d.svg)",
         ),
         (("--load", "forecast"), "no host of the platform has a trace"),
         (("--load", "record"), "the record has no repeated executions"),

@@ -33,7 +33,7 @@ def campaign(
     as_json: JsonOption = False,
 ) -> None:
     """Run the campaign and print a row for each group of runs that differ only in the seed."""
-    require_outputs(plot, output, inputs=(file,))
+    require_outputs(output, drawn=(plot,), inputs=(file,))
     if output is not None:
         require_table(output)
     with computing(f"running {file}", 60) as say:

@@ -54,7 +54,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Print makespan / bound and planning time of each scheduler on each program and platform."""
-    require_outputs(plot, inputs=(*programs, *on))
+    require_outputs(drawn=(plot,), inputs=(*programs, *on))
     names = scheduler_list(options.schedulers)
     about_plans = plot is not None or options.rules is not None or options.bound != "quick"
     simulated.require_fitting(names, planning=about_plans)

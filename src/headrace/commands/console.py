@@ -62,14 +62,18 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     draw(headers, rows)
 
 
-def require_outputs(*files: Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
+def require_outputs(
+    *files: Path | None, drawn: Iterable[Path | None] = (), inputs: Iterable[str | Path | None] = ()
+) -> None:
     """Refuse files that cannot be written, before any work is done; at most one may be stdout (`-`).
 
-    Two outputs may not have the same name, nor an output that of an input, which would be lost.
+    `drawn` are pictures. Two outputs may not have the same name, nor an output that of an input, which would be lost.
     """
-    from headrace.formats.files import is_stdout, require_svg, require_target
+    from headrace.formats.files import OTHER_PICTURES, is_stdout, require_svg, require_target
 
-    require_svg(*files)
+    pictures = [path for path in files if path is not None and path.suffix.lower() in OTHER_PICTURES]
+    require_svg(*pictures, *drawn)
+    files = (*files, *drawn)
     require_target(*files)
     if sum(is_stdout(path) for path in files) > 1:
         raise UsageError("two files cannot both go to stdout", hint="give one of them a name")

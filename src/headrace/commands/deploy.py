@@ -134,11 +134,7 @@ def deploy(
     as_json: JsonOption = False,
 ) -> None:
     """Plan the deployment, simulate it if requested, and print it."""
-    require_outputs(files.output, files.plot, inputs=(pipeline, on))
-    if files.plot is not None:
-        from headrace.report.deployment import require_svg_name
-
-        require_svg_name(files.plot)
+    require_outputs(files.output, drawn=(files.plot,), inputs=(pipeline, on))
     source = context.get_parameter_source("refresh_loss")
     in_file = (
         source is not None and source.name == "DEFAULT_MAP"

@@ -126,7 +126,7 @@ def plan(
     from headrace.report.table_files import is_table, require_table
 
     files = (options.output, *pictures.files)
-    require_outputs(*files, inputs=(program, on, rules))
+    require_outputs(options.output, pictures.trace, drawn=(pictures.gantt,), inputs=(program, on, rules))
     if options.output is not None and is_table(options.output):
         require_table(options.output)
     asked = read_rule_file(rules)

@@ -36,7 +36,7 @@ def reproduce(
         raise UsageError(
             "--seeds, --plot and --real need a figure", hint="name it: headrace reproduce figure-11"
         )
-    require_outputs(plot)
+    require_outputs(drawn=(plot,))
     if figure is None:
         _list_figures(as_json)
         return

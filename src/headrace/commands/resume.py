@@ -118,7 +118,7 @@ def resume(
     as_json: JsonOption = False,
 ) -> None:
     """Go on with a run and print the outcome; the exit code is 1 if a task failed."""
-    require_outputs(*pictures.files)
+    require_outputs(pictures.trace, drawn=(pictures.gantt,))
     with Record.open() as record:
         home, row = record.folder, record.run(run_id)
         launch = Launch.parse(record.launch(row.id))

@@ -123,7 +123,7 @@ class RunOptions:
 
 def run(program: ProgramArg, options: RunOptions, pictures: Pictures, as_json: JsonOption = False) -> None:
     """Run the program and print the outcome; the exit code is 1 if a task failed."""
-    require_outputs(*pictures.files, inputs=(program, options.on, options.rules))
+    require_outputs(pictures.trace, drawn=(pictures.gantt,), inputs=(program, options.on, options.rules))
     if options.emulate and options.allow_commands:
         raise UsageError("--emulate and --allow-commands exclude each other", hint="leave one out")
     found = read_program(program, commands=options.allow_commands)

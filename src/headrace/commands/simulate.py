@@ -84,7 +84,9 @@ def simulate(
     from headrace.formats.loading import load_grid
 
     files = (output.plot, output.log, *pictures.files)
-    require_outputs(*files, inputs=(program, on, source.rules))
+    require_outputs(
+        output.log, pictures.trace, drawn=(output.plot, pictures.gantt), inputs=(program, on, source.rules)
+    )
     grid = load_grid(on)
     require_fitting(source, config, grid)
     case = SimulateCase(read_program(program), grid, source, config, read_rule_file(source.rules))

@@ -175,7 +175,7 @@ def stream(
     ] = False,
 ) -> None:
     """Run the application and print what was measured; the exit code is 1 if a filter failed."""
-    require_outputs(plot, inputs=(app_spec, place.on, place.deployment))
+    require_outputs(drawn=(plot,), inputs=(app_spec, place.on, place.deployment))
     app = load_app(app_spec)
     with live_lines(app, place.slower) if live else live_table() as observe:
         done = carry_out(

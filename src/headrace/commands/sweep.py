@@ -147,7 +147,7 @@ def sweep(
     as_json: JsonOption = False,
 ) -> None:
     """Run an experiment, or quote it; the exit code is 1 if a task failed."""
-    require_outputs(*pictures.files, inputs=(experiment,))
+    require_outputs(pictures.trace, drawn=(pictures.gantt,), inputs=(experiment,))
     if options.rules is None and options.when_impossible != SweepOptions().when_impossible:
         raise UsageError("--when-impossible has no effect without rules", hint="add --rules FILE")
     if not options.quote and any(pictures.files):

@@ -145,9 +145,9 @@ def is_stdout(path: str | Path | None) -> bool:
 
 
 def require_svg(*paths: str | Path | None) -> None:
-    """Refuse names of pictures in other formats than SVG.
+    """Refuse names of pictures that promise something other than SVG; those without an ending promise nothing.
 
-    >>> require_svg("plan.svg", None)
+    >>> require_svg("plan.svg", "-", None)
     >>> require_svg("plan.png")
     Traceback (most recent call last):
         ...
@@ -155,7 +155,7 @@ def require_svg(*paths: str | Path | None) -> None:
     """
     for path in paths:
         suffix = "" if path is None else Path(path).suffix
-        if path is not None and suffix.lower() in OTHER_PICTURES:
+        if path is not None and suffix.lower() not in ("", ".svg"):
             kind = suffix[1:].upper()
             raise BadFile(
                 f"pictures are drawn as SVG, not {kind}",

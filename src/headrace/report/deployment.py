@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.formats.files import write_file
+from headrace.formats.files import require_svg, write_file
 from headrace.model.deployment import Deployment, Placement
-from headrace.model.errors import BadFile
 from headrace.report.deployment_cells import Band, Cell, Content, Row, content
 from headrace.report.layout import LABEL_SIZE, LINE, MARGIN, TITLE_SIZE, wrap
 from headrace.report.palette import PALETTE
@@ -31,26 +30,9 @@ _LABELLED_BANDS = 24
 Point = tuple[float, float]
 
 
-def require_svg_name(path: str | Path) -> None:
-    """Refuse names that promise something other than SVG; a name without an ending, such as `-`, promises nothing.
-
-    >>> require_svg_name("picture.html")
-    Traceback (most recent call last):
-        ...
-    headrace.model.errors.BadFile: picture.html: deployments are drawn as SVG, not HTML (try: a name that ends in .svg)
-    """
-    suffix = Path(path).suffix
-    if suffix.lower() not in ("", ".svg"):
-        raise BadFile(
-            f"deployments are drawn as SVG, not {suffix[1:].upper()}",
-            where=str(path),
-            hint="a name that ends in .svg",
-        )
-
-
 def write_deployment(path: str | Path, deployment: Deployment, width: int = 1100) -> None:
     """Draw a deployment into a file."""
-    require_svg_name(path)
+    require_svg(path)
     write_file(path, deployment_svg(deployment, width).encode())
 
 
