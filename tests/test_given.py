@@ -283,6 +283,15 @@ def test_a_missing_argument_is_noticed_before_a_run_starts(tmp_path: Path) -> No
         hr.run(program, workers=1, record=tmp_path)
 
 
+def test_ssh_needs_a_file_of_hosts(tmp_path: Path) -> None:
+    program = hr.Program("p")
+    program.task(abs, inputs=[program.input("x", value=1)])
+    with pytest.raises(
+        UsageError, match=r"^ssh://: no file of hosts is named \(try: write ssh://hosts.toml\)"
+    ):
+        hr.run(program, on="ssh://", record=tmp_path)
+
+
 def test_a_change_of_a_keyword_is_a_change_of_the_task() -> None:
     def digest(**kwargs: Any) -> str:
         program = hr.Program()

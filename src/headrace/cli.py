@@ -13,7 +13,7 @@ import typer
 
 from headrace import __version__
 from headrace.commands import console
-from headrace.commands.config_file import defaults_from, find_config
+from headrace.commands.config_file import defaults_from, find_config, named_place
 from headrace.commands.dataclass_options import expand_dataclasses
 from headrace.commands.general_options import (
     GroupedCommand,
@@ -112,9 +112,19 @@ def run_command(args: Sequence[str]) -> int:
     """Run a command in this process; returns its exit code and raises its errors."""
     words, chosen = _chosen(args)
     command: Any = typer.main.get_command(assemble(*chosen))
-    defaults = {} if COMPLETING in os.environ else _defaults(command, chosen)
+    where, settings = ("", {}) if COMPLETING in os.environ else find_config()
     console.set_level()
-    return command.main(words, prog_name=NAME, standalone_mode=False, default_map=defaults) or 0
+    if not settings or not chosen or chosen[0] not in COMMANDS:
+        return command.main(words, prog_name=NAME, standalone_mode=False) or 0
+    name, options = chosen[0], _options(command, chosen[0])
+    defaults = {name: defaults_from(settings, where, name, options, COMMANDS)}
+    try:
+        return command.main(words, prog_name=NAME, standalone_mode=False, default_map=defaults) or 0
+    except HeadraceError as error:
+        found = named_place(error, words, settings, where, name, options)
+        if found is error:
+            raise
+        raise found from None
 
 
 def _chosen(args: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -134,20 +144,15 @@ def _chosen(args: Sequence[str]) -> tuple[list[str], list[str]]:
     return words, []
 
 
-def _defaults(app: Any, chosen: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Defaults of the chosen command that are set in a file."""
-    where, settings = find_config()
-    if not settings or not chosen or chosen[0] not in COMMANDS:
-        return {}
-    name = chosen[0]
-    options = {
+def _options(app: Any, name: str) -> dict[str, Any]:
+    """The options of a command by their long names, without dashes."""
+    return {
         text.removeprefix("--"): option
         for option in app.commands[name].params
         if option.param_type_name == "option"
         for text in option.opts
         if text.startswith("--")
     }
-    return {name: defaults_from(settings, where, name, options, COMMANDS)}
 
 
 def main() -> None:

@@ -136,6 +136,8 @@ def _remote_cluster(on: str, tls: dict[str, Any]) -> Cluster:
             where=on,
             hint="set `certificates` in the hosts file",
         )
+    if on == SSH:
+        raise UsageError("no file of hosts is named", where=on, hint="write ssh://hosts.toml")
     return open_ssh(on.removeprefix(SSH))
 
 

@@ -118,6 +118,8 @@ def test_pictures_other_than_svg_are_refused_before_any_work(folder: Path) -> No
     ended = headrace("plan", "none.dot", "--gantt", "x.PNG", cwd=folder)
     assert ended.code == 2
     assert ended.err == "error: x.PNG: pictures are drawn as SVG, not PNG (try: x.svg)\n"
+    ended = headrace("plan", "none.dot", "--gantt", "x.html", cwd=folder)
+    assert ended.err == "error: x.html: pictures are drawn as SVG, not HTML (try: x.svg)\n"
 
 
 def test_output_that_is_not_for_a_terminal_has_no_blanks_at_line_ends(folder: Path) -> None:
@@ -201,6 +203,8 @@ def test_another_file_can_be_named_or_none(
         ("gantt = 'x.svg'\n", "not a setting of all commands"),
         ("[plan]\njson = 'yes'\n", "true or false"),
         ("[plan]\nseed = [1]\n", "seed"),
+        ("[plan]\nseed = 'x'\n", r"^headrace.toml: \[plan\]: seed is 'x' \(try: a whole number"),
+        ("seed = 'x'\n", "^headrace.toml: seed is 'x'"),
         ("[run]\nallow-commands = true\n", "cannot be set in a file"),
         ("scheduler = 'evil.py:Own'\n", "would execute"),
         ("[plan]\nscheduler = 'evil.py:Own'\n", "would execute"),

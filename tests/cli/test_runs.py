@@ -57,6 +57,7 @@ def test_filters(recorded: list[str], capsys: pytest.CaptureFixture[str]) -> Non
     first, second, third = recorded
     assert listed(capsys) == recorded
     assert listed(capsys, "--program", "two") == [first, third]
+    assert listed(capsys, "--program", "Two") == [first, third]
     assert listed(capsys, "-s", "HEFT", "-n", "1") == [second]
     assert listed(capsys, "--status", "Failed") == [third]
     assert listed(capsys, "--since", "1h", "--platform", "platform") == recorded
@@ -66,7 +67,7 @@ def test_filters(recorded: list[str], capsys: pytest.CaptureFixture[str]) -> Non
 def test_the_last_run_with_its_error_and_units(
     recorded: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_command(["runs", "last"])
+    run_command(["runs", "Last"])
     shown = capsys.readouterr().out
     assert f"run {recorded[2]}: two on platform by auto, failed" in shown
     assert "makespan 3.5 s\n" in shown  # a bound of all tasks says nothing about a run that failed

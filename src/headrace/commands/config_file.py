@@ -17,7 +17,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from headrace.model.errors import BadFile
+from headrace.model.errors import BadFile, HeadraceError
 
 FILE = "headrace.toml"
 PROJECT = "pyproject.toml"
@@ -83,10 +83,7 @@ def defaults_from(
             )
         elif name in options:
             found[options[name].name] = _value(value, options[name], name, where)
-    section = next(
-        (v for k, v in settings.items() if k.replace("_", "-").lower() == command and isinstance(v, dict)), {}
-    )
-    for key, value in section.items():
+    for key, value in _section(settings, command).items():
         name, place = key.replace("_", "-"), f"{where}: [{command}]"
         if name in REFUSED:
             raise BadFile(f"{key!r} cannot be set in a file", where=place, hint="give it on the command line")
@@ -94,6 +91,34 @@ def defaults_from(
             raise _unknown(f"setting {key!r}", place, name, options)
         found[options[name].name] = _value(value, options[name], name, place)
     return found
+
+
+def _section(settings: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """The settings of one command."""
+    return next(
+        (v for k, v in settings.items() if k.replace("_", "-").lower() == command and isinstance(v, dict)), {}
+    )
+
+
+def named_place(
+    error: HeadraceError,
+    words: Collection[str],
+    settings: Mapping[str, Any],
+    where: str,
+    command: str,
+    options: Options,
+) -> HeadraceError:
+    """An error about an option that the file sets, and not the command line, with the place in the file."""
+    text, _, rest = error.problem.partition(" ")
+    name = text.removeprefix("--")
+    if not text.startswith("--") or name not in options:
+        return error
+    if any(word.partition("=")[0] in options[name].opts for word in words):
+        return error
+    for part, place in ((_section(settings, command), f"{where}: [{command}]"), (settings, where)):
+        if name in (key.replace("_", "-") for key in part):
+            return BadFile(f"{name} {rest}", where=place, hint=error.hint)
+    return error
 
 
 def _unknown(what: str, where: str, name: str, known: Collection[str]) -> BadFile:

@@ -81,7 +81,7 @@ def followed(
 
 
 def _run_named(record: Record, run: str) -> str:
-    if run == "last":
+    if run.lower() == "last":
         every = record.runs()
         if not every:
             raise UsageError("there is no run yet", where=str(record.folder), hint="run a program first")

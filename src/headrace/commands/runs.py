@@ -69,12 +69,16 @@ class RunFilters:
     def choose(self, rows: list[RunRow]) -> list[RunRow]:
         """The rows that pass, in their order."""
         earliest = -math.inf if self.since is None else time.time() - self.since
-        wanted = {name: getattr(self, name) for name in ("program", "platform", "scheduler", "status")}
+        wanted = {
+            name: value.casefold()
+            for name in ("program", "platform", "scheduler", "status")
+            if (value := getattr(self, name)) is not None
+        }
         passing = [
             row
             for row in rows
             if row.started >= earliest
-            and all(value is None or getattr(row, name) == value for name, value in wanted.items())
+            and all(getattr(row, name).casefold() == value for name, value in wanted.items())
         ]
         return passing if self.limit is None else passing[-self.limit :]
 
@@ -102,7 +106,7 @@ def runs(
 ) -> None:
     """Print the runs of the record, or what it has of one."""
     files = (output, *pictures.files)
-    require_outputs(*files)
+    require_outputs(output, pictures.trace, drawn=(pictures.gantt,))
     if output is not None:
         require_table(output)
     if run_id is None and (verified or any(pictures.files)):

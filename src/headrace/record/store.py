@@ -162,7 +162,7 @@ class Record:
 
     def run(self, run: str) -> RunRow:
         """One run by its id; `last` is the latest."""
-        if run == "last":
+        if run.lower() == "last":
             return self.last()
         found = self._read(RunRow, f"SELECT {_RUN} FROM runs WHERE id = ?", (run,))
         if not found:
